@@ -1,0 +1,69 @@
+# What a person runs here. `make` alone lists the targets.
+#
+# A machine with Python 3.11 or newer is enough; another interpreter: `make setup PYTHON=python3.13`.
+# `make test ARGS='-k beam'` hands ARGS to pytest. Installs obey pip's own settings (an index, a proxy, a cache).
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
+# Touched when an install has finished, so that running again is quick.
+INSTALLED := .venv/installed
+
+RECIPES := $(shell find recipes -name '*.toml' 2>/dev/null | sort)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all check format bench bench-quality docs clean
+
+help: ## list the targets
+	@awk -F ': .*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+setup: $(INSTALLED) ## make .venv with everything in it (quick when nothing changed)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "heed needs Python 3.11 or newer, but $(PYTHON) is: $$($(PYTHON) --version 2>&1 || echo missing)" >&2; \
+		echo "Name another one: make $(or $(MAKECMDGOALS),setup) PYTHON=python3.13" >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+	@echo "Installing into .venv (PyTorch is large: some minutes the first time)"
+	@$(PIP) install -c constraints.txt pip
+	@$(PIP) install -c constraints.txt torch  # first and alone: a broken download costs nothing else
+	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup ## train, score and use a translator on the built-in corpus
+	$(BIN)/heed demo --out runs/demo --overwrite
+
+test: check ## check, then every test but the slow ones: under ten minutes
+	$(PYTEST) $(ARGS)
+
+test-all: check ## the slow tests too
+	$(PYTEST) -m '' --timeout 3600 $(ARGS)
+
+check: setup ## formatting, lint, types
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/ruff check --quiet
+	$(BIN)/mypy --no-error-summary
+
+format: setup ## format the code and sort its imports
+	$(BIN)/ruff check --quiet --select I --fix
+	$(BIN)/ruff format
+
+bench: setup ## speed of training and decoding, beside the peers
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/decoding.py
+
+bench-quality: setup ## train every recipe of recipes/ (hours; each recipe says how many and where its data is)
+	set -e; for recipe in $(RECIPES); do \
+		$(BIN)/heed train $$recipe --out runs/$$(basename $$recipe .toml) --overwrite; done
+
+docs: setup ## list the pages and check their links
+	@ls README.md CHANGELOG.md CONTRIBUTING.md docs/*.md
+	@$(BIN)/python -m pytest -q tests/test_house.py -k 'link or readme'
+
+clean: ## remove what building and testing left (keeps .venv and runs)
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,28 @@
+"""What do all tests share?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Torch reads this when it is first imported, here and in the programs that tests start. The workers of a
+# test run are already as many as the cores.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+# A test never asserts on time, and a commit either passes or does not.
+hypothesis.settings.register_profile("heed", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("heed")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data sets, which lies beside the checkout or where HEED_SHARED_DATA says."""
+    folder = Path(os.environ.get("HEED_SHARED_DATA") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"no real data: {folder} is not there (HEED_SHARED_DATA names another folder)")
+    return folder

@@ -1,0 +1,172 @@
+"""Do imports run only upward in the table of docs/ARCHITECTURE.md, and is what must be light, light?
+
+Every import counts, at the top of a file or inside a function.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from importlib.util import resolve_name
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).resolve().parent.parent / "src"
+
+# A package or module of heed imports only from lines above its own. `heed` is the package's own __init__.py.
+LINES = """
+    core
+    text
+    metrics
+    statistical
+    nn
+    data
+    models
+    decoding
+    tasks
+    training
+    recipe chooser run
+    api
+    compress inspect export
+    serve
+    cli heed
+"""
+RANK = {name: rank for rank, line in enumerate(LINES.split("\n")) for name in line.split()}
+
+# Names of one line that may import each other, as the modules inside one package may: without cycles.
+TOGETHER = [{"recipe", "chooser", "run"}, {"cli", "heed"}]
+
+# What a package knows nothing of, though it stands further up or outside.
+FORBIDDEN = {
+    "core": ["torch"],
+    "text": ["torch"],
+    "metrics": ["torch"],
+    "statistical": ["torch"],
+    "nn": ["heed.text", "heed.recipe"],
+    "decoding": ["heed.models"],  # any model that keeps the contract
+    "training": ["heed.models", "heed.tasks.translation", "heed.tasks.language_modelling"],  # the recipe's business
+}
+
+HEAVY = ["torch", "numpy", "sacrebleu", "tokenizers", "transformers", "pyarrow", "matplotlib"]
+
+
+def module_name(path: Path) -> str:
+    """`src/heed/nn/states.py` -> `heed.nn.states`."""
+    parts = path.relative_to(SRC).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted((SRC / "heed").rglob("*.py"))}
+
+
+def imports_of(path: Path, module: str) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything that a file imports; a name inside a module counts as that module."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = resolve_name("." * node.level + (node.module or ""), package)
+            for alias in node.names:
+                inner = f"{origin}.{alias.name}"
+                yield node.lineno, inner if inner in MODULES else origin
+
+
+def top(module: str) -> str:
+    """The name that the table knows a module by."""
+    return module.split(".")[1] if "." in module else module
+
+
+def inside(module: str, package: str) -> bool:
+    """Whether a module is the package or lies in it."""
+    return module == package or module.startswith(package + ".")
+
+
+def objection(importer: str, imported: str) -> str | None:
+    """Why the module `importer` may not import `imported`; None if it may."""
+    for name in FORBIDDEN.get(top(importer), []):
+        if inside(imported, name):
+            return f"{top(importer)} knows nothing of {name}"
+    if not inside(imported, "heed") or top(importer) == top(imported):
+        return None
+    if unknown := {top(importer), top(imported)} - RANK.keys():
+        return f"not in the table: {', '.join(sorted(unknown))}"
+    if any({top(importer), top(imported)} <= names for names in TOGETHER):
+        return None
+    if RANK[top(imported)] < RANK[top(importer)]:
+        return None
+    return f"{top(importer)} may import only from lines above its own, and {top(imported)} is not"
+
+
+def test_every_import_runs_upward_in_the_table() -> None:
+    wrong = [
+        f"{path.relative_to(SRC)}:{line}: {imported}: {reason}"
+        for module, path in MODULES.items()
+        for line, imported in imports_of(path, module)
+        if (reason := objection(module, imported))
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_every_package_and_module_is_in_the_table() -> None:
+    assert {top(module) for module in MODULES} <= RANK.keys()
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    graph = {module: {name for _, name in imports_of(path, module)} for module, path in MODULES.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail("cycle: " + " <- ".join(error.args[1]))
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "allowed"),
+    [
+        ("heed.nn.heads", "heed.core.errors", True),
+        ("heed.nn.heads", "torch.nn", True),
+        ("heed.nn.heads", "heed.nn.contract", True),
+        ("heed.run", "heed.recipe", True),
+        ("heed", "heed.cli.main", True),
+        ("heed.nn.heads", "heed.text.readers", False),
+        ("heed.nn.heads", "heed.models.transformer", False),
+        ("heed.text.readers", "torch", False),
+        ("heed.text.readers", "torch.utils.data", False),
+        ("heed.text.readers", "torchless", True),
+        ("heed.compress.coder", "heed.inspect.page", False),
+        ("heed.serve.http", "heed.inspect.page", True),
+        ("heed.decoding.beam", "heed.models.transformer", False),
+        ("heed.recipe", "heed.training.loop", False),
+        ("heed.core.files", "heed", False),
+        ("heed.core.files", "heed.misc", False),
+    ],
+)
+def test_the_table_is_read_as_it_is_meant(importer: str, imported: str, allowed: bool) -> None:
+    assert (objection(importer, imported) is None) == allowed
+
+
+def test_imports_are_found_wherever_and_however_they_are_written(tmp_path: Path) -> None:
+    lines = ["import a.b as c", "def f():", "    from heed import core", "    from .errors import X"]
+    file = tmp_path / "example.py"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    assert list(imports_of(file, "heed.core.example")) == [(1, "a.b"), (3, "heed.core"), (4, "heed.core.errors")]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import heed",
+        "import heed.cli.main",
+        "import sys, heed.cli.main; sys.argv = ['heed', '--help']; heed.cli.main.main()",
+    ],
+    ids=["heed", "heed.cli.main", "heed --help"],
+)
+def test_nothing_heavy_is_imported_before_a_verb_needs_it(program: str) -> None:
+    report = f"import atexit, sys; atexit.register(lambda: print('loaded:', *set(sys.modules) & set({HEAVY})))\n"
+    result = subprocess.run([sys.executable, "-c", report + program], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1].split() == ["loaded:"]

@@ -1,0 +1,100 @@
+"""Is the checkout in order: the first screen of the README, links, names of files, the version?"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import heed
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + sorted(ROOT.glob("docs/**/*.md"))
+PYTHON_FILES = [path for folder in ("src", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(<?([^()\s>]+)")
+MACHINE_PATH = re.compile(r"(?<![\w./~-])/(?:work|root)/")
+
+
+def links_of(markdown: str) -> list[str]:
+    """The files that a page links to, as written, without web addresses and places inside a page."""
+    targets = [target.partition("#")[0] for target in LINK.findall(FENCED.sub("", markdown))]
+    return [target for target in targets if target and not re.match(r"[a-z]+:", target)]
+
+
+def files_of_the_project() -> list[Path]:
+    """Every file that git has or would add."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    result = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip("not a git checkout")
+    return [path for name in result.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def test_the_readme_shows_demo_and_test_on_its_first_screen() -> None:
+    first_screen = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:40]
+    for command in ("make demo", "make test"):
+        assert any(command in line for line in first_screen), f"{command} is not in the README's first 40 lines"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_to_a_file_of_the_checkout(page: Path) -> None:
+    broken = [
+        link
+        for link in links_of(page.read_text(encoding="utf-8"))
+        if not (page.parent / link).exists() or not (page.parent / link).resolve().is_relative_to(ROOT)
+    ]
+    assert not broken
+
+
+def test_links_are_told_from_web_addresses_places_and_code() -> None:
+    page = "[a](docs/a.md#part) [b](https://example.org/b.md) [c](#part) ![d](<d.png>)\n```\n[e](e.md)\n```\n"
+    assert links_of(page) == ["docs/a.md", "d.png"]
+
+
+def test_no_file_names_a_path_of_the_machine_it_was_written_on() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
+        for path in files_of_the_project()
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1)
+        if MACHINE_PATH.search(line)
+    ]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_every_python_file_says_what_it_is_for() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in PYTHON_FILES
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not silent, "no docstring:\n" + "\n".join(silent)
+
+
+def test_no_file_is_a_drawer_for_the_rest() -> None:
+    assert not [path for path in PYTHON_FILES if path.name in {"utils.py", "util.py", "helpers.py", "common.py"}]
+
+
+def test_there_is_one_version() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        declared = tomllib.load(file)["project"]["version"]
+    assert heed.__version__ == declared
+    assert version("heed") == declared, "the installed metadata is old: make setup"
+
+
+def test_shapes_are_checked_while_tests_run() -> None:
+    import torch
+    from jaxtyping import TypeCheckError
+
+    from heed.nn.contract import Source
+
+    ids = torch.zeros(2, 3, dtype=torch.long)
+    Source(ids, mask=torch.ones(2, 3, dtype=torch.bool))
+    with pytest.raises(TypeCheckError):
+        Source(ids, mask=torch.ones(2, 4, dtype=torch.bool))
