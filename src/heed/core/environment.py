@@ -1,0 +1,186 @@
+"""What does heed know of the machine and of the variables it was started with?
+
+The one place that reads the environment; everything else is given what it needs. The limits of a container
+(control groups, version 1 and 2) count as the machine's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TextIO
+
+from heed.core.errors import UsageError
+
+_ROOT = Path("/")
+
+
+def data_dir() -> Path | None:
+    """The folder that a recipe's data paths are relative to: HEED_DATA; None when it is not set."""
+    value = os.environ.get("HEED_DATA")
+    return Path(value) if value else None
+
+
+@dataclass(frozen=True)
+class Distributed:
+    """Which of several processes of one training this is, as `torchrun` tells it."""
+
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+
+
+def distributed() -> Distributed:
+    """Read RANK, WORLD_SIZE and LOCAL_RANK; without them there is one process. Raises UsageError for nonsense."""
+    rank, world_size, local_rank = _whole("RANK", 0), _whole("WORLD_SIZE", 1), _whole("LOCAL_RANK", 0)
+    if not 0 <= rank < world_size:
+        raise UsageError(f"RANK must be from 0 to WORLD_SIZE - 1, got RANK={rank} and WORLD_SIZE={world_size}.")
+    return Distributed(rank, world_size, local_rank)
+
+
+def _whole(name: str, default: int) -> int:
+    text = os.environ.get(name) or str(default)
+    if not text.isascii() or not text.isdigit():
+        raise UsageError(f"the variable {name} must be a whole number, got {text!r}. Unset it, or start with torchrun.")
+    return int(text)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a stream is a terminal on which a line can be redrawn."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def colour_allowed(stream: TextIO) -> bool:
+    """Whether to colour what is written to a stream: a terminal, and NO_COLOR is not set."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR")
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of heed, Python and torch, read without importing torch."""
+    versions = {"heed": "not installed", "python": platform.python_version(), "torch": "not installed"}
+    for name in ("heed", "torch"):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def num_cpus() -> int:
+    """The processors this process may use: its affinity, and the quota of its container rounded up."""
+    num = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(1, math.ceil(min(num, _cpu_quota(_ROOT))))
+
+
+def memory_bytes() -> int:
+    """The memory of the machine or of the container, whichever is less."""
+    return min(_meminfo(_ROOT).get("MemTotal", _physical_memory()), _memory_limit(_ROOT))
+
+
+def available_memory_bytes() -> int:
+    """The memory that could be taken now without swapping; what the system keeps as file cache counts as free."""
+    free = _meminfo(_ROOT).get("MemAvailable")
+    if free is None:
+        free = _vm_stat_available() or _physical_memory() // 2
+    return max(0, min(free, _memory_room(_ROOT)))
+
+
+def _physical_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _meminfo(root: Path) -> dict[str, int]:
+    """/proc/meminfo in bytes; empty where there is none (macOS)."""
+    rows = re.findall(r"^(\w+):\s+(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
+    return {name: int(kilobytes) * 1024 for name, kilobytes in rows}
+
+
+def _vm_stat_available() -> int:
+    """Free and reclaimable memory on macOS; 0 where its `vm_stat` is missing."""
+    try:
+        text = subprocess.run(["vm_stat"], capture_output=True, text=True, check=True, timeout=5).stdout
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    return _parse_vm_stat(text)
+
+
+def _parse_vm_stat(text: str) -> int:
+    size = re.search(r"page size of (\d+) bytes", text)
+    pages = re.findall(r"^Pages (?:free|inactive|speculative|purgeable):\s+(\d+)", text, re.MULTILINE)
+    return int(size[1]) * sum(map(int, pages)) if size else 0
+
+
+def _cpu_quota(root: Path) -> float:
+    """Processors that the control groups allow; infinity without a limit."""
+    quotas = [math.inf]
+    for group in _groups(root, ""):
+        match = re.match(r"(\d+) (\d+)", _read(group / "cpu.max"))  # "max 100000" without a limit
+        if match:
+            quotas.append(int(match[1]) / int(match[2]))
+    for group in _groups(root, "cpu"):
+        quota, period = _number(group / "cpu.cfs_quota_us"), _number(group / "cpu.cfs_period_us")
+        if quota > 0 and math.isfinite(quota) and math.isfinite(period):
+            quotas.append(quota / period)
+    return min(quotas)
+
+
+_MEMORY_FILES = (  # control group version: controller, limit, usage, and what of the usage is file cache
+    ("", "memory.max", "memory.current", "inactive_file"),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+
+
+def _memory_limits(root: Path) -> Iterator[tuple[float, float]]:
+    """Of each control group with a memory limit: the limit, and what is left of it, in bytes."""
+    for controller, limit_file, usage_file, cache_row in _MEMORY_FILES:
+        for group in _groups(root, controller):
+            limit = _number(group / limit_file)
+            if limit < 1 << 60:  # version 1 writes a huge number for "no limit"
+                usage = _number(group / usage_file)
+                cache = re.search(rf"^{cache_row} (\d+)", _read(group / "memory.stat"), re.MULTILINE)
+                yield limit, limit - (usage - int(cache[1] if cache else 0) if math.isfinite(usage) else 0)
+
+
+def _memory_limit(root: Path) -> int:
+    return int(min((limit for limit, _ in _memory_limits(root)), default=sys.maxsize))
+
+
+def _memory_room(root: Path) -> int:
+    return int(min((room for _, room in _memory_limits(root)), default=sys.maxsize))
+
+
+def _groups(root: Path, controller: str) -> Iterator[Path]:
+    """The folders of this process's control group and of those around it; any of them may set a limit.
+
+    `controller` is that of version 1 (`cpu`, `memory`), empty for version 2. Inside a container the group's path
+    may not be visible; the mount point itself is then the container's group.
+    """
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            mount = root / "sys/fs/cgroup" / controllers
+            if controller and not mount.exists():
+                mount = root / "sys/fs/cgroup" / controller
+            group = mount / path.strip("/")
+            yield from (place for place in (group, *group.parents) if place.is_relative_to(mount))
+
+
+def _number(path: Path) -> float:
+    """The number in a file; infinity when there is none."""
+    text = _read(path).strip()
+    return int(text) if re.fullmatch(r"-?\d+", text) else math.inf
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,209 @@
+"""How far is the work, how fast does it go and how long will it take?
+
+Everything here goes to stderr, so that stdout carries results alone. On a terminal it is one live bar, elsewhere a
+plain line every ten seconds, so that a log file stays readable. Text from the user's data is shown as it is: never
+read as markup, never able to send commands to the terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+from heed.core import environment
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+
+REDRAW_INTERVAL = 0.1  # seconds
+
+# Control characters other than tab and line feed, which a terminal would obey.
+_CONTROL = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+
+
+def message(text: str, quiet: bool = False, stream: TextIO | None = None) -> None:
+    """Write a line to stderr, unless quiet. While a bar is shown it appears above it."""
+    if not quiet:
+        stream = sys.stderr if stream is None else stream
+        stream.write(text.translate(_CONTROL) + "\n")
+        stream.flush()
+
+
+def warn(text: str, quiet: bool = False, stream: TextIO | None = None) -> None:
+    """Write a line that begins with `warning:` to stderr, unless quiet."""
+    message(f"warning: {text}", quiet, stream)
+
+
+class Progress:
+    """Shows the progress of one piece of work, as a context manager.
+
+        with Progress(total=1000, unit="steps", title="training") as progress:
+            progress.update(done=step, fields={"loss": "3.21"})
+            progress.say("a line above the bar")
+
+    `total` is None when it is not known; `initial` is what was done before, by a run that is resumed. Lines are
+    written every `plain_interval` seconds when `stream` is no terminal. Nothing at all is written when quiet.
+    """
+
+    def __init__(
+        self,
+        total: float | None,
+        unit: str,
+        title: str,
+        quiet: bool = False,
+        *,
+        initial: float = 0.0,
+        stream: TextIO | None = None,
+        plain_interval: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.total = total
+        self.unit = unit
+        self.title = title
+        self.quiet = quiet
+        self.initial = self.done = initial
+        self.fields: Mapping[str, str] = {}
+        self.remaining_override: float | None = None
+        self.stream = sys.stderr if stream is None else stream
+        self.plain_interval = plain_interval
+        self.clock = clock
+        self.started = clock()
+        self._next_show = self.started
+        self._shown = True  # whether the last update has been shown
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        self.started = self._next_show = self.clock()
+        if not self.quiet and environment.is_terminal(self.stream):
+            self._live = _live(self.stream, self._render)
+            self._live.start(refresh=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Show the last state and give the terminal back; may be called twice."""
+        live, self._live = self._live, None
+        if live:
+            live.stop()  # draws once more, and shows the cursor again
+        elif not self._shown:
+            self._show_plain()
+
+    def update(
+        self, done: float, fields: Mapping[str, str] | None = None, remaining_seconds: float | None = None
+    ) -> None:
+        """Say how much is done. `fields` are values ready to show; those given before stay when it is None.
+
+        `remaining_seconds` is for work that ends by another rule than `total`.
+        """
+        self.done = done
+        self.fields = self.fields if fields is None else fields
+        self.remaining_override = remaining_seconds
+        self._shown = self.quiet
+        now = self.clock()
+        if self.quiet or now < self._next_show:
+            return
+        self._next_show = now + (REDRAW_INTERVAL if self._live else self.plain_interval)
+        if self._live:
+            self._live.refresh()
+        else:
+            self._show_plain()
+
+    def say(self, text: str) -> None:
+        """Write a whole line, or several, above the bar."""
+        if self._live:
+            from rich.text import Text
+
+            self._live.console.print(Text(text.translate(_CONTROL)), soft_wrap=True)
+        else:
+            message(text, self.quiet, self.stream)
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Seconds since the with-block began."""
+        return self.clock() - self.started
+
+    @property
+    def remaining_seconds(self) -> float | None:
+        """Seconds left at the average speed so far; None while that is not known."""
+        if self.remaining_override is not None:
+            return self.remaining_override
+        if self.total is None or self.done <= self.initial:
+            return None
+        return self.elapsed_seconds * max(0.0, self.total - self.done) / (self.done - self.initial)
+
+    def _show_plain(self) -> None:
+        self._shown = True
+        message(f"{self.title}: " + ", ".join([self._amount(), *self._fields(), *self._times()]), stream=self.stream)
+
+    def _amount(self) -> str:
+        if self.total is None:
+            return f"{_number(self.done)} {self.unit}"
+        percent = f" ({100 * self.done / self.total:.0f}%)" if self.total else ""
+        return f"{_number(self.done)}/{_number(self.total)} {self.unit}{percent}"
+
+    def _fields(self) -> list[str]:
+        return [f"{name} {value}" for name, value in self.fields.items()]
+
+    def _times(self) -> list[str]:
+        left = self.remaining_seconds
+        return [f"elapsed {format_seconds(self.elapsed_seconds)}"] + (
+            [] if left is None else [f"left {format_seconds(left)}"]
+        )
+
+    def _render(self) -> RenderableType:
+        """The bar: a line with the amount and the times, and a line with the fields when there are any."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        self._shown = True
+        cells: list[RenderableType] = [Text(self.title, style="bold"), Text(self._amount())]
+        if self.total:
+            cells.insert(1, ProgressBar(self.total, min(self.done, self.total), width=None))
+        cells.append(Text(", ".join(self._times()), style="dim"))
+        row = Table.grid(padding=(0, 1), expand=bool(self.total))
+        for cell in cells:
+            row.add_column(no_wrap=True, ratio=1 if isinstance(cell, ProgressBar) else None)
+        row.add_row(*cells)
+        fields = Text("  " + "  ".join(self._fields()).translate(_CONTROL), no_wrap=True, overflow="ellipsis")
+        return Group(row, fields) if self.fields else row
+
+
+def _live(stream: TextIO, render: Callable[[], RenderableType]) -> Live:
+    """A live region that is redrawn only when asked: no thread, so nothing to go wrong in a fork or a signal."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(
+        file=stream,
+        force_terminal=True,
+        no_color=not environment.colour_allowed(stream),
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+    # What others write to stderr meanwhile is printed above the bar; stdout belongs to the results.
+    ours = stream is sys.stderr
+    return Live(console=console, get_renderable=render, auto_refresh=False, redirect_stdout=False, redirect_stderr=ours)
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration as people read it: `0:07`, `12:30`, `1:02:30`, `3 d 1:02:30`."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    clock = f"{hour}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+    return f"{days} d {clock}" if days else clock
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"

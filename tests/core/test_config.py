@@ -1,0 +1,377 @@
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field, ValidationError, field_validator
+
+from heed.core.config import Config, Document, build, keys, parse_overrides, read_toml, to_toml
+from heed.core.errors import UsageError
+
+
+class Transformer(Config):
+    kind: Literal["transformer"] = "transformer"
+    """Attention is all it has."""
+    num_heads: int = Field(8, ge=1, le=64)
+    """Heads of each attention."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """Share of the units that are dropped."""
+    norm: Literal["pre", "post"] = "post"
+    """Where the layer norms are."""
+
+
+class Bigram(Config):
+    kind: Literal["bigram"] = "bigram"
+    """Counts pairs."""
+    smoothing: float
+    """Added to every count."""
+
+
+class Schedule(Config):
+    steps: Annotated[int, Field(gt=0)] | Literal["auto"] = "auto"
+    """How long."""
+    factors: tuple[float, ...] = ()
+    """Of the learning rate."""
+
+
+class Training(Config):
+    lr: float = Field(1e-3, gt=0)
+    """The learning rate."""
+    betas: tuple[float, float] = (0.9, 0.98)
+    """Adam's decay rates."""
+    ema: float | None = None
+    """Decay of the moving average of the weights."""
+    stages: tuple[Schedule, ...] = ()
+    """One after the other."""
+    warmup: Schedule | None = None
+    """Before the first stage."""
+
+
+class Data(Config):
+    src: Path | None = None
+    """The source side."""
+    names: str | list[str] = "all"
+    """Which columns to read."""
+    fields: list[str] = Field(default_factory=list)
+    """Names of the columns."""
+    weights: dict[str, float] = Field(default_factory=dict)
+    """Of the files."""
+
+    @field_validator("fields")
+    @classmethod
+    def _distinct(cls, fields: list[str]) -> list[str]:
+        if len(set(fields)) < len(fields):
+            raise ValueError("the columns must be distinct")
+        return fields
+
+
+class Recipe(Config):
+    seed: int
+    """Of every random choice."""
+    title: str = ""
+    """What people call it."""
+    quick: bool = False
+    """Whether to stop early."""
+    model: Transformer | Bigram = Field(Transformer(num_heads=4), discriminator="kind")
+    """What is trained."""
+    data: Data = Data()
+    """What it is trained on."""
+    training: Training = Training()
+    """How it is trained."""
+
+
+def document(text: str) -> Document:
+    return Document(tomllib.loads(text), text, "recipe.toml")
+
+
+def errors(text: str, *arguments: str) -> list[str]:
+    with pytest.raises(UsageError) as refused:
+        build(Recipe, document(text), parse_overrides(arguments))
+    return str(refused.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "recipe.toml: missing key 'seed': a whole number"),
+        ("seed = 'eight'", "recipe.toml:1: seed: expected a whole number, got 'eight'"),
+        ("seed = '8'", "recipe.toml:1: seed: expected a whole number, got '8'"),
+        ("seed = 8.0", "recipe.toml:1: seed: expected a whole number, got 8.0"),
+        ("seed = true", "recipe.toml:1: seed: expected a whole number, got true"),
+        ("seed = 1\nquick = 1", "recipe.toml:2: quick: expected true or false, got 1"),
+        ("seed = 1\nquick = 'true'", "recipe.toml:2: quick: expected true or false, got 'true'"),
+        (
+            "seed = 1\ntitle = 7",
+            """recipe.toml:2: title: expected text, got 7. Text needs quotes: "7" (in a shell '"7"')""",
+        ),
+        (
+            "seed = 1\ndata.names = 3",
+            "recipe.toml:2: data.names: expected text or a list, each item text, got 3. "
+            """Text needs quotes: "3" (in a shell '"3"')""",
+        ),
+        ("seed = 1\ndata.names = [3]", "recipe.toml:2: data.names: expected text or a list, each item text, got [3]"),
+        ("seed = 1\nmodle = 1", "recipe.toml:2: unknown key 'modle'. Did you mean 'model'?"),
+        ("seed = 1\nlr = 1", "recipe.toml:2: unknown key 'lr'. Did you mean 'training.lr'?"),
+        (
+            "seed = 1\n\n[data]\nxyz = 1",
+            "recipe.toml:4: unknown key 'data.xyz'. Allowed in data: src, names, fields, weights.",
+        ),
+        (
+            "seed = 1\nzzz = 1",
+            "recipe.toml:2: unknown key 'zzz'. Allowed at the top: seed, title, quick, model, data, training.",
+        ),
+        ("seed = 1\n[trainnig]\nlr = 1", "recipe.toml:2: unknown key 'trainnig'. Did you mean 'training'?"),
+        ("seed = 1\ndata = 3", "recipe.toml:2: data: expected a table, got 3"),
+        ("seed = 1\nmodel = 3", "recipe.toml:2: model: expected a table, got 3"),
+        (
+            "seed = 1\n[model]\nkind = 'transformer'\n\ndropuot = 0.1",
+            "recipe.toml:5: unknown key 'model.dropuot'. Did you mean 'model.dropout'?",
+        ),
+        (
+            "seed = 1\nmodel = { kind = 'transformer', num_heads = 'eight' }",
+            "recipe.toml:2: model.num_heads: expected a whole number from 1 to 64, got 'eight'",
+        ),
+        (
+            "seed = 1\nmodel.kind = 'transformer'\nmodel.num_heads = 65",
+            "recipe.toml:3: model.num_heads: expected a whole number from 1 to 64, got 65",
+        ),
+        (
+            "seed = 1\n[model]\nkind = 'transformer'\ndropout = 1",
+            "recipe.toml:4: model.dropout: expected a number at least 0 and below 1, got 1",
+        ),
+        (
+            "seed = 1\n[model]\nkind = 'transformer'\nnorm = 'both'",
+            "recipe.toml:4: model.norm: expected one of 'pre', 'post', got 'both'",
+        ),
+        ("seed = 1\n[model]\nkind = 'bigram'", "recipe.toml:2: missing key 'model.smoothing': a number"),
+        (
+            "seed = 1\n[model]\nnum_heads = 2",
+            "recipe.toml:2: missing key 'model.kind': one of 'transformer', 'bigram'",
+        ),
+        (
+            "seed = 1\n[model]\nkind = 'bigrams'",
+            "recipe.toml:3: model.kind: expected one of 'transformer', 'bigram', got 'bigrams'. Did you mean 'bigram'?",
+        ),
+        ("seed = 1\nmodel.kind = 3", "recipe.toml:2: model.kind: expected one of 'transformer', 'bigram', got 3"),
+        ("seed = 1\ntraining.lr = 0.0", "recipe.toml:2: training.lr: expected a number above 0, got 0.0"),
+        ("seed = 1\ntraining.lr = nan", "recipe.toml:2: training.lr: expected a number above 0, got nan"),
+        ("seed = 1\ntraining.ema = 'x'", "recipe.toml:2: training.ema: expected a number, got 'x'"),
+        (
+            "seed = 1\ntraining.betas = [0.9]",
+            "recipe.toml:2: training.betas: expected a list of 2: a number, a number, got [0.9]",
+        ),
+        (
+            "seed = 1\ntraining.betas = [0.9, '1']",
+            "recipe.toml:2: training.betas[1]: expected a number, got '1'",
+        ),
+        (
+            "seed = 1\n[data]\nfields = 'en'",
+            "recipe.toml:3: data.fields: expected a list, each item text, got 'en'",
+        ),
+        ("seed = 1\n[data]\nfields = [\n'en',\n'en']", "recipe.toml:3: data.fields: the columns must be distinct"),
+        (
+            "seed = 1\n[data.weights]\n'a b' = 'x'",
+            "recipe.toml:3: data.weights.\"a b\": expected a number, got 'x'",
+        ),
+        (
+            "seed = 1\n[[training.stages]]\nsteps = 3\n[[training.stages]]\nsteps = 0",
+            "recipe.toml:5: training.stages[1].steps: expected a whole number above 0 or 'auto', got 0",
+        ),
+        (
+            "seed = 1\n[[training.stages]]\nfactor = [3]",
+            "recipe.toml:3: unknown key 'training.stages[0].factor'. Did you mean 'training.stages[0].factors'?",
+        ),
+        (
+            "seed = 1\ntraining.stages = [{}, {factors = [\n1, 'x']}]",
+            "recipe.toml:2: training.stages[1].factors[1]: expected a number, got 'x'",
+        ),
+        (
+            "seed = 1\ntraining.warmup.steps = []",
+            "recipe.toml:2: training.warmup.steps: expected a whole number above 0 or 'auto', got []",
+        ),
+    ],
+)
+def test_each_mistake_is_named_with_its_line_and_what_is_allowed(text: str, message: str) -> None:
+    assert errors(text) == [message]
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_the_file_and_then_the_command_line() -> None:
+    text = "quick = 2\n[training]\nlr = 'fast'\nl_r = 1\n[model]\nkind = 'transformer'\nnum_heads = 0\n"
+    assert errors(text, "--training.betas=3", "--seed=x") == [
+        "recipe.toml:1: quick: expected true or false, got 2",
+        "recipe.toml:3: training.lr: expected a number above 0, got 'fast'",
+        "recipe.toml:4: unknown key 'training.l_r'. Did you mean 'training.lr'?",
+        "recipe.toml:7: model.num_heads: expected a whole number from 1 to 64, got 0",
+        "--seed: expected a whole number, got 'x'",
+        "--training.betas: expected a list of 2: a number, a number, got 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--training.lr=fast", "--training.lr: expected a number above 0, got 'fast'"),
+        ("--training.lrr=1", "--training.lrr: unknown key 'training.lrr'. Did you mean 'training.lr'?"),
+        ("--trainign.lr=1", "--trainign.lr: unknown key 'trainign'. Did you mean 'training'?"),
+        ("--seed.x.y=1", "--seed.x.y: seed is no table, it has no keys"),
+        ("--training.betas=[1, 'x']", "--training.betas: training.betas[1]: expected a number, got 'x'"),
+        ("--data={src = 3}", """--data: data.src: expected a path, got 3. Text needs quotes: "3" (in a shell '"3"')"""),
+        (
+            "--model.kind=bigrm",
+            "--model.kind: expected one of 'transformer', 'bigram', got 'bigrm'. Did you mean 'bigram'?",
+        ),
+        ("--model.num_heads=3", "recipe.toml: missing key 'model.kind': one of 'transformer', 'bigram'"),
+    ],
+)
+def test_a_mistake_on_the_command_line_names_the_flag(argument: str, message: str) -> None:
+    assert errors("seed = 1\n[training]\nlr = 3\n", argument) == [message]
+
+
+def test_without_a_file_the_message_begins_with_the_key() -> None:
+    with pytest.raises(UsageError) as refused:
+        build(Recipe, Document({"quick": 3}))
+    assert str(refused.value).splitlines() == [
+        "missing key 'seed': a whole number",
+        "quick: expected true or false, got 3",
+    ]
+
+
+def test_many_mistakes_still_fit_on_one_screen() -> None:
+    lines = errors("seed = 1\n" + "".join(f"zzz{number} = 1\n" for number in range(50)))
+    assert len(lines) == 21
+    assert lines[-1] == "... and 30 more"
+
+
+def test_overrides_win_over_the_file_and_leave_it_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text("seed = 1\n[training]\nlr = 3\nema = 0.5\n[model]\nkind = 'transformer'\n")
+    read = read_toml(path)
+    recipe = build(Recipe, read, {"training.lr": 0.5, "model": {"kind": "bigram", "smoothing": 1}, "data.src": "a/b"})
+    assert recipe.training == Training(lr=0.5, ema=0.5)
+    assert recipe.model == Bigram(smoothing=1.0)
+    assert recipe.data.src == Path("a/b")
+    assert read.values["training"]["lr"] == 3
+
+
+def test_a_whole_number_is_a_number_and_a_list_a_tuple() -> None:
+    recipe = build(Recipe, document("seed = 1\ntraining.lr = 1\ntraining.betas = [0, 1]"))
+    assert recipe.training.lr == 1.0 and isinstance(recipe.training.lr, float)
+    assert recipe.training.betas == (0.0, 1.0)
+
+
+def test_a_config_cannot_be_changed_and_refuses_unknown_fields_from_python_too() -> None:
+    training = Training()
+    with pytest.raises(ValidationError, match="frozen"):
+        training.lr = 3.0
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        Training.model_validate({"lrr": 3.0})
+
+
+def test_a_field_that_may_be_none_must_be_none_by_default() -> None:
+    with pytest.raises(TypeError, match=r"Wrong\.limit may be None, so its default must be None"):
+
+        class Wrong(Config):
+            limit: int | None = 3
+
+
+def test_values_are_written_complete_with_comments_and_tables_in_field_order() -> None:
+    recipe = Recipe(seed=3, training=Training(lr=1e-9, stages=(Schedule(steps=5),)))
+    text = to_toml(recipe, {"training.lr": "small\nas asked", "training": "how", "seed": "given"})
+    assert (
+        text
+        == """\
+seed = 3 # given
+title = ""
+quick = false
+
+[model]
+kind = "transformer"
+num_heads = 4
+dropout = 0.1
+norm = "post"
+
+[data]
+names = "all"
+fields = []
+
+[data.weights]
+
+[training]
+# how
+lr = 1e-09 # small as asked
+betas = [0.9, 0.98]
+
+[[training.stages]]
+steps = 5
+factors = []
+"""
+    )
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+schedules = st.builds(
+    Schedule, steps=st.integers(1, 10**12) | st.just("auto"), factors=st.lists(numbers, max_size=3).map(tuple)
+)
+recipes = st.builds(
+    Recipe,
+    seed=st.integers(),
+    title=st.text(),
+    quick=st.booleans(),
+    model=st.builds(Transformer, num_heads=st.integers(1, 64), norm=st.sampled_from(["pre", "post"]))
+    | st.builds(Bigram, smoothing=numbers),
+    data=st.builds(
+        Data,
+        src=st.none() | st.text().map(Path),
+        fields=st.lists(st.text(), max_size=3, unique=True),
+        weights=st.dictionaries(st.text(), numbers, max_size=3),
+    ),
+    training=st.builds(
+        Training,
+        lr=st.floats(min_value=0, exclude_min=True, allow_infinity=False),
+        ema=st.none() | numbers,
+        stages=st.lists(schedules, max_size=2).map(tuple),
+        warmup=st.none() | schedules,
+    ),
+)
+
+
+@given(recipes)
+def test_what_is_written_is_read_back_equal(recipe: Recipe) -> None:
+    text = to_toml(recipe, {"seed": "a", "training": "b", "training.lr": "c # d", "model": "e"})
+    assert build(Recipe, document(text)) == recipe
+
+
+def test_every_key_is_described_with_its_type_default_and_docstring() -> None:
+    described = [(field.key, field.type, field.default, field.docstring, field.only_for) for field in keys(Recipe)]
+    transformer, bigram = "model.kind = 'transformer'", "model.kind = 'bigram'"
+    assert described == [
+        ("seed", "a whole number", "required", "Of every random choice.", ""),
+        ("title", "text", "''", "What people call it.", ""),
+        ("quick", "true or false", "false", "Whether to stop early.", ""),
+        ("model.kind", "one of 'transformer', 'bigram'", "'transformer'", "What is trained.", ""),
+        ("model.num_heads", "a whole number from 1 to 64", "4", "Heads of each attention.", transformer),
+        (
+            "model.dropout",
+            "a number at least 0 and below 1",
+            "0.1",
+            "Share of the units that are dropped.",
+            transformer,
+        ),
+        ("model.norm", "one of 'pre', 'post'", "'post'", "Where the layer norms are.", transformer),
+        ("model.smoothing", "a number", "required", "Added to every count.", bigram),
+        ("data.src", "a path", "not set", "The source side.", ""),
+        ("data.names", "text or a list, each item text", "'all'", "Which columns to read.", ""),
+        ("data.fields", "a list, each item text", "[]", "Names of the columns.", ""),
+        ("data.weights", "a table, each value a number", "an empty table", "Of the files.", ""),
+        ("training.lr", "a number above 0", "0.001", "The learning rate.", ""),
+        ("training.betas", "a list of 2: a number, a number", "[0.9, 0.98]", "Adam's decay rates.", ""),
+        ("training.ema", "a number", "not set", "Decay of the moving average of the weights.", ""),
+        ("training.stages[].steps", "a whole number above 0 or 'auto'", "'auto'", "How long.", ""),
+        ("training.stages[].factors", "a list, each item a number", "[]", "Of the learning rate.", ""),
+        ("training.warmup.steps", "a whole number above 0 or 'auto'", "'auto'", "How long.", ""),
+        ("training.warmup.factors", "a list, each item a number", "[]", "Of the learning rate.", ""),
+    ]

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from heed.core import files
+from heed.core.errors import DataError, StorageError
+from heed.core.files import atomic_folder, atomic_write, format_bytes, free_bytes, sha256_file, storage_errors
+
+
+class Interrupted(BaseException):
+    """Like KeyboardInterrupt, which is no Exception either."""
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    with atomic_write(target) as file:
+        file.write(b"\x00\xff")
+        assert not target.exists()
+    assert target.read_bytes() == b"\x00\xff"
+    assert names(tmp_path) == ["model"]
+
+
+def test_text_is_utf8_with_line_feeds(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "text", "w") as file:
+        file.write("ä\nb\n")
+    assert (tmp_path / "text").read_bytes() == "ä\nb\n".encode()
+
+
+@pytest.mark.parametrize("error", [ValueError, Interrupted, OSError])
+def test_an_error_inside_leaves_the_old_file_and_no_debris(tmp_path: Path, error: type[BaseException]) -> None:
+    target = tmp_path / "model"
+    target.write_bytes(b"old")
+    with pytest.raises(error), atomic_write(target) as file:
+        file.write(b"new")
+        raise error
+    assert target.read_bytes() == b"old"
+    assert names(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_an_error_at_the_end_leaves_the_old_file_and_no_debris(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    target = tmp_path / "model"
+    target.write_bytes(b"old")
+    monkeypatch.setattr(*((os, "fsync") if step == "fsync" else (Path, "replace")), fail)
+    with pytest.raises(OSError, match="Input/output error"), atomic_write(target) as file:
+        file.write(b"new")
+    assert target.read_bytes() == b"old"
+    assert names(tmp_path) == ["model"]
+
+
+def test_data_is_flushed_to_the_device_before_the_rename_and_the_folder_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def seen_fsync(descriptor: int) -> None:
+        fsync(descriptor)
+        events.append("folder" if os.path.isdir(f"/dev/fd/{descriptor}") else "file")  # noqa: PTH112
+
+    def seen_replace(self: Path, target: Path) -> Path:
+        events.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", seen_fsync)
+    monkeypatch.setattr(Path, "replace", seen_replace)
+    with atomic_write(tmp_path / "model") as file:
+        file.write(b"new")
+    assert events == ["file", "rename", "folder"]
+
+
+def test_permissions_and_links_are_kept(tmp_path: Path) -> None:
+    target, link = tmp_path / "model", tmp_path / "link"
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    with atomic_write(link) as file:
+        file.write(b"new")
+    assert link.is_symlink() and target.read_bytes() == b"new"
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    with atomic_write(tmp_path / "atomic"):
+        pass
+    assert (tmp_path / "atomic").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / ("n" * 255)) as file:
+        file.write(b"x")
+    assert names(tmp_path) == ["n" * 255]
+
+
+def test_folders_and_devices_are_never_replaced(tmp_path: Path) -> None:
+    for place in (tmp_path, Path(os.devnull)):
+        with pytest.raises(StorageError, match="no regular file"), atomic_write(place):
+            pass
+    assert not Path(os.devnull).is_file()
+
+
+def test_a_folder_appears_only_when_it_is_whole(tmp_path: Path) -> None:
+    target = tmp_path / "checkpoint"
+    with atomic_folder(target) as folder:
+        (folder / "deep").mkdir()
+        (folder / "deep" / "file").write_text("x")
+        assert not target.exists()
+    assert names(tmp_path) == ["checkpoint"]
+    assert (target / "deep" / "file").read_text() == "x"
+
+
+@pytest.mark.parametrize("error", [ValueError, Interrupted])
+def test_an_error_inside_leaves_no_folder(tmp_path: Path, error: type[BaseException]) -> None:
+    with pytest.raises(error), atomic_folder(tmp_path / "checkpoint") as folder:
+        (folder / "file").write_text("x")
+        raise error
+    assert names(tmp_path) == []
+
+
+def test_a_folder_replaces_nothing_not_even_what_appeared_meanwhile(tmp_path: Path) -> None:
+    target = tmp_path / "checkpoint"
+    with pytest.raises(StorageError, match="exists already"), atomic_folder(target) as folder:
+        (folder / "file").write_text("mine")
+        target.mkdir()
+    assert names(tmp_path) == ["checkpoint"] and names(target) == []
+    with pytest.raises(StorageError, match="exists already"), atomic_folder(target):
+        raise AssertionError("the block must not run")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(StorageError, match="exists already"), atomic_folder(tmp_path / "dangling"):
+        pass
+
+
+def test_checksums_are_those_of_the_bytes(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 5_000
+    (tmp_path / "file").write_bytes(data)
+    assert sha256_file(tmp_path / "file") == hashlib.sha256(data).hexdigest()
+
+
+def test_free_space_is_asked_of_the_nearest_folder_that_exists(tmp_path: Path) -> None:
+    free = free_bytes(tmp_path / "not" / "yet" / "there")
+    status = os.statvfs(tmp_path)
+    assert abs(free - status.f_bavail * status.f_frsize) < 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (2_345_000, "2.3 MB"),
+        (31_000_000, "31 MB"),
+        (999_600_000, "1.0 GB"),
+        (5.3e12, "5.3 TB"),
+        (5e15, "5000.0 TB"),
+    ],
+)
+def test_sizes_are_written_as_people_read_them(number: float, text: str) -> None:
+    assert format_bytes(number) == text
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_write_that_the_system_refuses_is_a_storage_error_without_debris(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "free_bytes", lambda path: 2_000_000)
+    target = tmp_path / "model"
+    with pytest.raises(StorageError) as refused, largest_file(1_000_000):  # noqa: SIM117
+        with storage_errors("write the checkpoint", needed=31_000_000), atomic_write(target) as file:
+            file.write(bytes(2_000_000))
+    assert str(refused.value) == (
+        "cannot write the checkpoint: the file would be larger than is allowed here "
+        f"(needs 31 MB, 2.0 MB free at {target}). Free some space or choose another --out."
+    )
+    assert refused.value.exit_code == 74
+    assert names(tmp_path) == []
+
+
+def test_a_folder_that_does_not_exist_is_a_storage_error(tmp_path: Path) -> None:
+    target = tmp_path / "none" / "model"
+    with (
+        pytest.raises(
+            StorageError, match=r"cannot write it: the folder does not exist at .*none.* Choose another --out"
+        ),
+        storage_errors("write it"),
+        atomic_write(target),
+    ):
+        pass
+
+
+SPACE = "cannot save: no space left on the device. Free some space or choose another --out."
+INCOMPLETE = "cannot save: the file could not be written completely. Free some space or choose another --out."
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), SPACE),
+        (OSError(errno.EROFS, "x"), "cannot save: the file system is read-only. Choose another --out."),
+        (
+            PermissionError(errno.EACCES, "x", "/a/b"),
+            "cannot save: no permission to write there at /a/b. Choose another --out.",
+        ),
+        (
+            OSError(errno.EDQUOT, "x"),
+            "cannot save: the disk quota is used up. Free some space or choose another --out.",
+        ),
+        (Exception("Error while serializing: I/O error: No space left on device (os error 28)"), SPACE),
+        (Exception("No space left on device"), SPACE),
+        (RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 768 vs 662"), INCOMPLETE),
+        (RuntimeError("PytorchStreamWriter failed writing file data/3: file write failed"), INCOMPLETE),
+    ],
+)
+def test_every_library_s_failure_to_write_is_recognised(error: Exception, message: str) -> None:
+    with pytest.raises(StorageError) as refused, storage_errors("save"):
+        raise error
+    assert str(refused.value) == message
+    assert refused.value.__cause__ is error
+
+
+def test_the_reason_behind_torch_s_message_is_found() -> None:
+    with pytest.raises(StorageError, match="no space left"), storage_errors("save"):
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        finally:
+            raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 768 vs 662")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("x"),
+        RuntimeError("PytorchStreamReader failed reading zip archive: inline_container.cc:3"),
+        BrokenPipeError(errno.EPIPE, "Broken pipe"),
+        DataError("bad line"),
+    ],
+)
+def test_other_errors_pass_through(error: Exception) -> None:
+    with pytest.raises(type(error)) as seen, storage_errors("save"):
+        raise error
+    assert seen.value is error
