@@ -1,0 +1,100 @@
+"""How is text cut into pieces of its UTF-8 bytes, so that any text comes back exactly?
+
+In the vocabulary a byte is written as a visible character, the same as in every byte-level tokenizer since Radford
+et al. (2019): a letter as itself, a space as `Ġ`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import Self
+
+from heed.core.errors import DataError
+from heed.text.tokenizers.own_format import dump_pieces, load_pieces
+from heed.text.tokenizers.tokenizer import TokenizerConfig, checked, require_vocab_size, words_of_characters
+from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
+
+
+def _byte_symbols() -> list[str]:
+    """The character that stands for each byte: its own where that is visible, else the next from U+0100 on."""
+    visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = count(0x100)
+    return [chr(byte) if byte in visible else chr(next(others)) for byte in range(256)]
+
+
+BYTE_SYMBOLS = _byte_symbols()
+_BYTE_OF_SYMBOL = {symbol: byte for byte, symbol in enumerate(BYTE_SYMBOLS)}
+
+
+class ByteLevel(ABC):
+    """What the lossless kinds share: each piece of text is a string of bytes."""
+
+    lossless = True
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        text_pieces = vocabulary.pieces[len(SPECIAL_PIECES) :]
+        if missing := {*BYTE_SYMBOLS}.difference(text_pieces):
+            raise DataError(f"the vocabulary lacks {len(missing)} of the 256 single bytes.")
+        if foreign := {*"".join(text_pieces)}.difference(BYTE_SYMBOLS):
+            raise DataError(f"the pieces are not made of bytes: {min(foreign)!r} stands for none.")
+        self._bytes = {
+            id: bytes(_BYTE_OF_SYMBOL[symbol] for symbol in piece)
+            for id, piece in enumerate(text_pieces, start=len(SPECIAL_PIECES))
+        }
+
+    @abstractmethod
+    def encode(self, lines: Sequence[str]) -> list[list[int]]: ...
+
+    @abstractmethod
+    def to_json(self) -> str: ...
+
+    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        table = self._bytes
+        return [b"".join([table.get(id, b"") for id in ids]).decode("utf-8", "replace") for ids in sequences]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        table, special = self._bytes, self.vocabulary.piece
+        return [table[id].decode("utf-8", "backslashreplace") if id in table else special(id) for id in ids]
+
+    def word_ids(self, line: str) -> list[int | None]:
+        [ids] = self.encode([line])
+        words = zip(line, words_of_characters(line), strict=True)
+        word_of_byte = [word for character, word in words for _ in character.encode()]
+        found: list[int | None] = []
+        start = 0
+        for id in ids:
+            end = start + len(self._bytes[id])
+            found.append(next((word for word in word_of_byte[start:end] if word is not None), None))
+            start = end
+        return found
+
+    def encode_with_dropout(self, ids: Sequence[int], p: float, key: tuple[int, int, int]) -> list[int]:
+        return list(ids)
+
+
+class Byte(ByteLevel):
+    """One piece for each byte: id = byte + 4."""
+
+    def __init__(self) -> None:
+        super().__init__(Vocabulary(BYTE_SYMBOLS))
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+        """There is nothing to learn: `lines` are not read."""
+        require_vocab_size(config, len(SPECIAL_PIECES) + 256, "256 bytes and 4 special pieces")
+        return cls()
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        if load_pieces(text, "byte") != BYTE_SYMBOLS:
+            raise DataError("its pieces are not the 256 bytes in order.")
+        return cls()
+
+    def to_json(self) -> str:
+        return dump_pieces("byte", self.vocabulary)
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        return [[byte + len(SPECIAL_PIECES) for byte in line.encode()] for line in checked(lines)]

@@ -1,0 +1,170 @@
+"""How are subwords learned, and how does their file keep the format that other programs read?
+
+Byte-level BPE and Unigram of the Hugging Face `tokenizers` library, kept as its `tokenizer.json`. Text is first split
+at spaces and between letters, digits and signs, and no piece crosses such a place. That is one reason why no text
+makes the piece `</s>`; the other is `encode_special_tokens`, which is no part of the file and set on every load.
+
+The library's own dropout cannot be seeded and would be written into the file, so ours is apart: see dropout.py.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Self
+
+from tokenizers import Tokenizer as Library
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from heed.core.errors import DataError
+from heed.core.schema import show
+from heed.text.tokenizers.byte_level import BYTE_SYMBOLS, ByteLevel
+from heed.text.tokenizers.dropout import MergeDropout
+from heed.text.tokenizers.tokenizer import TokenizerConfig, checked, checked_for_training, require_vocab_size
+from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
+
+LINES_AT_ONCE = 10_000
+SCORE_DIGITS = 5
+
+_SPLITTER = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+
+
+class HuggingFace(ByteLevel):
+    """A tokenizer of the library, made from the text of its `tokenizer.json`."""
+
+    model: ClassVar[str]
+    """The type of the model, as the file names it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._library = _parse(text)
+        self._library.encode_special_tokens = True
+        _refuse_foreign(json.loads(self._library.to_str()), self.model)
+        ids = self._library.get_vocab()
+        super().__init__(Vocabulary(sorted(ids, key=lambda piece: ids[piece])[len(SPECIAL_PIECES) :]))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (self._text,)  # what the library itself pickles has forgotten encode_special_tokens
+
+    @classmethod
+    @abstractmethod
+    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self: ...
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        return cls(text)
+
+    def to_json(self) -> str:
+        return self._text
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        ids: list[list[int]] = []
+        lines = list(checked(lines))
+        for start in range(0, len(lines), LINES_AT_ONCE):  # what the library returns takes much memory
+            batch = self._library.encode_batch_fast(lines[start : start + LINES_AT_ONCE])
+            ids += [encoding.ids for encoding in batch]
+        return ids
+
+
+class Bpe(HuggingFace):
+    """Byte pair encoding (Sennrich et al. 2016) of bytes: again and again the most frequent pair becomes a piece."""
+
+    model = "BPE"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        model = json.loads(self._library.to_str())["model"]
+        self._dropout = MergeDropout(model["vocab"], model["merges"], self._bytes, _words)
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+        require_vocab_size(config, len(SPECIAL_PIECES) + 256, "256 bytes and 4 special pieces")
+        trainer = trainers.BpeTrainer(
+            vocab_size=config.vocab_size,
+            min_frequency=config.min_frequency,
+            special_tokens=list(SPECIAL_PIECES),
+            initial_alphabet=BYTE_SYMBOLS,
+            show_progress=False,
+        )
+        return cls(_train(models.BPE(), trainer, lines))
+
+    def encode_with_dropout(self, ids: Sequence[int], p: float, key: tuple[int, int, int]) -> list[int]:
+        return self._dropout.cut(ids, p, key) if p else list(ids)
+
+
+class Unigram(HuggingFace):
+    """The most probable cut under a unigram model of pieces of bytes (Kudo 2018)."""
+
+    model = "Unigram"
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+        require_vocab_size(config, len(SPECIAL_PIECES) + 257, "256 bytes, 4 special pieces and one to learn")
+        trainer = trainers.UnigramTrainer(
+            vocab_size=config.vocab_size,
+            special_tokens=list(SPECIAL_PIECES),
+            unk_token=SPECIAL_PIECES[Vocabulary.unk_id],
+            initial_alphabet=BYTE_SYMBOLS,
+            show_progress=False,
+        )
+        return cls(_repeatable(_train(models.Unigram(), trainer, lines)))
+
+
+def _words(text: str) -> list[str]:
+    """The text as it is split before it is cut into pieces, each byte written as its symbol."""
+    return [word for word, _ in _SPLITTER.pre_tokenize_str(text)]
+
+
+def _train(model: models.Model, trainer: trainers.Trainer, lines: Iterable[str]) -> str:
+    """Train and return the text of `tokenizer.json`."""
+    library = Library(model)
+    library.pre_tokenizer = _SPLITTER
+    library.decoder = decoders.ByteLevel()
+    library.train_from_iterator(checked_for_training(lines), trainer)
+    return library.to_str(pretty=True) + "\n"
+
+
+def _repeatable(text: str) -> str:
+    """The same Unigram model, the same bytes in every run.
+
+    The library adds up in an order that changes from run to run, and in such an order it ranks the bytes that the
+    text did not need, in steps of 0.0001 above the lowest score. Here scores are rounded to far more than the sums
+    differ by, these bytes all get the lowest score, and equal scores stand in alphabetical order.
+    """
+    document = json.loads(text)
+    model = document["model"]
+    special, pieces = model["vocab"][: len(SPECIAL_PIECES)], model["vocab"][len(SPECIAL_PIECES) :]
+    lowest = min(score for _, score in pieces)
+    unneeded = {piece for piece, score in pieces if len(piece) == 1 and score < lowest + 256 * 0.0001}
+    scores = {piece: round(lowest if piece in unneeded else score, SCORE_DIGITS) for piece, score in pieces}
+    model["vocab"] = special + sorted(([*entry] for entry in scores.items()), key=lambda entry: (-entry[1], entry[0]))
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _parse(text: str) -> Library:
+    try:
+        return Library.from_str(text)
+    except Exception as error:  # the library raises nothing more exact
+        raise DataError(f"the tokenizers library cannot read it: {error}.") from error
+
+
+def _refuse_foreign(document: dict[str, Any], model: str) -> None:
+    """Raise DataError for a tokenizer that would change text, or has other special pieces than ours."""
+    splitter, decoder = document["pre_tokenizer"] or {}, document["decoder"] or {}
+    parts = {
+        "model": (document["model"]["type"], model),
+        "special pieces": ([token["content"] for token in document["added_tokens"]], list(SPECIAL_PIECES)),
+        "ids of the special pieces": ([token["id"] for token in document["added_tokens"]], [0, 1, 2, 3]),
+        "normalizer": (document["normalizer"], None),
+        "post-processor": (document["post_processor"], None),
+        "pre-tokenizer": (splitter.get("type"), "ByteLevel"),
+        "add_prefix_space": (splitter.get("add_prefix_space"), False),
+        "use_regex": (splitter.get("use_regex"), True),
+        "decoder": (decoder.get("type"), "ByteLevel"),
+        "dropout": (document["model"].get("dropout"), None),
+        "ignore_merges": (document["model"].get("ignore_merges", False), False),
+    }
+    for part, (got, needed) in parts.items():
+        if got != needed:
+            raise DataError(f"its {part}: got {show(got)}, but heed reads only {show(needed)}.")

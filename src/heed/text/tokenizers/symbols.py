@@ -1,0 +1,172 @@
+"""How is text cut into words or characters of a closed list, where what is not on the list becomes `<unk>`?
+
+A symbol of the text that is spelled like a special piece is not on the list, so `</s>` becomes `<unk>` too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Self
+
+from heed.text.tokenizers.own_format import dump_pieces, load_pieces
+from heed.text.tokenizers.tokenizer import (
+    TokenizerConfig,
+    checked,
+    checked_for_training,
+    require_vocab_size,
+    words_of_characters,
+)
+from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
+
+MARK = "@@"
+"""Follows a piece that the word goes on behind."""
+
+
+class Symbols(ABC):
+    """What the kinds with a closed list share."""
+
+    lossless = False
+    kind: ClassVar[str]
+    between: ClassVar[str]
+    """What stands between two words of the decoded text."""
+
+    def __init__(self, text_pieces: Iterable[str]) -> None:
+        self.vocabulary = Vocabulary(text_pieces)
+        self._ids = {piece: self.vocabulary.id(piece) for piece in self.vocabulary.pieces[len(SPECIAL_PIECES) :]}
+        self._spelled = {id: self._spell(piece) for piece, id in self._ids.items()}
+        self._spelled[self.vocabulary.unk_id] = self._spell(SPECIAL_PIECES[Vocabulary.unk_id])
+
+    @abstractmethod
+    def _cut(self, line: str) -> list[str]:
+        """The pieces of a line, known or not."""
+
+    @abstractmethod
+    def _spell(self, piece: str) -> str:
+        """The piece in decoded text, with what follows it."""
+
+    @abstractmethod
+    def word_ids(self, line: str) -> list[int | None]: ...
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        return cls(load_pieces(text, cls.kind))
+
+    def to_json(self) -> str:
+        return dump_pieces(self.kind, self.vocabulary)
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        ids, unk_id = self._ids, self.vocabulary.unk_id
+        return [[ids.get(piece, unk_id) for piece in self._cut(line)] for line in checked(lines)]
+
+    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        table = self._spelled
+        return ["".join([table.get(id, "") for id in ids]).removesuffix(self.between) for ids in sequences]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self.vocabulary.piece(id) for id in ids]
+
+    def encode_with_dropout(self, ids: Sequence[int], p: float, key: tuple[int, int, int]) -> list[int]:
+        return list(ids)
+
+
+class Word(Symbols):
+    """The most frequent words, as white space separates them."""
+
+    kind, between = "word", " "
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+        words = Counter(word for line in checked_for_training(lines) for word in line.split())
+        return cls(_most_frequent(words, config, config.vocab_size - len(SPECIAL_PIECES)))
+
+    def _cut(self, line: str) -> list[str]:
+        return line.split()
+
+    def _spell(self, piece: str) -> str:
+        return piece + self.between
+
+    def word_ids(self, line: str) -> list[int | None]:
+        return list(range(len(line.split())))
+
+
+class Character(Symbols):
+    """The most frequent Unicode characters; an unknown one is decoded as U+FFFD."""
+
+    kind, between = "character", ""
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+        characters: Counter[str] = Counter()
+        for line in checked_for_training(lines):
+            characters.update(line)
+        return cls(_most_frequent(characters, config, config.vocab_size - len(SPECIAL_PIECES)))
+
+    def _cut(self, line: str) -> list[str]:
+        return list(line)
+
+    def _spell(self, piece: str) -> str:
+        return "\ufffd" if piece in SPECIAL_PIECES else piece
+
+    def word_ids(self, line: str) -> list[int | None]:
+        return words_of_characters(line)
+
+
+class CharBigram(Symbols):
+    """A shortlist of words that stay whole; all others are cut into pairs of characters: `he@@ ed`.
+
+    The baseline C2-50k of Sennrich et al. (2016), table 4, where the shortlist has 50,000 words.
+    """
+
+    kind, between = "char-bigram", " "
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+        require_vocab_size(
+            config, config.shortlist + len(SPECIAL_PIECES) + 1, f"shortlist = {config.shortlist}, 4 special, 1 pair"
+        )
+        words = Counter(word for line in checked_for_training(lines) for word in line.split())
+        whole = _most_frequent(
+            {word: count for word, count in words.items() if not _continues(word)}, config, config.shortlist
+        )
+        pairs: Counter[str] = Counter()
+        for word in words.keys() - set(whole):
+            for pair in _pairs(word):
+                pairs[pair] += words[word]
+        for word in whole:  # a word of one or two characters may end others as well
+            del pairs[word]
+        return cls(whole + _most_frequent(pairs, config, config.vocab_size - len(SPECIAL_PIECES) - len(whole)))
+
+    def _cut_word(self, word: str) -> list[str]:
+        return [word] if word in self._ids and not _continues(word) else _pairs(word)
+
+    def _cut(self, line: str) -> list[str]:
+        return [piece for word in line.split() for piece in self._cut_word(word)]
+
+    def _spell(self, piece: str) -> str:
+        return piece.removesuffix(MARK) if _continues(piece) else piece + self.between
+
+    def word_ids(self, line: str) -> list[int | None]:
+        return [number for number, word in enumerate(line.split()) for _ in self._cut_word(word)]
+
+
+def _pairs(word: str) -> list[str]:
+    """The word in pairs of characters from the left, all but the last one marked."""
+    last = len(word) - 2 + len(word) % 2
+    return [word[start : start + 2] + MARK * (start < last) for start in range(0, len(word), 2)]
+
+
+def _continues(piece: str) -> bool:
+    """Whether the word goes on behind the piece. The last pair may be `@@` itself, so that is no mark."""
+    return len(piece) > len(MARK) and piece.endswith(MARK)
+
+
+def _most_frequent(counts: Mapping[str, int], config: TokenizerConfig, limit: int) -> list[str]:
+    """At most `limit` symbols that are frequent enough, most frequent first, equally frequent ones in their order."""
+    frequent = [
+        (-count, symbol)
+        for symbol, count in counts.items()
+        if count >= config.min_frequency and symbol not in SPECIAL_PIECES
+    ]
+    return [symbol for _, symbol in sorted(frequent)[:limit]]
