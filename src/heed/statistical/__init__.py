@@ -1,0 +1,1 @@
+"""Models that count instead of learning by gradients. NumPy only."""

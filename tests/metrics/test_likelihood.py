@@ -1,0 +1,117 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from heed.core.errors import DataError
+from heed.metrics.likelihood import (
+    TextLikelihood,
+    bpc_from_perplexity_per_word,
+    evaluate_likelihood,
+    perplexity_per_word_from_bpc,
+)
+
+SENTENCES = [
+    TextLikelihood.of_sentence("ein kleiner Hund", -12.5, 4),
+    TextLikelihood.of_sentence("groß", -7.25, 3),
+    TextLikelihood.of_sentence("", -0.5, 1),
+]
+
+
+def test_a_uniform_model_has_the_size_of_its_vocabulary_as_perplexity():
+    for vocab_size in (2, 10, 32_000):
+        text = TextLikelihood(-81 * math.log(vocab_size), num_tokens=81)
+        assert text.perplexity_per_token == pytest.approx(vocab_size, rel=1e-13)
+
+
+def test_penn_treebank_perplexity_from_bits_per_character():
+    # 70,390 words and 3,370 lines, each line break a character; the course notes' 77
+    assert perplexity_per_word_from_bpc(1.175, 393_042, 73_760) == pytest.approx(76.70, abs=0.005)
+    # the rounded counts printed in the notes do not give it
+    assert perplexity_per_word_from_bpc(1.175, 390_000, 74_000) == pytest.approx(73.1, abs=0.05)
+    text = TextLikelihood(
+        log_prob_sum=-1.175 * math.log(2) * 393_042,
+        num_tokens=393_042,
+        num_words=70_390,
+        num_characters=389_672,
+        num_bytes=389_672,
+        num_sentences=3_370,
+    )
+    assert text.perplexity_per_word == pytest.approx(76.70, abs=0.005)
+    assert text.bits_per_character == pytest.approx(1.175)
+    assert text.bits_per_byte == pytest.approx(1.175)
+    assert text.perplexity_per_character == pytest.approx(2**1.175)
+
+
+def test_conversions_are_inverse_to_each_other():
+    assert bpc_from_perplexity_per_word(perplexity_per_word_from_bpc(1.3, 5.3, 1), 5.3, 1) == pytest.approx(1.3)
+
+
+def test_a_sentence_counts_its_words_characters_and_bytes():
+    assert TextLikelihood.of_sentence("groß  und 猫", -1.0, 5) == TextLikelihood(-1.0, 5, 3, 11, 14, 1)
+
+
+def test_the_end_of_a_sentence_counts_in_every_unit():
+    text = TextLikelihood.of_sentence("groß", math.log(1 / 2**12), 3)
+    assert text.perplexity_per_token == pytest.approx(2 ** (12 / 3))
+    assert text.perplexity_per_word == pytest.approx(2 ** (12 / 2))
+    assert text.perplexity_per_character == pytest.approx(2 ** (12 / 5))
+    assert text.bits_per_character == pytest.approx(12 / 5)
+    assert text.bits_per_byte == pytest.approx(12 / 6)
+
+
+def test_a_stream_without_ends_divides_by_the_text_alone():
+    text = TextLikelihood(-math.log(2) * 8, num_tokens=4, num_words=2, num_characters=4, num_bytes=8)
+    assert (text.perplexity_per_word, text.bits_per_byte) == (pytest.approx(16), pytest.approx(1))
+    assert [score.signature for score in text.scores()][-1] == "unit:byte|n:8|eos:no"
+
+
+def test_likelihoods_add_up_field_by_field():
+    a, b, c = SENTENCES
+    assert a + b + c == TextLikelihood(-20.25, 8, 4, 20, 21, 3)
+    assert a + TextLikelihood() == a
+
+
+def test_scores_carry_their_unit_and_the_numbers_of_the_properties():
+    total = SENTENCES[0] + SENTENCES[1]
+    assert [(score.name, score.value, score.signature) for score in total.scores()] == [
+        ("perplexity per token", total.perplexity_per_token, "unit:token|n:7|eos:yes"),
+        ("perplexity per word", total.perplexity_per_word, "unit:word|n:6|eos:yes"),
+        ("perplexity per character", total.perplexity_per_character, "unit:character|n:22|eos:yes"),
+        ("bits per character", total.bits_per_character, "unit:character|n:22|eos:yes"),
+        ("bits per byte", total.bits_per_byte, "unit:byte|n:23|eos:yes"),
+    ]
+
+
+def test_intervals_enclose_the_score_and_come_out_the_same_again():
+    random = np.random.default_rng(0)
+    sentences = [TextLikelihood.of_sentence("ab cd", float(x), 3) for x in random.normal(-10, 2, size=100)]
+    scores = evaluate_likelihood(sentences, intervals=200)
+    assert scores == evaluate_likelihood(sentences, intervals=200)
+    for score in scores:
+        assert score.low < score.value < score.high
+        assert score.signature.endswith("|bs:200|seed:12345")
+    # all sentences are of one length: the interval is that of a mean
+    nats = np.log([scores[0].low, scores[0].high])
+    assert (nats[1] - nats[0]) / 2 == pytest.approx(1.96 * 2 / math.sqrt(100) / 3, rel=0.25)
+
+
+def test_impossible_text_has_infinite_perplexity_and_no_interval():
+    impossible = TextLikelihood.of_sentence("ab", -math.inf, 2)
+    scores = evaluate_likelihood([*SENTENCES, impossible], intervals=20)
+    assert all(score.value == math.inf and score.low is None for score in scores)
+    assert TextLikelihood(-1e6, 2, 1, 1, 1, 1).perplexity_per_token == math.inf
+
+
+def test_saved_counts_are_plain_numbers():
+    assert json.dumps([score.to_json() for score in evaluate_likelihood(SENTENCES, intervals=5)])
+
+
+def test_no_text_is_refused():
+    with pytest.raises(DataError, match="no tokens"):
+        evaluate_likelihood([])
+    with pytest.raises(DataError):
+        perplexity_per_word_from_bpc(1.0, 5, 0)
+    with pytest.raises(DataError):
+        bpc_from_perplexity_per_word(100.0, 0, 5)

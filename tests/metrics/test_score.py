@@ -1,0 +1,21 @@
+import json
+
+from heed.metrics.score import Score
+
+
+def test_a_score_shows_its_value_its_interval_and_its_signature():
+    score = Score("BLEU", 34.2149, "nrefs:1|tok:13a", 33.1, 35.3)
+    assert score.render() == "BLEU 34.21 [33.10, 35.30]  nrefs:1|tok:13a"
+
+
+def test_a_score_without_interval_shows_none():
+    assert Score("TER", 51.0, "tok:tercom").render() == "TER 51.00  tok:tercom"
+
+
+def test_small_values_get_a_third_decimal():
+    assert Score("bits per byte", 1.0836, "unit:byte").render() == "bits per byte 1.084  unit:byte"
+
+
+def test_a_score_comes_back_from_json():
+    score = Score("BLEU", 34.2149, "nrefs:1|tok:13a", 33.1, 35.3)
+    assert Score(**json.loads(json.dumps(score.to_json()))) == score

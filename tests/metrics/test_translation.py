@@ -1,0 +1,293 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+import sacrebleu
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.significance import PairedTest
+
+from heed.core.errors import DataError, UsageError
+from heed.metrics import translation
+from heed.metrics.translation import (
+    METRICS,
+    bleu_tokenizer,
+    build_metric,
+    evaluate_translations,
+    length_ratio,
+    paired_bootstrap,
+    paired_randomisation,
+    sentence_scores,
+)
+
+ORACLES = {
+    "bleu": lambda: BLEU(),
+    "chrf": lambda: CHRF(),
+    "chrf++": lambda: CHRF(word_order=2),
+    "ter": lambda: TER(),
+}
+WORDS = ["the", "small", "dog", "runs", "park.", "a", "man", "sleeps,", "Hund", "groß", "42", '"quoted"']
+
+
+@pytest.fixture(autouse=True)
+def _library_defaults(monkeypatch):
+    monkeypatch.delenv("SACREBLEU_SEED", raising=False)
+    translation._warn_once.cache_clear()
+
+
+def corpus(seed=0, num_sentences=64, noise=(0.4, 0.3)):
+    """References, and two systems that get a share of the words wrong."""
+    random = np.random.default_rng(seed)
+    references = [random.choice(WORDS, size=random.integers(1, 14)).tolist() for _ in range(num_sentences)]
+    systems = [
+        [
+            " ".join(str(random.choice(WORDS)) if random.random() < share else word for word in line)
+            for line in references
+        ]
+        for share in noise
+    ]
+    return [" ".join(line) for line in references], *systems
+
+
+# Known answers
+
+
+def test_bleu_of_two_sentences_equals_the_formula_by_hand():
+    hypotheses = ["the small dog runs in the green park", "a man sleeps"]
+    references = ["the small dog runs through the green park", "a man is asleep"]
+    # matched / all n-grams, first plus second sentence
+    precisions = [(7 + 2) / (8 + 3), (5 + 1) / (7 + 2), (3 + 0) / (6 + 1), (1 + 0) / (5 + 0)]
+    expected = 100 * math.exp(1 - 12 / 11) * math.prod(precisions) ** (1 / 4)
+    assert build_metric("bleu").score(hypotheses, references).value == pytest.approx(expected, rel=1e-12)
+
+
+def test_ter_counts_a_moved_run_of_words_as_one_edit():
+    hypotheses, references = ["park in the", "a man sleeps"], ["in the park", "a man is asleep"]
+    assert build_metric("ter").score(hypotheses, references).value == pytest.approx(100 * (1 + 2) / (3 + 4))
+
+
+def test_chrf_averages_over_the_orders_that_the_text_has():
+    # one of two characters, none of one pair of characters
+    assert build_metric("chrf").score(["ab"], ["ac"]).value == pytest.approx(25)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_perfect_translation_gets_the_best_score(name):
+    references, _, _ = corpus()
+    metric = build_metric(name)
+    assert metric.score(references, references).value == pytest.approx(100 if metric.higher_is_better else 0)
+
+
+# sacreBLEU as the oracle
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_corpus_scores_and_signatures_are_those_of_sacrebleu(name):
+    references, hypotheses, _ = corpus()
+    oracle = ORACLES[name]()
+    expected = oracle.corpus_score(hypotheses, [references])
+    score = build_metric(name).score(hypotheses, references)
+    assert score.value == expected.score
+    assert score.name == expected.name
+    assert score.signature == oracle.get_signature().format()
+    assert score.low is None and score.high is None
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_intervals_are_as_wide_as_those_of_sacrebleu(name):
+    references, hypotheses, _ = corpus()
+    oracle = ORACLES[name]()
+    expected = oracle.corpus_score(hypotheses, [references], n_bootstrap=200)
+    score = build_metric(name).score(hypotheses, references, intervals=200)
+    assert (score.high - score.low) / 2 == pytest.approx(expected._ci, rel=1e-4)  # the library sums in float32
+    assert score.low < score.value < score.high
+    assert score.signature == oracle.get_signature().format()
+    assert "bs:200|seed:12345" in score.signature
+
+
+@pytest.mark.parametrize(
+    ("name", "oracle"),
+    [("bleu", sacrebleu.sentence_bleu), ("chrf", sacrebleu.sentence_chrf), ("ter", sacrebleu.sentence_ter)],
+)
+def test_sentence_scores_are_those_of_sacrebleu(name, oracle):
+    references, hypotheses, _ = corpus()
+    expected = [
+        oracle(hypothesis, [reference]).score for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+    assert sentence_scores(name, hypotheses, references) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_paired_bootstrap_is_that_of_sacrebleu(name):
+    references, a, b = corpus(noise=(0.40, 0.36))
+    assert paired_bootstrap(name, a, b, references, samples=200) == pytest.approx(
+        paired_by_sacrebleu("bs", name, a, b, references)
+    )
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "chrf++"])  # differences of TER are often equal: see below
+def test_paired_randomisation_is_that_of_sacrebleu(name):
+    # 64 sentences: sacreBLEU draws all its random bits at once, and only whole groups of 32 come out the same
+    references, a, b = corpus(noise=(0.40, 0.36), num_sentences=64)
+    assert paired_randomisation(name, a, b, references, samples=200) == pytest.approx(
+        paired_by_sacrebleu("ar", name, a, b, references)
+    )
+
+
+def paired_by_sacrebleu(kind, name, a, b, references):
+    _, columns = PairedTest([("a", a), ("b", b)], {name: ORACLES[name]()}, [references], kind, n_samples=200)()
+    first, second = next(column for key, column in columns.items() if key != "System")
+    return second.score - first.score, second.p_value
+
+
+def test_paired_randomisation_estimates_the_share_of_all_ways_to_swap():
+    references, a, b = corpus(num_sentences=10, noise=(0.5, 0.3))
+    edits = [
+        [TER().sentence_score(line, [reference]).num_edits for line, reference in zip(system, references, strict=True)]
+        for system in (a, b)
+    ]
+    fewer = np.subtract(*edits)
+    signs = np.array(list(itertools.product([-1, 1], repeat=10)))
+    share = np.mean(abs(signs @ fewer) >= abs(fewer.sum()))
+    delta, p_value = paired_randomisation("ter", a, b, references, samples=4000)
+    assert delta == pytest.approx(-100 * fewer.sum() / sum(len(line.split()) for line in references))
+    assert 0.05 < share < 0.95 and p_value == pytest.approx(share, abs=0.03)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), min_size=1, max_size=4))
+def test_any_text_scores_as_sacrebleu_scores_it(pairs):
+    hypotheses, references = [list(side) for side in zip(*pairs, strict=True)]
+    for name, oracle in ORACLES.items():
+        score = build_metric(name).score(hypotheses, references)
+        assert score.value == oracle().corpus_score(hypotheses, [references]).score
+
+
+# Properties
+
+
+@pytest.mark.parametrize("test", [paired_bootstrap, paired_randomisation])
+def test_a_system_does_not_differ_from_itself(test):
+    references, a, _ = corpus()
+    assert test("bleu", a, a, references, samples=50) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("test", [paired_bootstrap, paired_randomisation])
+def test_a_much_better_system_is_significantly_better_either_way_round(test):
+    references, a, b = corpus(noise=(0.9, 0.1))
+    delta, p_value = test("chrf", a, b, references, samples=300)
+    assert delta > 20 and p_value < 0.01
+    backwards, same = test("chrf", b, a, references, samples=300)
+    assert backwards == -delta and same < 0.01
+
+
+def test_one_sentence_of_difference_is_no_evidence_for_randomisation():
+    references, a, _ = corpus()
+    b = [references[0], *a[1:]]
+    delta, p_value = paired_randomisation("ter", a, b, references, samples=100)
+    assert delta < 0 and p_value == 1
+
+
+def test_scoring_twice_gives_the_same_scores():
+    references, hypotheses, _ = corpus()
+    first = evaluate_translations(hypotheses, references, "de", intervals=50)
+    assert first == evaluate_translations(hypotheses, references, "de", intervals=50)
+    assert [score.name for score in first] == ["BLEU", "chrF2", "TER"]
+
+
+def test_the_environment_does_not_change_intervals(monkeypatch):
+    references, hypotheses, _ = corpus()
+    first = evaluate_translations(hypotheses, references, names=["chrf"], intervals=50)
+    monkeypatch.setenv("SACREBLEU_SEED", "7")
+    assert evaluate_translations(hypotheses, references, names=["chrf"], intervals=50) == first
+
+
+def test_length_ratio_is_that_of_bleu():
+    references, hypotheses, _ = corpus()
+    shorter = [line[: len(line) // 2] for line in hypotheses]
+    expected = BLEU().corpus_score(shorter, [references])
+    assert length_ratio(shorter, references) == expected.ratio
+
+
+# Languages
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer"),
+    [
+        (None, "13a"),
+        ("de", "13a"),
+        ("zh", "zh"),
+        ("zh-CN", "zh"),
+        ("zho_Hans", "zh"),
+        ("ZH", "zh"),
+        ("th", "char"),
+        ("khm_Khmr", "char"),
+    ],
+)
+def test_the_tokenizer_of_bleu_follows_the_language(language, tokenizer):
+    assert bleu_tokenizer(language) == tokenizer
+    assert f"tok:{tokenizer}|" in build_metric("bleu", language).score(["他来了"], ["他来了"]).signature
+
+
+def test_tokenised_text_is_left_as_it_is():
+    assert bleu_tokenizer("ja", tokenised=True) == "none"
+    score = build_metric("bleu", "de", tokenised=True).score(["a ,b c d"], ["a ,b c d"])
+    assert "tok:none" in score.signature
+
+
+@pytest.mark.parametrize(("language", "tokenizer"), [("ja", "ja-mecab"), ("jpn_Jpan", "ja-mecab"), ("ko", "ko-mecab")])
+def test_japanese_and_korean_are_cut_into_words_where_the_package_is_there(monkeypatch, language, tokenizer):
+    monkeypatch.setattr(translation, "find_spec", lambda package: package)
+    assert bleu_tokenizer(language) == tokenizer
+
+
+def test_without_the_package_characters_are_counted_and_it_is_said_once(monkeypatch, capsys):
+    monkeypatch.setattr(translation, "find_spec", lambda package: None)
+    assert [bleu_tokenizer("ja"), bleu_tokenizer("ja")] == ["char", "char"]
+    assert capsys.readouterr().err.count("sacrebleu[ja]") == 1
+
+
+def test_ter_cuts_japanese_and_chinese_into_characters():
+    score = build_metric("ter", "ja").score(["猫が好き"], ["犬が好き"])
+    assert score.value == 25
+    assert "asian:yes" in score.signature
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(("hypotheses", "references"), [([], []), (["a"], ["a", "b"]), (["a"], [])])
+def test_missing_lines_are_refused(hypotheses, references):
+    for score in (evaluate_translations, length_ratio):
+        with pytest.raises(DataError):
+            score(hypotheses, references)
+    with pytest.raises(DataError):
+        sentence_scores("chrf", hypotheses, references)
+    with pytest.raises(DataError):
+        paired_bootstrap("chrf", hypotheses, hypotheses, references)
+
+
+def test_different_lengths_name_both_numbers():
+    with pytest.raises(DataError, match="2 hypotheses for 1,000 references"):
+        evaluate_translations(["a", "b"], ["c"] * 1000)
+
+
+def test_an_unknown_metric_is_refused_with_the_known_ones():
+    with pytest.raises(UsageError, match=r"'blue'.*bleu, chrf, chrf\+\+, ter"):
+        evaluate_translations(["a"], ["a"], names=["blue"])
+
+
+def test_references_without_words_have_no_length_ratio():
+    with pytest.raises(DataError, match="no words"):
+        length_ratio(["a"], [""])
+
+
+def test_tokenised_references_are_warned_of_once(capsys):
+    for _ in range(2):
+        evaluate_translations(["a b ."], ["a b ."], names=["chrf"], intervals=0)
+    assert capsys.readouterr().err.count("tokenised") == 1
+    evaluate_translations(["a b."], ["a b."], names=["chrf"], intervals=0)
+    assert capsys.readouterr().err == ""
