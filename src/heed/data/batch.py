@@ -1,0 +1,107 @@
+"""How do rows of token ids become the tensors that a training step takes?
+
+The shift and the masks are made here, once: `tgt_in` begins with bos, `tgt_out` ends with eos, and a source ends
+with eos too. Padding stands at the end of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heed.nn.contract import Source
+
+# The ids of one sentence: a row of the token store, or what a tokenizer returned.
+Ids = Sequence[int] | NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Target rows with their sources: what a model is trained on in one step."""
+
+    source: Source | None
+    """None for a language model."""
+    tgt_in: Int[Tensor, "B T"]
+    """bos, then the target: what the model reads."""
+    tgt_out: Int[Tensor, "B T"]
+    """The target, then eos: what the model is to say after each token of `tgt_in`."""
+    tgt_mask: Bool[Tensor, "B T"]
+    """True = a real token of `tgt_in` and of `tgt_out`."""
+    rows: Int[Tensor, " B"]
+    """Each row's index in the corpus: the key of its dropout masks."""
+    num_tokens: int
+    """Real target tokens, eos included: what a loss is divided by."""
+    num_src_tokens: int
+    """Real source tokens, eos included."""
+
+    @property
+    def num_positions(self) -> int:
+        """Positions of both sides, padding included."""
+        return self.tgt_mask.numel() + (self.source.mask.numel() if self.source else 0)
+
+    @property
+    def padding_share(self) -> float:
+        """The share of positions that are padding, over both sides, 0 to 1."""
+        return 1 - (self.num_tokens + self.num_src_tokens) / self.num_positions
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on another device."""
+        return replace(
+            self,
+            source=self.source.to(device) if self.source else None,
+            tgt_in=self.tgt_in.to(device),
+            tgt_out=self.tgt_out.to(device),
+            tgt_mask=self.tgt_mask.to(device),
+            rows=self.rows.to(device),
+        )
+
+
+def collate(
+    src_ids: Sequence[Ids] | None,
+    tgt_ids: Sequence[Ids],
+    rows: Sequence[int] | NDArray[np.integer],
+    bos_id: int,
+    eos_id: int,
+    pad_id: int,
+) -> Batch:
+    """A batch of B rows from their ids without bos or eos; `src_ids` is None for a language model.
+
+    `rows` are the rows' indices in the corpus.
+    """
+    tgt_out, tgt_mask = _ended(tgt_ids, eos_id, pad_id)
+    tgt_in = np.full_like(tgt_out, bos_id)
+    tgt_in[:, 1:] = tgt_out[:, :-1]
+    tgt_in[~tgt_mask] = pad_id
+    source = None if src_ids is None else source_from_ids(src_ids, eos_id, pad_id)
+    return Batch(
+        source=source,
+        tgt_in=torch.from_numpy(tgt_in),
+        tgt_out=torch.from_numpy(tgt_out),
+        tgt_mask=torch.from_numpy(tgt_mask),
+        rows=torch.from_numpy(np.array(rows, dtype=np.int64)),
+        num_tokens=int(tgt_mask.sum()),
+        num_src_tokens=int(source.mask.sum()) if source else 0,
+    )
+
+
+def source_from_ids(sequences: Sequence[Ids], eos_id: int, pad_id: int) -> Source:
+    """Sequences of ids as a source `[B, S]`, each ended with eos; used in training and in translation alike."""
+    ids, mask = _ended(sequences, eos_id, pad_id)
+    return Source(torch.from_numpy(ids), torch.from_numpy(mask))
+
+
+def _ended(sequences: Sequence[Ids], eos_id: int, pad_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Each sequence and eos, padded to the longest `[B, T]`, and where the real ids are."""
+    end = np.array([eos_id])
+    parts = [end[:0], *(part for ids in sequences for part in (ids, end))]
+    lengths = np.array([len(ids) + 1 for ids in sequences], dtype=np.int64)
+    mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    padded = np.full(mask.shape, pad_id, dtype=np.int64)
+    padded[mask] = np.concatenate(parts, dtype=np.int64, casting="unsafe")  # NumPy takes [] for floats
+    return padded, mask

@@ -1,0 +1,133 @@
+"""In which order does a run see its batches, and how does it go on from where it stopped?
+
+The order is one endless stream: the batches of epoch 0, of epoch 1, and so on. It follows from (seed, epoch, index)
+alone, so a position is two numbers beside the seed, and to go on from one costs a plan of its epoch: nothing is
+replayed. Rank r of n takes every n-th batch of the stream from the r-th on, across the ends of epochs, so that all
+ranks take equally many batches, and n ranks see in one step what one rank sees in n.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.core.errors import DataError
+from heed.data.batch import Batch, Ids, collate
+from heed.data.batching import plan_epoch
+from heed.data.store import TokenStore
+
+# Another segmentation of a row into subwords: (side, ids, epoch, row) -> ids.
+Resegment = Callable[[str, NDArray[np.integer], int, int], Sequence[int]]
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, order=True)
+class Position:
+    """The next batch to be taken, counted over all ranks: what a checkpoint stores."""
+
+    epoch: int = 0
+    batch: int = 0
+
+
+class BatchLoader:
+    """The batches of a token store with the sides `src` and `tgt`, or `tgt` alone.
+
+    `tokens_per_batch` bounds rows × the longest sequence of either side, with its eos (see `plan_epoch`).
+    `resegment` must be a pure function (BPE-dropout keyed by seed, epoch and row). Batches are planned with the
+    lengths in the store, so what it makes longer can exceed the budget.
+    `prefetch` batches are prepared ahead in a thread; 0 prepares each when it is asked for. The batches are the same.
+    """
+
+    def __init__(
+        self,
+        store: TokenStore,
+        *,
+        tokens_per_batch: int,
+        seed: int,
+        bos_id: int,
+        eos_id: int,
+        pad_id: int,
+        resegment: Resegment | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+        prefetch: int = 2,
+    ) -> None:
+        if len(store) == 0:
+            raise DataError(f"The token store {store.folder} has no rows: there is nothing to train on.")
+        self.store = store
+        self.tokens_per_batch, self.seed = tokens_per_batch, seed
+        self.bos_id, self.eos_id, self.pad_id = bos_id, eos_id, pad_id
+        self.resegment = resegment
+        self.rank, self.world_size = rank, world_size
+        self.prefetch = prefetch
+        self._lengths = [store.lengths(side) + 1 for side in store.sides]
+        self._planned: tuple[int, list[NDArray[np.int64]]] = (-1, [])
+
+    def num_batches(self, epoch: int) -> int:
+        """Batches of an epoch, over all ranks."""
+        return len(self._plan(epoch))
+
+    def batches_from(self, position: Position = Position()) -> Generator[tuple[Position, Batch], None, None]:
+        """This rank's batches from `position` on, without end, each with the position *after* it on all ranks.
+
+        Close the iterator to stop its thread. Raises DataError for a position that the corpus does not have.
+        """
+        batches = ((after, self._batch(epoch, rows)) for after, epoch, rows in self._schedule(position))
+        return _prepared_ahead(batches, self.prefetch) if self.prefetch else batches
+
+    def _schedule(self, start: Position) -> Iterator[tuple[Position, int, NDArray[np.int64]]]:
+        """(position after all ranks took a batch, the epoch of this rank's batch, its rows)."""
+        epoch, index = start.epoch, start.batch
+        if index >= self.num_batches(epoch):
+            raise DataError(
+                f"Cannot go on from batch {index} of epoch {epoch}: that epoch has {self.num_batches(epoch)} batches. "
+                "The corpus or tokens_per_batch is not what it was when the run was started."
+            )
+        while True:
+            for rank in range(self.world_size):
+                plan = self._plan(epoch)
+                if rank == self.rank:
+                    mine = (epoch, plan[index])
+                index += 1
+                if index == len(plan):
+                    epoch, index = epoch + 1, 0
+            yield Position(epoch, index), *mine
+
+    def _plan(self, epoch: int) -> list[NDArray[np.int64]]:
+        """The plan of one epoch; the latest is kept."""
+        planned, plan = self._planned
+        if planned != epoch:
+            # A plan of a large corpus is large: let go of the old one first. Another thread may be here too.
+            self._planned = (-1, plan := [])
+            plan = plan_epoch(self._lengths, self.tokens_per_batch, self.seed, epoch)
+            self._planned = (epoch, plan)
+        return plan
+
+    def _batch(self, epoch: int, rows: NDArray[np.int64]) -> Batch:
+        ids = {side: [self._ids(side, int(row), epoch) for row in rows] for side in self.store.sides}
+        batch = collate(ids.get("src"), ids["tgt"], rows, self.bos_id, self.eos_id, self.pad_id)
+        self.store.release_pages()
+        return batch
+
+    def _ids(self, side: str, row: int, epoch: int) -> Ids:
+        ids = self.store.row(side, row)
+        return ids if self.resegment is None else self.resegment(side, ids, epoch, row)
+
+
+def _prepared_ahead(items: Iterator[Item], num_ahead: int) -> Generator[Item, None, None]:
+    """The items of an endless iterator, the next `num_ahead` of them being made in one thread meanwhile."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="heed-batches") as thread:
+        pending = deque(thread.submit(next, items) for _ in range(num_ahead))
+        try:
+            while True:
+                item = pending.popleft().result()
+                pending.append(thread.submit(next, items))
+                yield item
+        finally:
+            thread.shutdown(cancel_futures=True)

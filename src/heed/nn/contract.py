@@ -1,0 +1,138 @@
+"""What must a model offer, so that one decoder, one loss and one score serve every system?
+
+Every model that generates is the chain rule, P(w_t | w_<t, source), behind one verb, `advance`.
+Teacher forcing is `advance` over the whole target from a fresh `start`; decoding is T = 1; prefill is
+T > 1. Features and head are apart, so that the loss can be fused, only the last position projected, and a
+counting model answer for single tokens without a vocabulary-wide row.
+
+Laws, tested for every member of `heed.models.MODELS` in tests/contracts: (1) however the target is cut into
+chunks, `advance` gives the same features; (2) padding and neighbours do not change a row; (3) later tokens
+never change earlier features; (4) `select` and `join` equal recomputing; (5) probabilities sum to one.
+
+Legend for the whole package: B batch rows, S source length, T target length, D d_model, H heads,
+K head size, F d_ff, V vocabulary, W rows of one source, L layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heed.nn.noise import Noise
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a target is conditioned on, as a value: token ids and which of them are real.
+
+    `mask` is True where a token is real; padding stands at the end of a row.
+    """
+
+    ids: Int[Tensor, "S_rows S"]
+    mask: Bool[Tensor, "S_rows S"]
+
+    def __len__(self) -> int:
+        return self.ids.shape[0]
+
+    def to(self, device: torch.device) -> Source:
+        """The same source on another device."""
+        return Source(self.ids.to(device), self.mask.to(device))
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """What a model must know of its vocabularies: their sizes, and the ids of padding, begin and end."""
+
+    src_size: int
+    tgt_size: int
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+
+
+@dataclass
+class Trace:
+    """Collects attention weights for someone who asked; nobody pays who did not.
+
+    `weights[name]` is a list with one tensor `[B, H, T, S]` for each call of `advance`.
+    """
+
+    weights: dict[str, list[Tensor]] = field(default_factory=dict)
+
+    def record(self, name: str, weights: Float[Tensor, "B H T S"]) -> None:
+        """Keep the weights of one attention for the tokens of this call."""
+        self.weights.setdefault(name, []).append(weights.detach())
+
+
+class State(Protocol):
+    """What a model carries from token to token: rows of a batch, each at its own length. A value.
+
+    `advance` consumes the state that it is given: use the one it returns.
+    """
+
+    def select(self, rows: Int[Tensor, " R"]) -> Self:
+        """The given rows in the given order: reorder, repeat, drop (beams, n-best, finished rows)."""
+        ...
+
+    def join(self, other: Self) -> Self:
+        """These rows, then the rows of `other`, which may be at other lengths."""
+        ...
+
+    def detach(self) -> Self:
+        """The same values, cut off from the graph (truncated back-propagation)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """Label smoothing: a target distribution that keeps `1 - epsilon` on the truth (see `heed.nn.heads`)."""
+
+    epsilon: float = 0.0
+    kind: str = "uniform"
+
+
+class Head(Protocol):
+    """From features to the vocabulary."""
+
+    def log_probs(self, features: Tensor, subset: Int[Tensor, " N"] | None = None) -> Float[Tensor, "... N"]:
+        """Log-probabilities of the whole vocabulary, or of `subset` normalised over the subset."""
+        ...
+
+    def log_prob(self, features: Tensor, ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Log-probability of one given token for each feature."""
+        ...
+
+    def loss(
+        self, features: Tensor, tgt_out: Int[Tensor, "..."], mask: Bool[Tensor, "..."], smoothing: Smoothing
+    ) -> tuple[Tensor, Tensor, int]:
+        """Sum over the real tokens: the smoothed loss (differentiable), the plain -log p, and their number."""
+        ...
+
+
+class Autoregressive(Protocol):
+    """A model of P(w_t | w_<t, source)."""
+
+    head: Head
+
+    def start(
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        noise: Noise | None = None,
+    ) -> State:
+        """The state before the first token.
+
+        `rows_per_source` rows share one copy of what was computed from each source; without a source it is
+        the number of rows. `reserve`: at most so many tokens will follow, so the state may preallocate and be
+        written in place (no gradients then). `noise`: the dropout of training; None means no dropout.
+        """
+        ...
+
+    def advance(self, ids: Int[Tensor, "B T"], state: State, trace: Trace | None = None) -> tuple[Tensor, State]:
+        """Consume T tokens for each row; features `[B, T, D]` of the distribution of each next token."""
+        ...

@@ -1,0 +1,114 @@
+"""Where do dropout's random masks come from, and why do they not depend on the batch?
+
+A mask is a hash of (seed, step, row, site, position): a counter-based generator (Salmon et al. 2011,
+"Parallel random numbers: as easy as 1, 2, 3"). A sentence gets the same mask alone or in any batch, on any rank, and after
+a resume, and nothing has to be saved. Noise is a value that is handed down: without it there is no
+dropout, so no layer has a training mode to forget.
+
+One 64-bit hash gives eight mask bytes, so a dropout probability is rounded to a multiple of 1/256; the kept
+values are scaled by the exact share that is kept. PyTorch's own CPU dropout is scalar and single-threaded,
+several times slower than this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+# Odd 64-bit constants (SplitMix64's increment and multipliers), as signed integers.
+_GOLDEN = -7046029254386353131
+_MIX_1 = -4658895280553007687
+_MIX_2 = -7723592293110705685
+_MASK_34, _MASK_37, _MASK_33 = (1 << 34) - 1, (1 << 37) - 1, (1 << 33) - 1
+
+
+def _mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+    """SplitMix64's finaliser on int64, in place: every input bit reaches every output bit."""
+    x ^= (x >> 30) & _MASK_34
+    x *= _MIX_1
+    x ^= (x >> 27) & _MASK_37
+    x *= _MIX_2
+    x ^= (x >> 31) & _MASK_33
+    return x
+
+
+def mix_int(x: int) -> int:
+    """The same finaliser on a Python integer (modulo 2^64, returned as signed)."""
+    mask = (1 << 64) - 1
+    x &= mask
+    x = ((x ^ (x >> 30)) * (_MIX_1 & mask)) & mask
+    x = ((x ^ (x >> 27)) * (_MIX_2 & mask)) & mask
+    x ^= x >> 31
+    return _signed(x)
+
+
+def _signed(x: int) -> int:
+    """A Python integer modulo 2^64, as the signed integer with the same bits."""
+    x &= (1 << 64) - 1
+    return x - (1 << 64) if x >> 63 else x
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The random streams of one training step: one key for each row of the batch."""
+
+    keys: Int[Tensor, " B"]
+
+    @staticmethod
+    def for_step(seed: int, step: int, rows: Int[Tensor, " B"]) -> Noise:
+        """Streams keyed by the run's seed, the number of the update, and each row's index in the corpus."""
+        base = mix_int(mix_int(seed) + step)
+        return Noise(_mix(rows * _GOLDEN + base))
+
+    def fold(self, site: int) -> Noise:
+        """Independent streams for a numbered part of the model."""
+        return Noise(_mix(self.keys + _signed((site + 1) * _GOLDEN)))
+
+    def keep(self, shape: tuple[int, ...], probability: float, offset: int = 0) -> Tensor:
+        """A boolean mask `[B, *shape]`, False with `probability` (rounded to 1/256).
+
+        `shape` is (T, ..., D) with positions first: `offset` is the position of the first, so that a target
+        cut into chunks gets the same masks.
+        """
+        positions, inner = shape[0], 1
+        for size in shape[1:]:
+            inner *= size
+        words = (inner + 7) // 8
+        counter = torch.arange(offset * words, (offset + positions) * words, device=self.keys.device)
+        bits = _mix(self.keys[:, None] + counter * _GOLDEN)
+        drop_below = round(probability * 256)
+        keep = bits.view(torch.uint8) >= drop_below
+        if words * 8 != inner:
+            keep = keep.view(len(self.keys), positions, words * 8)[..., :inner]
+        return keep.reshape(len(self.keys), *shape)
+
+    def dropout(self, x: Float[Tensor, "B T ..."], probability: float, site: int, offset: int = 0) -> Tensor:
+        """Inverted dropout: zero with `probability`, scale what is kept so that the mean stays."""
+        drop_below = round(probability * 256)
+        if drop_below == 0:
+            return x
+        keep = self.fold(site).keep(tuple(x.shape[1:]), probability, offset)
+        return x * keep.to(x.dtype).mul_(256.0 / (256 - drop_below))
+
+    def dropout_ragged(self, x: Float[Tensor, "B T H S"], probability: float, site: int, offset: int = 0) -> Tensor:
+        """The same for attention weights, whose last size S is padded: element s does not depend on S."""
+        drop_below = round(probability * 256)
+        if drop_below == 0:
+            return x
+        rows, num_queries, num_heads, size = x.shape
+        words = (size + 7) // 8
+        device = self.keys.device
+        site_keys = self.fold(site).keys[:, None, None, None]
+        queries = torch.arange(offset, offset + num_queries, device=device)[:, None, None] * _signed(_MIX_1)
+        heads = torch.arange(num_heads, device=device)[:, None] * _signed(_MIX_2)
+        counter = queries + heads + torch.arange(words, device=device) * _GOLDEN
+        keep = _mix(site_keys + counter).view(torch.uint8)[..., :size] >= drop_below
+        return x * keep.to(x.dtype).mul_(256.0 / (256 - drop_below))
+
+
+def dropout(x: Tensor, probability: float, noise: Noise | None, site: int, offset: int = 0) -> Tensor:
+    """`noise.dropout`, or `x` itself where there is no noise."""
+    return x if noise is None else noise.dropout(x, probability, site, offset)
