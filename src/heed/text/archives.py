@@ -1,0 +1,129 @@
+"""How are the bytes of a file reached, plain or compressed, and what is said when they cannot be?"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import io
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from heed.core.errors import DataError, MissingInputError
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdError
+else:
+    from zstandard import ZstdDecompressor, ZstdError
+
+COMPRESSIONS = (".gz", ".xz", ".zst")
+
+DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, ZstdError)
+"""What reading from a damaged archive raises."""
+
+_BLOCK = 1 << 16
+
+
+@contextmanager
+def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
+    """The unpacked bytes of a plain, `.gz`, `.xz` or `.zst` file, or of standard input for `-`.
+
+    Raises MissingInputError when there is no such file or it may not be read, DataError when an archive is damaged.
+    """
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    with open_file(Path(path)) as file:
+        try:
+            yield _unpacked(file, Path(path).suffix.lower())
+        except DAMAGED as error:
+            raise DataError(damage(shown_name(path), error)) from error
+
+
+def open_file(path: Path) -> BinaryIO:
+    """The file, opened for reading bytes; raises MissingInputError, which says why it cannot be."""
+    try:
+        return path.open("rb")
+    except FileNotFoundError as error:
+        raise MissingInputError(f"{path} does not exist.{_did_you_mean(path)}") from error
+    except IsADirectoryError as error:
+        raise MissingInputError(f"{path} is a folder; give the file itself.") from error
+    except PermissionError as error:
+        raise MissingInputError(f"{path} may not be read by this user. Check its rights and its folder's.") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise MissingInputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def _did_you_mean(path: Path) -> str:
+    try:
+        names = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return f" Its folder {path.parent} does not exist or cannot be listed."
+    near = [name for name in names if name.startswith(path.name)] + difflib.get_close_matches(path.name, names)
+    return f" Did you mean {path.parent / near[0]}?" if near else ""
+
+
+def _unpacked(file: BinaryIO, suffix: str) -> BinaryIO:
+    if suffix == ".gz":
+        return cast(BinaryIO, gzip.GzipFile(fileobj=file))
+    if suffix == ".xz":
+        return cast(BinaryIO, lzma.LZMAFile(file))
+    return _unpack_zstandard(file) if suffix == ".zst" else file
+
+
+if sys.version_info >= (3, 14):
+
+    def _unpack_zstandard(file: BinaryIO) -> BinaryIO:
+        from compression.zstd import ZstdFile
+
+        return cast(BinaryIO, ZstdFile(file))
+
+else:
+
+    def _unpack_zstandard(file: BinaryIO) -> BinaryIO:
+        return io.BufferedReader(_ZstandardStream(file))
+
+    class _ZstandardStream(io.RawIOBase):
+        """The frames of a file one after the other; the package's own reader does not notice a frame cut short."""
+
+        def __init__(self, file: BinaryIO) -> None:
+            self._file = file
+            self._frame = ZstdDecompressor().decompressobj()
+            self._inside_frame = False
+            self._packed = b""
+            self._plain = memoryview(b"")
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            while not self._plain:
+                block = self._packed or self._file.read(_BLOCK)
+                if not block and self._inside_frame:
+                    raise EOFError("the last frame is not complete")
+                if not block:
+                    return 0
+                if not self._inside_frame:
+                    self._frame = ZstdDecompressor().decompressobj()
+                self._plain = memoryview(self._frame.decompress(block))
+                self._inside_frame = not self._frame.eof
+                self._packed = self._frame.unused_data
+            part, self._plain = self._plain[: len(buffer)], self._plain[len(buffer) :]
+            buffer[: len(part)] = part
+            return len(part)
+
+
+def shown_name(path: str | Path) -> str:
+    """A path as messages show it."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
+def damage(name: str, error: BaseException, good_lines: int | None = None) -> str:
+    """The message for an archive whose reading raised one of DAMAGED."""
+    what = "ends too early" if isinstance(error, EOFError) else f"cannot be unpacked ({error})"
+    where = "" if good_lines is None else f"; the last good line is {good_lines:,}" if good_lines else " at once"
+    return f"{name} {what}{where}. The archive is damaged or was not copied completely: copy or make it again."

@@ -1,0 +1,217 @@
+"""Is this data fit to train on? One pass over it, before any training.
+
+Memory: about 27 bytes a pair for each of three sets of hashes (what came before, by source, by pair, and in the
+filter): 0.4 GB for ten million pairs, 0.5 GB while they grow; and 100 bytes for each pair of validation and test sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from heed.core.errors import DataError
+from heed.text.doctor.findings import Diagnosis, Finding, Tally, fault, sorted_findings
+from heed.text.doctor.held_out import HeldOutPairs, HeldOutText, tokenised_differently
+from heed.text.doctor.language import likeness, profile
+from heed.text.doctor.lines import LineScan
+from heed.text.doctor.pairs import PairScan
+from heed.text.doctor.pieces import Pieces, unknown_pieces
+from heed.text.doctor.thresholds import Thresholds
+from heed.text.hashing import HashSet, hash_pair, hash_text
+from heed.text.pair_filter import PairFilterConfig
+from heed.text.readers import CorpusFiles, Errors, FileFingerprint, fingerprint, fingerprint_file, read_pairs, read_text
+
+Pair = tuple[str, str]
+T = TypeVar("T")
+
+
+def diagnose(
+    train: Iterable[Pair],
+    valid: Iterable[Pair] | None = None,
+    test: Iterable[Pair] | None = None,
+    *,
+    thresholds: Thresholds | None = None,
+    pair_filter: PairFilterConfig | None = None,
+    src_pieces: Pieces | None = None,
+    tgt_pieces: Pieces | None = None,
+) -> Diagnosis:
+    """Examine sentence pairs; each iterable is read once. A DataError that one raises becomes a finding.
+
+    With `src_pieces` and `tgt_pieces` a sample of the training data is also checked for unknown tokens.
+    """
+    limits = thresholds or Thresholds()
+    problems: list[Finding] = []
+    held_out = [
+        HeldOutPairs(name, _until_error(pairs, name, problems), limits)
+        for name, pairs in (("validation", valid), ("test", test))
+        if pairs is not None
+    ]
+    src_scan, tgt_scan = LineScan("source", limits), LineScan("target", limits)
+    pair_scan = PairScan(limits, pair_filter)
+    for number, (src, tgt) in enumerate(_until_error(train, "training", problems), start=1):
+        src_hash, pair_hash = hash_text(src), hash_pair(src, tgt)
+        src_scan.add(number, src)
+        tgt_scan.add(number, tgt)
+        pair_scan.add(number, src, tgt, src_hash, pair_hash)
+        for held in held_out:
+            held.meet(number, src, src_hash, pair_hash)
+    findings = [*problems, *src_scan.findings(), *tgt_scan.findings(), *pair_scan.findings()]
+    findings += tokenised_differently(src_scan, tgt_scan, limits.tokenised)
+    findings += _same_language(src_scan, tgt_scan, limits)
+    for held in held_out:
+        findings += held.findings(src_scan, tgt_scan)
+    findings += _unknown([(src_scan, src_pieces), (tgt_scan, tgt_pieces)], limits)
+    return Diagnosis(
+        findings=sorted_findings(findings),
+        num_pairs=pair_scan.num_pairs,
+        statistics={**_sizes("src", src_scan), **_sizes("tgt", tgt_scan), "num_kept": pair_scan.num_kept},
+        dropped=dict(pair_scan.filter.dropped),
+        summary=(_summary(src_scan, tgt_scan), *(held.summary for held in held_out)),
+    )
+
+
+def diagnose_text(
+    train: Iterable[str],
+    valid: Iterable[str] | None = None,
+    test: Iterable[str] | None = None,
+    *,
+    thresholds: Thresholds | None = None,
+    pieces: Pieces | None = None,
+) -> Diagnosis:
+    """Examine monolingual text, a segment a line; otherwise as `diagnose`."""
+    limits = thresholds or Thresholds()
+    problems: list[Finding] = []
+    held_out = [
+        HeldOutText(name, _until_error(lines, name, problems), limits)
+        for name, lines in (("validation", valid), ("test", test))
+        if lines is not None
+    ]
+    scan, seen, repeated = LineScan("text", limits), HashSet(), Tally(limits.num_examples)
+    for number, line in enumerate(_until_error(train, "training", problems), start=1):
+        scan.add(number, line)
+        key = hash_text(line)
+        if len(line) >= HeldOutText.MIN_CHARACTERS and not seen.add(key):
+            repeated.add(number, line)
+        for held in held_out:
+            held.lines.meet(key, number, line)
+    findings = [*problems, *scan.findings(), *_short(scan, limits)]
+    advice = "See where they come from."
+    findings += fault("duplicate", repeated, scan.num_lines, "lines", "came before", advice, warn=limits.warn_repeated)
+    for held in held_out:
+        findings += held.findings(scan)
+    findings += _unknown([(scan, pieces)], limits)
+    return Diagnosis(
+        findings=sorted_findings(findings),
+        num_pairs=scan.num_lines,
+        statistics=_sizes("text", scan),
+        summary=(_summary(scan), *(held.summary for held in held_out)),
+    )
+
+
+def diagnose_files(
+    train: CorpusFiles,
+    valid: CorpusFiles | None = None,
+    test: CorpusFiles | None = None,
+    *,
+    errors: Errors = "strict",
+    thresholds: Thresholds | None = None,
+    pair_filter: PairFilterConfig | None = None,
+) -> Diagnosis:
+    """Examine files of sentence pairs, with their fingerprints; raises MissingInputError when one cannot be read."""
+    named = {"train": train, "validation": valid, "test": test}
+    given = {name: files for name, files in named.items() if files is not None}
+    pairs = {name: read_pairs(files, errors) for name, files in given.items()}
+    diagnosis = diagnose(
+        pairs["train"], pairs.get("validation"), pairs.get("test"), thresholds=thresholds, pair_filter=pair_filter
+    )
+    return _with_fingerprints(diagnosis, {name: _fingerprints(files) for name, files in given.items()})
+
+
+def diagnose_text_files(
+    train: str | Path,
+    valid: str | Path | None = None,
+    test: str | Path | None = None,
+    *,
+    errors: Errors = "strict",
+    thresholds: Thresholds | None = None,
+) -> Diagnosis:
+    """Examine files of monolingual text; otherwise as `diagnose_files`."""
+    named = {"train": train, "validation": valid, "test": test}
+    given = {name: path for name, path in named.items() if path is not None}
+    lines = {name: read_text(path, errors) for name, path in given.items()}
+    diagnosis = diagnose_text(lines["train"], lines.get("validation"), lines.get("test"), thresholds=thresholds)
+    return _with_fingerprints(diagnosis, {name: _text_fingerprint(path) for name, path in given.items()})
+
+
+def _until_error(items: Iterable[T], name: str, problems: list[Finding]) -> Iterator[T]:
+    """The items up to a fault of the file, which becomes a finding: the rest of the diagnosis is still of use."""
+    try:
+        yield from items
+    except DataError as error:
+        message = f"The {name} data cannot be read to its end. {error}"
+        problems.append(Finding("unreadable", "stop", 1, 1, message, ""))
+
+
+def _same_language(src: LineScan, tgt: LineScan, limits: Thresholds) -> Iterator[Finding]:
+    value = likeness(profile(src.sample.lines), profile(tgt.sample.lines))
+    if value > limits.same_language:
+        message = f"Source and target look like the same language (their letter trigrams agree to {value:.2f})."
+        advice = "If that is not what you want, look whether a file was given twice."
+        yield Finding("same-language", "warn", src.num_lines, src.num_lines, message, advice)
+
+
+def _short(scan: LineScan, limits: Thresholds) -> Iterator[Finding]:
+    if scan.num_characters < limits.min_characters:
+        message = (
+            f"The text has {scan.num_characters:,} characters; fewer than {limits.min_characters:,} teach nothing."
+        )
+        yield Finding("few", "stop", scan.num_characters, scan.num_characters, message, "Find more text.")
+
+
+def _unknown(sides: list[tuple[LineScan, Pieces | None]], limits: Thresholds) -> Iterator[Finding]:
+    for scan, pieces in sides:
+        if pieces is not None:
+            yield from unknown_pieces(scan.side, scan.sample.lines, pieces, limits)
+
+
+def _sizes(prefix: str, scan: LineScan) -> dict[str, float]:
+    lines = max(scan.num_lines, 1)
+    return {f"{prefix}_words": scan.num_words / lines, f"{prefix}_characters": scan.num_characters / lines}
+
+
+def _summary(*scans: LineScan) -> str:
+    sizes = []
+    for scan in scans:
+        lines = max(scan.num_lines, 1)
+        label = f"{scan.side} " if len(scans) > 1 else ""
+        sizes.append(f"{label}{scan.num_words / lines:.1f} words ({scan.num_characters / lines:.0f} characters)")
+    return f"train: {scans[0].num_lines:,} {'pairs' if len(scans) > 1 else 'lines'}; a line has {', '.join(sizes)}."
+
+
+def _fingerprints(files: CorpusFiles) -> dict[str, FileFingerprint]:
+    return {} if "-" in map(str, files.paths.values()) else _or_nothing(lambda: fingerprint(files))
+
+
+def _text_fingerprint(path: str | Path) -> dict[str, FileFingerprint]:
+    return {} if str(path) == "-" else _or_nothing(lambda: {"text": fingerprint_file(path)})
+
+
+def _or_nothing(work: Callable[[], dict[str, FileFingerprint]]) -> dict[str, FileFingerprint]:
+    try:
+        return work()
+    except DataError:  # a damaged archive, which reading it has reported
+        return {}
+
+
+def _with_fingerprints(diagnosis: Diagnosis, fingerprints: dict[str, dict[str, FileFingerprint]]) -> Diagnosis:
+    findings = [*diagnosis.findings]
+    for file in (file for parts in fingerprints.values() for file in parts.values()):
+        if file["crlf_lines"]:
+            message = (
+                f"{file['name']}: {file['crlf_lines']:,} of {file['lines']:,} lines end as on Windows (CRLF). "
+                "They are read as if they did not."
+            )
+            findings.append(Finding("crlf", "note", file["crlf_lines"], file["lines"], message, ""))
+    return replace(diagnosis, findings=sorted_findings(findings), fingerprints=fingerprints)

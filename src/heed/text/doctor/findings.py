@@ -1,0 +1,146 @@
+"""What did the doctor find, how bad is it, and how does it look on a screen?"""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from heed.text.readers import FileFingerprint
+
+Severity = Literal["stop", "warn", "note"]
+SEVERITIES: tuple[Severity, ...] = ("stop", "warn", "note")
+
+EXCERPT = 90
+"""Characters of a line that an example shows."""
+
+MANY = 10
+"""With more findings than this fewer examples are shown, so that all fit on one screen."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong or worth knowing."""
+
+    check: str
+    """Its name, for programs: "duplicate", "damaged", ..."""
+    severity: Severity
+    count: int
+    total: int
+    message: str
+    """One sentence with the numbers."""
+    advice: str
+    """What to do, one sentence; empty when there is nothing to do."""
+    examples: tuple[tuple[int, str], ...] = ()
+    """(line number from 1, what stands there)."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All findings about a corpus, most severe first."""
+
+    findings: tuple[Finding, ...]
+    num_pairs: int
+    """Pairs, or lines of a monolingual text, as they were read."""
+    statistics: Mapping[str, float] = field(default_factory=dict)
+    """`num_kept` pairs after filtering; `src_words`, `src_characters`, ...: the mean a line."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """How many pairs the filter would leave out, by reason."""
+    fingerprints: Mapping[str, Mapping[str, FileFingerprint]] = field(default_factory=dict)
+    """Of the files, by set ("train", "validation", "test") and part ("src", "tgt", "pairs", "text")."""
+    summary: tuple[str, ...] = ()
+    """The statistics in words, a line each."""
+
+    @property
+    def stops(self) -> tuple[Finding, ...]:
+        """What would ruin the run."""
+        return tuple(finding for finding in self.findings if finding.severity == "stop")
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it in types that `json.dumps` takes."""
+        return asdict(self)
+
+    def render(self, width: int = 100) -> str:
+        """Plain text for a screen: the summary, then the findings."""
+        lines = [line for text in self.summary for line in textwrap.wrap(text, width, subsequent_indent="  ")]
+        lines.append("")
+        many = len(self.findings) > MANY
+        num_examples = {"stop": 2, "warn": 1 if many else 2, "note": 0 if many else 1}
+        for finding in self.findings:
+            lines += _rendered(finding, num_examples[finding.severity], width)
+        return "\n".join(lines if self.findings else [*lines, "No faults found."])
+
+
+def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The most severe first, and of those the most frequent."""
+    return tuple(sorted(findings, key=lambda it: (SEVERITIES.index(it.severity), -it.count / max(it.total, 1))))
+
+
+def share(count: int, total: int) -> str:
+    """The share of a count in per cent: "0.4 %"."""
+    percent = 100 * count / max(total, 1)
+    return "under 0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"
+
+
+def grade(part: float, stop: float, warn: float) -> Severity:
+    """The severity of a fault with this share; a limit of 1 is never passed."""
+    return "stop" if part > stop else "warn" if part > warn else "note"
+
+
+def visible(text: str) -> str:
+    """The text with what cannot be seen spelled out: "a<U+0000>b"."""
+    return "".join(
+        char if char.isprintable() or unicodedata.category(char) == "Zs" else f"<U+{ord(char):04X}>" for char in text
+    )
+
+
+def excerpt(text: str, at: int = 0) -> str:
+    """A stretch of a line that holds position `at`, with an ellipsis where something is left out."""
+    start = max(0, at - EXCERPT // 2) if len(text) > EXCERPT else 0
+    part = text[start : start + EXCERPT]
+    return f"{'…' if start else ''}{part}{'…' if start + EXCERPT < len(text) else ''}"
+
+
+def _rendered(finding: Finding, num_examples: int, width: int) -> list[str]:
+    label = finding.severity.upper() if finding.severity == "stop" else finding.severity
+    text = finding.message if finding.severity == "note" else f"{finding.message} {finding.advice}".strip()
+    lines = textwrap.wrap(text, width, initial_indent=f"{label:6}", subsequent_indent=" " * 6)
+    return lines + [f"        line {number:,}: {visible(text)}" for number, text in finding.examples[:num_examples]]
+
+
+class Tally:
+    """Counts the cases of one check and keeps the first few as examples."""
+
+    def __init__(self, num_examples: int) -> None:
+        self.count = 0
+        self.examples: list[tuple[int, str]] = []
+        self._num_examples = num_examples
+
+    def add(self, number: int, text: str, at: int = 0, times: int = 1) -> None:
+        """One more case, on line `number`; `at` is the position in `text` that the example must show."""
+        self.count += times
+        if len(self.examples) < self._num_examples:
+            self.examples.append((number, excerpt(text, at)))
+
+    def add_pair(self, number: int, src: str, tgt: str) -> None:
+        """One more case, an example being both sides."""
+        self.count += 1
+        if len(self.examples) < self._num_examples:
+            half = EXCERPT // 2
+            sides = (side if len(side) <= half else f"{side[:half]}…" for side in (src, tgt))
+            self.examples.append((number, " ||| ".join(sides)))
+
+
+def fault(
+    check: str, tally: Tally, total: int, of: str, what: str, advice: str, *, stop: float = 1.0, warn: float = 1.0
+) -> Iterator[Finding]:
+    """One finding, "3 of 400 source lines (0.8 %) hold HTML.", or none when the tally is empty.
+
+    `stop` and `warn` are the shares above which it is severe; a limit of 1 is never passed.
+    """
+    if tally.count:
+        message = f"{tally.count:,} of {total:,} {of} ({share(tally.count, total)}) {what}."
+        severity = grade(tally.count / total, stop, warn)
+        yield Finding(check, severity, tally.count, total, message, advice, tuple(tally.examples))

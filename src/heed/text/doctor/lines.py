@@ -1,0 +1,171 @@
+"""What can be wrong with a line by itself? Encoding, control characters, scripts, markup, tokenisation."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from heed.text.doctor.findings import Finding, Tally, fault
+from heed.text.doctor.language import EvenSample
+from heed.text.doctor.scripts import main_script, mixed_word
+from heed.text.doctor.thresholds import Thresholds
+
+
+@dataclass(frozen=True)
+class LineCheck:
+    """A fault that a pattern finds."""
+
+    name: str
+    pattern: re.Pattern[str]
+    what: str
+    advice: str
+
+
+# What the bytes 0x80 to 0xBF of UTF-8 become when they are read as Windows-1252 or Latin-1.
+_TAIL = "[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
+_DAMAGE = re.compile(
+    rf"\ufffd|[\u0080-\u0084\u0086-\u009f]|Ã{_TAIL}|Â[\u0080-\u00bf]|â€{_TAIL}|ð[Ÿ\u009f]{_TAIL}|ï»¿"
+    rf"|(?<=[a-z])[ÄÅÐÑ]{_TAIL}|(?:[Ä-ß]{_TAIL}){{3}}|(?:[à-ï]{_TAIL}{{2}}){{2}}"
+)
+_TAGS = "a|b|i|u|em|br|hr|p|div|span|font|strong|table|td|tr|li|ul|ol|h[1-6]|img|ref|sup|sub|script|style"
+_MARKUP = re.compile(rf"&(?:[a-z]{{2,8}}|#\d{{1,6}}|#x[0-9a-f]{{1,5}});|</?(?:{_TAGS})\b[^<>]{{0,200}}>", re.IGNORECASE)
+
+ASCII_CHECKS = (
+    LineCheck("nul", re.compile("\0"), "hold a NUL character", "The normaliser removes it; see where it comes from."),
+    LineCheck(
+        "control",
+        re.compile("[\x01-\x08\x0e-\x1b\x1f\x7f]"),
+        "hold control characters",
+        "The normaliser removes them; see where they come from.",
+    ),
+    LineCheck(
+        "carriage-return",
+        re.compile("[\r\n]"),
+        "hold a carriage return or a line feed",
+        "Replace it by a space, or cut the line there on both sides.",
+    ),
+    LineCheck("markup", _MARKUP, "hold HTML", "Remove tags and decode entities such as &amp; before training."),
+)
+UNICODE_CHECKS = (
+    LineCheck(
+        "damaged",
+        _DAMAGE,
+        "are damaged by a wrong encoding (such as “Ã¤” for “ä”, or U+FFFD)",
+        "Make the text again from its source, read in the right encoding.",
+    ),
+    LineCheck(
+        "byte-order-mark",
+        re.compile("\ufeff"),
+        "hold a byte-order mark inside",
+        "The normaliser removes it; it comes from joining files.",
+    ),
+    LineCheck(
+        "line-separator",
+        re.compile("[\x85\u2028\u2029]"),
+        "hold U+0085, U+2028 or U+2029, which heed does not take for line ends",
+        "Make sure that the tool which made the file did not either.",
+    ),
+)
+_SUSPECT = re.compile("[\0-\x08\n-\x1f\x7f&<]")
+_ASCII_LETTER = re.compile("[A-Za-z]")
+_STOP = re.compile(r"\w(?P<space> ?)[.,](?: |\Z)")
+
+
+class LineScan:
+    """Counts the faults in the lines of one side; `side` names it in messages: "source", "validation target"."""
+
+    def __init__(self, side: str, thresholds: Thresholds) -> None:
+        self.side = side
+        self.num_lines = 0
+        self.num_characters = 0
+        self.num_words = 0
+        self.sample = EvenSample()
+        self._thresholds = thresholds
+        self._num_with_stop = 0
+        self._tallies: dict[str, Tally] = defaultdict(self._tally)
+        self._scripts: dict[str, Tally] = defaultdict(self._tally)
+
+    def _tally(self) -> Tally:
+        return Tally(self._thresholds.num_examples)
+
+    def add(self, number: int, line: str) -> None:
+        """Look at line `number`, counted from 1."""
+        self.num_lines += 1
+        self.num_characters += len(line)
+        self.num_words += len(line.split())
+        self.sample.add(line)
+        if _SUSPECT.search(line):
+            self._match(ASCII_CHECKS, number, line)
+        if not line.isascii():
+            self._look_beyond_ascii(number, line)
+        elif _ASCII_LETTER.search(line):
+            self._scripts["Latin"].add(number, line)
+        if line.isupper() and len(line) > 10:
+            self._tallies["upper-case"].add(number, line)
+        if stop := _STOP.search(line):
+            self._num_with_stop += 1
+            if stop["space"]:
+                self._tallies["tokenised"].add(number, line, stop.start())
+
+    def _match(self, checks: tuple[LineCheck, ...], number: int, line: str) -> None:
+        for check in checks:
+            if found := check.pattern.search(line):
+                self._tallies[check.name].add(number, line, found.start())
+
+    def _look_beyond_ascii(self, number: int, line: str) -> None:
+        self._match(UNICODE_CHECKS, number, line)
+        if not unicodedata.is_normalized("NFC", line):
+            self._tallies["not-nfc"].add(number, line)
+        if script := main_script(line):
+            self._scripts[script].add(number, line)
+        if (at := mixed_word(line)) is not None:
+            self._tallies["mixed-word"].add(number, line, at)
+
+    @property
+    def tokenised_share(self) -> float | None:
+        """Of the lines with a comma or full stop, the share that has a space before it; None when they are too few."""
+        if self._num_with_stop * 5 < self.num_lines or not self.num_lines:
+            return None
+        return self._tallies["tokenised"].count / self._num_with_stop
+
+    def findings(self) -> Iterator[Finding]:
+        """What was found, with its severity."""
+        limits = self._thresholds
+        for check in (*ASCII_CHECKS, *UNICODE_CHECKS):
+            stop = limits.stop_damaged if check.name == "damaged" else 1.0
+            yield from self._fault(check.name, check.what, check.advice, stop=stop, warn=limits.warn)
+        yield from self._fault(
+            "mixed-word",
+            "have a word that mixes Latin letters with Cyrillic or Greek ones of the same look",
+            "A model cannot learn such words: correct them or remove the lines.",
+            warn=limits.warn,
+        )
+        yield from self._fault("not-nfc", "are not in Unicode normal form C", "The normaliser takes care of it.")
+        yield from self._fault(
+            "upper-case", "are all in upper case", "A model learns such lines almost as another language."
+        )
+        if (self.tokenised_share or 0.0) > limits.tokenised:
+            what = "have a space in front of a comma or full stop: the text is tokenised"
+            advice = "Train on plain text if you can: scores on tokenised text compare with no others."
+            yield from self._fault("tokenised", what, advice)
+        yield from self._other_scripts()
+
+    def _fault(self, name: str, what: str, advice: str, stop: float = 1.0, warn: float = 1.0) -> Iterator[Finding]:
+        of = f"{self.side} lines"
+        return fault(name, self._tallies[name], self.num_lines, of, what, advice, stop=stop, warn=warn)
+
+    def _other_scripts(self) -> Iterator[Finding]:
+        main, *others = sorted(self._scripts, key=lambda name: -self._scripts[name].count) or [""]
+        tally = self._tallies["other-script"] = self._tally()
+        for name in others:
+            tally.count += self._scripts[name].count
+            tally.examples += self._scripts[name].examples
+        tally.examples = sorted(tally.examples)[: self._thresholds.num_examples]
+        counts = ", ".join(f"{name} {self._scripts[name].count:,}" for name in others[:3])
+        what = f"are not in the side's main script, {main} ({counts})"
+        yield from self._fault(
+            "other-script", what, "Remove them unless you expect such input.", warn=self._thresholds.warn
+        )

@@ -1,0 +1,159 @@
+"""What can be wrong with a sentence pair? Empty sides, copies, repetitions, lengths, order."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from statistics import correlation, pstdev
+
+from heed.text.doctor.findings import Finding, Tally, fault, grade, share
+from heed.text.doctor.thresholds import Thresholds
+from heed.text.hashing import HashSet
+from heed.text.pair_filter import PairFilter, PairFilterConfig
+
+
+class LengthCorrelation:
+    """Whether long sources have long targets, block by block: where they do not, the files are out of step.
+
+    Pearson's correlation of the logarithms of the lengths in characters; logarithms, so that a few very long lines do
+    not decide. A block whose lengths hardly vary (a corpus sorted by length, numbers of fixed width) is not judged.
+    """
+
+    BLOCK = 1000
+    SMALLEST_BLOCK = 200
+    LEAST_DEVIATION = 0.2
+    """Of the logarithms, on either side: lengths that vary by about a fifth."""
+
+    def __init__(self, limit: float) -> None:
+        self.num_judged = 0
+        self.unrelated: list[int] = []
+        """The first pair, counted from 1, of each block with a correlation below `limit`."""
+        self._limit = limit
+        self._start = self._next = 1
+        self._src: list[float] = []
+        self._tgt: list[float] = []
+
+    def add(self, src: str, tgt: str) -> None:
+        """The next pair; one with an empty side says nothing about the others."""
+        self._next += 1
+        if src and tgt:
+            self._src.append(math.log(len(src)))
+            self._tgt.append(math.log(len(tgt)))
+        if self._next - self._start == self.BLOCK:
+            self.close()
+
+    def close(self) -> None:
+        """Judge what was added since the last block."""
+        is_large = len(self._src) >= self.SMALLEST_BLOCK
+        if is_large and min(pstdev(self._src), pstdev(self._tgt)) > self.LEAST_DEVIATION:
+            self.num_judged += 1
+            if correlation(self._src, self._tgt) < self._limit:
+                self.unrelated.append(self._start)
+        self._start = self._next
+        self._src, self._tgt = [], []
+
+
+class PairScan:
+    """Counts the faults of the pairs of a training corpus, and what the filter would leave out."""
+
+    def __init__(self, thresholds: Thresholds, filter_config: PairFilterConfig | None = None) -> None:
+        self.num_pairs = 0
+        self.filter = PairFilter(filter_config)
+        self.lengths = LengthCorrelation(thresholds.unrelated_lengths)
+        self._thresholds = thresholds
+        self._tallies: dict[str, Tally] = defaultdict(lambda: Tally(thresholds.num_examples))
+        self._sources = HashSet()
+        self._pairs = HashSet()
+
+    def add(self, number: int, src: str, tgt: str, src_hash: int, pair_hash: int) -> None:
+        """Look at pair `number`, counted from 1, with the hashes of `heed.text.hashing`."""
+        self.num_pairs += 1
+        self.lengths.add(src.strip(), tgt.strip())
+        is_empty = not (src.strip() and tgt.strip())
+        if is_empty:
+            self._tallies["empty"].add_pair(number, src, tgt)
+        elif src.strip() == tgt.strip():
+            self._tallies["copy"].add_pair(number, src, tgt)
+        if max(len(src), len(tgt)) > self._thresholds.long_line:
+            self._tallies["long"].add_pair(number, src, tgt)
+        new_source, new_pair = self._sources.add(src_hash), self._pairs.add(pair_hash)
+        if not new_pair and not is_empty:
+            self._tallies["duplicate"].add_pair(number, src, tgt)
+        elif not new_source and not is_empty:
+            self._tallies["several-targets"].add_pair(number, src, tgt)
+        if self.filter.reason_to_drop(src, tgt) == "length ratio":
+            self._tallies["length-ratio"].add_pair(number, src, tgt)
+
+    @property
+    def num_kept(self) -> int:
+        """How many pairs the filter lets through."""
+        return self.num_pairs - self.filter.dropped.total()
+
+    def findings(self) -> Iterator[Finding]:
+        """What was found, with its severity. Ends the scan."""
+        limits = self._thresholds
+        ratio = f"have one side more than {self.filter.config.max_length_ratio:g} times as long as the other"
+        yield from self._fault(
+            "empty", "have an empty side", "See whether the files are out of step.", limits.stop_empty, limits.warn
+        )
+        yield from self._fault(
+            "copy",
+            "have the source itself as target",
+            "A model learns to copy from them: remove them, but for names and numbers.",
+            limits.stop_copies,
+            limits.warn,
+        )
+        yield from self._fault("length-ratio", ratio, "See whether they are translations.", warn=limits.warn)
+        yield from self._fault(
+            "long",
+            f"have a side of more than {limits.long_line:,} characters",
+            "Cut them into sentences on both sides: what is too long for the model is left out.",
+            warn=limits.warn,
+        )
+        yield from self._fault(
+            "duplicate", "came before", "See where they come from: one of each is enough.", warn=limits.warn_repeated
+        )
+        yield from self._fault("several-targets", "have a source that came before with another target", "")
+        yield from self._misaligned()
+        yield from self._filtered()
+        yield from self._few()
+
+    def _fault(self, name: str, what: str, advice: str, stop: float = 1.0, warn: float = 1.0) -> Iterator[Finding]:
+        return fault(name, self._tallies[name], self.num_pairs, "pairs", what, advice, stop=stop, warn=warn)
+
+    def _misaligned(self) -> Iterator[Finding]:
+        self.lengths.close()
+        bad, judged = self.lengths.unrelated, self.lengths.num_judged
+        if not bad:
+            return
+        severity = grade(len(bad) / judged, self._thresholds.stop_misaligned, 0.0)
+        starts = ", ".join(f"{start:,}" for start in bad[:4]) + (", ..." if len(bad) > 4 else "")
+        message = (
+            f"In {len(bad):,} of {judged:,} blocks of {LengthCorrelation.BLOCK:,} pairs long sources do not have long "
+            f"targets (blocks that start at line {starts}): there the files are out of step, or the target is no "
+            "translation."
+        )
+        advice = "Look at the pairs around these lines and align the files again."
+        yield Finding("misaligned", severity, len(bad), judged, message, advice)
+
+    def _filtered(self) -> Iterator[Finding]:
+        dropped = self.filter.dropped
+        count = dropped.total()
+        if count:
+            reasons = ", ".join(f"{number:,} {reason}" for reason, number in dropped.most_common())
+            part = share(count, self.num_pairs)
+            message = f"The filter leaves out {count:,} of {self.num_pairs:,} pairs ({part}): {reasons}."
+            severity = grade(count / self.num_pairs, 1.0, self._thresholds.warn_repeated)
+            advice = "Training goes on without them."
+            yield Finding("filter", severity, count, self.num_pairs, message, advice)
+
+    def _few(self) -> Iterator[Finding]:
+        kept, limits = self.num_kept, self._thresholds
+        if kept < limits.min_pairs:
+            message = f"There are {kept:,} pairs to train on; fewer than {limits.min_pairs:,} teach a model nothing."
+            yield Finding("few", "stop", kept, self.num_pairs, message, "Find more data.")
+        elif kept < limits.few_pairs:
+            message = f"There are {kept:,} pairs to train on: expect a weak translator."
+            advice = f"More than {limits.few_pairs:,} are a start; consider `--init` from a model of a related pair."
+            yield Finding("few", "warn", kept, self.num_pairs, message, advice)

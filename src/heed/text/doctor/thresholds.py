@@ -1,0 +1,49 @@
+"""From where on is a fault of the data a warning, and from where on a reason to stop?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from heed.core.config import Config
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Thresholds(Config):
+    """Shares are of lines or pairs, from 0 to 1. Above a `stop_` share the run would be ruined."""
+
+    min_pairs: Count = 100
+    """Fewer pairs than this, after filtering, stop."""
+    few_pairs: Count = 5000
+    """Fewer pairs than this give a weak translator: a warning."""
+    min_characters: Count = 1000
+    """A monolingual text shorter than this stops."""
+    stop_empty: Share = 0.1
+    """Pairs with an empty side."""
+    stop_copies: Share = 0.5
+    """Pairs whose target is the source."""
+    stop_leaked: Share = 0.1
+    """Pairs (of a text: lines) of a validation or test set that are in training."""
+    stop_damaged: Share = 0.05
+    """Lines damaged by a wrong encoding."""
+    stop_unknown: Share = 0.2
+    """Tokens that the vocabulary does not know."""
+    stop_misaligned: Share = 0.5
+    """Blocks of pairs in which the lengths of the two sides have nothing to do with each other."""
+    warn: Share = 0.01
+    """Any other fault is a warning above this share, a note below."""
+    warn_repeated: Share = 0.2
+    """The same for repeated lines and pairs and for what the filter drops, which are common and do little harm."""
+    unrelated_lengths: Share = 0.3
+    """A block is misaligned when the correlation of its lengths is below this. Translations have 0.5 to 0.95."""
+    same_language: Share = 0.9
+    """Sides whose letter trigrams are more alike than this (cosine) are in one language. Related ones have 0.6."""
+    tokenised: Share = 0.5
+    """A side is tokenised when more of its lines than this have a space in front of a comma or full stop."""
+    long_line: Count = 1000
+    """Characters from which a line counts as very long."""
+    num_examples: Count = 3
+    """Examples kept for each finding."""

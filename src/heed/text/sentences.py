@@ -1,0 +1,140 @@
+"""How is a text cut into sentences, so that their translations can be put back exactly where they stood?
+
+A line break always ends a sentence: it could not be put back inside of a translation. Within a line, a stop ends a
+sentence unless something speaks against it: an abbreviation, an initial, an ordinal number, a word in lower case
+behind it. In doubt the text stays in one piece, as a translator does better with two sentences than with half of one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from heed.core.errors import UsageError
+from heed.text.stop_words import ALL_STOP_WORDS, STOP_WORDS, StopWords
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of text: a sentence to translate, or the white space between two."""
+
+    text: str
+    is_sentence: bool
+
+
+LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_CLOSERS = "\"'”’“‘»›«)\\]}＂＇〉》」』】〕）］｝"
+_STOPS = ".!?…‼⁇⁈⁉؟۔։‽"  # end a sentence when white space follows
+_WIDE_STOPS = "。！？｡।॥។။።"  # end one in any case: these scripts write no space, or have no other use for the sign
+_LINE = re.compile(f"[{LINE_BREAKS}]+")
+# Possessive (++) and anchored at the first stop of a row, so that "...................." costs no quadratic time.
+_STOP = re.compile(
+    rf"(?<![{_STOPS}])(?P<stop>[{_STOPS}]++)(?P<closers>[{_CLOSERS}]*+(?:[ \u00a0\u202f][»›](?!\S))?)(?=\s)"
+    rf"|(?<![{_WIDE_STOPS}])[{_WIDE_STOPS}]++[{_CLOSERS}]*+(?!\s?[とっ、，,])"
+)
+_QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）|《[^《》]*》")
+_LETTERS_WITH_STOPS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]\Z")
+_LETTER_AND_STOP = re.compile(r"[^\W\d_]\.\Z")
+_OPENERS = "\"'“„‚‘«‹([{¿¡»›"
+_NEXT_WORD = re.compile(r"[\W_]{0,40}(?P<word>\w+(?:['’]\w+)*)")
+_REACH = 100
+"""Characters looked at in front of a stop; no abbreviation is longer."""
+
+
+def split_paragraph(text: str, language: str | None = None) -> list[Piece]:
+    """The pieces of a text: `"".join(piece.text for piece in pieces) == text` for every text.
+
+    `language` is a code such as "de" or "de-AT"; without it, or for one that STOP_WORDS has not, the words of all
+    languages count. A sentence has no white space at its ends and no line break inside.
+    """
+    code = re.split("[-_]", language or "")[0].lower()
+    words = STOP_WORDS.get(code, ALL_STOP_WORDS)
+    pieces: list[Piece] = []
+    end = 0
+    for start, stop in _sentence_spans(text, words):
+        if start > end:
+            pieces.append(Piece(text[end:start], is_sentence=False))
+        pieces.append(Piece(text[start:stop], is_sentence=True))
+        end = stop
+    if end < len(text):
+        pieces.append(Piece(text[end:], is_sentence=False))
+    return pieces
+
+
+def restore(pieces: Sequence[Piece], translations: Sequence[str]) -> str:
+    """The text with its sentences translated and all white space as it was; one translation for each sentence."""
+    expected = sum(piece.is_sentence for piece in pieces)
+    if len(translations) != expected:
+        raise UsageError(f"{len(translations)} translations for {expected} sentences; give one for each.")
+    remaining = iter(translations)
+    return "".join(next(remaining) if piece.is_sentence else piece.text for piece in pieces)
+
+
+def _sentence_spans(text: str, words: StopWords) -> Iterator[tuple[int, int]]:
+    """Where sentences start and end, without the white space around them."""
+    line_start = 0
+    for line_end, next_start in [*(match.span() for match in _LINE.finditer(text)), (len(text), len(text))]:
+        line = text[line_start:line_end]
+        cuts = [0, *_cuts(line, words), len(line)]
+        for start, stop in pairwise(cuts):
+            sentence = line[start:stop]
+            if stripped := sentence.strip():
+                first = line_start + start + len(sentence) - len(sentence.lstrip())
+                yield first, first + len(stripped)
+        line_start = next_start
+
+
+def _cuts(line: str, words: StopWords) -> Iterator[int]:
+    """The positions in a line behind which a new sentence starts."""
+    sentence_start = 0
+    for match in _STOP.finditer(_QUOTED.sub(_hide_stops, line)):
+        if match["stop"] is None or _ends_sentence(line, sentence_start, match, words):
+            sentence_start = match.end()
+            yield sentence_start
+
+
+def _hide_stops(quoted: re.Match[str]) -> str:
+    """The quotation with no stop but the one at its end: what is said inside belongs to the sentence around it."""
+    inside = quoted[0][:-2]
+    return re.sub(f"[{_WIDE_STOPS}]", "_", inside) + quoted[0][-2:]
+
+
+def _ends_sentence(line: str, sentence_start: int, match: re.Match[str], words: StopWords) -> bool:
+    following = _NEXT_WORD.match(line, match.end())
+    if following is None or following["word"][0].islower():  # None: only punctuation is left, it belongs to this one
+        return False
+    if match["closers"]:
+        return True
+    if match["stop"] != ".":
+        stands_alone = match.start() > sentence_start and line[match.start() - 1].isspace()
+        is_ellipsis = not match["stop"].strip(".…")
+        return not (is_ellipsis and stands_alone)  # "so ... Er kam": in place of a word
+    before = line[max(sentence_start, match.start() - _REACH) : match.start()].split()
+    is_initial = len(following["word"]) == 1 and line[following.end() : following.end() + 1] == "."
+    starts = following["word"] in words.starters and not is_initial
+    return not before or _stop_ends(before, following["word"][0].isdigit(), starts, words)
+
+
+def _stop_ends(before: Sequence[str], number_follows: bool, starter_follows: bool, words: StopWords) -> bool:
+    """Whether one full stop behind the words `before` ends the sentence, when no word in lower case follows."""
+    last = _last_word(before)
+    if last in words.never or (last in words.numbered and number_follows):
+        return False
+    if last in words.seldom:
+        return starter_follows
+    if last.isdigit():
+        return len(before) > 1 and (not words.ordinals or len(last) > 2 or starter_follows)
+    if _LETTERS_WITH_STOPS.match(last):
+        return starter_follows and not last[0].islower()
+    other_case = last.capitalize() if last.isupper() else last[:1].lower() + last[1:]  # "DR. SMITH", "Vgl. Abb. 3"
+    return other_case not in words.never
+
+
+def _last_word(before: Sequence[str]) -> str:
+    """The word in front of the stop without what opens it; "z. B" counts as one word, "z.B"."""
+    first = len(before) - 1
+    while first > 0 and _LETTER_AND_STOP.match(before[first - 1]):
+        first -= 1
+    return "".join(before[first:]).lstrip(_OPENERS)

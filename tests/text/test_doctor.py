@@ -1,0 +1,467 @@
+"""Does the doctor see each fault, count it right, show where it is, and leave healthy data alone?"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heed.core.errors import MissingInputError
+from heed.text.doctor import (
+    Diagnosis,
+    Finding,
+    Pieces,
+    Thresholds,
+    diagnose,
+    diagnose_files,
+    diagnose_text,
+    diagnose_text_files,
+)
+from heed.text.doctor.language import EvenSample, likeness, profile
+from heed.text.doctor.pairs import LengthCorrelation
+from heed.text.doctor.scripts import main_script, mixed_word
+from heed.text.pair_filter import PairFilterConfig
+from heed.text.readers import CorpusFiles
+
+Pair = tuple[str, str]
+
+WORDS = {
+    "the": "der",
+    "a": "ein",
+    "man": "Mann",
+    "woman": "Frau",
+    "dog": "Hund",
+    "house": "Haus",
+    "street": "Straße",
+    "sees": "sieht",
+    "walks": "geht",
+    "behind": "hinter",
+    "three": "drei",
+    "young": "junge",
+    "people": "Leute",
+    "two": "zwei",
+    "children": "Kinder",
+    "water": "Wasser",
+}
+
+
+def healthy(num: int = 400, seed: int = 1) -> list[Pair]:
+    """Distinct pairs without a fault: random words, translated one by one."""
+    rng = random.Random(seed)
+    pairs = []
+    for number in range(num):
+        words = rng.choices(list(WORDS), k=rng.randint(3, 25))
+        src, tgt = " ".join(words), " ".join(WORDS[word] for word in words)
+        pairs.append((f"{src}, {seed} {number}.", f"{tgt}, {seed} {number}."))
+    return pairs
+
+
+def spoilt(share: float, spoil: Callable[[str, str], Pair], num: int = 400) -> list[Pair]:
+    """Healthy pairs of which the first `share` went through `spoil`."""
+    pairs = healthy(num)
+    bad = round(share * num)
+    return [spoil(*pair) for pair in pairs[:bad]] + pairs[bad:]
+
+
+def only(diagnosis: Diagnosis, check: str) -> Finding:
+    found = [finding for finding in diagnosis.findings if finding.check == check]
+    assert len(found) == 1, f"{check}: {[finding.check for finding in diagnosis.findings]}"
+    return found[0]
+
+
+def checks(diagnosis: Diagnosis) -> set[str]:
+    """The names of the findings, but for "few", which every small corpus has."""
+    return {finding.check for finding in diagnosis.findings} - {"few"}
+
+
+def test_healthy_data_has_no_findings() -> None:
+    diagnosis = diagnose(healthy(6000), healthy(100, seed=2), healthy(100, seed=3))
+    assert diagnosis.findings == ()
+    assert diagnosis.num_pairs == diagnosis.statistics["num_kept"] == 6000
+    assert diagnosis.render().endswith("No faults found.")
+
+
+# Faults that a share of the pairs has. (name, what spoils a pair, shares for note, warning and stop)
+
+NEVER = None
+FAULTS: list[tuple[str, Callable[[str, str], Pair], tuple[float, float | None, float | None]]] = [
+    ("empty", lambda src, _: (src, " "), (0.01, 0.1, 0.11)),
+    ("copy", lambda src, _: (src, src), (0.01, 0.5, 0.51)),
+    ("length-ratio", lambda src, tgt: (src[:20], f"{tgt[:10]} " * 20), (0.01, 0.02, NEVER)),
+    ("long", lambda src, tgt: (src + " a" * 500, tgt + " a" * 500), (0.01, 0.02, NEVER)),
+    ("damaged", lambda src, tgt: (src, tgt + " fÃ¼r"), (0.01, 0.05, 0.06)),
+    ("nul", lambda src, tgt: (src + "\0", tgt), (0.01, 0.02, NEVER)),
+    ("control", lambda src, tgt: ("\x07" + src, tgt), (0.01, 0.02, NEVER)),
+    ("carriage-return", lambda src, tgt: (src + "\r", tgt), (0.01, 0.02, NEVER)),
+    ("line-separator", lambda src, tgt: (src, tgt + "\u2028a"), (0.01, 0.02, NEVER)),
+    ("byte-order-mark", lambda src, tgt: (src, "\ufeff" + tgt), (0.01, 0.02, NEVER)),
+    ("markup", lambda src, tgt: (src + "<br/>", tgt), (0.01, 0.02, NEVER)),
+    ("not-nfc", lambda src, tgt: (src, tgt + " u\u0308ber"), (0.9, NEVER, NEVER)),
+    ("other-script", lambda _, tgt: (f"Он видит {tgt[-4:]}", tgt), (0.01, 0.02, NEVER)),
+    ("mixed-word", lambda src, tgt: (src + " cаt", tgt), (0.01, 0.02, NEVER)),
+    ("upper-case", lambda src, tgt: (src.upper(), tgt), (0.9, NEVER, NEVER)),
+]
+
+
+@pytest.mark.parametrize(("check", "spoil", "shares"), FAULTS, ids=[fault[0] for fault in FAULTS])
+def test_a_fault_is_counted_graded_and_shown(
+    check: str, spoil: Callable[[str, str], Pair], shares: Sequence[float | None]
+) -> None:
+    for severity, share in zip(("note", "warn", "stop"), shares, strict=True):
+        if share is not None:
+            diagnosis = diagnose(spoilt(share, spoil))
+            finding = only(diagnosis, check)
+            assert (finding.count, finding.total) == (round(share * 400), 400)
+            assert finding.severity == severity
+            assert f"{finding.count} of 400 " in finding.message
+            assert [number for number, _ in finding.examples] == [1, 2, 3]
+            assert (finding in diagnosis.stops) == (severity == "stop")
+            others = {"empty": {"filter"}, "length-ratio": {"filter"}}.get(check, set())
+            assert checks(diagnosis) - {check} == others
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MÃ¤dchen",
+        "itâ€™s",
+        "Ã‰cole",
+        "na\ufffdve",
+        "Â© 2020",
+        "5Â\u00a0km",
+        "itâ\x80\x99s",
+        "It\x92s",
+        "ÐŸÑ€Ð¸Ð²ÐµÑ‚",
+        "ä¸­æ–‡",
+        "ã\x81“ã‚“",
+        "ðŸ˜€",
+        "ï»¿Hallo",
+        "koÅ›ciÃ³Å‚",
+        "FrÃ¼hstÃ¼ck",
+    ],
+)
+def test_text_read_in_the_wrong_encoding_is_recognised(text: str) -> None:
+    assert only(diagnose_text([text] * 400), "damaged").count == 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mädchen, naïve, Ærøskøbing, „Spaß“ – ça va « là » !",
+        "« J’ai visité l’hôtel… à Genève »",
+        "NÃO, SÃO PAULO, Ângela, ÂMBAR, Été",
+        "Привет, Їжак, Ελλάδα, 日本語「はい」, ελληνικά",
+        "Sveřepý Ďábel, Łódź, ĂÂÎȘȚ, 5\u00a0km, © 2020, § 3, ½",
+        "Đặng Văn Ã, Trần",
+        "😀 👩‍👩‍👧 μm, ‘quoted’ “text”",
+        "AT&T; R&D <3 a < b > c &c.",
+    ],
+)
+def test_text_in_any_language_is_not_taken_for_damaged(text: str) -> None:
+    found = checks(diagnose_text([text] * 400)) - {"duplicate"}
+    assert found == set()
+
+
+def test_duplicates_and_other_targets_are_told_apart() -> None:
+    pairs = healthy()
+    extra = [
+        pairs[4],
+        (f" {pairs[5][0]}", pairs[5][1]),
+        (pairs[6][0], "etwas anderes ganz"),
+        ("etwas anderes ganz", pairs[7][1]),
+    ]
+    diagnosis = diagnose(pairs + extra)
+    duplicate, several = only(diagnosis, "duplicate"), only(diagnosis, "several-targets")
+    assert (duplicate.count, several.count) == (2, 1)
+    assert [number for number, _ in duplicate.examples] == [401, 402]
+    assert several.examples[0][0] == 403
+    assert diagnosis.dropped == {"duplicate": 2}
+    assert only(diagnose(pairs * 2), "duplicate").severity == "warn"
+
+
+def test_empty_pairs_are_no_duplicates() -> None:
+    assert checks(diagnose([*healthy(), ("", ""), ("", "")])) == {"empty", "filter"}
+
+
+def test_what_the_filter_would_leave_out_follows_its_settings() -> None:
+    pairs = [*healthy(), *healthy()[:10], ("", "leer"), ("copy", "copy")]
+    finding = only(diagnose(pairs), "filter")
+    assert finding.message == "The filter leaves out 11 of 412 pairs (2.7 %): 10 duplicate, 1 empty."
+    diagnosis = diagnose(pairs, pair_filter=PairFilterConfig(drop_duplicates=False, drop_copies=True))
+    assert diagnosis.dropped == {"empty": 1, "copy": 1}
+    assert diagnosis.statistics["num_kept"] == 410
+
+
+def test_too_few_pairs_stop() -> None:
+    assert only(diagnose(healthy(99)), "few").severity == "stop"
+    assert only(diagnose(healthy(100)), "few").severity == "warn"
+    assert only(diagnose(healthy(60) * 2), "few").severity == "stop", "what the filter drops does not count"
+    assert [finding.check for finding in diagnose([]).stops] == ["few"]
+    assert [finding.check for finding in diagnose_text([]).stops] == ["few"]
+
+
+def test_files_out_of_step_are_noticed_from_where_they_are() -> None:
+    src, tgt = (list(side) for side in zip(*healthy(6000), strict=True))
+    half = diagnose(list(zip(src, [*tgt[:4000], *tgt[4001:], "Ende."], strict=True)))
+    finding = only(half, "misaligned")
+    assert (finding.severity, finding.count, finding.total) == ("warn", 2, 6)
+    assert "start at line 4,001, 5,001)" in finding.message
+    whole = diagnose(list(zip(src, [*tgt[1:], "Ende."], strict=True)))
+    assert only(whole, "misaligned").severity == "stop"
+
+
+def test_lengths_that_hardly_vary_are_not_judged() -> None:
+    lengths = LengthCorrelation(0.3)
+    rng = random.Random(1)
+    for _ in range(1500):
+        lengths.add("x" * 20, "y" * rng.randint(5, 80))
+    lengths.close()
+    assert (lengths.num_judged, lengths.unrelated) == (0, [])
+
+
+def test_a_validation_set_that_is_in_training_stops() -> None:
+    train, fresh = healthy(), healthy(100, seed=2)
+    few = diagnose(train, [*fresh, train[7]])
+    assert [finding.severity for finding in few.findings if finding.check == "leaked"] == ["note"]
+    assert only(few, "leaked").examples == ((8, f"(validation line 101) {train[7][0]}"),)
+    many = diagnose(train, fresh, [*fresh[:88], *train[:6], *train[:6]])
+    finding = only(many, "leaked")
+    assert finding.severity == "stop"
+    assert finding.message == "12 of 100 test pairs (12.0 %) are in the training data."
+    assert (
+        "validation: 100 pairs, of which 0 (0.0 %) are in training, and 0 (0.0 %) by their source alone."
+        in many.summary
+    )
+
+
+def test_a_validation_source_with_another_target_in_training_is_a_warning() -> None:
+    train, fresh = healthy(), healthy(100, seed=2)
+    finding = only(
+        diagnose(train, [*fresh[:50], *((src, tgt) for (src, _), (_, tgt) in zip(train, fresh[50:], strict=False))]),
+        "leaked",
+    )
+    assert finding.severity == "warn"
+    assert finding.message == "50 of 100 validation sources (50.0 %) are in the training data."
+
+
+def test_a_validation_set_the_wrong_way_round_stops() -> None:
+    valid = [(tgt, src) for src, tgt in healthy(30, seed=2)]
+    assert only(diagnose(healthy(), valid), "swapped").severity == "stop"
+    assert checks(diagnose(healthy(), valid[:19])) == set(), "so few lines tell nothing"
+
+
+def test_faults_of_a_validation_set_are_told_only_when_they_matter() -> None:
+    fresh = healthy(100, seed=2)
+    diagnosis = diagnose(healthy(), [("", ""), *fresh[:-1]], [(src + "\0", tgt) for src, tgt in fresh])
+    assert only(diagnosis, "nul").message.startswith("100 of 100 test source lines (100.0 %)")
+    assert only(diagnosis, "empty").message == "1 of 100 validation pairs (1.0 %) have an empty side."
+
+
+def test_one_language_on_both_sides_is_a_warning() -> None:
+    pairs = healthy()
+    same = [(src, other) for (src, _), (other, _) in zip(pairs, healthy(seed=2), strict=True)]
+    assert only(diagnose(same), "same-language").severity == "warn"
+
+
+def test_tokenised_text_is_noticed_and_its_mixture_with_plain_text_too() -> None:
+    def tokenise(text: str) -> str:
+        return text.replace(",", " ,").replace(".", " .")
+
+    pairs = healthy()
+    both = diagnose([(tokenise(src), tokenise(tgt)) for src, tgt in pairs])
+    assert checks(both) == {"tokenised"}
+    one = diagnose([(tokenise(src), tgt) for src, tgt in pairs])
+    assert checks(one) == {"tokenised", "tokenised-differently"}
+    valid = [(tokenise(src), tokenise(tgt)) for src, tgt in healthy(50, seed=2)]
+    assert [finding.check for finding in diagnose(pairs, valid).findings].count("tokenised-differently") == 2
+
+
+def test_unknown_pieces_are_counted_and_stop_above_a_fifth() -> None:
+    vocabulary = {word: number for number, word in enumerate(WORDS, start=1)}
+
+    def encode(lines: Sequence[str]) -> list[list[int]]:
+        return [[vocabulary.get(word, 0) for word in line.split()] for line in lines]
+
+    pieces = Pieces(encode, unk_id=0)
+    plain = [(src.split(",")[0], tgt) for src, tgt in healthy()]
+    assert "unknown" not in checks(diagnose(plain, src_pieces=pieces))
+    finding = only(diagnose(plain, src_pieces=pieces, tgt_pieces=pieces), "unknown")
+    assert finding.severity == "stop"
+    assert finding.total == sum(len(tgt.split()) for _, tgt in plain)
+    assert f"{finding.count:,} of {finding.total:,} target tokens" in finding.message
+    some = [(src + " xyz", tgt) if number < 40 else (src, tgt) for number, (src, tgt) in enumerate(plain)]
+    assert (found := only(diagnose(some, src_pieces=pieces), "unknown")).count == 40
+    assert found.severity == "note"
+
+
+def test_text_without_a_target_is_examined_too() -> None:
+    train = [src for src, _ in healthy()]
+    diagnosis = diagnose_text([*train, train[3], "short", "short", "<p>"], [*train[:20], *["short"] * 80])
+    assert only(diagnosis, "duplicate").count == 1
+    assert only(diagnosis, "markup").examples == ((404, "<p>"),)
+    leaked = only(diagnosis, "leaked")
+    assert (leaked.count, leaked.total, leaked.severity) == (20, 20, "stop"), "short lines recur in any text"
+
+
+# Files
+
+
+def write(path: Path, lines: Sequence[str], end: str = "\n") -> Path:
+    data = "".join(f"{line}{end}" for line in lines).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def test_files_that_cannot_be_read_to_their_end_stop_with_the_readers_words(tmp_path: Path) -> None:
+    src, tgt = zip(*healthy(), strict=True)
+    files = CorpusFiles(write(tmp_path / "a.en", src), write(tmp_path / "a.de.gz", tgt[:-1]))
+    diagnosis = diagnose_files(files)
+    assert diagnosis.num_pairs == 399
+    assert "a.en has 400 lines" in only(diagnosis, "unreadable").message
+    assert diagnosis.stops[0].check == "unreadable"
+    (tmp_path / "a.de.gz").write_bytes((tmp_path / "a.de.gz").read_bytes()[:-20])
+    assert "ends too early" in only(diagnose_files(files), "unreadable").message
+    (tmp_path / "a.en").write_bytes(b"gr\xfc\xdfe\n")
+    assert (
+        "a.en:1: byte 3 is not valid UTF-8"
+        in only(diagnose_files(CorpusFiles(tmp_path / "a.en", tmp_path / "a.en")), "unreadable").message
+    )
+    assert only(diagnose_text_files(tmp_path / "a.en"), "unreadable").severity == "stop"
+    assert only(diagnose_text_files(tmp_path / "a.en", errors="replace"), "damaged").count == 1
+    with pytest.raises(MissingInputError):
+        diagnose_files(files, CorpusFiles(tmp_path / "b.en", tmp_path / "b.de"))
+
+
+def test_windows_line_ends_are_noted_and_do_no_harm(tmp_path: Path) -> None:
+    src, tgt = zip(*healthy(), strict=True)
+    valid = zip(*healthy(50, seed=2), strict=True)
+    diagnosis = diagnose_files(
+        CorpusFiles(write(tmp_path / "a.en", src, "\r\n"), write(tmp_path / "a.de", tgt)),
+        CorpusFiles(*(write(tmp_path / f"v.{number}", side) for number, side in enumerate(valid))),
+    )
+    assert checks(diagnosis) == {"crlf"}
+    assert only(diagnosis, "crlf").message.startswith("a.en: 400 of 400 lines end as on Windows (CRLF).")
+    assert {name: set(parts) for name, parts in diagnosis.fingerprints.items()} == {
+        "train": {"src", "tgt"},
+        "validation": {"src", "tgt"},
+    }
+    assert diagnosis.fingerprints["train"]["tgt"]["lines"] == 400
+
+
+def test_the_diagnosis_of_multi30k_stops_nothing(shared_data: Path) -> None:
+    def files(name: str) -> CorpusFiles:
+        return CorpusFiles(*(shared_data / "multi30k" / f"{name}.{language}.gz" for language in ("en", "de")))
+
+    diagnosis = diagnose_files(files("train"), files("val"), files("test_2016_flickr"))
+    assert diagnosis.num_pairs == 29_000
+    assert {finding.severity for finding in diagnosis.findings} == {"note"}
+    assert only(diagnosis, "duplicate").count == 3
+    assert diagnosis.statistics["num_kept"] == 28_995
+    assert diagnosis.fingerprints["train"]["src"]["bytes"] == 568_929
+
+
+# How it is shown
+
+
+def test_the_worst_comes_first_and_examples_show_what_cannot_be_seen() -> None:
+    pairs = [*spoilt(0.05, lambda src, tgt: ("", tgt)), ("x" * 200 + "\0" + "y" * 200, "z" * 300 + " u\u0308")]
+    text = diagnose(pairs, thresholds=Thresholds(stop_empty=0.02)).render(width=80)
+    lines = text.splitlines()
+    assert lines[0].startswith("train: 401 pairs; a line has source ")
+    assert lines[3] == "STOP  20 of 401 pairs (5.0 %) have an empty side. See whether the files are out"
+    assert f"line 401: …{'x' * 45}<U+0000>{'y' * 44}…" in text
+    severities = [line[:4] for line in lines[3:] if line[:4].strip()]
+    assert severities == sorted(severities, key=["STOP", "warn", "note"].index)
+
+
+def test_a_diagnosis_becomes_json_and_fits_on_a_screen() -> None:
+    rng = random.Random(1)
+
+    def spoil(src: str, tgt: str) -> Pair:
+        for _, change, _ in rng.sample(FAULTS, 3):
+            src, tgt = change(src, tgt)
+        return src, tgt
+
+    diagnosis = diagnose([*spoilt(1.0, spoil), *healthy()[:50] * 2], healthy(100))
+    assert len(diagnosis.findings) > 12
+    assert len(diagnosis.render().splitlines()) < 80
+    data = json.loads(json.dumps(diagnosis.to_json()))
+    assert data["num_pairs"] == 500
+    assert [finding["check"] for finding in data["findings"]] == [finding.check for finding in diagnosis.findings]
+
+
+# The parts
+
+
+@pytest.mark.parametrize(
+    ("line", "script"),
+    [
+        ("Hello, 12!", "Latin"),
+        ("Привет, мир", "Cyrillic"),
+        ("I say мир", "Latin"),
+        ("今日はカメラ", "Han or Kana"),
+        ("안녕하세요", "Hangul"),
+        ("Γειά σου", "Greek"),
+        ("مرحبا", "Arabic"),
+        ("नमस्ते", "Devanagari"),
+        ("ＡＢＣ", "Latin"),
+        ("12 %, 5 µ ª ʰ", None),
+        ("", None),
+    ],
+)
+def test_a_line_is_in_the_script_of_most_of_its_letters(line: str, script: str | None) -> None:
+    assert main_script(line) == script
+
+
+@pytest.mark.parametrize(
+    ("line", "at"),
+    [
+        ("a cаt", 2),
+        ("Тhe", 0),
+        ("Μarc", 0),
+        ("5 µm and 3 μm", None),
+        ("NF-κB", None),
+        ("USB-кабель", None),
+        ("Ärger", None),
+    ],
+)
+def test_letters_of_the_same_look_are_found_inside_a_word(line: str, at: int | None) -> None:
+    assert mixed_word(line) == at
+
+
+def test_an_even_sample_is_spread_over_the_whole_stream() -> None:
+    sample = EvenSample(size=10)
+    for number in range(1000):
+        sample.add(str(number))
+    numbers = [int(line) for line in sample.lines]
+    assert 10 <= len(numbers) <= 20
+    assert {later - earlier for earlier, later in pairwise(numbers)} == {64}
+    assert numbers[-1] > 900
+
+
+def test_likeness_is_one_for_the_same_text_and_near_none_for_another_language() -> None:
+    pairs = healthy()
+    src, tgt = profile(src for src, _ in pairs), profile(tgt for _, tgt in pairs)
+    assert likeness(src, src) == pytest.approx(1.0)
+    assert likeness(src, profile(src for src, _ in healthy(seed=2))) > 0.95
+    assert likeness(src, tgt) < 0.5
+    assert likeness(src, profile([])) == 0.0
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
+
+
+@given(pairs=st.lists(st.tuples(ANY_TEXT, ANY_TEXT), max_size=5))
+def test_no_text_whatever_upsets_the_doctor(pairs: list[Pair]) -> None:
+    diagnosis = diagnose(pairs, pairs)
+    diagnosis.render().encode()
+    assert diagnosis.num_pairs == len(pairs)
+    assert all(0 < finding.count <= finding.total or finding.check == "few" for finding in diagnosis.findings)
+    assert diagnose_text([src for src, _ in pairs]).num_pairs == len(pairs)

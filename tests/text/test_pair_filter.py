@@ -1,0 +1,55 @@
+"""Does the filter drop what its settings say, for the reason it gives, and nothing else?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heed.text.pair_filter import PairFilter, PairFilterConfig
+
+LONG = "x" * 5001
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "options", "reason"),
+    [
+        ("a", "b", {}, None),
+        ("", "b", {}, "empty"),
+        ("a", " \t", {}, "empty"),
+        ("", "b", {"drop_empty": False}, None),
+        ("x" * 91, "y" * 10, {}, "length ratio"),
+        ("x" * 90, "y" * 10, {}, None),
+        ("y", "x" * 21, {}, "length ratio"),
+        ("y", "x" * 20, {}, None),
+        ("y", "x" * 20, {"ratio_from": 10}, "length ratio"),
+        ("x" * 30, "y" * 10, {"max_length_ratio": 2.9}, "length ratio"),
+        (LONG, LONG, {}, "too long"),
+        (LONG[1:], LONG[1:], {}, None),
+        ("a", " a", {}, None),
+        ("a", " a", {"drop_copies": True}, "copy"),
+    ],
+)
+def test_a_pair_is_dropped_for_its_reason(src: str, tgt: str, options: dict[str, Any], reason: str | None) -> None:
+    assert PairFilter(PairFilterConfig(**options)).reason_to_drop(src, tgt) == reason
+
+
+def test_of_equal_pairs_the_first_stays() -> None:
+    pairs = [("a", "b"), ("a", "c"), ("a", "b"), ("a ", "b"), ("d", "b")]
+    pair_filter = PairFilter()
+    assert list(pair_filter.kept(pairs)) == [("a", "b"), ("a", "c"), ("d", "b")]
+    assert pair_filter.dropped == {"duplicate": 2}
+    assert list(PairFilter(PairFilterConfig(drop_duplicates=False)).kept(pairs)) == pairs
+
+
+SIDE = st.text("ab ", max_size=40)
+
+
+@given(pairs=st.lists(st.tuples(SIDE, SIDE)))
+def test_every_pair_is_kept_or_counted_and_keeping_twice_changes_nothing(pairs: list[tuple[str, str]]) -> None:
+    pair_filter = PairFilter()
+    kept = list(pair_filter.kept(pairs))
+    assert len(kept) + pair_filter.dropped.total() == len(pairs)
+    assert list(PairFilter().kept(kept)) == kept

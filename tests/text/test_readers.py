@@ -1,0 +1,417 @@
+"""Do lines and pairs come out of files as they went in, and is every bad file refused in plain words?"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from heed.core.errors import DataError, HeedError, MissingInputError, UsageError
+from heed.text.readers import CorpusFiles, fingerprint, open_bytes, read_lines, read_pairs, read_text
+
+Compress = Callable[[bytes], bytes]
+COMPRESS: dict[str, Compress] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, so that messages show the bare names."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def message(work: Callable[[], Any], kind: type[HeedError] = DataError) -> str:
+    with pytest.raises(kind) as caught:
+        work()
+    return str(caught.value)
+
+
+def lines_of(data: bytes, name: str = "x.txt", errors: Any = "strict") -> list[str]:
+    Path(name).write_bytes(data)
+    return list(read_lines(name, errors))
+
+
+# Lines
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_lines_come_out_of_every_compression(here: Path, suffix: str) -> None:
+    lines = [f"line {number} ä" for number in range(20_000)]
+    data = COMPRESS[suffix]("".join(f"{line}\n" for line in lines).encode())
+    assert lines_of(data, f"x.txt{suffix}") == lines
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_archives_put_one_behind_the_other_are_one_file(here: Path, suffix: str) -> None:
+    data = COMPRESS[suffix](b"one\ntw") + COMPRESS[suffix](b"") + COMPRESS[suffix](b"o\n")
+    assert lines_of(data, f"x{suffix}") == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a\n\nb", ["a", "", "b"]),
+        (b"a\n", ["a"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\rb\r\r\nc\r", ["a\rb\r", "c\r"]),
+        ("a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\n".encode(), ["a\u2028b\u2029c\x85d\x0be\x0cf\x1cg"]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+        (b"\xef\xbb\xbf\xef\xbb\xbfa", ["\ufeffa"]),
+        (b"\xef\xbb\xbf", [""]),
+        (b"a\x00b\n", ["a\x00b"]),
+        (b"  \n", ["  "]),
+    ],
+)
+def test_only_a_line_feed_ends_a_line(here: Path, data: bytes, expected: list[str]) -> None:
+    assert lines_of(data) == expected
+
+
+def test_a_line_of_ten_megabytes_is_one_line(here: Path) -> None:
+    assert [len(line) for line in lines_of(b"a" * 10_000_000 + b"\nb")] == [10_000_000, 1]
+
+
+LINE = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\n"))
+
+
+@given(
+    lines=st.lists(LINE, min_size=1, max_size=8), ends=st.lists(st.sampled_from(["\n", "\r\n"]), min_size=8, max_size=8)
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(lines=["\ufeff", "\r"], ends=["\n"] * 8)
+def test_lines_written_are_lines_read(tmp_path: Path, lines: list[str], ends: list[str]) -> None:
+    path = tmp_path / "x.txt"
+    text = "".join(line + end for line, end in zip(lines, ends, strict=False))
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    expected = [f"{line}{end}"[:-1].removesuffix("\r") for line, end in zip(lines, ends, strict=False)]
+    assert list(read_lines(path)) == expected
+
+
+@given(data=st.binary())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_give_as_many_lines_as_wc_counts(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(data)
+    expected = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
+    assert len(list(read_lines(path, "replace"))) == expected
+
+
+@given(
+    data=st.binary(), suffix=st.sampled_from([".txt", ".gz", ".xz", ".zst", ".tsv", ".jsonl", ".parquet", ".jsonl.gz"])
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_are_read_or_refused_in_words(tmp_path: Path, data: bytes, suffix: str) -> None:
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(data)
+    files = CorpusFiles(path, path) if suffix in (".txt", ".gz", ".xz", ".zst") else CorpusFiles(pairs=path)
+    try:
+        list(read_pairs(files))
+    except DataError as error:
+        assert str(path) in str(error)
+
+
+def test_bytes_that_are_not_utf_8_are_named_with_file_line_and_byte(here: Path) -> None:
+    text = b"eins\n" * 16 + b"zwei Zeilen\xe4\n"
+    assert message(lambda: lines_of(text, "train.de")) == (
+        "train.de:17: byte 12 is not valid UTF-8 (0xE4). Is the file Latin-1? Convert it with "
+        "`iconv -f LATIN1 -t UTF-8`, or pass --errors replace."
+    )
+    assert lines_of(text, "train.de", "replace")[16] == "zwei Zeilen\ufffd"
+
+
+def test_a_file_in_utf_16_is_recognised(here: Path) -> None:
+    assert message(lambda: lines_of("ab".encode("utf-16"), "a.txt")) == (
+        "a.txt:1: byte 1 is not valid UTF-8 (0xFF). Is the file UTF-16? Convert it with "
+        "`iconv -f UTF-16 -t UTF-8`, or pass --errors replace."
+    )
+
+
+@pytest.mark.parametrize("surrogate", [b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80"])
+def test_bytes_that_only_look_like_utf_8_are_refused(here: Path, surrogate: bytes) -> None:
+    assert "x.txt:1: byte 2 is not valid UTF-8" in message(lambda: lines_of(b"a" + surrogate))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_an_archive_cut_short_is_refused_with_its_last_good_line(here: Path, suffix: str) -> None:
+    text = b"".join(hashlib.sha256(b"%d" % number).hexdigest().encode() + b"\n" for number in range(20_000))
+    Path(f"x{suffix}").write_bytes(COMPRESS[suffix](text)[:-300_000])
+    read: list[str] = []
+    refusal = message(lambda: read.extend(read_lines(f"x{suffix}")))
+    count = len(read)
+    assert count > 1_000
+    assert read == text.decode().split("\n")[:count]
+    assert refusal == (
+        f"x{suffix} ends too early; the last good line is {count:,}. "
+        "The archive is damaged or was not copied completely: copy or make it again."
+    )
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_a_file_that_is_no_archive_is_refused(here: Path, suffix: str) -> None:
+    assert message(lambda: lines_of(b"plain text\n", f"x{suffix}")).startswith(f"x{suffix} cannot be unpacked (")
+
+
+def test_a_missing_file_is_named_and_a_near_one_offered(here: Path) -> None:
+    Path("train.de.gz").write_bytes(b"")
+    assert message(lambda: list(read_lines("train.de")), MissingInputError) == (
+        "train.de does not exist. Did you mean train.de.gz?"
+    )
+    assert message(lambda: list(read_lines("a/b.txt")), MissingInputError) == (
+        "a/b.txt does not exist. Its folder a does not exist or cannot be listed."
+    )
+
+
+def test_a_folder_and_a_file_without_rights_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("folder").mkdir()
+    assert message(lambda: list(read_lines("folder")), MissingInputError) == "folder is a folder; give the file itself."
+    assert "cannot be read" in message(lambda: list(read_lines("a\0b")), MissingInputError)
+
+    def refuse(*_: object) -> None:  # the administrator, as whom tests may run, may read everything
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert message(lambda: list(read_lines("secret.txt")), MissingInputError) == (
+        "secret.txt may not be read by this user. Check its rights and its folder's."
+    )
+
+
+def test_a_hyphen_is_standard_input_and_leaves_it_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(b"one\r\ntwo"))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert list(read_lines("-")) == ["one", "two"]
+    assert not stream.buffer.closed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
+    assert message(lambda: list(read_lines("-"))).startswith("standard input:1: byte 1 is")
+
+
+def test_bytes_can_be_read_without_lines(here: Path) -> None:
+    Path("x.gz").write_bytes(gzip.compress(b"a\r\nb"))
+    with open_bytes("x.gz") as file:
+        assert file.read() == b"a\r\nb"
+
+
+def test_a_file_of_records_is_no_monolingual_text(here: Path) -> None:
+    Path("x.txt").write_text("a\nb\n")
+    assert list(read_text("x.txt")) == ["a", "b"]
+    assert message(lambda: read_text("x.jsonl.gz"), UsageError) == (
+        "x.jsonl.gz is jsonl; give plain text with one sentence or paragraph a line."
+    )
+
+
+# Pairs
+
+PAIRS = [("ein Haus", "a house"), ("", "empty source"), ('"zitiert"', "\u2028 quoted, with commas")]
+
+
+def write_jsonl(path: str, pairs: list[tuple[Any, Any]], src: str = "src", tgt: str = "tgt") -> None:
+    Path(path).write_text("".join(json.dumps({src: a, "n": 1, tgt: b}) + "\n" for a, b in pairs))
+
+
+def test_two_files_tsv_jsonl_and_parquet_give_the_same_pairs(here: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    Path("a.de").write_text("".join(f"{src}\n" for src, _ in PAIRS), "utf-8")
+    Path("a.en.gz").write_bytes(gzip.compress("".join(f"{tgt}\n" for _, tgt in PAIRS).encode()))
+    Path("a.tsv.xz").write_bytes(lzma.compress("".join(f"{a}\t{b}\n" for a, b in PAIRS).encode()))
+    Path("b.txt").write_bytes("".join(f"{b}\t7\t{a}\r\n" for a, b in PAIRS).encode())
+    write_jsonl("a.jsonl", PAIRS)
+    write_jsonl("b.ndjson", PAIRS, "de", "en")
+    table = pyarrow.table({"de": [a for a, _ in PAIRS], "n": [1, 2, 3], "en": [b for _, b in PAIRS]})
+    pyarrow.parquet.write_table(table, "a.parquet", row_group_size=2)
+    for files in [
+        CorpusFiles("a.de", "a.en.gz"),
+        CorpusFiles(pairs="a.tsv.xz"),
+        CorpusFiles(pairs="b.txt", format="tsv", src_column=3, tgt_column=1),
+        CorpusFiles(pairs="a.jsonl"),
+        CorpusFiles(pairs="b.ndjson", src_field="de", tgt_field="en"),
+        CorpusFiles(pairs="a.parquet", src_field="de", tgt_field="en"),
+    ]:
+        assert list(read_pairs(files)) == PAIRS, files
+
+
+def test_pairs_are_streamed(here: Path) -> None:
+    Path("a").write_bytes(b"one\n\xff\n")
+    pairs = read_pairs(CorpusFiles("a", "a"))
+    assert next(pairs) == ("one", "one")
+
+
+@pytest.mark.parametrize(
+    ("src_count", "tgt_count", "facts"),
+    [
+        (999, 1_000, "train.de has 999 lines, train.en has 1,000"),
+        (1_000, 7, "train.de has 1,000 lines, train.en has 7"),
+        (0, 3, "train.de has 0 lines, train.en has 3"),
+        (2, 1, "train.de has 2 lines, train.en has 1"),
+    ],
+)
+def test_files_of_different_length_are_refused_with_both_counts(
+    here: Path, src_count: int, tgt_count: int, facts: str
+) -> None:
+    Path("train.de").write_text("x\n" * src_count)
+    Path("train.en").write_text("y\n" * tgt_count)
+    read: list[tuple[str, str]] = []
+    assert message(lambda: read.extend(read_pairs(CorpusFiles("train.de", "train.en")))) == (
+        f"{facts}: line k of one must be the translation of line k of the other. "
+        "Find where they part (`paste` shows both side by side) or export both again."
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "expected"),
+    [
+        (
+            "only one",
+            {},
+            "x.tsv:2: 1 column, but the source is in column 1 and the target in column 2. "
+            "Columns are parted by one tab each.",
+        ),
+        (
+            "a\tb",
+            {"tgt_column": 4},
+            "x.tsv:2: 2 columns, but the source is in column 1 and the target in column 4. "
+            "Columns are parted by one tab each.",
+        ),
+    ],
+)
+def test_a_tsv_line_without_its_columns_is_named(here: Path, line: str, options: Any, expected: str) -> None:
+    Path("x.tsv").write_text(f"a\tb\tc\td\n{line}\n")
+    assert message(lambda: list(read_pairs(CorpusFiles(pairs="x.tsv", **options)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('{"src": "a", "tgt": ', "not JSON (Expecting value). Each line must be one JSON object."),
+        ("", "not JSON (Expecting value). Each line must be one JSON object."),
+        ("[" * 100_000, "not JSON (nested too deeply or a number too long). Each line must be one JSON object."),
+        ("1" * 10_000, "not JSON (nested too deeply or a number too long). Each line must be one JSON object."),
+        ('["a", "b"]', "this is a list; each line must be one JSON object."),
+        ('{"src": "a", "target": "b"}', "no field 'tgt'; it has 'src', 'target'."),
+        ("{}", "no field 'src'; it has none."),
+        ('{"src": "a", "tgt": null}', "field 'tgt' is null; it must be a string."),
+        ('{"src": 3, "tgt": "b"}', "field 'src' is a number; it must be a string."),
+        (
+            '{"src": "a\\ud800", "tgt": "b"}',
+            "field 'src' holds \\ud800, half a character. Repair the line or pass --errors replace.",
+        ),
+    ],
+)
+def test_a_jsonl_line_that_is_wrong_is_named(here: Path, line: str, expected: str) -> None:
+    Path("x.jsonl").write_text(f'{{"src": "a", "tgt": "b"}}\n{line}\n')
+    assert message(lambda: list(read_pairs(CorpusFiles(pairs="x.jsonl")))) == f"x.jsonl:2: {expected}"
+
+
+def test_half_a_character_in_json_can_be_replaced(here: Path) -> None:
+    Path("x.jsonl").write_text('{"src": "a\\ud800b", "tgt": "\\ud83d\\ude00"}')
+    assert list(read_pairs(CorpusFiles(pairs="x.jsonl"), "replace")) == [("a\ufffdb", "\U0001f600")]
+
+
+def test_a_parquet_file_that_is_wrong_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table({"src": ["a", "b"], "tgt": ["c", None]}), "x.parquet")
+    files = CorpusFiles(pairs="x.parquet")
+    assert message(lambda: list(read_pairs(files))) == "x.parquet, row 2: field 'tgt' is null; it must be a string."
+    other = CorpusFiles(pairs="x.parquet", src_field="de")
+    assert message(lambda: list(read_pairs(other))) == "x.parquet: no field 'de'; it has 'src', 'tgt'."
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert message(lambda: list(read_pairs(files)), UsageError) == (
+        "x.parquet: reading Parquet needs pyarrow. Install it with: pip install heed[parquet]"
+    )
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    Path("x.parquet").write_bytes(b"PAR1 no")
+    assert message(lambda: list(read_pairs(files))).startswith("x.parquet: not a readable Parquet file (")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "Give two files, one for the source and one for the target, or one file of pairs."),
+        ({"src": "a"}, "Give two files, one for the source and one for the target, or one file of pairs."),
+        (
+            {"src": "a", "tgt": "b", "pairs": "c.tsv"},
+            "Give two files, one for the source and one for the target, or one file of pairs.",
+        ),
+        ({"src": "-", "tgt": "-"}, "Standard input (-) can be the source or the target, not both."),
+        (
+            {"pairs": "a.tsv", "src_column": 0},
+            "The columns of source and target are 0 and 2; they must be two different numbers, counted from 1.",
+        ),
+        ({"pairs": "a.parquet.gz"}, "a.parquet.gz: Parquet is compressed inside; unpack the file first."),
+        ({"pairs": "-", "format": "parquet"}, "Parquet cannot be read from standard input; give the file."),
+    ],
+)
+def test_files_that_make_no_corpus_are_refused(options: Any, expected: str) -> None:
+    assert message(lambda: CorpusFiles(**options), UsageError) == expected
+
+
+def test_a_name_that_tells_no_format_is_refused() -> None:
+    assert message(lambda: read_pairs(CorpusFiles(pairs="a.csv")), UsageError) == (
+        "a.csv: cannot tell the format by the name. Allowed are tsv, jsonl and parquet."
+    )
+
+
+# Fingerprints
+
+
+def test_a_fingerprint_tells_name_size_checksum_and_lines(here: Path) -> None:
+    Path("a.de").write_bytes(b"a\r\nb\nc")
+    packed = gzip.compress(b"\n\n\n", mtime=0)
+    Path("a.en.gz").write_bytes(packed)
+    assert fingerprint(CorpusFiles(here / "a.de", "a.en.gz")) == {
+        "src": {
+            "name": "a.de",
+            "bytes": 6,
+            "sha256": hashlib.sha256(b"a\r\nb\nc").hexdigest(),
+            "lines": 3,
+            "crlf_lines": 1,
+        },
+        "tgt": {
+            "name": "a.en.gz",
+            "bytes": len(packed),
+            "sha256": hashlib.sha256(packed).hexdigest(),
+            "lines": 3,
+            "crlf_lines": 0,
+        },
+    }
+    assert message(lambda: fingerprint(CorpusFiles(pairs="-", format="tsv")), UsageError) == (
+        "Standard input cannot be read twice; write it to a file first."
+    )
+
+
+def test_the_lines_of_a_parquet_file_are_its_rows(here: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table({"src": ["a\n", "b"], "tgt": ["c", "d"]}), "x.parquet")
+    assert fingerprint(CorpusFiles(pairs="x.parquet"))["pairs"]["lines"] == 2
+
+
+def test_real_files_are_read_whole(shared_data: Path) -> None:
+    folder = shared_data / "multi30k"
+    pairs = list(read_pairs(CorpusFiles(folder / "val.en.gz", folder / "val.de.gz")))
+    assert len(pairs) == 1_014
+    assert pairs[0] == (
+        "A group of men are loading cotton onto a truck",
+        "Eine Gruppe von Männern lädt Baumwolle auf einen Lastwagen",
+    )
