@@ -74,6 +74,15 @@ def library_versions() -> dict[str, str]:
     return versions
 
 
+def limit_kernel_caches(capacity: int) -> None:
+    """Let oneDNN and PyTorch's layer over it keep so many compiled kernels each, unless the user has said otherwise.
+
+    They read this when the first kernel is made.
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(capacity))
+    os.environ.setdefault("LRU_CACHE_CAPACITY", str(capacity))
+
+
 def num_cpus() -> int:
     """The processors this process may use: its affinity, and the quota of its container rounded up."""
     num = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

@@ -1,0 +1,127 @@
+"""The recurrent encoder-decoder with additive attention (Bahdanau, Cho & Bengio 2015, "RNNsearch").
+
+A bidirectional GRU reads the source; a GRU decoder s_i = GRU(s_{i-1}, [e(y_{i-1}); c_i]) attends with its
+previous state, e_ij = vᵀ tanh(W s_{i-1} + U h_j), before each step. Differs from the paper: PyTorch's GRU (reset after the
+recurrent product), a tanh layer over [s_i; c_i; e(y_{i-1})] in the place of maxout, dropout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor, nn
+
+from heed.core.config import Config
+from heed.core.errors import UsageError
+from heed.nn.attention import AdditiveAttention
+from heed.nn.contract import Source, Trace, Vocabularies
+from heed.nn.heads import LinearHead
+from heed.nn.noise import Noise, dropout
+from heed.nn.recurrent import BidirectionalGRU, GRUCell
+from heed.nn.states import Memory
+
+
+class RecurrentAttentionConfig(Config):
+    """Sizes of a recurrent encoder-decoder with additive attention."""
+
+    kind: Literal["rnn_attention"] = "rnn_attention"
+    """Which model this is."""
+    d_model: int = Field(default=256, ge=1)
+    """Size of the embeddings and of the output layer's input (D)."""
+    hidden_size: int = Field(default=256, ge=1)
+    """Size of each GRU's state."""
+    attention_size: int = Field(default=256, ge=1)
+    """Size of the hidden layer inside the attention."""
+    dropout: float = Field(default=0.2, ge=0, lt=1)
+    """Dropout of embeddings and of the output layer's input (rounded to 1/256)."""
+    tie: Literal["all", "target", "none"] = "all"
+    """Share weights: source and target embedding and output ("all"), target embedding and output, or nothing."""
+
+
+@dataclass(frozen=True)
+class RecurrentState:
+    """The decoder's hidden state, with the source's keys and values."""
+
+    memory: Memory
+    hidden: Float[Tensor, "R N"]
+    length: int
+    noise: Noise | None = None
+
+    def select(self, rows: Int[Tensor, " R"]) -> RecurrentState:
+        """The given rows in the given order."""
+        noise = self.noise and Noise(self.noise.keys[rows])
+        return replace(self, memory=self.memory.select(rows), hidden=self.hidden[rows], noise=noise)
+
+    def join(self, other: RecurrentState) -> RecurrentState:
+        """These rows, then those of `other`."""
+        noise = self.noise and other.noise and Noise(torch.cat((self.noise.keys, other.noise.keys)))
+        hidden = torch.cat((self.hidden, other.hidden))
+        return RecurrentState(self.memory.join(other.memory), hidden, max(self.length, other.length), noise)
+
+    def detach(self) -> RecurrentState:
+        """The same values, cut off from the graph."""
+        return replace(self, memory=self.memory.detach(), hidden=self.hidden.detach())
+
+
+class RecurrentAttention(nn.Module):
+    """P(w_t | w_<t, source) by a GRU that attends to the source before each step."""
+
+    counted = False
+
+    def __init__(self, config: RecurrentAttentionConfig, vocabularies: Vocabularies) -> None:
+        super().__init__()
+        if config.tie == "all" and vocabularies.src_size != vocabularies.tgt_size:
+            raise UsageError('model.tie = "all" needs one vocabulary for both sides: set tokenizer.joint = true.')
+        self.config = config
+        d_model, hidden = config.d_model, config.hidden_size
+
+        def weight(size: int) -> nn.Parameter:
+            return nn.Parameter(torch.randn(size, d_model) * d_model**-0.5)
+
+        self.embedding = weight(vocabularies.tgt_size)
+        self.src_embedding = self.embedding if config.tie == "all" else weight(vocabularies.src_size)
+        self.encoder = BidirectionalGRU(d_model, hidden)
+        self.initial = nn.Linear(hidden, hidden)
+        self.attention = AdditiveAttention(hidden, 2 * hidden, config.attention_size)
+        self.cell = GRUCell(d_model + 2 * hidden, hidden)
+        self.readout = nn.Linear(hidden + 2 * hidden + d_model, d_model)
+        out_weight = weight(vocabularies.tgt_size) if config.tie == "none" else self.embedding
+        self.head = LinearHead(out_weight, vocabularies.pad_id)
+
+    def _embed(self, weight: Tensor, ids: Tensor, noise: Noise | None, offset: int = 0) -> Tensor:
+        vectors = nn.functional.embedding(ids, weight) * self.config.d_model**0.5
+        return dropout(vectors, self.config.dropout, noise, 0, offset)
+
+    def start(
+        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+    ) -> RecurrentState:
+        """Read the source from both ends; s_0 = tanh(W · the last right-to-left state)."""
+        if source is None:
+            raise ValueError("a translation model needs a source")
+        embedded = self._embed(self.src_embedding, source.ids, noise and noise.fold(1))
+        encoded, last = self.encoder(embedded, source.mask)
+        memory = Memory((self.attention.project(encoded),), source.mask, rows_per_source, source_dim=1)
+        hidden = torch.tanh(self.initial(last)).repeat_interleave(rows_per_source, dim=0)
+        row_noise = noise and Noise(noise.fold(2).keys.repeat_interleave(rows_per_source))
+        return RecurrentState(memory, hidden, 0, row_noise)
+
+    def advance(
+        self, ids: Int[Tensor, "B T"], state: RecurrentState, trace: Trace | None = None
+    ) -> tuple[Float[Tensor, "B T D"], RecurrentState]:
+        """Features of the next token after each of the given ones."""
+        keys, values = state.memory.layers[0]
+        embedded = self._embed(self.embedding, ids, state.noise, state.length)
+        hidden, states, contexts = state.hidden, [], []
+        for t in range(ids.shape[1]):
+            context = self.attention(hidden[:, None], keys, values, state.memory.mask, trace, "decoder.cross")[:, 0]
+            hidden = self.cell(self.cell.input(torch.cat((embedded[:, t], context), dim=-1)), hidden)
+            states.append(hidden)
+            contexts.append(context)
+        together = torch.cat((torch.stack(states, 1), torch.stack(contexts, 1), embedded), dim=-1)
+        features = torch.tanh(self.readout(together))
+        features = dropout(features, self.config.dropout, state.noise, 1, state.length)
+        return features, RecurrentState(state.memory, hidden, state.length + ids.shape[1], state.noise)

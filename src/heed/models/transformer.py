@@ -1,0 +1,172 @@
+"""The Transformer encoder-decoder of "Attention Is All You Need" (Vaswani et al. 2017).
+
+As the paper has it: embeddings scaled by √D, sinusoidal positions, multi-head scaled dot-product attention,
+two-layer ReLU feed-forward, LayerNorm(x + Dropout(Sublayer(x))), causal decoder, tied embeddings. Options that
+differ from the paper: pre-norm (with a last normalisation on each side), dropout on attention weights, other
+activations, separate depths. The input position scheme is the paper's, Marian's or McAllester's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from heed.core.config import Config
+from heed.core.errors import UsageError
+from heed.nn.blocks import DecoderBlock, EncoderBlock
+from heed.nn.contract import Source, Trace, Vocabularies
+from heed.nn.embeddings import TokenEmbedding
+from heed.nn.heads import LinearHead
+from heed.nn.noise import Noise
+from heed.nn.states import CachedState, Columns, KeyValueCache, Memory
+
+
+class TransformerConfig(Config):
+    """Sizes and choices of a Transformer encoder-decoder."""
+
+    kind: Literal["transformer"] = "transformer"
+    """Which model this is."""
+    d_model: int = Field(default=256, ge=2)
+    """Features of each position (D)."""
+    d_ff: int = Field(default=1024, ge=1)
+    """Features inside the feed-forward layers (F)."""
+    num_heads: int = Field(default=4, ge=1)
+    """Attention heads (H); must divide d_model."""
+    num_encoder_layers: int = Field(default=3, ge=0)
+    """Blocks of the encoder."""
+    num_decoder_layers: int = Field(default=3, ge=1)
+    """Blocks of the decoder."""
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Dropout of each sublayer's output and of the embeddings (rounded to 1/256)."""
+    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Dropout of attention weights; the paper has none, its published code has."""
+    norm: Literal["post", "pre"] = "post"
+    """Normalise after the residual sum, as published, or before each sublayer."""
+    activation: Literal["relu", "gelu", "silu"] = "relu"
+    """Activation of the feed-forward layers."""
+    positions: Literal["interleaved", "half_split", "concatenated"] = "interleaved"
+    """Layout of the sinusoidal position encoding; "concatenated" puts it beside the embedding."""
+    tie: Literal["all", "target", "none"] = "all"
+    """Share weights: source and target embedding and output ("all"), target embedding and output, or nothing."""
+    output_bias: bool = True
+    """A bias for each word in the output layer."""
+
+    @model_validator(mode="after")
+    def _check(self) -> TransformerConfig:
+        if self.d_model % self.num_heads:
+            raise ValueError(f"num_heads must divide d_model, got {self.num_heads} and {self.d_model}")
+        if self.d_model % 2:
+            raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
+        if self.positions == "concatenated" and self.tie != "none":
+            raise ValueError('positions = "concatenated" makes embeddings smaller than d_model: set tie = "none"')
+        if self.positions == "concatenated" and self.d_model % 8:
+            raise ValueError("concatenated positions take a quarter of d_model: it must be a multiple of 8")
+        return self
+
+
+class Encoder(nn.Module):
+    """A stack of self-attention blocks over the source."""
+
+    def __init__(self, config: TransformerConfig, embedding: TokenEmbedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.blocks = nn.ModuleList(
+            EncoderBlock(
+                config.d_model, config.num_heads, config.d_ff, config.dropout, config.attention_dropout,
+                config.norm == "pre", config.activation,
+            )
+            for _ in range(config.num_encoder_layers)
+        )  # fmt: skip
+        self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+
+    def forward(self, source: Source, noise: Noise | None, trace: Trace | None = None) -> Float[Tensor, "B S D"]:
+        """One vector for each source position."""
+        mask = None if bool(source.mask.all()) else source.mask[:, None, None]
+        x = self.embedding(source.ids, noise and noise.fold(0))
+        for index, block in enumerate(self.blocks):
+            x = block(x, mask, noise and noise.fold(1 + index), trace, f"encoder.{index}.self")
+        return self.norm(x)  # type: ignore[no-any-return]
+
+
+class Transformer(nn.Module):
+    """P(w_t | w_<t, source) by attention alone."""
+
+    counted = False
+
+    def __init__(self, config: TransformerConfig, vocabularies: Vocabularies) -> None:
+        super().__init__()
+        src_vocab_size, tgt_vocab_size = vocabularies.src_size, vocabularies.tgt_size
+        if config.tie == "all" and src_vocab_size != tgt_vocab_size:
+            raise UsageError(
+                'model.tie = "all" shares one embedding between source and target, but their vocabularies differ '
+                f'({src_vocab_size:,} and {tgt_vocab_size:,} pieces). Set tokenizer.joint = true or model.tie = "target".'
+            )
+        self.config = config
+        size = config.d_model * 3 // 4 if config.positions == "concatenated" else config.d_model
+        tgt_weight = _embedding_weight(tgt_vocab_size, size)
+        src_weight = tgt_weight if config.tie == "all" else _embedding_weight(src_vocab_size, size)
+        out_weight = tgt_weight if config.tie != "none" else _embedding_weight(tgt_vocab_size, config.d_model)
+        self.encoder = Encoder(config, self._embedding(src_weight))
+        self.embedding = self._embedding(tgt_weight)
+        self.blocks = nn.ModuleList(
+            DecoderBlock(
+                config.d_model, config.num_heads, config.d_ff, config.dropout, config.attention_dropout,
+                config.norm == "pre", config.activation,
+            )
+            for _ in range(config.num_decoder_layers)
+        )  # fmt: skip
+        self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+        self.head = LinearHead(out_weight, vocabularies.pad_id, config.output_bias)
+
+    def _embedding(self, weight: nn.Parameter) -> TokenEmbedding:
+        return TokenEmbedding(weight, self.config.d_model, self.config.positions, self.config.dropout)
+
+    def start(
+        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+    ) -> CachedState:
+        """Encode the source and project each decoder block's keys and values of it, once."""
+        if source is None:
+            raise ValueError("a translation model needs a source")
+        encoded = self.encoder(source, noise and noise.fold(1))
+        layers = tuple(block.cross_attention.project(encoded) for block in self.blocks)
+        memory = Memory(layers, source.mask, rows_per_source, source_dim=2)
+        head_size = self.config.d_model // self.config.num_heads
+        caches = tuple(
+            KeyValueCache.empty(memory.num_rows, self.config.num_heads, head_size, reserve or 0, encoded)
+            for _ in self.blocks
+        )
+        row_noise = noise and Noise(noise.fold(2).keys.repeat_interleave(rows_per_source))
+        return CachedState(memory, caches, Columns(), row_noise)
+
+    def advance(
+        self, ids: Int[Tensor, "B T"], state: CachedState, trace: Trace | None = None
+    ) -> tuple[Float[Tensor, "B T D"], CachedState]:
+        """Features of the next token after each of the given ones."""
+        columns, noise = state.columns, state.noise
+        x = self.embedding(ids, noise and noise.fold(0), columns.length, columns.first)
+        self_mask = columns.causal_mask(ids.shape[1], ids.device)
+        memory_mask = state.memory.attention_mask()
+        caches: list[KeyValueCache] = []
+        for index, block in enumerate(self.blocks):
+
+            def grow(keys: Tensor, values: Tensor, index: int = index) -> tuple[Tensor, Tensor]:
+                cache, keys, values = state.caches[index].append(columns.length, keys, values)
+                caches.append(cache)
+                return keys, values
+
+            x = block(
+                x, grow, self_mask, state.memory.layers[index], memory_mask, noise and noise.fold(1 + index),
+                columns.length, trace, f"decoder.{index}",
+            )  # fmt: skip
+        grown = Columns(columns.length + ids.shape[1], columns.first)
+        return self.norm(x), CachedState(state.memory, tuple(caches), grown, noise)
+
+
+def _embedding_weight(vocab_size: int, size: int) -> nn.Parameter:
+    """Normal with variance 1/D: rows of length about one, which √D brings to unit variance per feature."""
+    return nn.Parameter(torch.randn(vocab_size, size) / math.sqrt(size))

@@ -1,0 +1,129 @@
+"""What is one layer of a Transformer?
+
+A block is a few sublayers, each with a residual connection and a layer normalisation (Vaswani et al. 2017,
+section 3.1). Post-norm, as published: LayerNorm(x + Dropout(Sublayer(x))). Pre-norm (Xiong et al. 2020):
+x + Dropout(Sublayer(LayerNorm(x))), with one more normalisation after the last block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from heed.nn.attention import MultiHeadAttention
+from heed.nn.contract import Trace
+from heed.nn.noise import Noise, dropout
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+class FeedForward(nn.Module):
+    """Two layers for each position alone: max(0, x W_1 + b_1) W_2 + b_2 (Vaswani et al. 2017, equation 2)."""
+
+    def __init__(self, d_model: int, d_ff: int, activation: str = "relu") -> None:
+        super().__init__()
+        self.expand = nn.Linear(d_model, d_ff)
+        self.contract = nn.Linear(d_ff, d_model)
+        self.activation = ACTIVATIONS[activation]
+        for linear in (self.expand, self.contract):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """The same shape."""
+        return self.contract(self.activation(self.expand(x)))
+
+
+class Residual(nn.Module):
+    """The residual connection and the normalisation around one sublayer."""
+
+    def __init__(self, d_model: int, pre_norm: bool, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.pre_norm = pre_norm
+        self.dropout = dropout
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        sublayer: Callable[[Tensor], Tensor],
+        noise: Noise | None,
+        site: int,
+        offset: int = 0,
+    ) -> Float[Tensor, "B T D"]:
+        """LayerNorm(x + Dropout(Sublayer(x))), or its pre-norm form."""
+        if self.pre_norm:
+            return x + dropout(sublayer(self.norm(x)), self.dropout, noise, site, offset)
+        return self.norm(x + dropout(sublayer(x), self.dropout, noise, site, offset))
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention over the whole source, then the feed-forward layer."""
+
+    def __init__(
+        self, d_model: int, num_heads: int, d_ff: int, dropout: float, attention_dropout: float,
+        pre_norm: bool, activation: str,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, num_heads, attention_dropout)
+        self.feed_forward = FeedForward(d_model, d_ff, activation)
+        self.attention_residual = Residual(d_model, pre_norm, dropout)
+        self.feed_forward_residual = Residual(d_model, pre_norm, dropout)
+
+    def forward(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"] | None, noise: Noise | None,
+        trace: Trace | None = None, name: str = "",
+    ) -> Float[Tensor, "B S D"]:  # fmt: skip
+        """The same shape; padding is not attended to."""
+
+        def attend(x: Tensor) -> Tensor:
+            return self.attention(x, *self.attention.project(x), mask, noise and noise.fold(0), 0, trace, name)
+
+        x = self.attention_residual(x, attend, noise, site=1)
+        return self.feed_forward_residual(x, self.feed_forward, noise, site=2)
+
+
+class DecoderBlock(nn.Module):
+    """Causal self-attention, attention over the source, then the feed-forward layer."""
+
+    def __init__(
+        self, d_model: int, num_heads: int, d_ff: int, dropout: float, attention_dropout: float,
+        pre_norm: bool, activation: str,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, num_heads, attention_dropout)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, attention_dropout)
+        self.feed_forward = FeedForward(d_model, d_ff, activation)
+        self.self_residual = Residual(d_model, pre_norm, dropout)
+        self.cross_residual = Residual(d_model, pre_norm, dropout)
+        self.feed_forward_residual = Residual(d_model, pre_norm, dropout)
+
+    def forward(
+        self,
+        x: Float[Tensor, "R T D"],
+        grow: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+        self_mask: Bool[Tensor, "..."] | None,
+        memory: tuple[Tensor, Tensor],
+        memory_mask: Bool[Tensor, "B 1 1 S"] | None,
+        noise: Noise | None,
+        offset: int,
+        trace: Trace | None = None,
+        name: str = "",
+    ) -> Float[Tensor, "R T D"]:
+        """The same shape. `grow(keys, values)` appends to this block's cache and gives all of it."""
+
+        def attend_self(x: Tensor) -> Tensor:
+            keys, values = grow(*self.self_attention.project(x))
+            inner = noise and noise.fold(0)
+            return self.self_attention(x, keys, values, self_mask, inner, offset, trace, f"{name}.self")
+
+        def attend_source(x: Tensor) -> Tensor:
+            inner = noise and noise.fold(1)
+            return self.cross_attention(x, *memory, memory_mask, inner, offset, trace, f"{name}.cross")
+
+        x = self.self_residual(x, attend_self, noise, 2, offset)
+        x = self.cross_residual(x, attend_source, noise, 3, offset)
+        return self.feed_forward_residual(x, self.feed_forward, noise, 4, offset)

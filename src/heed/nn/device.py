@@ -1,0 +1,74 @@
+"""On which device, with how many threads and in which precision is computed?"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import time
+from typing import cast
+
+import torch
+
+from heed.core import environment
+from heed.core.errors import UsageError
+
+KERNELS_KEPT = 128
+"""Shapes of a few updates: enough for the layers of one model to share theirs."""
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+def choose_device(name: str) -> torch.device:
+    """The device called "cpu", "cuda", "cuda:1" or "mps"; "auto" takes a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name.split(":")[0] not in ("cpu", "cuda", "mps"):
+        raise UsageError(f"--device is auto, cpu, cuda, cuda:N or mps, got {name!r}.")
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise UsageError(f"--device {name}: PyTorch sees no CUDA device here. Use --device cpu.")
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise UsageError("--device mps: PyTorch sees no Apple GPU here. Use --device cpu.")
+    return torch.device(name)
+
+
+def set_threads(threads: int) -> None:
+    """How many CPU threads compute; and how memory is kept, before the first product is taken.
+
+    By default the C library gives every large block back to the system and faults it in again, which can cost more
+    than the arithmetic on it. And oneDNN keeps a compiled kernel for each shape of a bfloat16 product it has met, up to
+    thousands of them: batches of ever new shapes then take gigabytes, and no shape comes back soon.
+    """
+    torch.set_num_threads(threads)
+    environment.limit_kernel_caches(KERNELS_KEPT)
+    if sys.platform == "linux":
+        try:
+            mallopt = ctypes.CDLL(None).mallopt
+        except (OSError, AttributeError):  # another C library
+            return
+        mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+        mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def matmul_rate(dtype: torch.dtype, device: torch.device, size: int = 512, seconds: float = 0.05) -> float:
+    """Measured floating-point operations per second of a square matrix product."""
+    a = torch.randn(size, size, device=device).to(dtype)
+    for _ in range(3):
+        a @ a
+    _synchronise(device)
+    begin, num_products = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds:
+        a @ a
+        num_products += 1
+    _synchronise(device)
+    return cast(float, num_products * 2 * size**3 / (time.perf_counter() - begin))
+
+
+def _synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def best_precision(device: torch.device) -> tuple[str, float]:
+    """("bfloat16" or "float32", how many times faster bfloat16 is): bfloat16 where it gains at least a third."""
+    gain = matmul_rate(torch.bfloat16, device) / matmul_rate(torch.float32, device)
+    return ("bfloat16" if gain > 4 / 3 else "float32"), gain

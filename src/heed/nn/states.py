@@ -1,0 +1,223 @@
+"""What does a decoder remember between tokens, and how do rows leave, move and arrive?
+
+Three values that models compose into their states: `Memory` (what was computed from each source, shared by
+the rows of that source), `KeyValueCache` (one block's keys and values of the tokens so far), and `Columns` (where
+each row's tokens stand). Caches are aligned at the right: every row's newest token is in the last column,
+and a row that began later has empty columns on its left. So appending is the same for rows of any length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heed.nn.noise import Noise
+
+
+def _pad_sources(x: Tensor, size: int, dim: int) -> Tensor:
+    """Zeros behind the source positions, up to `size` of them."""
+    missing = size - x.shape[dim]
+    if missing == 0:
+        return x
+    shape = list(x.shape)
+    shape[dim] = missing
+    return torch.cat((x, x.new_zeros(shape)), dim=dim)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Keys and values of each source for each block, with the mask of real source positions.
+
+    Rows stand source by source: row r reads source `r // rows_per_source`. `source_dim` is the dimension
+    of the keys and values that runs over source positions.
+    """
+
+    layers: tuple[tuple[Tensor, Tensor], ...]
+    mask: Bool[Tensor, "S_rows S"]
+    rows_per_source: int
+    source_dim: int
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that read this memory."""
+        return self.mask.shape[0] * self.rows_per_source
+
+    def attention_mask(self) -> Bool[Tensor, "S_rows 1 1 S"] | None:
+        """The mask in the shape that attention takes; None where nothing is hidden."""
+        return None if bool(self.mask.all()) else self.mask[:, None, None]
+
+    def _take(self, sources: Tensor, rows_per_source: int) -> Memory:
+        if len(sources) == self.mask.shape[0] and rows_per_source == self.rows_per_source:
+            if torch.equal(sources, torch.arange(len(sources), device=sources.device)):
+                return self
+        layers = tuple((keys[sources], values[sources]) for keys, values in self.layers)
+        return replace(self, layers=layers, mask=self.mask[sources], rows_per_source=rows_per_source)
+
+    def select(self, rows: Int[Tensor, " R"]) -> Memory:
+        """The memory of the given rows; sources stay shared where rows stay in their groups."""
+        sources = rows // self.rows_per_source
+        width = self.rows_per_source
+        if width > 1 and len(rows) % width == 0:
+            groups = sources.view(-1, width)
+            if bool((groups == groups[:, :1]).all()):
+                return self._take(groups[:, 0], width)
+        return self._take(sources, 1)
+
+    def join(self, other: Memory) -> Memory:
+        """The rows of both; each side's sources padded to the longer."""
+        left, right = self, other
+        if left.rows_per_source != right.rows_per_source:
+            left, right = left._ungrouped(), right._ungrouped()
+        size = max(left.mask.shape[1], right.mask.shape[1])
+        dim = self.source_dim
+
+        def both(a: Tensor, b: Tensor) -> Tensor:
+            return torch.cat((_pad_sources(a, size, dim), _pad_sources(b, size, dim)))
+
+        layers = tuple(
+            (both(a_keys, b_keys), both(a_values, b_values))
+            for (a_keys, a_values), (b_keys, b_values) in zip(left.layers, right.layers, strict=True)
+        )
+        mask = torch.cat((_pad_sources(left.mask, size, 1), _pad_sources(right.mask, size, 1)))
+        return replace(left, layers=layers, mask=mask)
+
+    def _ungrouped(self) -> Memory:
+        if self.rows_per_source == 1:
+            return self
+        rows = torch.arange(self.num_rows, device=self.mask.device)
+        return self._take(rows // self.rows_per_source, 1)
+
+    def detach(self) -> Memory:
+        """The same values without their graph."""
+        return replace(self, layers=tuple((k.detach(), v.detach()) for k, v in self.layers))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where the tokens of each row stand: columns `first[b] … length - 1`; None means that all begin at 0."""
+
+    length: int = 0
+    first: Int[Tensor, " B"] | None = None
+
+    def causal_mask(self, num_queries: int, device: torch.device) -> Bool[Tensor, "..."] | None:
+        """Who may be attended to when `num_queries` tokens are appended: `[T, S]` or `[B, 1, T, S]`, or None.
+
+        An empty column of a row that began later is never seen by a real token of that row.
+        """
+        if num_queries == 1 and self.first is None:
+            return None
+        total = self.length + num_queries
+        columns = torch.arange(total, device=device)
+        causal = columns[None, :] <= columns[self.length :, None]  # [T, S]
+        if self.first is None:
+            return causal
+        return causal & (columns >= self.first[:, None])[:, None, None]  # [B, 1, T, S]
+
+    def starts(self, num_rows: int, device: torch.device) -> Int[Tensor, " B"]:
+        """The first column of each row, written out."""
+        return torch.zeros(num_rows, dtype=torch.long, device=device) if self.first is None else self.first
+
+    def select(self, rows: Int[Tensor, " R"]) -> Columns:
+        """The columns of the given rows."""
+        return self if self.first is None else replace(self, first=self.first[rows])
+
+
+@dataclass(frozen=True)
+class KeyValueCache:
+    """One block's keys and values of all tokens so far, `[B, H, C, K]`, of which `length` columns are used.
+
+    With spare capacity (made by `reserve`) appending writes in place; without, it concatenates and stays
+    differentiable.
+    """
+
+    keys: Float[Tensor, "B H C K"]
+    values: Float[Tensor, "B H C K"]
+
+    @staticmethod
+    def empty(num_rows: int, num_heads: int, head_size: int, capacity: int, like: Tensor) -> KeyValueCache:
+        """Room for `capacity` tokens (0: it will grow by concatenation)."""
+        shape = (num_rows, num_heads, capacity, head_size)
+        return KeyValueCache(like.new_empty(shape), like.new_empty(shape))
+
+    def append(self, length: int, keys: Tensor, values: Tensor) -> tuple[KeyValueCache, Tensor, Tensor]:
+        """(the cache, all keys, all values) after `keys` and `values` `[B, H, T, K]` at columns `length …`."""
+        end = length + keys.shape[2]
+        if self.keys.shape[2] >= end:
+            self.keys[:, :, length:end] = keys
+            self.values[:, :, length:end] = values
+            return self, self.keys[:, :, :end], self.values[:, :, :end]
+        if length:
+            keys = torch.cat((self.keys[:, :, :length], keys), dim=2)
+            values = torch.cat((self.values[:, :, :length], values), dim=2)
+        return KeyValueCache(keys, values), keys, values
+
+    def select(self, rows: Int[Tensor, " R"], length: int) -> KeyValueCache:
+        """The used columns of the given rows, copied; spare capacity is not, it would cost more than it saves."""
+        keys, values = self.keys[:, :, :length], self.values[:, :, :length]
+        return KeyValueCache(keys.index_select(0, rows), values.index_select(0, rows))
+
+    def join(self, other: KeyValueCache, length: int, other_length: int) -> KeyValueCache:
+        """The rows of both, aligned at the right: the newest tokens of both sides in the last column."""
+
+        def both(a: Tensor, b: Tensor) -> Tensor:
+            return torch.cat((_pad_left(a[:, :, :length], size), _pad_left(b[:, :, :other_length], size)))
+
+        size = max(length, other_length)
+        return KeyValueCache(both(self.keys, other.keys), both(self.values, other.values))
+
+    def detach(self) -> KeyValueCache:
+        """The same values without their graph."""
+        return KeyValueCache(self.keys.detach(), self.values.detach())
+
+
+def _pad_left(x: Float[Tensor, "B H C K"], size: int) -> Float[Tensor, "B H C K"]:
+    missing = size - x.shape[2]
+    if missing == 0:
+        return x
+    return torch.cat((x.new_zeros((x.shape[0], x.shape[1], missing, x.shape[3])), x), dim=2)
+
+
+@dataclass(frozen=True)
+class CachedState:
+    """The state of an attention decoder: memory, a cache for each block, columns, and the noise of training."""
+
+    memory: Memory
+    caches: tuple[KeyValueCache, ...]
+    columns: Columns
+    noise: Noise | None = None
+
+    def select(self, rows: Int[Tensor, " R"]) -> CachedState:
+        """The given rows in the given order."""
+        memory = self.memory.select(rows)
+        same = len(rows) == self.memory.num_rows and torch.equal(rows, torch.arange(len(rows), device=rows.device))
+        if same:
+            return self
+        caches = tuple(cache.select(rows, self.columns.length) for cache in self.caches)
+        noise = None if self.noise is None else Noise(self.noise.keys[rows])
+        return CachedState(memory, caches, self.columns.select(rows), noise)
+
+    def join(self, other: CachedState) -> CachedState:
+        """These rows, then those of `other`."""
+        mine, theirs = self.columns, other.columns
+        caches = tuple(a.join(b, mine.length, theirs.length) for a, b in zip(self.caches, other.caches, strict=True))
+        length = max(mine.length, theirs.length)
+        device = self.memory.mask.device
+        first = torch.cat(
+            (
+                mine.starts(self.memory.num_rows, device) + length - mine.length,
+                theirs.starts(other.memory.num_rows, device) + length - theirs.length,
+            )
+        )
+        noise = None
+        if self.noise is not None and other.noise is not None:
+            noise = Noise(torch.cat((self.noise.keys, other.noise.keys)))
+        columns = Columns(length, first if bool(first.any()) else None)
+        return CachedState(self.memory.join(other.memory), caches, columns, noise)
+
+    def detach(self) -> CachedState:
+        """The same values, cut off from the graph."""
+        caches = tuple(cache.detach() for cache in self.caches)
+        return CachedState(self.memory.detach(), caches, self.columns, self.noise)
