@@ -1,0 +1,1 @@
+"""Greedy, beam, sampling and forced scoring, for any model behind the contract."""

@@ -1,0 +1,59 @@
+"""How is an output found, whatever the model? The loop: features, log-probabilities, filters, a chooser.
+
+The loop knows no model and no rule of choice. A chooser (beam, or one token at a time: greedy and sampling)
+says which rows go on with which tokens; finished rows leave the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heed.decoding.filters import Filter
+from heed.decoding.hypothesis import Hypothesis
+from heed.nn.contract import Autoregressive, Source, Trace
+
+
+class Chooser(Protocol):
+    """Decides which tokens follow, and keeps the hypotheses."""
+
+    rows_per_source: int
+
+    def choose(self, log_probs: Float[Tensor, "R V"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
+        """(rows to go on with, their next tokens); both empty when all is done."""
+        ...
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """For each source, its hypotheses, best first."""
+        ...
+
+
+@torch.inference_mode()
+def search(
+    model: Autoregressive,
+    source: Source | None,
+    chooser: Chooser,
+    filters: Sequence[Filter],
+    prefix: Int[Tensor, "R P"],
+    limit: int,
+    trace: Trace | None = None,
+) -> list[list[Hypothesis]]:
+    """Hypotheses for each source. `prefix` starts every row (begin of sentence, a prompt); at most `limit` more tokens."""
+    rows = chooser.rows_per_source
+    state = model.start(source, rows if source is not None else prefix.shape[0], reserve=prefix.shape[1] + limit)
+    ids, num_tokens = prefix, 0
+    while ids.shape[0]:
+        features, state = model.advance(ids, state, trace)
+        log_probs = model.head.log_probs(features[:, -1])
+        for rule in filters:
+            log_probs = rule(log_probs, num_tokens)
+        kept, next_ids = chooser.choose(log_probs)
+        num_tokens += 1
+        if len(kept):
+            state = state.select(kept)
+        ids = next_ids[:, None]
+    return chooser.hypotheses()
