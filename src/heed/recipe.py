@@ -1,0 +1,45 @@
+"""What is a complete run? The configs of its parts, put together; what `recipe.toml` holds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from heed.core.config import Config
+from heed.decoding.options import SearchOptions
+from heed.models import ModelConfig
+from heed.models.transformer import TransformerConfig
+from heed.tasks.config import DataConfig
+from heed.text.tokenizers import TokenizerConfig
+from heed.training.config import TrainingConfig
+
+SOURCE_MODELS = ("transformer", "rnn_attention")
+
+
+class Recipe(Config):
+    """Everything a run needs to be made again."""
+
+    task: Literal["translation", "language-model"]
+    """What is learned."""
+    seed: int = Field(default=1, ge=0)
+    """Initial weights, data order, dropout and subword dropout follow from it."""
+    data: DataConfig = DataConfig()
+    """Files."""
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    """How text becomes tokens."""
+    model: ModelConfig = TransformerConfig()
+    """The model."""
+    training: TrainingConfig = TrainingConfig()
+    """How it is trained."""
+    decoding: SearchOptions = SearchOptions()
+    """How it is searched."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Recipe:
+        if (self.task == "translation") != (self.model.kind in SOURCE_MODELS):
+            fitting = SOURCE_MODELS if self.task == "translation" else ("bigram",)
+            raise ValueError(f"task {self.task!r} needs a model.kind of {', '.join(fitting)}, got {self.model.kind!r}")
+        if self.task == "language-model" and self.training.stop_metric != "perplexity":
+            raise ValueError('a language model is stopped by perplexity: training.stop_metric = "perplexity"')
+        return self

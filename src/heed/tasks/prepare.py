@@ -1,0 +1,132 @@
+"""From a corpus to a prepared run: held-out lines, tokenizers, and the token store.
+
+Everything is streamed: the corpus is read once for the tokenizers and once for the store. Which lines are held
+out depends on their source text alone (a hash of it), so a sentence never stands on both sides of the split.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from heed.core.errors import DataError
+from heed.core.files import atomic_write
+from heed.data.store import TokenStore, write_store
+from heed.tasks.config import DataConfig
+from heed.tasks.task import Corpus
+from heed.text.readers import FileFingerprint
+from heed.text.tokenizers import Tokenizer, TokenizerConfig, save, train_tokenizer
+
+Row = tuple[str, ...]
+T = TypeVar("T")
+_CHUNK = 4096
+
+
+def is_held_out(text: str, num_rows: int, hold_out: int, seed: int) -> bool:
+    """Whether a line belongs to the held-out part: a share `hold_out / num_rows` of all texts."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=seed.to_bytes(8, "little"))
+    return int.from_bytes(digest.digest(), "little") < (1 << 64) * hold_out // max(num_rows, 1)
+
+
+def split_rows(rows: Iterable[Row], num_rows: int, hold_out: int, seed: int, held: bool) -> Iterator[Row]:
+    """The held-out rows, or the others. Raises DataError when too few would be left to train on."""
+    if 2 * hold_out > num_rows:
+        raise DataError(
+            f"data.hold_out = {hold_out:,} would hold out more than half of the {num_rows:,} lines. "
+            "Lower it, or give validation data of its own (--valid-src and --valid-tgt, or --valid-text)."
+        )
+    return (row for row in rows if is_held_out(row[0], num_rows, hold_out, seed) == held)
+
+
+def distinct(rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows whose first side was not seen before."""
+    seen: set[str] = set()
+    for row in rows:
+        if row[0] not in seen:
+            seen.add(row[0])
+            yield row
+
+
+def chunks(items: Iterable[T], size: int = _CHUNK) -> Iterator[list[T]]:
+    """Lists of at most `size` items."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def train_tokenizers(
+    config: TokenizerConfig, sides: Sequence[str], rows: Callable[[], Iterable[Row]], folder: Path
+) -> dict[str, Tokenizer]:
+    """A tokenizer for each side, one for all where they are joint; written into the run folder.
+
+    `rows` gives the rows anew at each call, so that separate tokenizers need not keep the corpus in memory.
+    """
+    if config.joint or len(sides) == 1:
+        tokenizer = train_tokenizer(config, (text for row in rows() for text in row))
+        save(tokenizer, folder / "tokenizer.json")
+        return dict.fromkeys(sides, tokenizer)
+    tokenizers: dict[str, Tokenizer] = {}
+    for index, side in enumerate(sides):
+        tokenizers[side] = train_tokenizer(config, (row[index] for row in rows()))
+        save(tokenizers[side], folder / f"tokenizer.{side}.json")
+    return tokenizers
+
+
+def encode_rows(
+    rows: Iterable[Row], tokenizers: Sequence[Tokenizer], max_tokens: int, dropped: Counter[str]
+) -> Iterator[tuple[list[int], ...]]:
+    """The ids of each row; rows with an empty or an over-long side are dropped and counted."""
+    for chunk in chunks(rows):
+        columns = [tokenizer.encode([row[index] for row in chunk]) for index, tokenizer in enumerate(tokenizers)]
+        for ids in zip(*columns, strict=True):
+            if any(len(side) == 0 for side in ids):
+                dropped["no tokens"] += 1
+            elif any(len(side) > max_tokens for side in ids):
+                dropped[f"longer than {max_tokens} tokens (data.max_tokens)"] += 1
+            else:
+                yield ids
+
+
+def write_tokens(
+    folder: Path, sides: Sequence[str], rows: Iterable[tuple[list[int], ...]], tokenizers: Mapping[str, Tokenizer],
+    files: Mapping[str, FileFingerprint],
+) -> TokenStore:  # fmt: skip
+    """The token store `data/train` of a run; it remembers the files and vocabularies that it was made with."""
+    vocab_sizes = [len(tokenizers[side].vocabulary) for side in sides]
+    fingerprint: dict[str, Any] = {"files": {part: dict(found) for part, found in files.items()}}
+    fingerprint |= {f"vocabulary_{side}": tokenizers[side].vocabulary.sha256 for side in sides}
+    store = write_store(folder / "data" / "train", sides, rows, vocab_sizes, fingerprint)
+    if len(store) == 0:
+        raise DataError("no training data is left after filtering. `heed data check` on the files tells why.")
+    return store
+
+
+def write_valid(folder: Path, rows: Sequence[Row]) -> None:
+    """The validation lines, kept with the run so that a resumed run validates on the same ones."""
+    if not rows:
+        raise DataError("no validation data. Give it a file of its own (--valid-src and --valid-tgt, or --valid-text).")
+    with atomic_write(folder / "data" / "valid.jsonl", "w") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def read_valid(folder: Path) -> list[Row]:
+    """What `write_valid` wrote."""
+    text = (folder / "data" / "valid.jsonl").read_text(encoding="utf-8")
+    return [tuple(json.loads(line)) for line in text.split("\n") if line]
+
+
+def write_corpus(folder: Path, corpus: Corpus) -> None:
+    """`data/corpus.json`: what the run was trained on."""
+    with atomic_write(folder / "data" / "corpus.json", "w") as file:
+        json.dump(asdict(corpus), file, ensure_ascii=False, indent=1)
+
+
+def cap_valid(rows: Iterable[Row], data: DataConfig) -> list[Row]:
+    """At most `max_valid` distinct validation rows."""
+    return list(islice(distinct(rows), data.max_valid))

@@ -1,0 +1,74 @@
+"""What can be chosen about training?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from heed.core.config import Config
+from heed.nn.contract import Smoothing
+
+
+class TrainingConfig(Config):
+    """How the weights are learned, how long, and which of them are kept."""
+
+    tokens_per_batch: int = Field(default=4096, ge=16)
+    """Sentences of a batch times the longest side among them, padding included."""
+    accumulate: int = Field(default=1, ge=1)
+    """Batches whose gradients are added up for one update."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Arithmetic of the forward and backward pass; the weights themselves are kept in float32."""
+    optimizer: Literal["adam", "adamw"] = "adam"
+    """Adam, or Adam with decoupled weight decay."""
+    lr: float = Field(default=1e-3, gt=0)
+    """Peak learning rate; with the Noam schedule a factor on the published rate."""
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    """Adam's decay of the mean gradient."""
+    beta2: float = Field(default=0.98, ge=0, lt=1)
+    """Adam's decay of the mean squared gradient."""
+    epsilon: float = Field(default=1e-9, gt=0)
+    """Adam's term against division by zero."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    """Decay of the weights towards zero (AdamW: decoupled)."""
+    clip_norm: float = Field(default=1.0, ge=0)
+    """Largest global norm of the gradient (0: no clipping)."""
+    schedule: Literal["noam", "inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
+    """Course of the learning rate after the warm-up."""
+    warmup_steps: int = Field(default=400, ge=0)
+    """Updates during which the rate rises linearly."""
+    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
+    """Share of probability taken from the true token and spread over the vocabulary."""
+    smoothing_kind: Literal["uniform", "others", "no_padding"] = "uniform"
+    """Which convention of label smoothing (see heed.nn.heads)."""
+    max_steps: int = Field(default=100_000, ge=1)
+    """Stop after so many updates."""
+    max_epochs: int = Field(default=0, ge=0)
+    """Stop after so many passes over the data (0: no limit)."""
+    max_minutes: float = Field(default=0.0, ge=0)
+    """Stop after so many minutes of training, validation included (0: no limit)."""
+    stop_metric: Literal["bleu", "chrf", "perplexity"] = "bleu"
+    """Validation score that chooses the weights to keep and when to stop."""
+    patience: int = Field(default=8, ge=0)
+    """Stop after so many validations without a better score (0: never)."""
+    eval_every: int = Field(default=500, ge=1)
+    """Updates between validations."""
+    save_every: int = Field(default=500, ge=1)
+    """Updates between checkpoints."""
+    log_every: int = Field(default=50, ge=1)
+    """Updates between lines in metrics.jsonl."""
+    keep_checkpoints: int = Field(default=3, ge=1)
+    """Checkpoints kept for resuming; the oldest are deleted."""
+    average: Literal["ema", "last", "none"] = "ema"
+    """Weights to validate and keep: exponential moving average, mean of the last saved ones, or the plain ones."""
+    ema_decay: float = Field(default=0.999, ge=0, lt=1)
+    """Share of the old average that each update keeps (smaller at the very beginning)."""
+    average_last: int = Field(default=5, ge=1)
+    """With average = "last": how many validated weights are averaged."""
+    tensorboard: bool = False
+    """Also write TensorBoard event files (needs heed[tensorboard])."""
+
+    @property
+    def smoothing(self) -> Smoothing:
+        """The label smoothing as the heads take it."""
+        return Smoothing(self.label_smoothing, self.smoothing_kind)

@@ -1,0 +1,85 @@
+"""How long will a training take and how much memory, before it begins?
+
+A few real updates are made with random tokens of the corpus's size; the rest is arithmetic. The weights that were
+touched are thrown away.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+
+from heed.core.progress import format_seconds
+from heed.data.batch import Batch, collate
+from heed.nn.contract import Autoregressive, Vocabularies
+from heed.nn.noise import Noise
+from heed.tasks.task import chain_rule_loss
+from heed.training.config import TrainingConfig
+from heed.training.weights import Weights
+
+BYTES_PER_PARAMETER = {"float32": 4 * 6, "bfloat16": 4 * 6 + 2 * 2}
+"""Weights, gradients, Adam's two moments, average and validation copy in float32; bfloat16 adds two copies."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a training is expected to take."""
+
+    num_parameters: int
+    tokens_per_second: float
+    seconds_per_epoch: float
+    memory_bytes: float
+    max_minutes: float
+
+    def render(self) -> str:
+        """Two lines for a person."""
+        limit = (
+            f"at most {self.max_minutes:g} minutes (training.max_minutes)" if self.max_minutes else "no limit of time"
+        )
+        return (
+            f"expected: {self.num_parameters:,} parameters, about {self.tokens_per_second:,.0f} target tokens/s, "
+            f"{format_seconds(self.seconds_per_epoch)} an epoch, {limit},\n"
+            f"          about {self.memory_bytes / 2**30:.1f} GiB of memory"
+        )
+
+
+def expect(
+    config: TrainingConfig, model: torch.nn.Module, vocabularies: Vocabularies, num_tokens: float, length: int,
+    device: torch.device,
+) -> Expectation:  # fmt: skip
+    """Time a few updates. `num_tokens`: target tokens of the corpus; `length`: tokens of a typical sentence."""
+    num_parameters = sum(parameter.numel() for parameter in model.parameters())
+    weights = Weights(model.to(device), config.precision)
+    batch = _random_batch(config.tokens_per_batch, length, vocabularies).to(device)
+    generator = cast(Autoregressive, model)
+    seconds = min(_timed_update(generator, weights, batch, config) for _ in range(3))
+    rate = batch.num_tokens / seconds
+    activations = _activation_bytes(model, config, vocabularies)
+    memory = num_parameters * BYTES_PER_PARAMETER[config.precision] + activations + 300 * 2**20
+    return Expectation(num_parameters, rate, num_tokens / rate, memory, config.max_minutes)
+
+
+def _random_batch(tokens_per_batch: int, length: int, vocabularies: Vocabularies) -> Batch:
+    length = max(2, min(length, tokens_per_batch))
+    rows = max(1, tokens_per_batch // length)
+    ids = torch.randint(4, vocabularies.tgt_size, (rows, length - 1)).tolist()
+    return collate(ids, ids, range(rows), vocabularies.bos_id, vocabularies.eos_id, vocabularies.pad_id)
+
+
+def _timed_update(model: Autoregressive, weights: Weights, batch: Batch, config: TrainingConfig) -> float:
+    begin = time.perf_counter()
+    loss_sum, _, num_tokens = chain_rule_loss(model, batch, config.smoothing, Noise.for_step(0, 0, batch.rows))
+    (loss_sum / num_tokens).backward()  # type: ignore[no-untyped-call]
+    weights.collect_gradients()
+    weights.clear_gradients()
+    return time.perf_counter() - begin
+
+
+def _activation_bytes(model: torch.nn.Module, config: TrainingConfig, vocabularies: Vocabularies) -> float:
+    """Inputs that each linear layer keeps for the backward pass, twice over for what stands between them."""
+    width = sum(m.in_features + m.out_features for m in model.modules() if isinstance(m, torch.nn.Linear))
+    bytes_each = 2 if config.precision == "bfloat16" else 4
+    return 2.0 * width * config.tokens_per_batch * bytes_each + 4 * (8 << 20) * bytes_each

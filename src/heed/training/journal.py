@@ -1,0 +1,127 @@
+"""What happened during a training? One line of JSON for each event, and TensorBoard files where asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from heed.core.errors import UsageError
+from heed.core.files import storage_errors
+from heed.data.batch import Batch
+from heed.tasks.task import Validation
+
+
+@dataclass
+class Window:
+    """Sums over the updates since the last line of the log; a checkpoint keeps them, so a resumed run logs the same."""
+
+    loss_sum: float = 0.0
+    nll_sum: float = 0.0
+    num_tokens: int = 0
+    num_positions: int = 0
+    num_real: int = 0
+    seconds: float = 0.0
+
+    def add(self, batch: Batch, loss_sum: float, nll_sum: float) -> None:
+        """Count one batch."""
+        self.loss_sum += loss_sum
+        self.nll_sum += nll_sum
+        self.num_tokens += batch.num_tokens
+        self.num_positions += batch.num_positions
+        self.num_real += batch.num_tokens + batch.num_src_tokens
+
+    def values(self, lr: float) -> dict[str, float]:
+        """The numbers of a line in metrics.jsonl."""
+        tokens = max(self.num_tokens, 1)
+        return {
+            "loss": self.loss_sum / tokens,
+            "perplexity": math.exp(min(self.nll_sum / tokens, 700.0)),
+            "tokens_per_second": self.num_tokens / max(self.seconds, 1e-9),
+            "padding_share": 1 - self.num_real / max(self.num_positions, 1),
+            "lr": lr,
+        }
+
+
+class Journal:
+    """Appends events to `metrics.jsonl`, flushed line by line."""
+
+    def __init__(self, folder: Path, tensorboard: bool = False) -> None:
+        self._path = folder / "metrics.jsonl"
+        with storage_errors("write metrics.jsonl", path=self._path):
+            _end_last_line(self._path)
+            self._file = self._path.open("a", encoding="utf-8")
+        self._writer = _summary_writer(folder) if tensorboard else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._file.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def write(self, event: str, step: int, values: dict[str, Any]) -> None:
+        """One event with its numbers; JSON has no infinity and no NaN, they are null there."""
+        finite = {name: value if _is_finite(value) else None for name, value in values.items()}
+        with storage_errors("write metrics.jsonl", path=self._path):
+            self._file.write(json.dumps({"event": event, "step": step, **finite}, ensure_ascii=False) + "\n")
+            self._file.flush()
+        if self._writer is not None:
+            for name, value in finite.items():
+                if isinstance(value, int | float):
+                    self._writer.add_scalar(f"{event}/{name}", value, step)
+
+
+def _is_finite(value: object) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _end_last_line(path: Path) -> None:
+    """A crash may have cut the last line off; the next event must not become a part of it."""
+    if path.exists() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
+        with path.open("ab") as file:
+            file.write(b"\n")
+
+
+def validation_event(validation: Validation) -> dict[str, Any]:
+    """What a validation leaves in the journal: scores with their signatures, and samples."""
+    return {
+        **{name: round(score.value, 4) for name, score in validation.scores.items()},
+        "signatures": {name: score.signature for name, score in validation.scores.items()},
+        "samples": [asdict(sample) for sample in validation.samples],
+    }
+
+
+def require_tensorboard() -> None:
+    """Raise UsageError where TensorBoard is not installed."""
+    if find_spec("tensorboard") is None:
+        raise UsageError("training.tensorboard = true needs the tensorboard package: pip install 'heed[tensorboard]'.")
+
+
+def _summary_writer(folder: Path) -> Any:
+    require_tensorboard()
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(folder / "tensorboard"))
+
+
+def read_journal(folder: Path) -> list[dict[str, Any]]:
+    """The events so far in the order of their steps; without what a crash cut off, and of equals the latest."""
+    path = folder / "metrics.jsonl"
+    if not path.exists():
+        return []
+    events: dict[tuple[str, int], dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+        try:
+            event = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        events[event["event"], event["step"]] = event
+    return sorted(events.values(), key=lambda event: int(event["step"]))

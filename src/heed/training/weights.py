@@ -1,0 +1,93 @@
+"""Which copies of the weights are there during training, and how do they stay in step?
+
+The optimiser works on float32 weights. In bfloat16 training the model computes with a bfloat16 copy, and its
+gradients are added up in float32; in float32 the model's own weights are the ones that are optimised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+
+class Weights:
+    """Float32 weights by name (`master`), and the model that computes with them in the chosen precision."""
+
+    def __init__(self, model: nn.Module, precision: str) -> None:
+        self.model = model
+        self._working = dict(model.named_parameters())
+        self.master: dict[str, Tensor] = {}
+        for name, parameter in self._working.items():
+            if precision == "float32":
+                self.master[name] = parameter
+            else:
+                self.master[name] = parameter.detach().float().clone()
+                self.master[name].grad = torch.zeros_like(self.master[name])
+        self._copies = precision != "float32"
+        if self._copies:
+            model.to(torch.bfloat16)
+
+    def parameters(self) -> list[Tensor]:
+        """What the optimiser updates, in a fixed order."""
+        return list(self.master.values())
+
+    def collect_gradients(self) -> None:
+        """Add the model's gradients to the float32 ones and clear the model's."""
+        if not self._copies:
+            return
+        for name, parameter in self._working.items():
+            total, grad = self.master[name].grad, parameter.grad
+            if grad is not None and total is not None:
+                total.add_(grad)
+                parameter.grad = None
+
+    def clear_gradients(self) -> None:
+        """Forget the gradients."""
+        if self._copies:
+            torch._foreach_zero_([m.grad for m in self.master.values() if m.grad is not None])
+        else:
+            for parameter in self._working.values():
+                parameter.grad = None
+
+    @torch.no_grad()
+    def publish(self) -> None:
+        """Copy the updated float32 weights into the model."""
+        if self._copies:
+            torch._foreach_copy_([p.data for p in self._working.values()], list(self.master.values()))
+
+    @torch.no_grad()
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take other weights."""
+        for name, tensor in self.master.items():
+            tensor.copy_(tensors[name])
+        self.publish()
+
+
+class MovingAverage:
+    """Exponential moving average of the weights (Polyak & Juditsky 1992): a ← d a + (1 - d) w.
+
+    The decay starts at (1 + n) / (10 + n) after n updates, so that the first random weights are soon forgotten.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor], decay: float) -> None:
+        self.decay = decay
+        self.num_updates = 0
+        self.tensors = {name: tensor.detach().clone() for name, tensor in weights.items()}
+
+    @torch.no_grad()
+    def update(self, weights: Mapping[str, Tensor]) -> None:
+        """Move towards the given weights."""
+        self.num_updates += 1
+        decay = min(self.decay, (1 + self.num_updates) / (10 + self.num_updates))
+        torch._foreach_lerp_(list(self.tensors.values()), [weights[name] for name in self.tensors], 1 - decay)
+
+
+def mean_of(collection: list[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of several sets of weights, taken in float64."""
+    names = collection[0].keys()
+    return {
+        name: (sum(weights[name].double() for weights in collection) / len(collection)).to(collection[0][name].dtype)  # type: ignore[union-attr]
+        for name in names
+    }
