@@ -1,0 +1,48 @@
+"""`heed info`: what is in a run folder?"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from heed.cli.options import Debug, Json, RunFolder
+
+
+def info(run: RunFolder, json_output: Json = False, debug: Debug = False) -> None:
+    """Print what a run is: task, languages, sizes, data, best scores, files.
+
+    Example:
+
+      heed info runs/en-de
+    """
+    from heed.run import WEIGHTS, Run, read_weights
+    from heed.training.journal import read_journal
+
+    opened = Run(run)
+    recipe = opened.recipe
+    events = read_journal(opened.folder)
+    best = [event for event in events if event["event"] == "validation" and event.get("best")]
+    sizes = ", ".join(f"{side} {len(tokenizer.vocabulary):,}" for side, tokenizer in opened.tokenizers.items())
+    facts: dict[str, Any] = {
+        "run": str(run),
+        "task": recipe.task,
+        "languages": " → ".join(getattr(recipe.data, f"{side}_lang") or "?" for side in opened.sides),
+        "synthetic": recipe.data.synthetic,
+        "model": recipe.model.model_dump(),
+        "tokenizer": f"{recipe.tokenizer.kind}, {sizes}",
+        "trained on": opened.corpus.get("num_rows", "?"),
+    }  # fmt: skip
+    if (opened.folder / WEIGHTS).exists():
+        facts["parameters"] = sum(tensor.numel() for tensor in read_weights(opened.folder / WEIGHTS).values())
+    if best:
+        names = best[-1]["signatures"]
+        facts["best validation"] = {"update": best[-1]["step"], **{name: best[-1][name] for name in names}}
+    if json_output:
+        print(json.dumps(facts, ensure_ascii=False))
+        return
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            value = "  ".join(f"{k}={v}" for k, v in value.items())
+        print(
+            f"{name:16} {value:,}" if isinstance(value, int) and not isinstance(value, bool) else f"{name:16} {value}"
+        )

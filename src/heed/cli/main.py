@@ -1,0 +1,98 @@
+"""The command `heed`: which verbs are there, and how does each end?
+
+Verbs import what they need when they run, so that `--help` is quick. An error for a person is one screen on
+stderr and an exit code; `--debug` shows the traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from heed.cli import average, data, demo, evaluate, generate, info, score, tokenizer, train, translate
+from heed.core.errors import HeedError, StorageError
+
+READER_GONE = 141
+"""What a shell reports for a command that SIGPIPE ended: 128 + 13."""
+
+
+class Verbs(TyperGroup):
+    """The verbs; a reader that has gone (`| head -1`) ends any of them quietly."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # here, where a reader that has gone can still be told from a failure
+            return result
+        except BrokenPipeError as error:
+            _give_up_stdout()
+            raise typer.Exit(READER_GONE) from error
+
+
+def _give_up_stdout() -> None:
+    """What is left in the buffer has nowhere to go, and flushing it at exit must not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+RECIPE_KEYS = {"ignore_unknown_options": True}
+"""Flags that `heed train` does not name are keys of the recipe."""
+
+app = typer.Typer(
+    name="heed",
+    help="Train, evaluate, explain and serve your own sequence models.",
+    cls=Verbs,
+    no_args_is_help=True,
+    context_settings={"max_content_width": 110},
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("train", context_settings=RECIPE_KEYS)(train.train)
+app.command("demo")(demo.demo)
+app.command("translate")(translate.translate)
+app.command("generate")(generate.generate)
+app.command("score")(score.score)
+app.command("evaluate")(evaluate.evaluate)
+app.command("average")(average.average)
+app.command("info")(info.info)
+app.add_typer(tokenizer.app, name="tokenizer")
+app.add_typer(data.app, name="data")
+
+
+@app.callback(invoke_without_command=True)
+def root(version: bool = typer.Option(False, "--version", help="Print versions and exit.")) -> None:
+    """Train, evaluate, explain and serve your own sequence models."""
+    if version:
+        from heed.core.environment import library_versions
+
+        print("  ".join(f"{name} {number}" for name, number in library_versions().items()))
+        raise typer.Exit()
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    try:
+        app(prog_name="heed")
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        message, code = _explained(error)
+        print(f"error: {message}", file=sys.stderr)
+        sys.exit(code)
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """What a person reads of an error, and the exit code."""
+    if isinstance(error, HeedError):
+        return str(error), error.exit_code
+    if isinstance(error, OSError):
+        _give_up_stdout()  # it may be stdout that cannot be written
+        place = f" ({error.filename})" if error.filename else ""
+        return f"reading or writing failed: {error.strerror or error}{place}.", StorageError.exit_code
+    advice = "heed did not foresee this. Run it again with --debug and report what it shows."
+    return f"{type(error).__name__}: {error}\n{advice}", HeedError.exit_code

@@ -1,0 +1,77 @@
+"""`heed score`: how likely does a model find a text?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heed.cli.options import BadBytes, Debug, Device, Json, Precision, Quiet, RunFolder, Threads
+from heed.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from heed.decoding.translator import TokenScores
+    from heed.run import Run
+
+
+def score(
+    run: RunFolder,
+    src: Annotated[Path | None, typer.Option(help="The source of each line, for a translation run.")] = None,
+    json_lines: Json = False,
+    errors: BadBytes = "strict",
+    precision: Precision = "float32",
+    threads: Threads = 0,
+    device: Device = "cpu",
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Log-probability (nats) of each line of stdin; on stderr the perplexities and bits per byte of all of them.
+
+    Examples:
+
+      heed score runs/bigram < text.txt
+
+      heed score runs/en-de --src in.en < out.de
+    """
+    import heed
+    from heed.cli.stdio import flush, groups_as_they_come, write_line
+    from heed.core.progress import message
+    from heed.metrics.likelihood import TextLikelihood, evaluate_likelihood
+    from heed.text.readers import read_lines
+
+    opened = heed.load(run, device, threads, precision).run
+    if (opened.recipe.task == "translation") != (src is not None):
+        raise UsageError("--src is for translation runs." if src else "a translation run needs --src F.")
+    sources = None if src is None else read_lines(src, errors)
+    num_lines = 0
+    total = TextLikelihood()
+    for lines in groups_as_they_come(errors):
+        given = None if sources is None else _as_many(sources, lines, num_lines, src)
+        num_lines += len(lines)
+        for line, tokens in zip(lines, opened.translator.score(lines, given), strict=True):
+            total += TextLikelihood.of_sentence(line, tokens.log_prob, len(tokens.ids))
+            write_line(_record(opened, line, tokens) if json_lines else f"{tokens.log_prob:.4f}")
+        flush()
+    if sources is not None and (more := sum(1 for _ in sources)):
+        raise DataError(f"{src} has {num_lines + more:,} lines, stdin {num_lines:,}: they must be parallel.")
+    if num_lines:
+        for measure in evaluate_likelihood([total], intervals=0):
+            message(measure.render(), quiet)
+
+
+def _as_many(sources: Iterator[str], lines: list[str], num_before: int, src: Path | None) -> list[str]:
+    """The next sources, one for each line."""
+    found = list(islice(sources, len(lines)))
+    if len(found) < len(lines):
+        raise DataError(f"{src} has {num_before + len(found):,} lines, stdin has more: they must be parallel.")
+    return found
+
+
+def _record(run: Run, line: str, tokens: TokenScores) -> str:
+    pieces = run.tokenizers["tgt"].pieces(tokens.ids)
+    parts = [{"piece": piece, "log_prob": lp} for piece, lp in zip(pieces, tokens.log_probs, strict=True)]
+    return json.dumps({"text": line, "log_prob": tokens.log_prob, "tokens": parts}, ensure_ascii=False)

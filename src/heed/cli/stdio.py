@@ -1,0 +1,89 @@
+"""How are lines read from stdin and written to stdout, in order, as they come?"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections.abc import Iterator
+
+from heed.core.errors import DataError
+
+MAX_LINES = 1024
+"""Lines of one group: enough that like lengths meet, few enough that output flows."""
+
+PATIENCE = 0.02
+"""Seconds after the first line in which others may join its group."""
+
+_BLOCK_BYTES = 1 << 20
+
+
+def groups_as_they_come(errors: str = "strict", max_lines: int = MAX_LINES) -> Iterator[list[str]]:
+    """Groups of lines of stdin: whatever has arrived, at most `max_lines`. So a slow writer gets each answer at once.
+
+    Only "\\n" ends a line; a "\\r" before it goes with it. Raises DataError for a line that is not UTF-8, when the
+    lines before it have been given.
+    """
+    number = 0
+    for raw_lines in _raw_groups(max_lines):
+        group: list[str] = []
+        for raw in raw_lines:
+            number += 1
+            try:
+                group.append(_decoded(raw, number, errors))
+            except DataError:
+                if group:
+                    yield group
+                raise
+        yield group
+
+
+def read_stdin_lines(errors: str = "strict") -> Iterator[str]:
+    """The same lines one by one."""
+    for group in groups_as_they_come(errors):
+        yield from group
+
+
+def _raw_groups(max_lines: int) -> Iterator[list[bytes]]:
+    rest = b""
+    for block in _blocks(sys.stdin.fileno()):
+        *lines, rest = (rest + block).split(b"\n")
+        yield from (lines[begin : begin + max_lines] for begin in range(0, len(lines), max_lines))
+    if rest:
+        yield [rest]
+
+
+def _blocks(descriptor: int) -> Iterator[bytes]:
+    """What has arrived: waits for the first bytes, then takes what else comes within PATIENCE; no thread."""
+    while block := os.read(descriptor, _BLOCK_BYTES):
+        deadline = time.monotonic() + PATIENCE
+        while len(block) < _BLOCK_BYTES:
+            ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+            more = os.read(descriptor, _BLOCK_BYTES) if ready else b""
+            if not more:
+                break
+            block += more
+        yield block
+
+
+def _decoded(raw: bytes, number: int, errors: str) -> str:
+    try:
+        text = raw.decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"stdin, line {number}: byte {error.start + 1} is not valid UTF-8 (0x{raw[error.start]:02X}). "
+            "Convert the text, or pass --errors replace."
+        ) from error
+    text = text.removesuffix("\r")
+    return text.removeprefix("\ufeff") if number == 1 else text
+
+
+def write_line(text: str) -> None:
+    """One line to stdout as UTF-8."""
+    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+
+
+def flush() -> None:
+    """Let the reader have what was written."""
+    sys.stdout.buffer.flush()

@@ -1,0 +1,103 @@
+"""`heed tokenizer train|encode|decode`: subwords apart from any training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heed.cli.options import Debug, Quiet
+from heed.core.errors import DataError
+
+app = typer.Typer(help="Train a tokenizer, or use one as a filter.", no_args_is_help=True, rich_markup_mode=None)
+File = Annotated[Path, typer.Argument(metavar="TOKENIZER.json", help="A tokenizer.json, or a run folder.")]
+
+
+@app.command()
+def train(
+    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Text, one sentence a line.")],
+    out: Annotated[Path, typer.Option(help="The file to write.")],
+    kind: Annotated[str, typer.Option(help="bpe, unigram, word, character, byte or char-bigram.")] = "bpe",
+    vocab_size: Annotated[int, typer.Option(help="The most pieces to have.")] = 8000,
+    shortlist: Annotated[int, typer.Option(help="char-bigram: words that stay whole.")] = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Learn a tokenizer from text.
+
+    Example:
+
+      heed tokenizer train train.en train.de --vocab-size 8000 --out tokenizer.json
+    """
+    from heed.core.config import Document, build
+    from heed.core.files import storage_errors
+    from heed.core.progress import message
+    from heed.text.readers import read_lines
+    from heed.text.tokenizers import TokenizerConfig, save, train_tokenizer
+
+    config = build(TokenizerConfig, Document({"kind": kind, "vocab_size": vocab_size, "shortlist": shortlist}))
+    tokenizer = train_tokenizer(config, (line for path in files for line in read_lines(path)))
+    with storage_errors("write the tokenizer", path=out):
+        save(tokenizer, out)
+    message(f"{out}: {len(tokenizer.vocabulary):,} pieces", quiet)
+
+
+@app.command()
+def encode(
+    tokenizer: File,
+    ids: Annotated[bool, typer.Option("--ids", help="Numbers in the place of pieces.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Text on stdin to pieces, separated by spaces.
+
+    Example:
+
+      heed tokenizer encode runs/en-de < text.txt
+    """
+    from heed.cli.stdio import flush, groups_as_they_come, write_line
+    from heed.text.tokenizers import load_tokenizer
+
+    loaded = load_tokenizer(_path(tokenizer))
+    for lines in groups_as_they_come():
+        for encoded in loaded.encode(lines):
+            write_line(" ".join(str(i) if ids else _shown(loaded.vocabulary.piece(i)) for i in encoded))
+        flush()
+
+
+@app.command()
+def decode(
+    tokenizer: File,
+    ids: Annotated[bool, typer.Option("--ids", help="Numbers in the place of pieces.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Pieces on stdin, as `encode` wrote them, back to text.
+
+    Example:
+
+      heed tokenizer encode tokenizer.json < a.txt | heed tokenizer decode tokenizer.json
+    """
+    from heed.cli.stdio import flush, groups_as_they_come, write_line
+    from heed.text.tokenizers import load_tokenizer
+
+    loaded = load_tokenizer(_path(tokenizer))
+    known = {_shown(piece): i for i, piece in reversed(list(enumerate(loaded.vocabulary.pieces)))}
+    number = 0
+    for lines in groups_as_they_come():
+        for line in lines:
+            number += 1
+            words = line.split()
+            if ids and not all(word.isdecimal() for word in words):
+                raise DataError(f"stdin, line {number}: not all of it is numbers. Pieces are decoded without --ids.")
+            sequence = [int(word) if ids else known.get(word, loaded.vocabulary.unk_id) for word in words]
+            write_line(loaded.decode([sequence])[0])
+        flush()
+
+
+def _shown(piece: str) -> str:
+    """A piece without white space, which is what separates pieces."""
+    return "".join("▁" if character.isspace() else character for character in piece)
+
+
+def _path(given: Path) -> Path:
+    return given / "tokenizer.json" if given.is_dir() else given

@@ -1,0 +1,193 @@
+"""`heed train`: from a recipe, or from two text files and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heed.cli.options import Debug, Device, FloatKind, OnBadBytes, Quiet, Seed, Threads, parse_minutes
+from heed.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from heed.api import Plan, TrainOptions
+    from heed.training.trainer import Outcome
+
+KEYS = {
+    "task": "task", "src": "data.src", "tgt": "data.tgt", "pairs": "data.pairs", "text": "data.text",
+    "valid_src": "data.valid_src", "valid_tgt": "data.valid_tgt", "valid_pairs": "data.valid_pairs",
+    "valid_text": "data.valid_text", "src_lang": "data.src_lang", "tgt_lang": "data.tgt_lang",
+    "seed": "seed", "precision": "training.precision", "errors": "data.errors",
+}  # fmt: skip
+"""The recipe key that each plain flag stands for."""
+
+NO_LANGUAGES = {
+    "bpe", "csv", "dat", "hyp", "low", "lst", "out", "raw", "ref", "src", "tgt", "tok", "trg", "tsv", "txt",
+}  # fmt: skip
+"""Endings of file names that look like the code of a language."""
+
+
+def train(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without it, heed chooses everything.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="translation or language-model.")] = None,
+    src: Annotated[str | None, typer.Option(help="Source side, a sentence a line (.gz, .xz, .zst too).")] = None,
+    tgt: Annotated[str | None, typer.Option(help="Target side.")] = None,
+    pairs: Annotated[str | None, typer.Option(help="One file of pairs: .tsv, .jsonl or .parquet.")] = None,
+    text: Annotated[str | None, typer.Option(help="Text of a language model.")] = None,
+    valid_src: Annotated[str | None, typer.Option(help="Validation source; else pairs are held out.")] = None,
+    valid_tgt: Annotated[str | None, typer.Option(help="Validation target.")] = None,
+    valid_pairs: Annotated[str | None, typer.Option(help="Validation pairs in one file.")] = None,
+    valid_text: Annotated[str | None, typer.Option(help="Validation text of a language model.")] = None,
+    src_lang: Annotated[str | None, typer.Option(help="Language code of the source, such as en.")] = None,
+    tgt_lang: Annotated[str | None, typer.Option(help="Language code of the target, such as de.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder to make.")] = None,
+    init: Annotated[Path | None, typer.Option(metavar="RUN", help="Fine-tune: begin with this run's weights.")] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with an interrupted run.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in --out.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be trained, how long, and stop.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Train although the data doctor says stop.")] = False,
+    max_time: Annotated[str | None, typer.Option(help="Stop after this time: 90s, 30m, 2h.")] = None,
+    precision: Annotated[FloatKind | None, typer.Option(help="Of the arithmetic; weights are float32.")] = None,
+    errors: Annotated[OnBadBytes | None, typer.Option(help="Bytes that are not UTF-8: stop, or U+FFFD.")] = None,
+    seed: Seed = None,
+    threads: Threads = 0,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Train a model into a run folder.
+
+    Any key of a recipe is a flag: --training.lr=3e-4 --model.num_encoder_layers=6.
+
+    Examples:
+
+      heed train --task translation --src a.en --tgt a.de --out runs/en-de
+
+      heed train recipes/translation/multi30k-en-de.toml --out runs/m30k
+
+      heed train --resume runs/en-de
+    """
+    from heed.core.config import parse_overrides
+
+    said = locals()
+    recipe, arguments = split_words(words or [])
+    overrides = parse_overrides(arguments)
+    overrides.update({key: said[name] for name, key in KEYS.items() if said[name] is not None})
+    if max_time is not None:
+        overrides["training.max_minutes"] = parse_minutes(max_time)
+    if resume is not None:
+        others = {"a recipe": recipe, "--out": out, "--init": init, "--overwrite": overwrite, "--dry-run": dry_run}
+        _refuse_beside_resume(resume, [name for name, value in others.items() if value] + [f"--{k}" for k in overrides])
+        _resume(resume, threads, device, quiet, strict)
+        return
+    if recipe is None:
+        overrides = {**_languages_of({"src": src, "tgt": tgt}), **overrides}
+        if "task" not in overrides:
+            raise UsageError("say what to train: --task translation --src F --tgt F, or the path of a recipe.")
+    if out is None and not dry_run:
+        raise UsageError("--out is missing: name the run folder to make, such as --out runs/en-de.")
+    from heed.api import TrainOptions
+
+    options = TrainOptions(out or Path(), overwrite, force, init, device, threads, quiet)
+    _train(recipe, overrides, options, dry_run)
+
+
+def split_words(words: Sequence[str]) -> tuple[Path | None, list[str]]:
+    """The recipe among the words that are no known option, and the flags that are recipe keys.
+
+    A flag is `--KEY=VALUE` or `--KEY VALUE`, so a word behind a flag without `=` belongs to it.
+    """
+    recipe: Path | None = None
+    flags: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word.startswith("-"):
+            flags.append(word)
+            if "=" not in word:
+                flags.extend(value for value in [next(rest, None)] if value is not None)
+        elif recipe is None:
+            recipe = Path(word)
+        else:
+            raise UsageError(f"one recipe at a time, got {recipe} and {word}.")
+    return recipe, flags
+
+
+def _languages_of(files: dict[str, str | None]) -> dict[str, object]:
+    """`train.de.gz` is German, unless something else was said."""
+    languages: dict[str, object] = {}
+    for side, name in files.items():
+        suffixes = [s[1:].lower() for s in Path(name or "").suffixes if s not in (".gz", ".xz", ".zst")]
+        code = suffixes[-1] if suffixes else ""
+        if code.isascii() and code.isalpha() and len(code) in (2, 3) and code not in NO_LANGUAGES:
+            languages[f"data.{side}_lang"] = code
+    return languages
+
+
+def _train(recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool) -> None:
+    from heed.api import Planner, check_diagnosis, check_folder, execute
+    from heed.core.config import Document, read_toml
+    from heed.core.progress import message
+
+    if not dry_run:
+        check_folder(options)
+    document = Document() if recipe is None else read_toml(recipe)
+    plan = Planner(document, overrides, options).plan()
+    message(plan.diagnosis.render(), options.quiet)
+    check_diagnosis(plan.diagnosis, options.force)
+    if not options.quiet:
+        _show_choices(plan)
+        _show_expectation(plan)
+    if not dry_run:
+        _finish(options.out, execute(plan, options), options.quiet)
+
+
+def _show_choices(plan: Plan) -> None:
+    from heed.core.progress import message
+
+    message(f"machine: {plan.machine.render()}")
+    if not plan.reasons:
+        return
+    message("chosen (written to recipe.toml; change any of them with a flag of the same name):")
+    dumped = plan.recipe.model_dump()
+    for key, reason in plan.reasons.items():
+        table, name = key.split(".")
+        message(f"  {key:28} {dumped[table][name]!s:12} {reason}")
+
+
+def _show_expectation(plan: Plan) -> None:
+    from heed.api import expectation
+    from heed.core.progress import message
+
+    found = expectation(plan)
+    message(found.render() if found else "expected: a counting model takes seconds")
+
+
+def _refuse_beside_resume(folder: Path, others: list[str]) -> None:
+    if others:
+        raise UsageError(
+            f"--resume obeys {folder}/recipe.toml; it goes with no {', '.join(others)}. "
+            "Edit that file to change a limit, or begin a new run with --init."
+        )
+
+
+def _resume(folder: Path, threads: int, device: str, quiet: bool, strict: bool) -> None:
+    from heed.api import TrainOptions, resume
+
+    options = TrainOptions(folder, device=device, threads=threads, quiet=quiet)
+    _finish(folder, resume(options, strict), quiet)
+
+
+def _finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
+    from heed.core.progress import message
+
+    progress = outcome.progress
+    message(f"{outcome.reason}: {progress.step:,} updates, {progress.seconds / 60:.1f} minutes", quiet)
+    if outcome.interrupted_by is not None:
+        message(f"saved. Go on with: heed train --resume {folder}", quiet)
+        raise typer.Exit(128 + outcome.interrupted_by)
+    message(f"run: {folder}   report: {folder / 'report.md'}", quiet)
