@@ -1,3 +1,5 @@
+"""Are recipes read strictly, with every mistake told at once and with its line?"""
+
 from __future__ import annotations
 
 import tomllib

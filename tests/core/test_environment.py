@@ -1,3 +1,5 @@
+"""Are cores, memory and variables read as the machine means them?"""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""Are files written whole or not at all, and is a full disk told in a sentence?"""
+
 from __future__ import annotations
 
 import errno

@@ -1,3 +1,5 @@
+"""Does progress read well on a terminal and in a log, and stay off stdout?"""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""Are lines, overrides and values of TOML found as written?"""
+
 from __future__ import annotations
 
 import tomllib

@@ -1,3 +1,5 @@
+"""Are intervals drawn as they should be?"""
+
 import numpy as np
 import pytest
 

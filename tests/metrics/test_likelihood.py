@@ -1,3 +1,5 @@
+"""Do perplexities convert into each other as the notes say?"""
+
 import json
 import math
 

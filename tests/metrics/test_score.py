@@ -1,3 +1,5 @@
+"""Does a score say how it was made?"""
+
 import json
 
 from heed.metrics.score import Score

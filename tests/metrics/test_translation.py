@@ -1,3 +1,5 @@
+"""Are BLEU, chrF and TER sacreBLEU's, and the paired tests right?"""
+
 import itertools
 import math
 

@@ -1,3 +1,5 @@
+"""Are the bigram probabilities those of the definition?"""
+
 import itertools
 from collections import Counter
 

@@ -1,0 +1,1 @@
+"""From token ids on disk to batches in an order that follows from (seed, epoch, index)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import Field
@@ -14,11 +15,15 @@ from heed.nn.contract import Vocabularies
 Model = Transformer | RecurrentAttention | Bigram
 ModelConfig = Annotated[TransformerConfig | RecurrentAttentionConfig | BigramConfig, Field(discriminator="kind")]
 
-MODELS = {"transformer": Transformer, "rnn_attention": RecurrentAttention, "bigram": Bigram}
+MODELS: dict[str, Callable[..., Model]] = {
+    "transformer": Transformer,
+    "rnn_attention": RecurrentAttention,
+    "bigram": Bigram,
+}
 
 
 def build_model(
     config: TransformerConfig | RecurrentAttentionConfig | BigramConfig, vocabularies: Vocabularies
 ) -> Model:
     """A fresh model of the configured kind; its random weights come from torch's global generator."""
-    return MODELS[config.kind](config, vocabularies)  # type: ignore[arg-type]
+    return MODELS[config.kind](config, vocabularies)

@@ -1,0 +1,1 @@
+"""Text comes in, is examined, and becomes ids: readers, doctor, tokenizers, the built-in corpus."""
