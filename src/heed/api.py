@@ -84,9 +84,11 @@ def load(folder: str | Path, device: str = "cpu", threads: int = 0, precision: s
 
     Raises MissingInputError or DataError when it is no run, or damaged.
     """
+    if precision not in ("float32", "bfloat16"):
+        raise UsageError(f"precision is float32 or bfloat16, got {precision!r}.")
     set_threads(threads or num_cpus())
     run = Run(folder, choose_device(device))
-    if precision != "float32":
+    if precision == "bfloat16":
         run.model.to(torch.bfloat16)
     return Loaded(run)
 

@@ -42,7 +42,7 @@ def demo(
 
     options = TrainOptions(out, overwrite, device=device, threads=threads, quiet=quiet)
     message(f"generating {pairs:,} synthetic English-German pairs", quiet)
-    corpus = build_corpus(num_train=pairs)
+    corpus = build_corpus(num_train=pairs, num_valid=min(500, pairs // 20), num_test=min(500, pairs // 20))
     texts = out.with_name(out.name + "-corpus")
     texts.mkdir(parents=True, exist_ok=True)
     write_corpus(texts, corpus)

@@ -75,7 +75,7 @@ def decode(
 
     Example:
 
-      heed tokenizer encode tokenizer.json < a.txt | heed tokenizer decode tokenizer.json
+      heed tokenizer encode runs/a < a.txt | heed tokenizer decode runs/a
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
     from heed.text.tokenizers import load_tokenizer

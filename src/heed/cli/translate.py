@@ -72,7 +72,7 @@ def translate(
         "temperature": temperature, "top_k": top_k, "top_p": top_p, "batch_size": batch_size,
     }  # fmt: skip
     options = search_options(opened.recipe.decoding, said)
-    if options.nbest > 1 and (scores or alignment or paragraphs):
+    if options.nbest > 1 and (paragraphs or ((scores or alignment) and not json_lines)):
         raise UsageError("--nbest has a form of its own: it goes neither with --scores, --alignment nor --paragraphs.")
     number = 0
     for group in groups_as_they_come(errors):
@@ -119,13 +119,14 @@ def _write_nbest(number: int, best: Hypothesis) -> None:
 
 
 def _record(run: Run, line: str, best: Hypothesis, alignment: bool) -> dict[str, Any]:
+    from heed.text.vocabulary import Vocabulary
+
+    ids = (*best.ids, Vocabulary.eos_id)[: len(best.token_log_probs)]  # what was cut off has no end
+    pieces = run.tokenizers["tgt"].pieces(ids)
     record: dict[str, Any] = {
         "source": line, "translation": best.text, "log_prob": best.log_prob, "score": best.score,
         "finished": best.finished,
-        "tokens": [
-            {"piece": piece, "log_prob": log_prob}
-            for piece, log_prob in zip(run.tokenizers["tgt"].pieces(best.ids), best.token_log_probs, strict=False)
-        ],
+        "tokens": [{"piece": p, "log_prob": lp} for p, lp in zip(pieces, best.token_log_probs, strict=True)],
     }  # fmt: skip
     if best.alternatives:
         record["alternatives"] = [{"text": h.text, "log_prob": h.log_prob, "score": h.score} for h in best.alternatives]

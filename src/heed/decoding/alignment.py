@@ -17,7 +17,7 @@ from heed.decoding.translator import ModelTranslator
 def cross_attention(translator: ModelTranslator, source: str, target: str) -> Float[Tensor, "T S"]:
     """Mean cross-attention of one pair: a row for each target token and its end, a column for each source token."""
     trace, _, _ = translator.trace(source, target)
-    names = sorted(name for name in trace.weights if name.endswith("cross"))
+    names = [name for name in trace.weights if name.endswith("cross")]  # from the lowest block to the highest
     per_block = [torch.cat(trace.weights[name], dim=2)[0].float().mean(dim=0) for name in names]
     return torch.stack(per_block[len(per_block) // 2 :]).mean(dim=0)
 

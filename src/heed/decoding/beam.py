@@ -9,16 +9,67 @@ With W as wide as the space of outputs this is exhaustive search.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heed.decoding.hypothesis import Hypothesis, LengthPenalty
 from heed.decoding.topk import top_k
 
 _NEVER = float("-inf")
+
+
+@dataclass(frozen=True)
+class _Continuations:
+    """The most likely ways for each source's beams to go on, best first."""
+
+    beams: Int[Tensor, "S N"]
+    """Which beam goes on."""
+    tokens: Int[Tensor, "S N"]
+    """With which token."""
+    steps: Float[Tensor, "S N"]
+    """The log-probability of that token."""
+    scores: Float[Tensor, "S N"]
+    """The log-probability of the whole."""
+    ends: Bool[Tensor, "S N"]
+    """Whether the token is the end of sentence."""
+
+    def pick(self, places: Int[Tensor, "S W"]) -> _Continuations:
+        """Some of them."""
+        fields = (self.beams, self.tokens, self.steps, self.scores, self.ends)
+        return _Continuations(*(field.gather(1, places) for field in fields))
+
+
+@dataclass(frozen=True)
+class _Beams:
+    """The alive hypotheses of each source, best first; a beam of log-probability -inf is a place not yet filled."""
+
+    scores: Float[Tensor, "S W"]
+    tokens: Int[Tensor, "S W T"]
+    log_probs: Float[Tensor, "S W T"]
+
+    @staticmethod
+    def start(num_sources: int, width: int, device: torch.device | None) -> _Beams:
+        """One empty hypothesis for each source."""
+        scores = torch.full((num_sources, width), _NEVER, device=device)
+        scores[:, 0] = 0.0
+        none = torch.zeros((num_sources, width, 0), device=device)
+        return _Beams(scores, none.long(), none)
+
+    def extend(self, by: _Continuations) -> _Beams:
+        """Each chosen beam with its next token."""
+        history = by.beams[..., None].expand(-1, -1, self.tokens.shape[2])
+        tokens = torch.cat((self.tokens.gather(1, history), by.tokens[..., None]), dim=-1)
+        log_probs = torch.cat((self.log_probs.gather(1, history), by.steps[..., None]), dim=-1)
+        return _Beams(by.scores, tokens, log_probs)
+
+    def select(self, sources: Int[Tensor, " N"]) -> _Beams:
+        """The beams of some sources."""
+        return _Beams(self.scores[sources], self.tokens[sources], self.log_probs[sources])
 
 
 class BeamChooser:
@@ -32,106 +83,82 @@ class BeamChooser:
         self.eos_id = eos_id
         self.penalty = penalty
         self.nbest = nbest
+        self._limits = limits
         self._finished: list[list[Hypothesis]] = [[] for _ in range(num_sources)]
         self._cut: list[list[Hypothesis]] = [[] for _ in range(num_sources)]
-        self._sources = list(range(num_sources))
-        self._limits = torch.tensor(limits)
-        self._bounds = penalty.divisors(self._limits.float())
-        self._scores = torch.full((num_sources, beam_size), _NEVER, device=device)
-        self._scores[:, 0] = 0.0
-        self._tokens = torch.zeros((num_sources, beam_size, 0), dtype=torch.long, device=device)
-        self._log_probs = torch.zeros((num_sources, beam_size, 0), device=device)
+        self._sources = list(range(num_sources))  # those that are not done
+        self._beams = _Beams.start(num_sources, beam_size, device)
         self._length = 0
 
     def choose(self, log_probs: Float[Tensor, "R V"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
-        """Extend every beam by one token; finished hypotheses are put aside, finished sources leave."""
-        num_sources, width = self._scores.shape
+        """Extend every beam by one token; finished hypotheses are put aside, done sources leave."""
+        found = self._continuations(log_probs)
+        self._put_aside(found)
+        # No more than W of the 2 W can end, one for each beam, so W go on.
+        going_on = torch.sort(found.ends.to(torch.uint8), dim=-1, stable=True).indices[:, : self.rows_per_source]
+        chosen = found.pick(going_on)
+        self._beams = self._beams.extend(chosen)
         self._length += 1
+        return self._leave(chosen.beams)
+
+    def _continuations(self, log_probs: Float[Tensor, "R V"]) -> _Continuations:
+        """The best 2 W of each source."""
+        num_sources, width = self._beams.scores.shape
         per_row = min(2 * width, log_probs.shape[1])
         values, tokens = top_k(log_probs, per_row)
-        totals = (self._scores.reshape(-1, 1) + values).reshape(num_sources, -1)
-        scores, chosen = totals.topk(min(2 * width, totals.shape[1]), dim=-1)  # [S, 2W]
-        beams = chosen // per_row
+        totals = (self._beams.scores.reshape(-1, 1) + values).reshape(num_sources, -1)
+        scores, chosen = totals.topk(2 * width, dim=-1)
         tokens = tokens.reshape(num_sources, -1).gather(1, chosen)
         steps = values.reshape(num_sources, -1).gather(1, chosen)
         ends = (tokens == self.eos_id) & (scores > _NEVER)
-        self._put_aside(ends, beams, scores, steps)
-        self._keep_alive(ends, beams, tokens, scores, steps)
-        return self._leave(beams_of=self._parents)
+        return _Continuations(chosen // per_row, tokens, steps, scores, ends)
 
-    def _put_aside(self, ends: Tensor, beams: Tensor, scores: Tensor, steps: Tensor) -> None:
-        width = self.rows_per_source
-        for row, rank in ends[:, :width].nonzero().tolist():
-            beam = int(beams[row, rank])
-            finished = self._hypothesis(row, beam, float(scores[row, rank]), float(steps[row, rank]), True)
-            self._finished[self._sources[row]].append(finished)
-
-    def _hypothesis(self, row: int, beam: int, total: float, last: float | None, finished: bool) -> Hypothesis:
-        ids = tuple(self._tokens[row, beam].tolist())
-        token_log_probs = tuple(self._log_probs[row, beam].tolist())
-        if last is not None:
-            token_log_probs = (*token_log_probs, last)
-        score = total / self.penalty.divisor(self._length)
-        return Hypothesis(ids, total, score, token_log_probs, finished)
-
-    def _keep_alive(self, ends: Tensor, beams: Tensor, tokens: Tensor, scores: Tensor, steps: Tensor) -> None:
-        """The first W continuations that do not end; where there are fewer, dead beams fill up."""
-        width = self.rows_per_source
-        if scores.shape[1] < 2 * width:
-            missing = 2 * width - scores.shape[1]
-            scores = torch.nn.functional.pad(scores, (0, missing), value=_NEVER)
-            beams, tokens = (torch.nn.functional.pad(x, (0, missing)) for x in (beams, tokens))
-            steps = torch.nn.functional.pad(steps, (0, missing))
-            ends = torch.nn.functional.pad(ends, (0, missing), value=True)
-        order = torch.sort(ends.to(torch.uint8), dim=-1, stable=True).indices[:, :width]
-        self._scores = scores.masked_fill(ends, _NEVER).gather(1, order)
-        self._parents = beams.gather(1, order)
-        history = self._parents[..., None].expand(-1, -1, self._length - 1)
-        last_tokens, last_steps = tokens.gather(1, order), steps.gather(1, order)
-        self._tokens = torch.cat((self._tokens.gather(1, history), last_tokens[..., None]), dim=-1)
-        self._log_probs = torch.cat((self._log_probs.gather(1, history), last_steps[..., None]), dim=-1)
-
-    def _leave(self, beams_of: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows and tokens of the sources that are not done."""
-        width = self.rows_per_source
-        best = self._scores[:, 0].tolist()
-        going: list[int] = []
+    def _put_aside(self, found: _Continuations) -> None:
+        """Keep what ends among the first W; at the longest allowed length keep the alive ones too, as cut off."""
+        for row, rank in found.ends[:, : self.rows_per_source].nonzero().tolist():
+            beam, step = int(found.beams[row, rank]), float(found.steps[row, rank])
+            self._finished[self._sources[row]].append(self._hypothesis(row, beam, (step,), True))
         for row, source in enumerate(self._sources):
-            if self._length >= int(self._limits[row]):
-                self._cut[source] = self._alive(row)
-            elif not self._is_done(source, best[row], float(self._bounds[row])):
-                going.append(row)
-        device = self._scores.device
-        kept = torch.tensor(going, dtype=torch.long, device=device)
-        rows = (kept[:, None] * width + beams_of[kept]).reshape(-1)
+            if self._length + 1 >= self._limits[source]:
+                alive = (self._beams.scores[row] > _NEVER).nonzero().squeeze(1).tolist()
+                self._cut[source] = [self._hypothesis(row, beam, (), False) for beam in alive]
+
+    def _hypothesis(self, row: int, beam: int, end: tuple[float, ...], finished: bool) -> Hypothesis:
+        """An alive hypothesis; `end` holds the log-probability of its end of sentence, if it has one."""
+        ids = tuple(self._beams.tokens[row, beam].tolist())
+        log_probs = (*self._beams.log_probs[row, beam].tolist(), *end)
+        total = math.fsum(log_probs)
+        return Hypothesis(ids, total, total / self.penalty.divisor(len(log_probs)), log_probs, finished)
+
+    def _leave(self, parents: Int[Tensor, "S W"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
+        """Rows and tokens of the sources that are not done."""
+        best = self._beams.scores[:, 0].tolist()
+        going = [row for row, source in enumerate(self._sources) if not self._is_done(source, best[row])]
+        kept = torch.tensor(going, dtype=torch.long, device=parents.device)
+        rows = (kept[:, None] * self.rows_per_source + parents[kept]).reshape(-1)
         if len(going) < len(self._sources):
             self._sources = [self._sources[row] for row in going]
-            on_cpu = kept.cpu()
-            self._limits, self._bounds = self._limits[on_cpu], self._bounds[on_cpu]
-            self._scores, self._tokens, self._log_probs = (
-                x[kept] for x in (self._scores, self._tokens, self._log_probs)
-            )
-        return rows, self._tokens[:, :, -1].reshape(-1)
+            self._beams = self._beams.select(kept)
+        return rows, self._beams.tokens[:, :, -1].reshape(-1)
 
-    def _alive(self, row: int) -> list[Hypothesis]:
-        totals = self._scores[row].tolist()
-        alive = [(beam, total) for beam, total in enumerate(totals) if total > _NEVER]
-        return [self._hypothesis(row, beam, total, None, False) for beam, total in alive]
-
-    def _is_done(self, source: int, best_alive: float, bound: float) -> bool:
-        finished = self._finished[source]
-        if best_alive == _NEVER or len(finished) >= self.rows_per_source:
+    def _is_done(self, source: int, best_alive: float) -> bool:
+        finished, limit = self._finished[source], self._limits[source]
+        if best_alive == _NEVER or len(finished) >= self.rows_per_source or self._length >= limit:
             return True
         if len(finished) < self.nbest:
             return False
         worst_kept = sorted((h.score for h in finished), reverse=True)[self.nbest - 1]
-        return worst_kept >= best_alive / bound
+        return worst_kept >= best_alive / self.penalty.divisor(limit)
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """For each source its best finished hypotheses; those cut off only where too few finished."""
         out: list[list[Hypothesis]] = []
         for finished, cut in zip(self._finished, self._cut, strict=True):
-            ranked = sorted(finished, key=lambda h: -h.score)
-            ranked += sorted(cut, key=lambda h: -h.score)[: max(0, self.nbest - len(ranked))]
-            out.append(ranked[: self.nbest])
+            ended = {h.ids for h in finished}
+            unended = [h for h in cut if h.ids not in ended]
+            out.append((_ranked(finished) + _ranked(unended))[: self.nbest])
         return out
+
+
+def _ranked(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    return sorted(hypotheses, key=lambda h: -h.score)

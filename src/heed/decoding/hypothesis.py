@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 
 @dataclass(frozen=True)
 class Hypothesis:
@@ -22,7 +18,7 @@ class Hypothesis:
     token_log_probs: tuple[float, ...] = ()
     """Log-probability of each token, end of sentence last."""
     finished: bool = True
-    """False where the longest allowed length cut it off."""
+    """False where the longest allowed length cut it off: its end of sentence is then not counted."""
     text: str = ""
     """The text, filled in by whoever knows the tokenizer."""
     alternatives: tuple[Hypothesis, ...] = ()
@@ -48,8 +44,3 @@ class LengthPenalty:
         """What a log-probability of `length` tokens is divided by."""
         base = (5 + length) / 6 if self.kind == "gnmt" else max(length, 1)
         return float(base**self.alpha)
-
-    def divisors(self, lengths: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """The same for a tensor of lengths."""
-        base = (5 + lengths) / 6 if self.kind == "gnmt" else lengths.clamp(min=1)
-        return torch.pow(base, self.alpha)

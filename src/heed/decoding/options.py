@@ -41,8 +41,10 @@ class SearchOptions(Config):
     def _check(self) -> SearchOptions:
         if not self.sample and self.nbest > self.beam_size:
             raise ValueError(f"nbest must not be above beam_size, got {self.nbest} and {self.beam_size}")
+        if 0 < self.max_tokens < self.min_tokens:
+            raise ValueError(f"min_tokens must not be above max_tokens, got {self.min_tokens} and {self.max_tokens}")
         return self
 
     def limit(self, source_length: int) -> int:
-        """The longest output in tokens, end of sentence included, for a source of so many tokens."""
+        """The longest output for a source of so many tokens: tokens, and one for the end of sentence."""
         return (self.max_tokens or 2 * source_length + 20) + 1

@@ -6,6 +6,7 @@ a draw is a hash of (seed, stream, step), so the same sentence draws the same ou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -70,25 +71,23 @@ class PickChooser:
         self._streams = [mix_int(streams[row // rows_per_source]) + row % rows_per_source for row in range(num_rows)]
         self._tokens: list[list[int]] = [[] for _ in range(num_rows)]
         self._log_probs: list[list[float]] = [[] for _ in range(num_rows)]
-        self._done: dict[int, bool] = {}
+        self._finished = [False] * num_rows
         self._alive = list(range(num_rows))
         self._step = 0
 
     def choose(self, log_probs: Float[Tensor, "R V"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
-        """One more token for every row that is still alive."""
+        """One more token for every row that is still alive; the last one allowed can only be the end."""
         tokens = self.pick(log_probs, [self._streams[row] for row in self._alive], self._step)
-        chosen = log_probs.gather(1, tokens[:, None]).squeeze(1).tolist()
+        steps = log_probs.gather(1, tokens[:, None]).squeeze(1).tolist()
         self._step += 1
         going: list[int] = []
         for place, (row, token) in enumerate(zip(self._alive, tokens.tolist(), strict=True)):
-            self._log_probs[row].append(chosen[place])
             if token == self.eos_id:
-                self._done[row] = True
-                continue
-            self._tokens[row].append(token)
-            if len(self._tokens[row]) >= self._limits[row]:
-                self._done[row] = False
-            else:
+                self._log_probs[row].append(steps[place])
+                self._finished[row] = True
+            elif self._step < self._limits[row]:
+                self._log_probs[row].append(steps[place])
+                self._tokens[row].append(token)
                 going.append(place)
         self._alive = [self._alive[place] for place in going]
         kept = torch.tensor(going, dtype=torch.long, device=log_probs.device)
@@ -102,6 +101,6 @@ class PickChooser:
 
     def _hypothesis(self, row: int) -> Hypothesis:
         log_probs = self._log_probs[row]
-        total = sum(log_probs)
+        total = math.fsum(log_probs)
         score = total / self.penalty.divisor(len(log_probs))
-        return Hypothesis(tuple(self._tokens[row]), total, score, tuple(log_probs), self._done[row])
+        return Hypothesis(tuple(self._tokens[row]), total, score, tuple(log_probs), self._finished[row])

@@ -42,7 +42,10 @@ def search(
     limit: int,
     trace: Trace | None = None,
 ) -> list[list[Hypothesis]]:
-    """Hypotheses for each source. `prefix` starts every row (begin of sentence, a prompt); at most `limit` more tokens."""
+    """Hypotheses for each source.
+
+    `prefix` starts every row: begin of sentence, a prompt. At most `limit` more tokens follow; the chooser sees to it.
+    """
     rows = chooser.rows_per_source
     state = model.start(source, rows if source is not None else prefix.shape[0], reserve=prefix.shape[1] + limit)
     ids, num_tokens = prefix, 0

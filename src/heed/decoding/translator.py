@@ -6,7 +6,7 @@ lines are computed once, and the order is put back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -28,7 +28,10 @@ from heed.text.vocabulary import Vocabulary
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = Vocabulary.pad_id, Vocabulary.bos_id, Vocabulary.eos_id, Vocabulary.unk_id
 
 MAX_BATCH_POSITIONS = 64_000
-"""Bound on sentences × beam × longest source of one search: long lines come in smaller groups."""
+"""Bound on rows × longest line of one search or scoring: long lines come in smaller groups."""
+
+MAX_SCORED_ROWS = 64
+"""Texts scored at once."""
 
 
 class Translator(Protocol):
@@ -70,15 +73,14 @@ class ModelTranslator:
         if self.src_tokenizer is None:
             raise ValueError("a language model generates; it does not translate")
         encoded = self._encode(self.src_tokenizer, lines)
-        distinct = {ids: index for index, ids in enumerate(map(tuple, encoded)) if lines[index].strip()}
-        order = sorted(distinct, key=lambda ids: (-len(ids), ids))
-        found: dict[tuple[int, ...], list[Hypothesis]] = {}
-        for group in _groups(order, options):
-            found.update(zip(group, self._search(group, options), strict=True))
-        empty = [Hypothesis((), 0.0, 0.0)]
+        sources = [tuple(ids) if line.strip() else () for line, ids in zip(lines, encoded, strict=True)]
+        distinct = sorted({ids for ids in sources if ids}, key=lambda ids: (-len(ids), ids))
+        width = options.nbest if options.sample else options.beam_size
+        found: dict[tuple[int, ...], Hypothesis] = {}
+        for place in _groups([len(ids) + 1 for ids in distinct], options.batch_size, MAX_BATCH_POSITIONS // width):
+            found.update(zip(distinct[place], self._search(distinct[place], options), strict=True))
         return [
-            _gather(found.get(tuple(ids), empty), text=lines[index] if tuple(ids) not in found else None)
-            for index, ids in enumerate(encoded)
+            found[ids] if ids else Hypothesis((), 0.0, 0.0, text=line) for line, ids in zip(lines, sources, strict=True)
         ]
 
     def generate(self, prompts: Sequence[str], options: SearchOptions) -> list[list[Hypothesis]]:
@@ -100,20 +102,21 @@ class ModelTranslator:
             if sources is None:
                 raise ValueError("a translation model scores a target given its source")
             src_ids = self._encode(self.src_tokenizer, sources)
-        order = sorted(range(len(targets)), key=lambda i: (len(tgt_ids[i]), len(src_ids[i]) if src_ids else 0))
+        lengths = [max(len(ids), len(src_ids[i]) if src_ids else 0) + 1 for i, ids in enumerate(tgt_ids)]
+        order = sorted(range(len(targets)), key=lambda i: (-lengths[i], len(tgt_ids[i])))
         out: dict[int, TokenScores] = {}
-        for begin in range(0, len(order), 64):
-            rows = order[begin : begin + 64]
+        for place in _groups([lengths[i] for i in order], MAX_SCORED_ROWS, MAX_BATCH_POSITIONS):
+            rows = order[place]
             sides = [src_ids[i] for i in rows] if src_ids is not None else None
             batch = collate(sides, [tgt_ids[i] for i in rows], rows, BOS_ID, EOS_ID, PAD_ID).to(self.device)
             found = token_log_probs(self.model, batch.source, batch.tgt_in, batch.tgt_out).cpu()
-            for place, row in enumerate(rows):
+            for row, log_probs in zip(rows, found.tolist(), strict=True):
                 ids = (*tgt_ids[row], EOS_ID)
-                out[row] = TokenScores(ids, tuple(found[place, : len(ids)].tolist()))
+                out[row] = TokenScores(ids, tuple(log_probs[: len(ids)]))
         return [out[i] for i in range(len(targets))]
 
     def trace(self, source: str, target: str) -> tuple[Trace, list[int], list[int]]:
-        """Attention weights of one pair under teacher forcing, with the source's and the target's ids (each with its end)."""
+        """Attention weights of one pair under teacher forcing, with the ids of both sides (each with its end)."""
         if self.src_tokenizer is None:
             raise ValueError("only a model with a source attends to one")
         src_ids = self._encode(self.src_tokenizer, [source])[0]
@@ -127,14 +130,15 @@ class ModelTranslator:
     def _encode(self, tokenizer: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
         return tokenizer.encode([self.normaliser.apply(line) for line in lines])
 
-    def _search(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
+    def _search(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[Hypothesis]:
         limits = [options.limit(len(ids)) for ids in sources]
         # A draw is keyed by its source, so that it is the same in any order and batch.
         chooser = self._chooser(len(sources), options, limits, [_stream(ids) for ids in sources])
         source = source_from_ids(sources, EOS_ID, PAD_ID).to(self.device)
         prefix = torch.full((len(sources) * chooser.rows_per_source, 1), BOS_ID, device=self.device)
         found = search(self.model, source, chooser, self._filters(options), prefix, max(limits))
-        return [self._with_texts(hypotheses) for hypotheses in found]
+        ranked = [self._with_texts(hypotheses) for hypotheses in found]
+        return [replace(best, alternatives=tuple(others)) for best, *others in ranked]
 
     def _chooser(self, num_sources: int, options: SearchOptions, limits: list[int], streams: list[int]) -> Chooser:
         penalty = LengthPenalty(options.length_penalty, options.length_norm)
@@ -156,22 +160,13 @@ class ModelTranslator:
         return [h.with_text(text.replace("\n", " ")) for h, text in zip(hypotheses, texts, strict=True)]
 
 
-def _groups(order: Sequence[tuple[int, ...]], options: SearchOptions) -> list[list[tuple[int, ...]]]:
-    """Sources of like length together, at most `batch_size` of them and fewer when they are long."""
-    groups: list[list[tuple[int, ...]]] = []
-    width = options.nbest if options.sample else options.beam_size
-    for ids in order:
-        longest = len(groups[-1][0]) + 1 if groups else 0
-        full = not groups or len(groups[-1]) >= options.batch_size
-        if full or (len(groups[-1]) + 1) * width * longest > MAX_BATCH_POSITIONS:
-            groups.append([])
-        groups[-1].append(ids)
-    return groups
-
-
-def _gather(hypotheses: Sequence[Hypothesis], text: str | None) -> Hypothesis:
-    best = hypotheses[0] if text is None else hypotheses[0].with_text(text)
-    return replace(best, alternatives=tuple(hypotheses[1:]))
+def _groups(lengths: Sequence[int], max_rows: int, max_positions: int) -> Iterator[slice]:
+    """Cuts through rows that come longest first: at most so many rows, and so many positions with padding."""
+    begin = 0
+    while begin < len(lengths):
+        end = begin + max(1, min(max_rows, max_positions // lengths[begin]))
+        yield slice(begin, end)
+        begin = end
 
 
 def _stream(ids: Sequence[int]) -> int:

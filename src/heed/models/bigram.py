@@ -96,7 +96,7 @@ class Bigram(nn.Module):
         """Count the given sentences (ids without begin and end)."""
         self.head = CountingHead(self._estimated(sequences))
 
-    def state_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Tensor]:
+    def state_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Tensor]:  # type: ignore[override]
         """The counts as tensors."""
         return {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in self.head.counts.arrays().items()}
 

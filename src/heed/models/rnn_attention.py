@@ -1,8 +1,8 @@
 """The recurrent encoder-decoder with additive attention (Bahdanau, Cho & Bengio 2015, "RNNsearch").
 
 A bidirectional GRU reads the source; a GRU decoder s_i = GRU(s_{i-1}, [e(y_{i-1}); c_i]) attends with its
-previous state, e_ij = vᵀ tanh(W s_{i-1} + U h_j), before each step. Differs from the paper: PyTorch's GRU (reset after the
-recurrent product), a tanh layer over [s_i; c_i; e(y_{i-1})] in the place of maxout, dropout.
+previous state, e_ij = vᵀ tanh(W s_{i-1} + U h_j), before each step. Differs from the paper: PyTorch's GRU (reset
+after the recurrent product), a tanh layer over [s_i; c_i; e(y_{i-1})] in the place of maxout, dropout.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from heed.core.config import Config
-from heed.core.errors import UsageError
 from heed.nn.attention import AdditiveAttention
 from heed.nn.contract import Source, Trace, Vocabularies
 from heed.nn.heads import LinearHead
@@ -74,8 +73,8 @@ class RecurrentAttention(nn.Module):
 
     def __init__(self, config: RecurrentAttentionConfig, vocabularies: Vocabularies) -> None:
         super().__init__()
-        if config.tie == "all" and vocabularies.src_size != vocabularies.tgt_size:
-            raise UsageError('model.tie = "all" needs one vocabulary for both sides: set tokenizer.joint = true.')
+        if config.tie == "all":
+            vocabularies.require_equal_sizes()
         self.config = config
         d_model, hidden = config.d_model, config.hidden_size
 
@@ -114,10 +113,11 @@ class RecurrentAttention(nn.Module):
     ) -> tuple[Float[Tensor, "B T D"], RecurrentState]:
         """Features of the next token after each of the given ones."""
         keys, values = state.memory.layers[0]
+        mask = state.memory.attention_mask()
         embedded = self._embed(self.embedding, ids, state.noise, state.length)
         hidden, states, contexts = state.hidden, [], []
         for t in range(ids.shape[1]):
-            context = self.attention(hidden[:, None], keys, values, state.memory.mask, trace, "decoder.cross")[:, 0]
+            context = self.attention(hidden[:, None], keys, values, mask, trace, "decoder.cross")[:, 0]
             hidden = self.cell(self.cell.input(torch.cat((embedded[:, t], context), dim=-1)), hidden)
             states.append(hidden)
             contexts.append(context)

@@ -9,7 +9,8 @@ activations, separate depths. The input position scheme is the paper's, Marian's
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Iterable
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -17,7 +18,6 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heed.core.config import Config
-from heed.core.errors import UsageError
 from heed.nn.blocks import DecoderBlock, EncoderBlock
 from heed.nn.contract import Source, Trace, Vocabularies
 from heed.nn.embeddings import TokenEmbedding
@@ -90,7 +90,8 @@ class Encoder(nn.Module):
         x = self.embedding(source.ids, noise and noise.fold(0))
         for index, block in enumerate(self.blocks):
             x = block(x, mask, noise and noise.fold(1 + index), trace, f"encoder.{index}.self")
-        return self.norm(x)  # type: ignore[no-any-return]
+        memory: Tensor = self.norm(x)
+        return memory
 
 
 class Transformer(nn.Module):
@@ -100,17 +101,13 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig, vocabularies: Vocabularies) -> None:
         super().__init__()
-        src_vocab_size, tgt_vocab_size = vocabularies.src_size, vocabularies.tgt_size
-        if config.tie == "all" and src_vocab_size != tgt_vocab_size:
-            raise UsageError(
-                'model.tie = "all" shares one embedding between source and target, but their vocabularies differ '
-                f'({src_vocab_size:,} and {tgt_vocab_size:,} pieces). Set tokenizer.joint = true or model.tie = "target".'
-            )
+        if config.tie == "all":
+            vocabularies.require_equal_sizes()
         self.config = config
         size = config.d_model * 3 // 4 if config.positions == "concatenated" else config.d_model
-        tgt_weight = _embedding_weight(tgt_vocab_size, size)
-        src_weight = tgt_weight if config.tie == "all" else _embedding_weight(src_vocab_size, size)
-        out_weight = tgt_weight if config.tie != "none" else _embedding_weight(tgt_vocab_size, config.d_model)
+        tgt_weight = _embedding_weight(vocabularies.tgt_size, size)
+        src_weight = tgt_weight if config.tie == "all" else _embedding_weight(vocabularies.src_size, size)
+        out_weight = tgt_weight if config.tie != "none" else _embedding_weight(vocabularies.tgt_size, config.d_model)
         self.encoder = Encoder(config, self._embedding(src_weight))
         self.embedding = self._embedding(tgt_weight)
         self.blocks = nn.ModuleList(
@@ -133,7 +130,8 @@ class Transformer(nn.Module):
         if source is None:
             raise ValueError("a translation model needs a source")
         encoded = self.encoder(source, noise and noise.fold(1))
-        layers = tuple(block.cross_attention.project(encoded) for block in self.blocks)
+        blocks = cast(Iterable[DecoderBlock], self.blocks)
+        layers = tuple(block.cross_attention.project(encoded) for block in blocks)
         memory = Memory(layers, source.mask, rows_per_source, source_dim=2)
         head_size = self.config.d_model // self.config.num_heads
         caches = tuple(

@@ -2,7 +2,8 @@
 
 Every attention here has one shape: `project(memory)` makes keys and values once, and
 `forward(query, keys, values, mask)` gives contexts. For cross-attention the keys live in the decoder's state;
-for self-attention they grow, and that is the key-value cache. Masks are True where one may attend.
+for self-attention they grow, and that is the key-value cache. Masks are True where one may attend, and None
+where one may attend to all.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from heed.nn.noise import Noise
 
 def split_heads(x: Float[Tensor, "B T D"], num_heads: int) -> Float[Tensor, "B H T K"]:
     """Cut the features into heads."""
-    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+    return x.view(*x.shape[:2], num_heads, x.shape[2] // num_heads).transpose(1, 2)
 
 
 def merge_heads(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B T D"]:
@@ -77,24 +78,24 @@ class MultiHeadAttention(nn.Module):
 
         `mask` broadcasts to `[B, H, T, S]`. `offset` is the position of the first query (it keys the dropout).
         """
-        rows, num_queries, d_model = x.shape
-        shared = self.query(x).reshape(keys.shape[0], -1, d_model)  # [B, W·T, D]
+        shared = self.query(x).view(keys.shape[0], -1, x.shape[2])  # [B, W·T, D]
         query = split_heads(shared, self.num_heads)
-        drop = noise is not None and self.dropout > 0
-        if drop or trace is not None or (query.requires_grad and query.dtype == torch.bfloat16):
-            # Plain products: keyed dropout and traces need the weights; in bfloat16 on CPU they are also faster.
+        noise = noise if self.dropout > 0 else None
+        plain_is_faster = query.requires_grad and query.dtype == torch.bfloat16 and query.device.type == "cpu"
+        if noise is not None or trace is not None or plain_is_faster:
             weights = attention_weights(query, keys, mask)
+            # Positions first, so that a mask of dropout does not depend on how the target is cut.
+            by_position = weights.transpose(1, 2).reshape(*x.shape[:2], self.num_heads, -1)  # [R, T, H, S]
             if trace is not None:
-                per_row = weights.transpose(1, 2).reshape(rows, num_queries, self.num_heads, -1)
-                trace.record(name, per_row.transpose(1, 2))
-            if noise is not None and drop:
-                # [B, T, H, S]: positions first, so that a mask does not depend on how the target is cut.
-                by_position = weights.transpose(1, 2)
-                weights = noise.dropout_ragged(by_position, self.dropout, site=0, offset=offset).transpose(1, 2)
+                trace.record(name, by_position.transpose(1, 2))
+            if noise is not None:
+                dropped = noise.dropout_ragged(by_position, self.dropout, site=0, offset=offset)
+                weights = dropped.reshape(*shared.shape[:2], self.num_heads, -1).transpose(1, 2)
             context = weights @ values
         else:
             context = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
-        return self.output(merge_heads(context).reshape(rows, num_queries, d_model))
+        contexts: Tensor = self.output(merge_heads(context).view(x.shape))
+        return contexts
 
 
 class AdditiveAttention(nn.Module):
@@ -115,7 +116,7 @@ class AdditiveAttention(nn.Module):
         x: Float[Tensor, "R T Q"],
         keys: Float[Tensor, "B S A"],
         values: Float[Tensor, "B S C"],
-        mask: Bool[Tensor, "B S"],
+        mask: Bool[Tensor, "B 1 1 S"] | None = None,
         trace: Trace | None = None,
         name: str = "",
     ) -> Float[Tensor, "R T C"]:
@@ -123,10 +124,13 @@ class AdditiveAttention(nn.Module):
         rows, num_queries, _ = x.shape
         query = self.query(x).reshape(keys.shape[0], -1, 1, keys.shape[-1])  # [B, W·T, 1, A]
         scores = self.score(torch.tanh(query + keys[:, None])).squeeze(-1)  # [B, W·T, S]
-        weights = scores.masked_fill(~mask[:, None], float("-inf")).softmax(dim=-1)
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, 0], float("-inf"))
+        weights = scores.softmax(dim=-1)
         if trace is not None:
             trace.record(name, weights.reshape(rows, 1, num_queries, -1))
-        return (weights @ values).reshape(rows, num_queries, -1)
+        contexts: Tensor = weights @ values  # [B, W·T, C]
+        return contexts.view(rows, num_queries, -1)
 
 
 ATTENTION = {"multi_head": MultiHeadAttention, "additive": AdditiveAttention}

@@ -34,7 +34,8 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """The same shape."""
-        return self.contract(self.activation(self.expand(x)))
+        out: Tensor = self.contract(self.activation(self.expand(x)))
+        return out
 
 
 class Residual(nn.Module):
@@ -57,7 +58,8 @@ class Residual(nn.Module):
         """LayerNorm(x + Dropout(Sublayer(x))), or its pre-norm form."""
         if self.pre_norm:
             return x + dropout(sublayer(self.norm(x)), self.dropout, noise, site, offset)
-        return self.norm(x + dropout(sublayer(x), self.dropout, noise, site, offset))
+        normalised: Tensor = self.norm(x + dropout(sublayer(x), self.dropout, noise, site, offset))
+        return normalised
 
 
 class EncoderBlock(nn.Module):
@@ -80,10 +82,13 @@ class EncoderBlock(nn.Module):
         """The same shape; padding is not attended to."""
 
         def attend(x: Tensor) -> Tensor:
-            return self.attention(x, *self.attention.project(x), mask, noise and noise.fold(0), 0, trace, name)
+            inner = noise and noise.fold(0)
+            contexts: Tensor = self.attention(x, *self.attention.project(x), mask, inner, 0, trace, name)
+            return contexts
 
         x = self.attention_residual(x, attend, noise, site=1)
-        return self.feed_forward_residual(x, self.feed_forward, noise, site=2)
+        x = self.feed_forward_residual(x, self.feed_forward, noise, site=2)
+        return x
 
 
 class DecoderBlock(nn.Module):
@@ -118,12 +123,15 @@ class DecoderBlock(nn.Module):
         def attend_self(x: Tensor) -> Tensor:
             keys, values = grow(*self.self_attention.project(x))
             inner = noise and noise.fold(0)
-            return self.self_attention(x, keys, values, self_mask, inner, offset, trace, f"{name}.self")
+            contexts: Tensor = self.self_attention(x, keys, values, self_mask, inner, offset, trace, f"{name}.self")
+            return contexts
 
         def attend_source(x: Tensor) -> Tensor:
             inner = noise and noise.fold(1)
-            return self.cross_attention(x, *memory, memory_mask, inner, offset, trace, f"{name}.cross")
+            contexts: Tensor = self.cross_attention(x, *memory, memory_mask, inner, offset, trace, f"{name}.cross")
+            return contexts
 
         x = self.self_residual(x, attend_self, noise, 2, offset)
         x = self.cross_residual(x, attend_source, noise, 3, offset)
-        return self.feed_forward_residual(x, self.feed_forward, noise, 4, offset)
+        x = self.feed_forward_residual(x, self.feed_forward, noise, 4, offset)
+        return x

@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heed.core.errors import UsageError
 from heed.nn.noise import Noise
 
 
@@ -52,6 +53,15 @@ class Vocabularies:
     pad_id: int = 0
     bos_id: int = 1
     eos_id: int = 2
+
+    def require_equal_sizes(self) -> None:
+        """Raises UsageError unless one embedding can serve source and target."""
+        if self.src_size != self.tgt_size:
+            raise UsageError(
+                'model.tie = "all" shares one embedding between source and target, but their vocabularies differ '
+                f"({self.src_size:,} and {self.tgt_size:,} pieces). "
+                'Set tokenizer.joint = true or model.tie = "target".'
+            )
 
 
 @dataclass

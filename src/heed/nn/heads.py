@@ -45,7 +45,7 @@ class _FusedLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, tgt: Tensor, weights: tuple[float, float, float],
         pad_id: int,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -92,7 +92,7 @@ class _FusedLoss(torch.autograd.Function):
         return loss_sum.float(), nll_sum.float()
 
     @staticmethod
-    def backward(ctx: Any, grad_loss: Tensor, grad_nll: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad_loss: Tensor, grad_nll: Tensor) -> Any:
         grad_x, grad_weight, grad_bias = ctx.saved_tensors
         scaled_bias = None if grad_bias is None else (grad_bias * grad_loss).to(ctx.dtype)
         grad_x = grad_x * grad_loss.to(grad_x.dtype)
@@ -131,8 +131,14 @@ class LinearHead(nn.Module):
         return F.linear(features, self.weight[subset], bias).float().log_softmax(dim=-1)
 
     def log_prob(self, features: Float[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Log-probability of one given token for each feature."""
-        return self.log_probs(features).gather(-1, ids[..., None]).squeeze(-1)
+        """Log-probability of one given token for each feature, computed chunk by chunk."""
+        flat, wanted = features.reshape(-1, features.shape[-1]), ids.reshape(-1)
+        chunk = max(1, CHUNK_ELEMENTS // self.weight.shape[0])
+        pieces = [
+            self.log_probs(x).gather(1, y[:, None]).squeeze(1)
+            for x, y in zip(torch.split(flat, chunk), torch.split(wanted, chunk), strict=True)
+        ]
+        return torch.cat(pieces).view(ids.shape)
 
     def loss(
         self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],

@@ -1,7 +1,7 @@
 """Where do dropout's random masks come from, and why do they not depend on the batch?
 
-A mask is a hash of (seed, step, row, site, position): a counter-based generator (Salmon et al. 2011,
-"Parallel random numbers: as easy as 1, 2, 3"). A sentence gets the same mask alone or in any batch, on any rank, and after
+A mask is a hash of (seed, step, row, site, position): a counter-based generator (Salmon et al. 2011, "Parallel
+random numbers: as easy as 1, 2, 3"). A sentence gets the same mask alone or in any batch, on any rank, and after
 a resume, and nothing has to be saved. Noise is a value that is handed down: without it there is no
 dropout, so no layer has a training mode to forget.
 
@@ -98,7 +98,7 @@ class Noise:
         drop_below = round(probability * 256)
         if drop_below == 0:
             return x
-        rows, num_queries, num_heads, size = x.shape
+        _, num_queries, num_heads, size = x.shape
         words = (size + 7) // 8
         device = self.keys.device
         site_keys = self.fold(site).keys[:, None, None, None]

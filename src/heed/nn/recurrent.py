@@ -46,8 +46,8 @@ class BidirectionalGRU(nn.Module):
 
     def forward(
         self, x: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"]
-    ) -> tuple[Float[Tensor, "B S 2N"], Float[Tensor, "B N"]]:
-        """Both directions' states side by side at each position, and the last state of right-to-left."""
+    ) -> tuple[Float[Tensor, "B S C"], Float[Tensor, "B N"]]:
+        """Both directions' states side by side at each position (C = 2 N), and the last state of right-to-left."""
         length = x.shape[1]
         forward, _ = _run(self.left_to_right, x, mask, range(length))
         backward, last = _run(self.right_to_left, x, mask, range(length - 1, -1, -1))

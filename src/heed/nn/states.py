@@ -17,14 +17,24 @@ from torch import Tensor
 from heed.nn.noise import Noise
 
 
-def _pad_sources(x: Tensor, size: int, dim: int) -> Tensor:
-    """Zeros behind the source positions, up to `size` of them."""
-    missing = size - x.shape[dim]
-    if missing == 0:
-        return x
+def _missing(x: Tensor, size: int, dim: int) -> Tensor:
+    """The zeros that fill `x` up to `size` in one dimension."""
     shape = list(x.shape)
-    shape[dim] = missing
-    return torch.cat((x, x.new_zeros(shape)), dim=dim)
+    shape[dim] = size - x.shape[dim]
+    return x.new_zeros(shape)
+
+
+def _pad_right(x: Tensor, size: int, dim: int) -> Tensor:
+    return torch.cat((x, _missing(x, size, dim)), dim)
+
+
+def _pad_left(x: Tensor, size: int, dim: int) -> Tensor:
+    return torch.cat((_missing(x, size, dim), x), dim)
+
+
+def _is_identity(rows: Tensor, num_rows: int) -> bool:
+    """Whether all rows are taken, in their order."""
+    return len(rows) == num_rows and torch.equal(rows, torch.arange(num_rows, device=rows.device))
 
 
 @dataclass(frozen=True)
@@ -50,9 +60,8 @@ class Memory:
         return None if bool(self.mask.all()) else self.mask[:, None, None]
 
     def _take(self, sources: Tensor, rows_per_source: int) -> Memory:
-        if len(sources) == self.mask.shape[0] and rows_per_source == self.rows_per_source:
-            if torch.equal(sources, torch.arange(len(sources), device=sources.device)):
-                return self
+        if rows_per_source == self.rows_per_source and _is_identity(sources, self.mask.shape[0]):
+            return self
         layers = tuple((keys[sources], values[sources]) for keys, values in self.layers)
         return replace(self, layers=layers, mask=self.mask[sources], rows_per_source=rows_per_source)
 
@@ -61,7 +70,7 @@ class Memory:
         sources = rows // self.rows_per_source
         width = self.rows_per_source
         if width > 1 and len(rows) % width == 0:
-            groups = sources.view(-1, width)
+            groups = sources.view(len(rows) // width, width)
             if bool((groups == groups[:, :1]).all()):
                 return self._take(groups[:, 0], width)
         return self._take(sources, 1)
@@ -75,13 +84,13 @@ class Memory:
         dim = self.source_dim
 
         def both(a: Tensor, b: Tensor) -> Tensor:
-            return torch.cat((_pad_sources(a, size, dim), _pad_sources(b, size, dim)))
+            return torch.cat((_pad_right(a, size, dim), _pad_right(b, size, dim)))
 
         layers = tuple(
             (both(a_keys, b_keys), both(a_values, b_values))
             for (a_keys, a_values), (b_keys, b_values) in zip(left.layers, right.layers, strict=True)
         )
-        mask = torch.cat((_pad_sources(left.mask, size, 1), _pad_sources(right.mask, size, 1)))
+        mask = torch.cat((_pad_right(left.mask, size, 1), _pad_right(right.mask, size, 1)))
         return replace(left, layers=layers, mask=mask)
 
     def _ungrouped(self) -> Memory:
@@ -163,7 +172,7 @@ class KeyValueCache:
         """The rows of both, aligned at the right: the newest tokens of both sides in the last column."""
 
         def both(a: Tensor, b: Tensor) -> Tensor:
-            return torch.cat((_pad_left(a[:, :, :length], size), _pad_left(b[:, :, :other_length], size)))
+            return torch.cat((_pad_left(a[:, :, :length], size, 2), _pad_left(b[:, :, :other_length], size, 2)))
 
         size = max(length, other_length)
         return KeyValueCache(both(self.keys, other.keys), both(self.values, other.values))
@@ -171,13 +180,6 @@ class KeyValueCache:
     def detach(self) -> KeyValueCache:
         """The same values without their graph."""
         return KeyValueCache(self.keys.detach(), self.values.detach())
-
-
-def _pad_left(x: Float[Tensor, "B H C K"], size: int) -> Float[Tensor, "B H C K"]:
-    missing = size - x.shape[2]
-    if missing == 0:
-        return x
-    return torch.cat((x.new_zeros((x.shape[0], x.shape[1], missing, x.shape[3])), x), dim=2)
 
 
 @dataclass(frozen=True)
@@ -191,10 +193,9 @@ class CachedState:
 
     def select(self, rows: Int[Tensor, " R"]) -> CachedState:
         """The given rows in the given order."""
-        memory = self.memory.select(rows)
-        same = len(rows) == self.memory.num_rows and torch.equal(rows, torch.arange(len(rows), device=rows.device))
-        if same:
+        if _is_identity(rows, self.memory.num_rows):
             return self
+        memory = self.memory.select(rows)
         caches = tuple(cache.select(rows, self.columns.length) for cache in self.caches)
         noise = None if self.noise is None else Noise(self.noise.keys[rows])
         return CachedState(memory, caches, self.columns.select(rows), noise)

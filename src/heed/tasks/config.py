@@ -65,8 +65,10 @@ class DataConfig(Config):
     """Which training pairs are left out."""
 
     def resolve(self, path: str) -> str:
-        """A path of this table as it can be opened."""
-        return path if path == "-" or not self.dir else str(Path(self.dir) / path)
+        """A path of this table as it can be opened. Raises UsageError for standard input."""
+        if path == "-":
+            raise UsageError("Standard input cannot be read twice; write it to a file first.")
+        return str(Path(self.dir) / path)
 
     def train_files(self) -> CorpusFiles:
         """The training pairs."""

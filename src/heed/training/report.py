@@ -92,8 +92,7 @@ def sparkline(values: Sequence[float], width: int = 60) -> str:
     """A curve of block characters, as high as the largest value."""
     if not values:
         return ""
-    step = max(1, len(values) // width)
-    picked = values[::step]
+    picked = values[:: -(-len(values) // width)]
     low, high = min(picked), max(picked)
     span = (high - low) or 1.0
     return "".join(BARS[1 + round(7 * (value - low) / span)] for value in picked)

@@ -56,17 +56,24 @@ class Outcome:
     interrupted_by: int | None = None
 
 
+class _BrokenOffError(Exception):
+    """A validation was broken off; it is made again when the training goes on."""
+
+
 @dataclass
 class _Stop:
-    """Set by a signal: finish the step, save, and go."""
+    """Set by a signal: finish the update, or break the validation off, then save and go."""
 
     signal: int | None = None
+    in_validation: bool = False
     handlers: dict[int, Any] = field(default_factory=dict)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None:
             sys.exit(128 + number)
         self.signal = number
+        if self.in_validation:
+            raise _BrokenOffError
 
 
 class Trainer:
@@ -152,18 +159,26 @@ class Trainer:
             _signals() as stop,
             closing(loader.batches_from(self.progress.position)) as batches,
         ):
-            reason = self._loop(batches, journal, bar, stop)
-            outcome = Outcome(reason, self.progress, stop.signal)
-            if stop.signal is None and self.progress.validated_at != self.progress.step:
-                self._validate(journal, bar)
+            try:
+                reason = self._loop(batches, journal, bar, stop)
+            except _BrokenOffError:
+                reason = self._reason_to_stop(stop)
             self.save()
             journal.write("end", self.progress.step, {"reason": reason, "seconds": round(self.progress.seconds, 1)})
-        return outcome
+        return Outcome(reason, self.progress, stop.signal)
 
     def _loop(self, batches: Iterator[tuple[Position, Batch]], journal: Journal, bar: Bar, stop: _Stop) -> str:
-        while not (reason := self._reason_to_stop(stop)):
-            # The checkpoint that is due after an update is written here, where it is known that training goes on: the
-            # last one is written after the last validation. The one before the first update shows that there is room.
+        """Update until there is a reason to stop.
+
+        What is due after an update, a validation or a checkpoint, is done at the beginning of the next round, so a
+        training that was stopped in between begins with it. The last checkpoint is written after the last validation,
+        the first one before the first update: it shows that there is room.
+        """
+        while True:
+            if self.progress.step and self.progress.step % self.config.eval_every == 0:
+                self._validate(journal, bar, stop)
+            if reason := self._reason_to_stop(stop):
+                break
             if self.progress.step % self.config.save_every == 0:
                 self.save()
             begin = time.perf_counter()
@@ -173,8 +188,7 @@ class Trainer:
             self.progress.window.seconds += time.perf_counter() - begin
             self._tick()
             self._log(journal, bar)
-            if self.progress.step % self.config.eval_every == 0:
-                self._validate(journal, bar)
+        self._validate(journal, bar, stop)
         return reason
 
     def _log(self, journal: Journal, bar: Bar) -> None:
@@ -209,7 +223,9 @@ class Trainer:
         progress, config = self.progress, self.config
         rate = progress.seconds / max(progress.step, 1)
         left = (config.max_steps - progress.step) * rate
-        return min(left, 60 * config.max_minutes - progress.seconds) if config.max_minutes else left
+        if config.max_minutes:
+            left = min(left, 60 * config.max_minutes - progress.seconds)
+        return max(left, 0.0)
 
     # --- validation -------------------------------------------------------------------------------------
 
@@ -217,18 +233,26 @@ class Trainer:
         """The weights that a validation looks at: averaged as the config says."""
         if self.average is not None:
             return self.average.tensors
-        if self.config.average == "last":
-            current = {name: tensor.detach().clone() for name, tensor in self.weights.master.items()}
-            self.recent = [*self.recent, current][-self.config.average_last :]
-            return mean_of(self.recent)
-        return self.weights.master
+        return mean_of(self._last_validated()) if self.config.average == "last" else self.weights.master
 
-    def _validate(self, journal: Journal, bar: Bar) -> None:
+    def _last_validated(self) -> list[Mapping[str, Tensor]]:
+        """The weights of the last validations and, as the newest, those of now."""
+        current = {name: tensor.detach().clone() for name, tensor in self.weights.master.items()}
+        return [*self.recent, current][-self.config.average_last :]
+
+    def _validate(self, journal: Journal, bar: Bar, stop: _Stop) -> None:
+        """Validate, unless these weights were validated already or a signal came."""
+        if stop.signal is not None or self.progress.validated_at == self.progress.step:
+            return
         candidate = self.candidate()
         with torch.no_grad():
             for name, parameter in self.evaluated.named_parameters():
                 parameter.copy_(candidate[name])
+        stop.in_validation = True
         validation = self.task.validate(self.evaluated, self.task.metrics)
+        stop.in_validation = False
+        if self.config.average == "last":
+            self.recent = self._last_validated()
         self._tick()
         progress = self.progress
         progress.num_validations += 1

@@ -1,0 +1,64 @@
+"""Do `heed info` and `heed average` say and do what they promise?"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import torch
+from command import call
+from safetensors.torch import load_file
+
+from heed.training.checkpoints import list_checkpoints
+
+
+def test_info_tells_task_sizes_data_and_best_scores(translator: Path, bigram: Path) -> None:
+    result = call("info", translator)
+    assert result.code == 0
+    assert "languages        aa → bb" in result.out
+    assert "kind=transformer  d_model=32" in result.out
+    facts = json.loads(call("info", translator, "--json").out)
+    assert facts["task"] == "translation"
+    weights = load_file(translator / "model.safetensors")
+    assert facts["parameters"] == sum(tensor.numel() for tensor in weights.values())
+    assert facts["best validation"]["update"] in (75, 150)
+    assert json.loads(call("info", bigram, "--json").out)["model"] == {"kind": "bigram"}
+
+
+def test_info_of_a_run_that_has_no_weights_yet(translator: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("recipe.toml", "tokenizer.json"):
+        shutil.copy(translator / name, copy / name)
+    facts = json.loads(call("info", copy, "--json").out)
+    assert "parameters" not in facts
+    assert facts["trained on"] == "?"
+
+
+def test_the_average_is_the_mean_of_the_newest_checkpoints_and_a_run(translator: Path, tmp_path: Path) -> None:
+    out = tmp_path / "averaged"
+    result = call("average", translator, "--last", "2", "--out", out)
+    assert (result.code, result.stdout) == (0, b"")
+    assert result.err == f"{out}: the mean of step-0000125, step-0000150\n"
+    one, two = (load_file(path / "weights.safetensors") for path in list_checkpoints(translator / "checkpoints")[-2:])
+    for name, tensor in load_file(out / "model.safetensors").items():
+        torch.testing.assert_close(tensor, (one[name] + two[name]) / 2)
+    assert call("translate", out, stdin="ba ce\n").code == 0
+    assert sorted(path.name for path in out.iterdir()) == ["model.safetensors", "recipe.toml", "tokenizer.json"]
+
+
+def test_fewer_checkpoints_than_asked_for_are_told(translator: Path, tmp_path: Path) -> None:
+    result = call("average", translator, "--last", "9", "--out", tmp_path / "averaged")
+    assert result.code == 0
+    assert "keeps 3 checkpoints, not 9 (training.keep_checkpoints): all are averaged" in result.err
+
+
+def test_an_average_replaces_nothing_and_needs_checkpoints(translator: Path, bigram: Path, tmp_path: Path) -> None:
+    there = call("average", translator, "--out", tmp_path)
+    assert there.code == 74
+    assert "it exists already" in there.err
+    none = call("average", bigram, "--out", tmp_path / "averaged")
+    assert none.code == 65
+    assert "has no checkpoints to average" in none.err
+    assert not (tmp_path / "averaged").exists()

@@ -1,0 +1,41 @@
+"""Are the options that verbs share read as they are meant?"""
+
+from __future__ import annotations
+
+import pytest
+
+from heed.cli.options import parse_minutes, search_options
+from heed.core.errors import UsageError
+from heed.decoding.options import SearchOptions
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"), [("90s", 1.5), ("30m", 30.0), ("2h", 120.0), ("1d", 1440.0), ("5", 5.0), ("1.5h", 90.0)]
+)
+def test_times_are_read(text: str, minutes: float) -> None:
+    assert parse_minutes(text) == pytest.approx(minutes)
+
+
+@pytest.mark.parametrize("text", ["", "0", "0h", "-5m", "2 hours", "1h30m", "fast", "1e3"])
+def test_other_times_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--max-time is a time such as 90s, 30m or 2h, got "):
+        parse_minutes(text)
+
+
+RECIPE = SearchOptions(beam_size=4, length_penalty=1.0, batch_size=7, temperature=0.5)
+
+
+def test_what_is_not_said_is_the_recipes() -> None:
+    assert search_options(RECIPE, {"beam_size": None, "nbest": None}) == RECIPE
+
+
+def test_what_is_said_wins() -> None:
+    found = search_options(RECIPE, {"beam_size": 2, "length_penalty": 0.0})
+    assert (found.beam_size, found.length_penalty, found.batch_size) == (2, 0.0, 7)
+
+
+def test_more_hypotheses_widen_a_beam_that_was_not_said() -> None:
+    assert search_options(RECIPE, {"nbest": 6}).beam_size == 6
+    assert search_options(RECIPE, {"nbest": 2}).beam_size == 4
+    with pytest.raises(UsageError, match="nbest must not be above beam_size, got 6 and 5"):
+        search_options(RECIPE, {"nbest": 6, "beam_size": 5})

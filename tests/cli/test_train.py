@@ -1,0 +1,351 @@
+"""Does `heed train` obey what it is told, and refuse what would lose or ruin something?"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from command import Result, call
+from toy import TINY, events, flags, pairs, write_lines, write_pairs
+
+from heed.cli.train import split_words
+from heed.core.errors import UsageError
+from heed.run import Run
+from heed.tasks.prepare import read_valid
+
+SHORT = {**TINY, "training.max_steps": 2, "training.eval_every": 2}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with `train.aa`, `train.bb`, which is the current one."""
+    write_pairs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HEED_DATA", raising=False)
+    return tmp_path
+
+
+def train(*words: object, keys: dict[str, Any] = SHORT, out: str = "run") -> Result:
+    """A short training; the words say of what."""
+    return call("train", *words, "--out", out, *flags(keys), "--quiet")
+
+
+FILES = ("--task", "translation", "--src", "train.aa", "--tgt", "train.bb")
+
+
+def test_without_a_recipe_everything_is_chosen_told_and_written(corpus: Path) -> None:
+    result = call("train", *FILES, "--out", "run", *flags(SHORT))
+    assert result.code == 0, result.err
+    assert result.stdout == b""
+    for told in ("train: 300 pairs", "machine: ", "chosen (written to recipe.toml", "expected: ", " GiB of memory",
+                 "rows to train on", "validation at update 2", "reached 2 updates", "run: run   report:"):  # fmt: skip
+        assert told in result.err
+    recipe = (corpus / "run" / "recipe.toml").read_text()
+    assert "d_model = 16\n" in recipe  # said, so without a reason
+    assert re.search(r"^patience = 10 # validations without", recipe, re.MULTILINE)
+    for name in ("tokenizer.json", "model.safetensors", "metrics.jsonl", "report.md", "checkpoints", "data"):
+        assert (corpus / "run" / name).exists()
+    again = call("train", "run/recipe.toml", "--out", "again", "--quiet")
+    assert again.code == 0, again.err
+    assert (corpus / "run/model.safetensors").read_bytes() == (corpus / "again/model.safetensors").read_bytes()
+    assert Run(corpus / "again").recipe == Run(corpus / "run").recipe
+
+
+def test_languages_are_told_by_the_names_of_the_files(corpus: Path) -> None:
+    write_lines(corpus / "train.de.txt", [tgt for _, tgt in pairs()])
+    german = ("--task", "translation", "--src", "train.aa", "--tgt", "train.de.txt")
+    assert train(*german, "--src-lang", "hau").code == 0
+    data = Run(corpus / "run").recipe.data
+    assert (data.src_lang, data.tgt_lang) == ("hau", "")
+    assert train(*FILES, out="other").code == 0
+    assert Run(corpus / "other").recipe.data.tgt_lang == "bb"
+
+
+@pytest.mark.parametrize(
+    ("words", "recipe", "rest"),
+    [
+        ([], None, []),
+        (["a.toml"], "a.toml", []),
+        (["--training.lr=1"], None, ["--training.lr=1"]),
+        (["--training.lr", "1"], None, ["--training.lr", "1"]),
+        (["--training.lr", "1", "a.toml", "--seed=2"], "a.toml", ["--training.lr", "1", "--seed=2"]),
+        (["a.toml", "--training.lr"], "a.toml", ["--training.lr"]),
+    ],
+)
+def test_the_recipe_is_told_from_keys_and_their_values(words: list[str], recipe: str | None, rest: list[str]) -> None:
+    assert split_words(words) == (Path(recipe) if recipe else None, rest)
+
+
+def test_two_recipes_are_one_too_many() -> None:
+    with pytest.raises(UsageError, match=r"one recipe at a time, got a\.toml and b\.toml"):
+        split_words(["a.toml", "b.toml"])
+
+
+def test_keys_may_be_given_before_and_behind_a_recipe_with_and_without_an_equals_sign(corpus: Path) -> None:
+    assert train(*FILES, out="first").code == 0
+    result = call(
+        "train", "--training.max_steps", "1", "first/recipe.toml", "--training.lr=0.125", "--out", "run", "--quiet",
+        "--max-time", "2h", "--precision", "bfloat16", "--seed", "3", "--errors", "replace",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    recipe = Run(corpus / "run").recipe
+    assert (recipe.training.max_steps, recipe.training.lr, recipe.training.max_minutes) == (1, 0.125, 120.0)
+    assert (recipe.training.precision, recipe.seed, recipe.data.errors) == ("bfloat16", 3, "replace")
+
+
+def test_data_paths_of_a_recipe_follow_its_folder_the_variable_and_the_flag(
+    corpus: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert train(*FILES, out="first").code == 0
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(elsewhere)
+    missing = call("train", corpus / "first/recipe.toml", "--out", "run", "--quiet")
+    assert missing.code == 66
+    assert "train.aa does not exist" in missing.err
+    flag = call("train", corpus / "first/recipe.toml", "--data.dir", corpus, "--out", "flag", "--quiet")
+    assert flag.code == 0, flag.err
+    monkeypatch.setenv("HEED_DATA", str(corpus))
+    assert call("train", corpus / "first/recipe.toml", "--out", "variable", "--quiet").code == 0
+    assert Run("variable").recipe.data.dir == str(corpus)
+    monkeypatch.setenv("HEED_DATA", "nowhere")
+    assert call("train", corpus / "first/recipe.toml", "--data.dir", corpus, "--out", "both", "--quiet").code == 0
+
+
+def test_files_on_the_command_line_are_where_the_shell_is_whatever_the_variable_says(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEED_DATA", "nowhere")
+    assert train(*FILES).code == 0
+
+
+def test_a_dry_run_tells_and_writes_nothing(corpus: Path) -> None:
+    before = sorted(corpus.rglob("*"))
+    for words in (FILES, (*FILES, "--out", "run")):
+        result = call("train", *words, "--dry-run", *flags(SHORT))
+        assert result.code == 0, result.err
+        assert "expected: " in result.err
+        assert "target tokens/s" in result.err
+    assert sorted(corpus.rglob("*")) == before
+
+
+def test_an_existing_run_is_neither_continued_nor_replaced_unasked(corpus: Path) -> None:
+    assert train(*FILES).code == 0
+    weights = (corpus / "run/model.safetensors").read_bytes()
+    again = train(*FILES, "--seed", "2")
+    assert again.code == 2
+    assert "run already holds a run whose newest checkpoint is step-0000002" in again.err
+    assert "heed train --resume run" in again.err
+    assert "--overwrite" in again.err
+    assert (corpus / "run/model.safetensors").read_bytes() == weights
+    assert train(*FILES, "--overwrite", "--seed", "2").code == 0
+    assert (corpus / "run/model.safetensors").read_bytes() != weights
+
+
+def test_overwrite_leaves_alone_what_is_no_run(corpus: Path) -> None:
+    (corpus / "letters").mkdir()
+    (corpus / "letters" / "love").touch()
+    result = train(*FILES, "--overwrite", out="letters")
+    assert result.code == 2
+    assert "is not empty and no run folder; it is left alone" in result.err
+    assert (corpus / "letters" / "love").exists()
+
+
+def test_overwrite_keeps_the_old_run_when_the_new_one_cannot_begin(corpus: Path) -> None:
+    assert train(*FILES).code == 0
+    for wrong, code in ((("--src", "nowhere"), 66), (("--model.norm=both",), 2), (("--init", "nowhere"), 66)):
+        assert train(*FILES, "--overwrite", *wrong).code == code
+        assert (corpus / "run/model.safetensors").exists()
+
+
+def test_fine_tuning_begins_with_weights_and_tokenizer_of_a_run(corpus: Path) -> None:
+    assert train(*FILES, out="base").code == 0
+    write_pairs(corpus, "more", 150, seed=9)
+    result = call(
+        "train", "--task", "translation", "--src", "more.aa", "--tgt", "more.bb", "--init", "base", "--out", "run",
+        "--training.max_steps=1", "--training.warmup_steps=1000000", "--training.average=none", "--quiet",
+        "--training.tokens_per_batch=256", "--precision", "float32",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    base, run = Run(corpus / "base"), Run(corpus / "run")
+    assert run.recipe.model == base.recipe.model
+    assert (corpus / "run/tokenizer.json").read_bytes() == (corpus / "base/tokenizer.json").read_bytes()
+    pairs_of_weights = zip(base.model.parameters(), run.model.parameters(), strict=True)
+    assert max(float((one - other).abs().max()) for one, other in pairs_of_weights) < 1e-4
+    assert "as in --init" in (corpus / "run/recipe.toml").read_text()
+
+
+def test_fine_tuning_refuses_a_model_of_another_size(corpus: Path) -> None:
+    assert train(*FILES, out="base").code == 0
+    result = train(*FILES, "--init", "base", keys={**SHORT, "model.d_ff": 48})
+    assert result.code == 2
+    assert "its model is another one than the recipe's (d_ff 32 there, 48 here)" in result.err
+    assert not (corpus / "run").exists()
+
+
+def test_data_that_would_ruin_the_run_stops_it_unless_forced(corpus: Path) -> None:
+    write_lines(corpus / "train.bb", [src for src, _ in pairs()])
+    result = train(*FILES)
+    assert result.code == 65
+    assert "this data would ruin the run" in result.err
+    assert "--force" in result.err
+    assert not (corpus / "run").exists()
+    assert train(*FILES, "--force").code == 0
+
+
+def as_tsv(folder: Path) -> tuple[str, ...]:
+    write_lines(folder / "c.tsv", [f"{i}\t{tgt}\t{src}" for i, (src, tgt) in enumerate(pairs())])
+    return ("--pairs", "c.tsv", "--data.src_column=3", "--data.tgt_column=2")
+
+
+def as_jsonl(folder: Path) -> tuple[str, ...]:
+    lines = [json.dumps({"en": src, "de": tgt}) for src, tgt in pairs()]
+    (folder / "c.jsonl.zst").write_bytes(zstandard.compress("\n".join(lines).encode()))
+    return ("--pairs", "c.jsonl.zst", "--data.src_field=en", "--data.tgt_field=de")
+
+
+def as_parquet(folder: Path) -> tuple[str, ...]:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    src, tgt = zip(*pairs(), strict=True)
+    parquet.write_table(pyarrow.table({"src": list(src), "tgt": list(tgt)}), folder / "c.parquet")
+    return ("--pairs", "c.parquet")
+
+
+def as_compressed(folder: Path) -> tuple[str, ...]:
+    (folder / "c.aa.gz").write_bytes(gzip.compress((folder / "train.aa").read_bytes()))
+    (folder / "c.bb.xz").write_bytes(lzma.compress((folder / "train.bb").read_bytes()))
+    return ("--src", "c.aa.gz", "--tgt", "c.bb.xz")
+
+
+@pytest.mark.parametrize("write", [as_tsv, as_jsonl, as_parquet, as_compressed])
+def test_every_form_of_input_trains_the_same_model(corpus: Path, write: Any) -> None:
+    keys = {**SHORT, "training.max_steps": 1, "training.average": "none"}
+    assert train(*FILES, keys=keys, out="plain").code == 0
+    result = train("--task", "translation", *write(corpus), keys=keys)
+    assert result.code == 0, result.err
+    assert (corpus / "plain/model.safetensors").read_bytes() == (corpus / "run/model.safetensors").read_bytes()
+    assert read_valid(corpus / "plain") == read_valid(corpus / "run")
+
+
+@pytest.mark.parametrize("kind", ["word", "character", "byte", "unigram", "char-bigram"])
+def test_every_kind_of_tokenizer_trains_translates_and_evaluates(corpus: Path, kind: str) -> None:
+    keys = {**SHORT, "tokenizer.kind": kind, "tokenizer.vocab_size": 300}
+    assert train(*FILES, keys=keys).code == 0
+    result = call("translate", "run", stdin="ba ce\n\nzzz\n")
+    assert (result.code, len(result.lines)) == (0, 3)
+    assert call("evaluate", "run", "--src", "train.aa", "--ref", "train.bb", "--beam", "1").code == 0
+
+
+def test_other_models_go_the_same_way(recurrent: Path, bigram: Path) -> None:
+    """Trained without a recipe by `heed train` (see the fixtures), then used by the same verbs."""
+    assert (recurrent / "report.md").exists()
+    assert call("translate", recurrent, "--nbest", "2", stdin="ba ce\n").lines[0].startswith("0 ||| ")
+    assert call("evaluate", recurrent, "--src", recurrent.parent / "train.aa", "--ref", recurrent.parent / "train.bb",
+                "--beam", "1").code == 0  # fmt: skip
+    assert call("score", recurrent, "--src", "/dev/null", stdin="").code == 0
+    assert "It ended after 1 updates" in (bigram / "report.md").read_text()
+    assert [event["event"] for event in events(bigram)] == ["validation"]
+    resumed = call("train", "--resume", bigram)
+    assert resumed.code == 2
+    assert "was counted, there is nothing to resume" in resumed.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ((), 2, "say what to train: --task translation --src F --tgt F, or the path of a recipe"),
+        (("--task", "translate"), 2, "expected one of 'translation', 'language-model', got 'translate'"),
+        (("--task", "translation"), 2, "data.src and data.tgt (or data.pairs) are missing"),
+        (("--task", "translation", "--src", "train.aa"), 2, "data.src and data.tgt (or data.pairs) are missing"),
+        (("--task", "language-model"), 2, "data.text is missing"),
+        (("nowhere.toml",), 66, "nowhere.toml: no such file"),
+        (("train.aa",), 2, "train.aa:1: not valid TOML"),
+        ((*FILES, "--training.lrr=1"), 2, "unknown key 'training.lrr'. Did you mean 'training.lr'?"),
+        ((*FILES, "--tsak=translation"), 2, "unknown key 'tsak'. Did you mean 'task'?"),
+        ((*FILES, "--training.lr=fast"), 2, "--training.lr: expected a number above 0, got 'fast'"),
+        ((*FILES, "--training.lr"), 2, "--training.lr: needs a value"),
+        ((*FILES, "--max-time", "soon"), 2, "--max-time is a time such as 90s, 30m or 2h, got 'soon'"),
+        ((*FILES, "--model.num_heads=3"), 2, "num_heads"),
+        ((*FILES, "--model.kind=bigram"), 2, "needs a model.kind of transformer, rnn_attention"),
+        ((*FILES, "--src", "nowhere.aa"), 66, "nowhere.aa does not exist"),
+        ((*FILES, "--valid-src", "train.aa"), 2, "give both data.valid_src and data.valid_tgt"),
+        ((*FILES, "--data.hold_out=200"), 65, "would hold out more than half of the 300 lines"),
+        (("--task", "translation", "--src", "-", "--tgt", "train.bb"), 2, "Standard input cannot be read twice"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_before_anything_is_trained(
+    corpus: Path, words: tuple[str, ...], code: int, message: str
+) -> None:
+    result = call("train", *words, "--out", "run", "--quiet", stdin="ba\n")
+    assert result.code == code, result.err
+    assert message in result.err
+    assert result.err.count("\n") <= 3
+    assert not (corpus / "run/model.safetensors").exists()
+
+
+def test_without_a_folder_nothing_is_trained(corpus: Path) -> None:
+    result = call("train", *FILES)
+    assert result.code == 2
+    assert "--out is missing" in result.err
+
+
+def test_a_folder_that_cannot_be_made_is_told(corpus: Path) -> None:
+    result = train(*FILES, out="train.aa/run")
+    assert result.code == 74
+    assert result.err.startswith("error: cannot write the run: a part of its path is no folder")
+
+
+@pytest.mark.parametrize(
+    "words", [("a.toml",), ("--out", "b"), ("--init", "b"), ("--overwrite",), ("--seed", "2"), ("--training.lr=1",)]
+)
+def test_resume_goes_with_nothing_that_it_would_ignore(corpus: Path, words: tuple[str, ...]) -> None:
+    result = call("train", "--resume", "run", *words)
+    assert result.code == 2
+    assert "--resume obeys run/recipe.toml; it goes with no " in result.err
+
+
+def test_resume_goes_on_after_a_limit_was_raised_in_the_recipe(corpus: Path) -> None:
+    keys = {**SHORT, "training.average": "none"}
+    assert train(*FILES, keys=keys).code == 0
+    recipe = corpus / "run/recipe.toml"
+    recipe.write_text(recipe.read_text().replace("max_steps = 2", "max_steps = 6"))
+    result = call("train", "--resume", "run")
+    assert result.code == 0, result.err
+    assert "reached 6 updates" in result.err
+    assert train(*FILES, keys={**keys, "training.max_steps": 6}, out="straight").code == 0
+    assert (corpus / "run/model.safetensors").read_bytes() == (corpus / "straight/model.safetensors").read_bytes()
+
+
+def test_resume_tells_damage_and_strict_refuses_it(corpus: Path) -> None:
+    assert train(*FILES, keys={**SHORT, "training.save_every": 1}).code == 0
+    newest = corpus / "run/checkpoints/step-0000002"
+    content = bytearray((newest / "optimizer.safetensors").read_bytes())
+    content[-1] ^= 1
+    (newest / "optimizer.safetensors").write_bytes(content)
+    strict = call("train", "--resume", "run", "--strict")
+    assert strict.code == 65
+    assert "checkpoint step-0000002 is damaged: optimizer.safetensors" in strict.err
+    mended = call("train", "--resume", "run")
+    assert mended.code == 0, mended.err
+    assert "warning: checkpoint step-0000002 is damaged: optimizer.safetensors" in mended.err
+
+
+def test_resume_without_prepared_data_is_told(corpus: Path) -> None:
+    assert train(*FILES).code == 0
+    (corpus / "run/data/corpus.json").unlink()
+    result = call("train", "--resume", "run")
+    assert result.code == 65
+    assert "has no prepared data" in result.err
+    assert call("train", "--resume", "nowhere").code == 66
+
+
+def test_tensorboard_files_are_written_when_asked_for(corpus: Path) -> None:
+    pytest.importorskip("tensorboard")
+    assert train(*FILES, "--training.tensorboard=true").code == 0
+    assert list((corpus / "run/tensorboard").glob("events.out.tfevents.*"))

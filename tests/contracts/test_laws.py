@@ -1,0 +1,323 @@
+"""Does every model keep the five laws of `heed.nn.contract`, and what else the contract says?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_models import CONFIGS, VOCABULARIES, model_of, random_rows, random_source, random_targets, row_of
+from torch import Tensor
+
+from heed.models import MODELS
+from heed.nn.contract import Autoregressive, Smoothing, Source, State, Trace
+from heed.nn.noise import Noise
+
+every_model = pytest.mark.parametrize("name", CONFIGS)
+# Float32, and products of few and of many rows round differently.
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+def noise_of(rows: list[int]) -> Noise:
+    """The dropout of some update, for these rows of a corpus."""
+    return Noise.for_step(7, 3, torch.tensor(rows))
+
+
+def in_chunks(model: Autoregressive, ids: Tensor, sizes: list[int], state: State) -> Tensor:
+    """The features of `ids`, taken in pieces of these sizes."""
+    pieces = []
+    for chunk in ids.split(sizes, dim=1):
+        features, state = model.advance(chunk, state)
+        pieces.append(features)
+    return torch.cat(pieces, dim=1)
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """All tensors of a state, however it is built."""
+    if isinstance(value, Tensor):
+        yield value
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from tensors_in(getattr(value, field.name))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from tensors_in(item)
+
+
+def test_every_model_of_the_registry_is_examined() -> None:
+    assert {config.kind for config in CONFIGS.values()} == MODELS.keys()
+
+
+# Law 1
+
+
+@every_model
+@pytest.mark.parametrize("reserve", [None, 4, 7])
+@pytest.mark.parametrize("sizes", [[1] * 7, [3, 4], [1, 5, 1]])
+@torch.no_grad()
+def test_the_target_may_be_cut_into_any_chunks(name: str, sizes: list[int], reserve: int | None) -> None:
+    """A reserve of 4 is too small for 7 tokens: then the state grows."""
+    model, source, ids = model_of(name), random_source([5, 2, 9]), random_targets(3, 7)
+    whole, _ = model.advance(ids, model.start(source))
+    torch.testing.assert_close(in_chunks(model, ids, sizes, model.start(source, reserve=reserve)), whole, **CLOSE)
+
+
+@every_model
+@torch.no_grad()
+def test_dropout_does_not_depend_on_the_chunks_either(name: str) -> None:
+    model, source, ids, noise = model_of(name), random_source([5, 2]), random_targets(2, 7), noise_of([8, 9])
+    whole, _ = model.advance(ids, model.start(source, noise=noise))
+    torch.testing.assert_close(in_chunks(model, ids, [1, 4, 2], model.start(source, noise=noise)), whole, **CLOSE)
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGS if not model_of(name).counted])
+def test_gradients_do_not_depend_on_the_chunks(name: str) -> None:
+    model, source, ids = model_of(name), random_source([5, 2]), random_targets(2, 6)
+    parameters = list(model.parameters())
+    found = []
+    for sizes in ([6], [1, 3, 2]):
+        features = in_chunks(model, ids, sizes, model.start(source))
+        loss, _, _ = model.head.loss(features, ids, ids > 0, Smoothing())
+        found.append(torch.autograd.grad(loss, parameters))
+    for whole, cut in zip(*found, strict=True):
+        torch.testing.assert_close(cut, whole, rtol=1e-3, atol=1e-4)
+
+
+# Law 2
+
+
+@every_model
+@pytest.mark.parametrize("noisy", [False, True])
+@torch.no_grad()
+def test_padding_and_neighbours_do_not_change_a_row(name: str, noisy: bool) -> None:
+    model, source, ids = model_of(name), random_source([3, 11, 1, 6]), random_targets(4, 5)
+    together, _ = model.advance(ids, model.start(source, noise=noise_of([4, 5, 6, 7]) if noisy else None))
+    for row in range(4):
+        state = model.start(row_of(source, row), noise=noise_of([4 + row]) if noisy else None)
+        alone, _ = model.advance(ids[row : row + 1], state)
+        torch.testing.assert_close(together[row : row + 1], alone, **CLOSE)
+
+
+@every_model
+@torch.no_grad()
+def test_what_stands_in_the_padding_does_not_matter(name: str) -> None:
+    model, source, ids = model_of(name), random_source([3, 8]), random_targets(2, 5)
+    garbage = Source(torch.where(source.mask, source.ids, 5), source.mask)
+    torch.testing.assert_close(
+        model.advance(ids, model.start(garbage))[0], model.advance(ids, model.start(source))[0], **CLOSE
+    )
+
+
+# Law 3
+
+
+@every_model
+@torch.no_grad()
+def test_later_tokens_never_change_earlier_features(name: str) -> None:
+    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    before, _ = model.advance(ids, model.start(source))
+    for place in range(1, 6):
+        changed = ids.clone()
+        changed[:, place:] = (changed[:, place:] - 2) % 9 + 3  # every later token becomes another one
+        after, _ = model.advance(changed, model.start(source))
+        torch.testing.assert_close(after[:, :place], before[:, :place], **CLOSE)
+        assert not torch.allclose(after[:, place].float(), before[:, place].float()), "the token itself does matter"
+
+
+# Law 4
+
+
+@dataclass
+class Rows:
+    """Rows under way: a state, and beside it what each row has seen: its source and its tokens."""
+
+    state: State
+    sources: list[Source]
+    tokens: list[list[int]]
+
+    @staticmethod
+    def start(model: Autoregressive, width: int, reserve: int | None, seed: int) -> Rows:
+        """Two new sources with `width` rows each."""
+        source = random_source([1 + seed % 5, 4], seed)
+        sources = [row_of(source, row // width) for row in range(2 * width)]
+        return Rows(model.start(source, width, reserve), sources, [[] for _ in sources])
+
+    def advance(self, model: Autoregressive, length: int, seed: int) -> Tensor:
+        """Each row goes on with tokens of its own; the features."""
+        new = random_rows([length] * len(self.tokens), VOCABULARIES.tgt_size, seed)
+        self.tokens = [[*old, *ids] for old, ids in zip(self.tokens, new, strict=True)]
+        features, self.state = model.advance(torch.tensor(new), self.state)
+        return features
+
+    def select(self, rows: list[int]) -> None:
+        """Some rows, in this order."""
+        self.state = self.state.select(torch.tensor(rows, dtype=torch.long))
+        self.sources, self.tokens = [self.sources[row] for row in rows], [self.tokens[row] for row in rows]
+
+    def join(self, other: Rows) -> None:
+        """The rows of another batch arrive."""
+        self.state = self.state.join(other.state)
+        self.sources, self.tokens = self.sources + other.sources, self.tokens + other.tokens
+
+    def check(self, model: Autoregressive, features: Tensor) -> None:
+        """The last features are those of each row computed alone and at once."""
+        length = features.shape[1]
+        for row, (source, tokens) in enumerate(zip(self.sources, self.tokens, strict=True)):
+            alone, _ = model.advance(torch.tensor([tokens]), model.start(source))
+            torch.testing.assert_close(features[row], alone[0, -length:], **CLOSE)
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("advance"), st.integers(1, 3), st.integers(0, 99)),
+        st.tuples(st.just("select"), st.integers(0, 99), st.integers(1, 6)),
+        st.tuples(st.just("join"), st.integers(1, 3), st.integers(0, 99)),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@every_model
+@settings(max_examples=12)
+@given(width=st.integers(1, 3), reserve=st.sampled_from([None, 2, 30]), steps=steps)
+@torch.no_grad()
+def test_select_and_join_equal_recomputing(
+    name: str, width: int, reserve: int | None, steps: list[tuple[str, int, int]]
+) -> None:
+    model = model_of(name)
+    rows = Rows.start(model, width, reserve, seed=1)
+    for what, a, b in steps:
+        if what == "advance":
+            rows.check(model, rows.advance(model, length=a, seed=b))
+        elif what == "select":
+            generator = torch.Generator().manual_seed(a)
+            rows.select(torch.randint(len(rows.tokens), (b,), generator=generator).tolist())
+        else:
+            arriving = Rows.start(model, a, reserve, seed=b)
+            if b % 3:
+                arriving.advance(model, length=b % 3, seed=b)
+            rows.join(arriving)
+    rows.check(model, rows.advance(model, length=2, seed=0))
+
+
+@every_model
+@torch.no_grad()
+def test_rows_of_one_source_stay_together_through_beam_search(name: str) -> None:
+    """Reordering inside the groups of a source, and sources that leave: what beam search does."""
+    model = model_of(name)
+    rows = Rows.start(model, 3, 20, seed=4)
+    rows.check(model, rows.advance(model, length=1, seed=1))
+    rows.select([2, 2, 0, 3, 5, 4])
+    rows.check(model, rows.advance(model, length=1, seed=2))
+    rows.select([4, 3, 3])
+    rows.check(model, rows.advance(model, length=1, seed=3))
+    rows.select([])
+    assert rows.tokens == []
+
+
+@every_model
+@torch.no_grad()
+def test_many_rows_of_a_source_equal_the_source_repeated(name: str) -> None:
+    model, source, ids, noise = model_of(name), random_source([3, 7]), random_targets(4, 5), noise_of([2, 3])
+    repeated = Source(source.ids.repeat_interleave(2, 0), source.mask.repeat_interleave(2, 0))
+    for few, many in ((None, None), (noise, Noise(noise.keys.repeat_interleave(2)))):
+        shared, _ = model.advance(ids, model.start(source, 2, noise=few))
+        apart, _ = model.advance(ids, model.start(repeated, noise=many))
+        torch.testing.assert_close(shared, apart, **CLOSE)
+
+
+# Law 5
+
+
+@every_model
+@torch.no_grad()
+def test_probabilities_sum_to_one(name: str) -> None:
+    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    features, _ = model.advance(ids, model.start(source))
+    log_probs = model.head.log_probs(features)
+    assert log_probs.shape == (2, 6, VOCABULARIES.tgt_size)
+    assert log_probs.dtype == torch.float32
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(2, 6))
+
+
+# The head
+
+
+@every_model
+@torch.no_grad()
+def test_single_tokens_have_the_probability_that_the_whole_row_gives_them(name: str) -> None:
+    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    features, _ = model.advance(ids, model.start(source))
+    wanted = torch.randint(2, VOCABULARIES.tgt_size, (2, 6), generator=torch.Generator().manual_seed(5))
+    gathered = model.head.log_probs(features).gather(-1, wanted[..., None]).squeeze(-1)
+    torch.testing.assert_close(model.head.log_prob(features, wanted), gathered)
+
+
+@every_model
+@torch.no_grad()
+def test_a_subset_is_the_whole_row_normalised_over_it(name: str) -> None:
+    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    features, _ = model.advance(ids, model.start(source))
+    subset = torch.tensor([7, 2, 5])
+    expected = model.head.log_probs(features)[..., subset].log_softmax(-1)
+    torch.testing.assert_close(model.head.log_probs(features, subset), expected)
+
+
+@every_model
+def test_the_loss_is_the_sum_of_log_probabilities_over_real_tokens(name: str) -> None:
+    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    mask = torch.tensor([[True] * 6, [True] * 2 + [False] * 4])
+    tgt_out = ids.masked_fill(ids == 1, 4)  # begin of sentence is never predicted
+    features, _ = model.advance(ids, model.start(source))
+    loss_sum, nll_sum, num_tokens = model.head.loss(features, tgt_out, mask, Smoothing())
+    expected = -model.head.log_prob(features, tgt_out)[mask].sum()
+    torch.testing.assert_close(loss_sum, expected)
+    torch.testing.assert_close(nll_sum, expected.detach())
+    assert num_tokens == 8
+
+
+# States and traces
+
+
+@every_model
+def test_a_detached_state_goes_on_alike_without_a_graph(name: str) -> None:
+    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    _, state = model.advance(ids[:, :3], model.start(source))
+    detached = state.detach()
+    assert not any(tensor.requires_grad for tensor in tensors_in(detached))
+    assert model.counted or any(tensor.requires_grad for tensor in tensors_in(state)), "or there is nothing to detach"
+    expected, _ = model.advance(ids[:, 3:], state)
+    found, _ = model.advance(ids[:, 3:], detached)
+    torch.testing.assert_close(found, expected)
+
+
+@every_model
+@torch.no_grad()
+def test_traced_attention_sums_to_one_over_real_source_positions(name: str) -> None:
+    model, source, ids = model_of(name), random_source([4, 6]), random_targets(4, 5)
+    trace = Trace()
+    _, state = model.advance(ids[:, :3], model.start(source, rows_per_source=2), trace)
+    model.advance(ids[:, 3:], state, trace)
+    real = source.mask.repeat_interleave(2, 0)
+    for attention, pieces in trace.weights.items():
+        assert [piece.shape[2] for piece in pieces if attention.endswith("self")] in ([], [3, 2])
+        if attention.endswith("cross"):
+            weights = torch.cat(pieces, dim=2)
+            assert weights.shape[0] == 4
+            assert weights.shape[2:] == (5, 7)
+            torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
+            assert (weights > 0).equal(real[:, None, None].expand_as(weights))
+
+
+@every_model
+@torch.no_grad()
+def test_tracing_changes_nothing(name: str) -> None:
+    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 5)
+    traced, _ = model.advance(ids, model.start(source), Trace())
+    untraced, _ = model.advance(ids, model.start(source))
+    torch.testing.assert_close(traced, untraced, **CLOSE)

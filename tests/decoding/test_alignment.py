@@ -1,0 +1,82 @@
+"""Does each target word link to the source word whose pieces it attends to most?"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from random_models import half_trained, model_of
+
+from heed.decoding.alignment import cross_attention, word_links
+from heed.decoding.translator import ModelTranslator
+from heed.nn.contract import Trace
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers.symbols import Character, Word
+
+LETTERS = Character(" abcdefg")
+WORDS = Word("abcdefgh")
+
+
+class HandMade(ModelTranslator):
+    """A translator whose attention is written down: one tensor `[T, S]` for each block, the same in both heads."""
+
+    def __init__(self, blocks: list[list[list[float]]]) -> None:
+        super().__init__(model_of("bigram"), LETTERS, LETTERS, Normaliser())
+        self.blocks = blocks
+
+    def trace(self, source: str, target: str) -> tuple[Trace, list[int], list[int]]:
+        """The weights that were written down, in two calls of `advance`."""
+        trace = Trace()
+        for index, block in enumerate(self.blocks):
+            weights = torch.tensor(block).expand(1, 2, -1, -1)
+            trace.record(f"decoder.{index}.self", weights)
+            for piece in weights.split([1, weights.shape[2] - 1], dim=2):
+                trace.record(f"decoder.{index}.cross", piece)
+        return trace, [], []
+
+
+# "ab c" into "d ef": columns a, b, space, c, end; rows d, space, e, f, end.
+CROSSED = [
+    [0.1, 0.1, 0.0, 0.4, 0.4],
+    [0.0, 0.0, 1.0, 0.0, 0.0],
+    [0.3, 0.3, 0.0, 0.4, 0.0],  # either letter of "ab" has less than "c", both together more
+    [0.2, 0.2, 0.2, 0.4, 0.0],
+    [0.0, 0.0, 0.0, 0.0, 1.0],
+]
+STRAIGHT = [[1.0, 0.0, 0.0, 0.0, 0.0]] * 2 + [[0.0, 0.0, 0.0, 1.0, 0.0]] * 3
+
+
+def test_pieces_of_a_source_word_are_summed_and_those_of_a_target_word_averaged() -> None:
+    """d: ab 0.2, c 0.4. ef: ab (0.6 + 0.4) / 2, c (0.4 + 0.4) / 2. Ends and spaces have no links."""
+    assert word_links(HandMade([CROSSED]), "ab c", "d ef") == [(1, 0), (0, 1)]
+
+
+def test_the_upper_half_of_the_blocks_counts_in_the_order_of_the_blocks() -> None:
+    assert word_links(HandMade([STRAIGHT, CROSSED]), "ab c", "d ef") == [(1, 0), (0, 1)]
+    assert word_links(HandMade([CROSSED, STRAIGHT]), "ab c", "d ef") == [(0, 0), (1, 1)]
+    twelve = [STRAIGHT] * 6 + [CROSSED] * 6  # sorted as text, block 10 would come before block 2
+    assert word_links(HandMade(twelve), "ab c", "d ef") == [(1, 0), (0, 1)]
+    torch.testing.assert_close(cross_attention(HandMade(twelve), "ab c", "d ef"), torch.tensor(CROSSED))
+
+
+def test_without_words_there_are_no_links() -> None:
+    assert word_links(HandMade([CROSSED]), "", "d ef") == []
+    assert word_links(HandMade([CROSSED]), "  ", "d ef") == []
+    assert word_links(HandMade([CROSSED]), "ab c", "") == []
+
+
+@pytest.mark.parametrize("name", ["transformer", "rnn_attention"])
+def test_a_network_gives_every_target_word_one_link(name: str) -> None:
+    translator = ModelTranslator(half_trained(name), WORDS, WORDS, Normaliser())
+    weights = cross_attention(translator, "a b c", "d e f g")
+    assert weights.shape == (5, 4), "with the end of both sides"
+    torch.testing.assert_close(weights.sum(1), torch.ones(5))
+    links = word_links(translator, "a b c", "d e f g")
+    assert [target for _, target in links] == [0, 1, 2, 3]
+    assert {source for source, _ in links} <= {0, 1, 2}
+    assert links == [(int(weights[row, :3].argmax()), row) for row in range(4)]
+
+
+def test_a_language_model_has_no_links() -> None:
+    language_model = ModelTranslator(model_of("bigram"), None, WORDS, Normaliser())
+    with pytest.raises(ValueError, match="with a source"):
+        word_links(language_model, "a", "b")

@@ -1,0 +1,52 @@
+"""Are lengths compared as the papers say, and options refused that contradict each other?"""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from heed.decoding.hypothesis import Hypothesis, LengthPenalty
+from heed.decoding.options import SearchOptions
+
+
+@pytest.mark.parametrize(
+    ("penalty", "length", "expected"),
+    [
+        (LengthPenalty(0.6), 1, 1.0),
+        (LengthPenalty(0.6), 7, 2**0.6),
+        (LengthPenalty(1.0), 13, 3.0),
+        (LengthPenalty(0.0), 13, 1.0),
+        (LengthPenalty(1.0, "mean"), 13, 13.0),
+        (LengthPenalty(0.5, "mean"), 16, 4.0),
+        (LengthPenalty(1.0, "mean"), 0, 1.0),
+    ],
+)
+def test_length_penalties_are_those_of_the_formula(penalty: LengthPenalty, length: int, expected: float) -> None:
+    """((5 + |y|) / 6)^α of Wu et al. (2016), or |y|^α."""
+    assert penalty.divisor(length) == pytest.approx(expected)
+
+
+def test_a_hypothesis_gets_its_text_and_keeps_the_rest() -> None:
+    plain = Hypothesis((4, 5), -1.5, -1.2, (-0.5, -1.0), False)
+    assert plain.with_text("a b") == Hypothesis((4, 5), -1.5, -1.2, (-0.5, -1.0), False, "a b")
+
+
+def test_an_output_may_be_twice_its_source_and_20_tokens_or_what_was_asked_for() -> None:
+    assert SearchOptions().limit(10) == 41, "and an end of sentence"
+    assert SearchOptions(max_tokens=5).limit(10) == 6
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"nbest": 6, "beam_size": 5}, "nbest must not be above beam_size, got 6 and 5"),
+        ({"min_tokens": 6, "max_tokens": 5}, "min_tokens must not be above max_tokens, got 6 and 5"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(choices: dict[str, int], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        SearchOptions(**choices)
+
+
+def test_more_samples_than_the_beam_is_wide_may_be_drawn() -> None:
+    assert SearchOptions(sample=True, nbest=9, beam_size=5).nbest == 9

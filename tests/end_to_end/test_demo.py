@@ -1,0 +1,22 @@
+"""Does `heed demo` go all the way: corpus, training, scores that are called synthetic, translations?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heed.cli.demo import SENTENCES, demo
+from heed.run import Run
+
+
+def test_the_demo_trains_scores_and_translates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demo(out=tmp_path / "demo", max_time="6s", pairs=1000, device="cpu", threads=1, quiet=True)
+    lines = capsys.readouterr().out.splitlines()
+    scores = [line for line in lines if "BLEU" in line or "chrF" in line]
+    assert len(scores) == 4
+    assert all(line.strip().startswith("synthetic") and "|version:" in line for line in scores)
+    assert all(sentence in lines for sentence in SENTENCES)
+    assert sum(line.startswith("  → ") for line in lines) == len(SENTENCES)
+    assert Run(tmp_path / "demo").recipe.data.synthetic
+    assert "synthetic" in (tmp_path / "demo" / "report.md").read_text(encoding="utf-8")

@@ -1,0 +1,124 @@
+"""What only a program of its own shows: pipes, streaming, signals. Each start costs a second or two, so few of them."""
+
+from __future__ import annotations
+
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command import call, run, start
+from toy import TINY, events, flags, write_pairs
+
+from heed.training.checkpoints import list_checkpoints
+
+
+def read_line(process: subprocess.Popen[bytes], seconds: float = 60) -> bytes:
+    """The next line of a program's stdout, if it comes in time."""
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], seconds)
+    assert ready, "no line came"
+    return process.stdout.readline()
+
+
+def test_a_line_is_answered_before_the_next_one_is_written(translator: Path) -> None:
+    """And an interrupt while it waits ends it with 130, without a word."""
+    with start("translate", translator) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        answers = []
+        for line in (b"ba ce\n", b"\n"):
+            process.stdin.write(line)
+            process.stdin.flush()
+            answers.append(read_line(process))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert process.stderr.read() == b""
+    assert answers == [line.encode() + b"\n" for line in call("translate", translator, stdin="ba ce\n\n").lines]
+
+
+def test_head_ends_a_translation_quietly_though_its_input_goes_on(translator: Path) -> None:
+    with start("translate", translator, "--beam", "1") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"ba ce\n" * 10)
+        process.stdin.flush()
+        read_line(process)
+        process.stdout.close()
+        process.stdin.write(b"fo gu\n" * 10)
+        process.stdin.flush()  # and it is not closed: another writer may still hold the pipe
+        assert process.wait(60) == 141
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk_under_stdout_ends_with_74(translator: Path) -> None:
+    program = [sys.executable, "-c", "from heed.cli.main import main; main()", "info", str(translator)]
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert result.returncode == 74
+    assert result.stderr == b"error: reading or writing failed: No space left on device.\n"
+
+
+def training(folder: Path) -> list[object]:
+    """The call of a training that does not end by itself, but for its --out."""
+    src, tgt = write_pairs(folder)
+    keys = {**TINY, "training.max_steps": 1_000_000, "training.save_every": 7, "training.log_every": 1,
+            "training.average": "none", "data.max_valid": 3, "training.patience": 0}  # fmt: skip
+    return ["train", "--task", "translation", "--src", src, "--tgt", tgt, *flags(keys), "--quiet", "--out"]
+
+
+def wait_for_update(process: subprocess.Popen[bytes], folder: Path, step: int, seconds: float = 120) -> None:
+    """Wait until a training has got so far."""
+    deadline = time.monotonic() + seconds
+    while not (folder / "metrics.jsonl").exists() or not any(event["step"] >= step for event in events(folder)):
+        assert process.poll() is None, process.communicate()[1].decode()
+        assert time.monotonic() < deadline, "the training does not get on"
+        time.sleep(0.01)
+
+
+def check_going_on(folder: Path, words: list[object], straight: Path) -> None:
+    """A stopped training, ended some updates later, is the one that ran straight on to there."""
+    steps = int(list_checkpoints(folder / "checkpoints")[-1].name.removeprefix("step-")) + 15
+    recipe = folder / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("max_steps = 1000000", f"max_steps = {steps}"))
+    assert call("train", "--resume", folder, "--quiet").code == 0
+    assert call(*words, straight, f"--training.max_steps={steps}").code == 0
+    assert (folder / "model.safetensors").read_bytes() == (straight / "model.safetensors").read_bytes()
+    last = {event["step"]: event["loss"] for event in events(folder) if event["event"] == "train"}
+    assert last == {event["step"]: event["loss"] for event in events(straight) if event["event"] == "train"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_training_whole_and_resume_goes_on_bit_for_bit(tmp_path: Path, number: signal.Signals) -> None:
+    words, folder = training(tmp_path), tmp_path / "stopped"
+    with start(*words, folder) as process:
+        wait_for_update(process, folder, 9)
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert events(folder)[-1]["reason"] == f"stopped by {number.name}"
+    check_going_on(folder, words, tmp_path / "straight")
+
+
+def test_a_training_that_was_killed_outright_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+    words, folder = training(tmp_path), tmp_path / "killed"
+    with start(*words, folder) as process:
+        wait_for_update(process, folder, 17)
+        process.kill()
+    check_going_on(folder, words, tmp_path / "straight")
+
+
+def test_a_run_works_where_it_was_copied_to_and_from_a_program_of_its_own(translator: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(translator, tmp_path / "copy", ignore=shutil.ignore_patterns("data", "checkpoints"))
+    text = b"ba ce\r\n\n  \nfo gu di"
+    result = run("translate", copy, stdin=text)
+    assert result.code == 0, result.err
+    assert result.stdout == call("translate", translator, stdin=text).stdout
+    assert result.err == ""

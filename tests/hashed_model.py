@@ -1,0 +1,90 @@
+"""A model that keeps the contract and has nothing to do with any network: what does a search do with one?
+
+Every distribution is random, but follows from the source and the tokens so far, so outputs are as varied as can
+be, and numbers do not depend on batches at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from random_models import PAD
+from torch import Tensor
+
+from heed.nn.contract import Smoothing, Source, Trace
+from heed.nn.noise import Noise
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """What each row has seen: its source and its tokens."""
+
+    rows: tuple[tuple[int, ...], ...]
+
+    def select(self, rows: Tensor) -> Prefixes:
+        """The given rows."""
+        return Prefixes(tuple(self.rows[row] for row in rows.tolist()))
+
+    def join(self, other: Prefixes) -> Prefixes:
+        """The rows of both."""
+        return Prefixes(self.rows + other.rows)
+
+    def detach(self) -> Prefixes:
+        """There is no graph."""
+        return self
+
+
+class PlainHead:
+    """Features that are log-probabilities already."""
+
+    def log_probs(self, features: Tensor, subset: Tensor | None = None) -> Tensor:
+        """As they are; a fresh tensor, which filters may write into."""
+        return features.clone() if subset is None else features[..., subset].log_softmax(-1)
+
+    def log_prob(self, features: Tensor, ids: Tensor) -> Tensor:
+        """Of one token."""
+        return features.gather(-1, ids[..., None]).squeeze(-1)
+
+    def loss(self, features: Tensor, tgt_out: Tensor, mask: Tensor, smoothing: Smoothing) -> tuple[Tensor, Tensor, int]:
+        """Nothing here is trained."""
+        raise NotImplementedError
+
+
+class HashedModel:
+    """P(w_t | w_<t, source) from a hash of all that it depends on; `advanced` tells the shapes it was called with."""
+
+    head = PlainHead()
+
+    def __init__(self, vocab_size: int, seed: int = 0, sharpness: float = 1.5) -> None:
+        self.vocab_size = vocab_size
+        self.seed = seed
+        self.sharpness = sharpness
+        self.advanced: list[tuple[int, int]] = []
+
+    def start(
+        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+    ) -> Prefixes:
+        """Each row begins with the ids of its source."""
+        if source is None:
+            return Prefixes(((),) * rows_per_source)
+        rows = [tuple(id for id in ids if id != PAD) for ids in source.ids.tolist()]
+        return Prefixes(tuple(row for row in rows for _ in range(rows_per_source)))
+
+    def advance(self, ids: Tensor, state: Prefixes, trace: Trace | None = None) -> tuple[Tensor, Prefixes]:
+        """Log-probabilities after each token."""
+        self.advanced.append(tuple(ids.shape))
+        rows, features = [], []
+        for seen, new in zip(state.rows, ids.tolist(), strict=True):
+            steps = []
+            for id in new:
+                seen = (*seen, -1 - id)  # a token of the target is told from one of the source
+                steps.append(self.distribution(seen))
+            rows.append(seen)
+            features.append(torch.stack(steps))
+        return torch.stack(features), Prefixes(tuple(rows))
+
+    def distribution(self, seen: tuple[int, ...]) -> Tensor:
+        """log P of every next token, after a source and the tokens so far."""
+        generator = torch.Generator().manual_seed(hash((self.seed, seen)) & ((1 << 62) - 1))
+        return (self.sharpness * torch.randn(self.vocab_size, generator=generator)).log_softmax(-1)

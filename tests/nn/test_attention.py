@@ -1,0 +1,138 @@
+"""Is attention what the papers and PyTorch's own layer say, also where dropout falls on its weights?"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from heed.nn.attention import AdditiveAttention, MultiHeadAttention, attention_weights
+from heed.nn.contract import Trace
+from heed.nn.noise import Noise
+
+D_MODEL, HEADS = 12, 3
+
+
+def pair_of_equals(bias: bool = True) -> tuple[MultiHeadAttention, nn.MultiheadAttention]:
+    """Our layer, and PyTorch's with the same random weights."""
+    torch.manual_seed(2)
+    ours = MultiHeadAttention(D_MODEL, HEADS, bias=bias)
+    theirs = nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True)
+    for parameter in ours.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    copy = {
+        "in_proj_weight": torch.cat((ours.query.weight, ours.key_value.weight)),
+        "out_proj.weight": ours.output.weight,
+    }
+    if bias:
+        copy["in_proj_bias"] = torch.cat((ours.query.bias, ours.key_value.bias))
+        copy["out_proj.bias"] = ours.output.bias
+    theirs.load_state_dict(copy)
+    return ours, theirs
+
+
+def assert_equal(found: Tensor, expected: Tensor) -> None:
+    """Within what the order of float32 sums allows."""
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("traced", [True, False], ids=["plain products", "fused"])
+def test_attention_over_a_padded_memory_equals_pytorch(bias: bool, traced: bool) -> None:
+    ours, theirs = pair_of_equals(bias)
+    x, memory = torch.randn(2, 4, D_MODEL), torch.randn(2, 6, D_MODEL)
+    real = torch.arange(6) < torch.tensor([[6], [2]])
+    trace = Trace() if traced else None
+    found = ours(x, *ours.project(memory), real[:, None, None], trace=trace, name="cross")
+    expected, weights = theirs(x, memory, memory, key_padding_mask=~real, average_attn_weights=False)
+    assert_equal(found, expected)
+    if trace is not None:
+        assert_equal(trace.weights["cross"][0], weights)
+
+
+@pytest.mark.parametrize("traced", [True, False], ids=["plain products", "fused"])
+def test_causal_self_attention_equals_pytorch(traced: bool) -> None:
+    ours, theirs = pair_of_equals()
+    x = torch.randn(2, 5, D_MODEL)
+    causal = torch.ones(5, 5, dtype=torch.bool).tril()
+    found = ours(x, *ours.project(x), causal, trace=Trace() if traced else None)
+    expected, _ = theirs(x, x, x, attn_mask=~causal)
+    assert_equal(found, expected)
+
+
+def test_gradients_equal_those_of_pytorch() -> None:
+    ours, theirs = pair_of_equals()
+    x = torch.randn(2, 5, D_MODEL)
+    gradients = []
+    for out, weight in ((ours(x, *ours.project(x)), ours.query.weight), (theirs(x, x, x)[0], theirs.in_proj_weight)):
+        gradients.append(torch.autograd.grad(out.square().sum(), weight)[0])
+    torch.testing.assert_close(gradients[0], gradients[1][:D_MODEL], rtol=1e-4, atol=1e-4)
+
+
+def test_scores_are_divided_by_the_root_of_the_head_size() -> None:
+    """One head of 4: two equal keys, and one whose product with the query is 2 ln 3 higher."""
+    query = torch.tensor([1.0, 0, 0, 0]).view(1, 1, 1, 4)
+    keys = torch.zeros(1, 1, 3, 4)
+    keys[0, 0, 2, 0] = 2 * math.log(3)
+    assert_equal(attention_weights(query, keys, None).flatten(), torch.tensor([0.2, 0.2, 0.6]))
+
+
+def test_dropout_falls_on_the_weights() -> None:
+    """With values that are unit vectors and an output that changes nothing, the context is the weights."""
+    attention = MultiHeadAttention(4, 1, dropout=0.25)
+    for linear in (attention.query, attention.key_value, attention.output):
+        nn.init.zeros_(linear.weight)
+    attention.output.weight.data = torch.eye(4)
+    keys, values = torch.zeros(2, 1, 4, 4), torch.eye(4).expand(2, 1, 4, 4)
+    noise = Noise.for_step(1, 1, torch.arange(2))
+    weights = attention(torch.zeros(2, 300, 4), keys, values, noise=noise)
+    assert weights.unique().tolist() == pytest.approx([0.0, 0.25 * 256 / 192])
+    assert abs((weights == 0).float().mean().item() - 0.25) < 0.03
+
+
+def test_without_a_share_to_drop_noise_changes_nothing() -> None:
+    attention = MultiHeadAttention(D_MODEL, HEADS, dropout=0.0)
+    x, noise = torch.randn(2, 3, D_MODEL), Noise.for_step(1, 1, torch.arange(2))
+    keys, values = attention.project(x)
+    assert attention(x, keys, values, noise=noise).equal(attention(x, keys, values))
+
+
+def test_in_bfloat16_attention_is_close_to_float32() -> None:
+    attention = MultiHeadAttention(D_MODEL, HEADS)
+    x = torch.randn(2, 5, D_MODEL)
+    exact = attention(x, *attention.project(x))
+    attention.to(torch.bfloat16)
+    x = x.bfloat16()
+    with torch.no_grad():
+        fused = attention(x, *attention.project(x))
+    for rough in (fused, attention(x, *attention.project(x))):
+        assert rough.dtype == torch.bfloat16
+        torch.testing.assert_close(rough.float(), exact, rtol=0.05, atol=0.05)
+
+
+def test_additive_attention_is_the_sum_that_bahdanau_writes() -> None:
+    """e_ij = vᵀ tanh(W s_i + U h_j), a_ij = exp(e_ij) / Σ_k exp(e_ik), c_i = Σ_j a_ij h_j, one number at a time."""
+    torch.manual_seed(3)
+    attention = AdditiveAttention(query_size=3, memory_size=4, attention_size=5)
+    s, h = torch.randn(2, 3, 3), torch.randn(2, 6, 4)
+    lengths = [6, 4]
+    mask = (torch.arange(6) < torch.tensor(lengths)[:, None])[:, None, None]
+    found = attention(s, *attention.project(h), mask)
+    w, u, bias, v = (p.tolist() for p in (attention.query.weight, attention.key.weight, attention.key.bias,
+                                          attention.score.weight[0]))  # fmt: skip
+    for b, length in enumerate(lengths):
+        for i in range(3):
+            energies = []
+            for j in range(length):
+                inner = [
+                    sum(w[a][q] * s[b, i, q].item() for q in range(3))
+                    + sum(u[a][c] * h[b, j, c].item() for c in range(4))
+                    + bias[a]
+                    for a in range(5)
+                ]
+                energies.append(sum(v[a] * math.tanh(inner[a]) for a in range(5)))
+            total = sum(map(math.exp, energies))
+            context = [sum(math.exp(e) / total * h[b, j, c].item() for j, e in enumerate(energies)) for c in range(4)]
+            assert found[b, i].tolist() == pytest.approx(context, abs=1e-5)

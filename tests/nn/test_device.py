@@ -1,0 +1,58 @@
+"""Is the device the one that was asked for, or is it said why not?"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from heed.core.errors import UsageError
+from heed.nn import device
+from heed.nn.device import best_precision, choose_device, matmul_rate, set_threads
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def no_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without GPUs."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+
+
+def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch, no_accelerator: None) -> None:
+    assert choose_device("auto") == CPU
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert choose_device("auto") == torch.device("cuda")
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:1", "mps"])
+def test_a_device_that_is_not_there_is_refused_with_what_to_do(name: str, no_accelerator: None) -> None:
+    with pytest.raises(UsageError, match=f"--device {name}: PyTorch sees no .* Use --device cpu"):
+        choose_device(name)
+
+
+def test_a_device_that_does_not_exist_is_refused_with_what_is_allowed() -> None:
+    with pytest.raises(UsageError, match="auto, cpu, cuda, cuda:N or mps, got 'gpu'"):
+        choose_device("gpu")
+
+
+def test_threads_are_those_asked_for() -> None:
+    before = torch.get_num_threads()
+    try:
+        set_threads(2)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("gain", "precision"), [(1.2, "float32"), (2.0, "bfloat16")])
+def test_bfloat16_is_chosen_where_it_gains_a_third(
+    gain: float, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = {torch.bfloat16: gain * 1e9, torch.float32: 1e9}
+    monkeypatch.setattr(device, "matmul_rate", lambda dtype, where: rates[dtype])
+    assert best_precision(CPU) == (precision, gain)
+
+
+def test_a_rate_is_measured() -> None:
+    assert matmul_rate(torch.float32, CPU, size=32) > 0

@@ -1,0 +1,114 @@
+"""Are positions encoded as the papers say, and put to the embeddings at the right place?"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
+
+from heed.nn.embeddings import TokenEmbedding
+from heed.nn.noise import Noise
+from heed.nn.positions import POSITIONS, half_split, interleaved
+
+SIZE = 6
+kinds = pytest.mark.parametrize("kind", ["interleaved", "half_split", "concatenated"])
+
+
+def embedding_of(kind: str, d_model: int = 8) -> TokenEmbedding:
+    """Ten words; with concatenated positions a quarter of the features is left for the position."""
+    torch.manual_seed(7)
+    width = d_model * 3 // 4 if kind == "concatenated" else d_model
+    return TokenEmbedding(nn.Parameter(torch.randn(10, width)), d_model, kind, dropout=0.5)
+
+
+def test_interleaved_encodings_are_the_formula_of_the_paper() -> None:
+    table = interleaved(50, SIZE)
+    for pos in (0, 1, 7, 49):
+        for i in range(SIZE // 2):
+            angle = pos / 10000 ** (2 * i / SIZE)
+            assert table[pos, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[pos, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_half_split_encodings_are_the_same_numbers_in_another_order() -> None:
+    assert half_split(50, SIZE).equal(torch.cat((interleaved(50, SIZE)[:, ::2], interleaved(50, SIZE)[:, 1::2]), 1))
+
+
+def test_half_split_encodings_are_those_of_marian() -> None:
+    theirs = MarianSinusoidalPositionalEmbedding(300, 32)
+    torch.testing.assert_close(half_split(300, 32), theirs.create_weight(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", POSITIONS)
+def test_a_shift_by_k_is_the_same_rotation_everywhere(kind: str) -> None:
+    """PE(pos + k) = M_k PE(pos), where M_k turns each pair of sine and cosine by k times its rate."""
+    table, k = POSITIONS[kind](60, SIZE), 5
+    sines, cosines = (table[:, ::2], table[:, 1::2]) if kind == "interleaved" else table.chunk(2, dim=1)
+    turn = k * 10000.0 ** (-torch.arange(0, SIZE, 2) / SIZE)
+    torch.testing.assert_close(sines[k:], sines[:-k] * turn.cos() + cosines[:-k] * turn.sin(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        cosines[k:], cosines[:-k] * turn.cos() - sines[:-k] * turn.sin(), rtol=1e-4, atol=1e-5
+    )  # fmt: skip
+
+
+def test_an_odd_size_is_refused() -> None:
+    with pytest.raises(ValueError, match="even size, got 5"):
+        interleaved(3, 5)
+
+
+@pytest.mark.parametrize("kind", POSITIONS)
+def test_embeddings_are_scaled_by_the_root_of_their_size_and_positions_are_added(kind: str) -> None:
+    embedding, ids = embedding_of(kind), torch.tensor([[3, 9, 3]])
+    expected = embedding.weight[ids] * math.sqrt(8) + POSITIONS[kind](3, 8)
+    torch.testing.assert_close(embedding(ids), expected)
+
+
+def test_concatenated_positions_stand_beside_the_embedding() -> None:
+    """h_0(t) = [e(w_t); pos(t)] of McAllester's notes."""
+    embedding, ids = embedding_of("concatenated"), torch.tensor([[3, 9, 3]])
+    found = embedding(ids)
+    torch.testing.assert_close(found[..., :6], embedding.weight[ids] * math.sqrt(6))
+    torch.testing.assert_close(found[0, :, 6:], interleaved(3, 2))
+
+
+@kinds
+def test_a_row_that_began_later_counts_its_positions_from_its_own_beginning(kind: str) -> None:
+    embedding, ids = embedding_of(kind), torch.tensor([[4, 5], [4, 5]])
+    found = embedding(ids, offset=3, first=torch.tensor([0, 2]))
+    torch.testing.assert_close(found[0], embedding(ids, offset=3)[0])
+    torch.testing.assert_close(found[1], embedding(ids, offset=1)[1])
+
+
+@kinds
+def test_the_table_grows_with_the_text_and_training_goes_on_after_that(kind: str) -> None:
+    embedding = embedding_of(kind)
+    ids = torch.randint(10, (1, 700), generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        long = embedding(ids)
+    torch.testing.assert_close(long[:, :5], embedding(ids[:, :5]))
+    fresh = embedding_of(kind)
+    fresh.positions = fresh._table(700)
+    torch.testing.assert_close(embedding(ids), fresh(ids))
+    embedding(ids).sum().backward()
+    assert embedding.weight.grad is not None
+
+
+def test_positions_are_no_part_of_the_weights() -> None:
+    assert embedding_of("interleaved").state_dict().keys() == {"weight"}
+
+
+def test_dropout_falls_on_the_sum_of_embedding_and_position() -> None:
+    """Vaswani et al. (2017), section 5.4."""
+    embedding, ids, noise = embedding_of("interleaved"), torch.tensor([[3, 9], [1, 2]]), noise_of_two_rows()
+    dropped: Tensor = embedding(ids, noise)
+    kept = dropped != 0
+    assert 0 < kept.sum() < kept.numel()
+    torch.testing.assert_close(dropped[kept], 2 * embedding(ids)[kept])
+
+
+def noise_of_two_rows() -> Noise:
+    """The dropout of some update."""
+    return Noise.for_step(3, 4, torch.tensor([10, 20]))

@@ -1,0 +1,139 @@
+"""Do the values that states are made of share, align and copy what they should, and no more?"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from heed.nn.noise import Noise
+from heed.nn.states import CachedState, Columns, KeyValueCache, Memory
+
+
+def memory_of(lengths: list[int], rows_per_source: int = 1, dim: int = 2) -> Memory:
+    """Keys that say which source they are of, at each of its positions."""
+    size = max(lengths)
+    mask = torch.arange(size) < torch.tensor(lengths)[:, None]
+    shape = (len(lengths), 1, size, 2) if dim == 2 else (len(lengths), size, 2)
+    keys = torch.arange(1.0, len(lengths) + 1).view(-1, *[1] * (len(shape) - 1)).expand(shape).clone()
+    return Memory(((keys, -keys),), mask, rows_per_source, dim)
+
+
+def cache_of(rows: list[list[float]], capacity: int = 0) -> KeyValueCache:
+    """A cache after the given tokens of each row; their keys are the numbers themselves."""
+    ids = torch.tensor(rows)[:, None, :, None]
+    cache = KeyValueCache.empty(len(rows), 1, 1, capacity, ids)
+    return cache.append(0, ids, -ids)[0]
+
+
+def seen(cache: KeyValueCache, length: int) -> list[list[float]]:
+    """The keys of each row."""
+    return cache.keys[:, 0, :length, 0].tolist()
+
+
+def test_a_cache_with_room_is_written_in_place_and_one_without_grows() -> None:
+    new = torch.tensor([[[[7.0]]]])
+    for capacity, in_place in ((4, True), (0, False), (2, False)):
+        cache = cache_of([[1.0, 2.0]], capacity)
+        grown, keys, values = cache.append(2, new, -new)
+        assert keys.flatten().tolist() == [1.0, 2.0, 7.0]
+        assert values.flatten().tolist() == [-1.0, -2.0, -7.0]
+        assert (grown is cache) == in_place
+
+
+def test_joined_caches_are_aligned_at_the_right() -> None:
+    joined = cache_of([[1.0, 2.0, 3.0]]).join(cache_of([[8.0, 9.0]], capacity=5), 3, 2)
+    assert seen(joined, 3) == [[1.0, 2.0, 3.0], [0.0, 8.0, 9.0]]
+
+
+def test_selected_caches_hold_only_what_was_used() -> None:
+    selected = cache_of([[1.0, 2.0], [3.0, 4.0]], capacity=9).select(torch.tensor([1, 1, 0]), 2)
+    assert seen(selected, 2) == [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
+    assert selected.keys.shape[2] == 2
+
+
+def test_one_new_token_needs_no_mask_where_all_rows_began_together() -> None:
+    assert Columns(5).causal_mask(1, torch.device("cpu")) is None
+
+
+def test_a_token_sees_itself_and_what_came_before_since_its_row_began() -> None:
+    found = Columns(2, torch.tensor([0, 1])).causal_mask(2, torch.device("cpu"))
+    assert found is not None
+    assert found[:, 0].int().tolist() == [[[1, 1, 1, 0], [1, 1, 1, 1]], [[0, 1, 1, 0], [0, 1, 1, 1]]]
+    together = Columns(2).causal_mask(2, torch.device("cpu"))
+    assert together is not None
+    assert together.int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
+
+
+def test_beams_that_stay_with_their_source_go_on_sharing_it() -> None:
+    memory = memory_of([3, 2, 1], rows_per_source=2)
+    assert memory.num_rows == 6
+    assert memory.select(torch.tensor([1, 0, 2, 2, 5, 5])) is memory
+    left = memory.select(torch.tensor([1, 1, 5, 4]))
+    assert left.rows_per_source == 2
+    assert left.layers[0][0][:, 0, 0, 0].tolist() == [1.0, 3.0]
+
+
+def test_rows_that_leave_their_groups_take_a_copy_along() -> None:
+    apart = memory_of([3, 2], rows_per_source=2).select(torch.tensor([0, 3]))
+    assert apart.rows_per_source == 1
+    assert apart.layers[0][0][:, 0, 0, 0].tolist() == [1.0, 2.0]
+    assert apart.mask.tolist() == [[True, True, True], [True, True, False]]
+
+
+def test_nothing_can_be_selected_too() -> None:
+    assert memory_of([3, 2], rows_per_source=2).select(torch.tensor([], dtype=torch.long)).num_rows == 0
+
+
+def test_joined_memories_are_padded_to_the_longer_source() -> None:
+    for dim in (1, 2):
+        joined = memory_of([2], dim=dim).join(memory_of([1, 4], dim=dim))
+        assert joined.mask.int().tolist() == [[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]]
+        keys = joined.layers[0][0].view(3, 4, 2)
+        assert keys[..., 0].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1], [2, 2, 2, 2]]
+
+
+def test_memories_with_different_widths_join_row_by_row() -> None:
+    joined = memory_of([2, 2], rows_per_source=2).join(memory_of([2], rows_per_source=3))
+    assert joined.rows_per_source == 1
+    assert joined.layers[0][0][:, 0, 0, 0].tolist() == [1, 1, 2, 2, 1, 1, 1]
+    same = memory_of([2], rows_per_source=2).join(memory_of([2], rows_per_source=2))
+    assert (same.rows_per_source, same.num_rows) == (2, 4)
+
+
+def test_a_memory_without_padding_needs_no_mask() -> None:
+    assert memory_of([3, 3]).attention_mask() is None
+    mask = memory_of([3, 2]).attention_mask()
+    assert mask is not None
+    assert mask.shape == (2, 1, 1, 3)
+
+
+def state_of(rows: list[list[float]], keys: Tensor | None = None) -> CachedState:
+    """A state after these tokens."""
+    noise = None if keys is None else Noise(keys)
+    return CachedState(memory_of([2] * len(rows)), (cache_of(rows),), Columns(len(rows[0])), noise)
+
+
+def test_rows_that_join_keep_their_place_through_later_joins_and_selections() -> None:
+    joined = state_of([[1.0]]).join(state_of([[2.0, 3.0, 4.0]])).join(state_of([[5.0, 6.0]]))
+    assert joined.columns.length == 3
+    assert joined.columns.starts(3, torch.device("cpu")).tolist() == [2, 0, 1]
+    assert seen(joined.caches[0], 3) == [[0.0, 0.0, 1.0], [2.0, 3.0, 4.0], [0.0, 5.0, 6.0]]
+    some = joined.select(torch.tensor([2, 0]))
+    assert some.columns.starts(2, torch.device("cpu")).tolist() == [1, 2]
+    assert seen(some.caches[0], 3) == [[0.0, 5.0, 6.0], [0.0, 0.0, 1.0]]
+
+
+def test_rows_of_one_length_join_without_a_mask() -> None:
+    assert state_of([[1.0, 2.0]]).join(state_of([[3.0, 4.0]])).columns.first is None
+
+
+def test_the_dropout_of_a_row_goes_with_it() -> None:
+    joined = state_of([[1.0]], torch.tensor([10])).join(state_of([[2.0], [3.0]], torch.tensor([20, 30])))
+    selected = joined.select(torch.tensor([2, 0]))
+    assert selected.noise is not None
+    assert selected.noise.keys.tolist() == [30, 10]
+
+
+def test_taking_all_rows_in_their_order_copies_nothing() -> None:
+    state = state_of([[1.0], [2.0]])
+    assert state.select(torch.tensor([0, 1])) is state

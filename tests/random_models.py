@@ -1,0 +1,94 @@
+"""Which models with random weights are small enough to be examined from all sides?
+
+A factory for each kind, and one more for each variant that takes another path through the code. `model_of` makes
+the model; the vocabularies are a dozen words.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import torch
+
+from heed.data.batch import collate, source_from_ids
+from heed.models import Model, build_model
+from heed.models.bigram import BigramConfig
+from heed.models.rnn_attention import RecurrentAttentionConfig
+from heed.models.transformer import TransformerConfig
+from heed.nn.contract import Smoothing, Source, Vocabularies
+from heed.tasks.task import chain_rule_loss
+
+VOCABULARIES = Vocabularies(src_size=14, tgt_size=12)
+PAD, BOS, EOS = VOCABULARIES.pad_id, VOCABULARIES.bos_id, VOCABULARIES.eos_id
+
+SMALL = TransformerConfig(
+    d_model=16, d_ff=24, num_heads=2, num_encoder_layers=2, num_decoder_layers=2, dropout=0.3, attention_dropout=0.2,
+    tie="target",
+)  # fmt: skip
+
+CONFIGS = {
+    "transformer": SMALL,
+    "transformer, pre-norm": SMALL.model_copy(update={"norm": "pre", "activation": "gelu", "positions": "half_split"}),
+    "transformer, concatenated": SMALL.model_copy(update={"positions": "concatenated", "tie": "none"}),
+    "rnn_attention": RecurrentAttentionConfig(d_model=12, hidden_size=10, attention_size=8, dropout=0.3, tie="target"),
+    "bigram": BigramConfig(),
+}
+
+
+def model_of(name: str, seed: int = 0, vocabularies: Vocabularies = VOCABULARIES) -> Model:
+    """The named model with random weights, or with the counts of random sentences."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = build_model(CONFIGS[name], vocabularies)
+        if model.counted:
+            model.estimate(random_rows(range(1, 40), vocabularies.tgt_size, seed))
+        for parameter in model.parameters():  # no weight stays at its special first value, 0 or 1
+            parameter.data += 0.1 * torch.randn_like(parameter)
+    return model
+
+
+def random_rows(lengths: Sequence[int], vocab_size: int, seed: int = 0) -> list[list[int]]:
+    """Rows of ids without begin and end, one for each length."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randint(3, vocab_size, (length,), generator=generator).tolist() for length in lengths]
+
+
+def random_source(lengths: Sequence[int], seed: int = 0, vocabularies: Vocabularies = VOCABULARIES) -> Source:
+    """Random sentences of these lengths, ended and padded."""
+    return source_from_ids(random_rows(lengths, vocabularies.src_size, seed), EOS, PAD)
+
+
+def random_targets(num_rows: int, length: int, seed: int = 0) -> torch.Tensor:
+    """`[B, T]` random target ids; the first is begin of sentence."""
+    rows = random_rows([length] * num_rows, VOCABULARIES.tgt_size, seed)
+    ids = torch.tensor(rows, dtype=torch.long)
+    ids[:, 0] = BOS
+    return ids
+
+
+def row_of(source: Source, row: int) -> Source:
+    """One sentence alone, without its padding."""
+    length = int(source.mask[row].sum())
+    return Source(source.ids[row : row + 1, :length], source.mask[row : row + 1, :length])
+
+
+@functools.cache
+def half_trained(name: str, num_updates: int = 60) -> Model:
+    """The named model after a short time of learning to copy: it has a mind of its own, and ends what it begins.
+
+    Random weights alone repeat one token forever or end at once.
+    """
+    joint = Vocabularies(VOCABULARIES.tgt_size, VOCABULARIES.tgt_size)
+    model = model_of(name, seed=1, vocabularies=joint)
+    if model.counted:
+        return model
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for update in range(num_updates):
+        rows = random_rows([1 + (update + row) % 8 for row in range(24)], joint.tgt_size, seed=update)
+        batch = collate(rows, rows, range(24), BOS, EOS, PAD)
+        loss_sum, _, num_tokens = chain_rule_loss(model, batch, Smoothing(), None)
+        optimizer.zero_grad()
+        (loss_sum / num_tokens).backward()
+        optimizer.step()
+    return model.requires_grad_(False)

@@ -1,0 +1,181 @@
+"""Does preparing hold out, filter, count and encode as it says?"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toy import pairs, prepared, tiny_keys, write_lines, write_pairs
+
+from heed.api import Planner, TrainOptions, prepare_run
+from heed.core.config import Document
+from heed.core.errors import DataError, UsageError
+from heed.data.store import TokenStore
+from heed.run import Run
+from heed.tasks.config import DataConfig
+from heed.tasks.prepare import cap_valid, chunks, distinct, is_held_out, read_valid, split_rows
+from heed.tasks.translation import filtered_pairs, prepare_translation
+from heed.text.tokenizers import TokenizerConfig
+
+
+def stored_pairs(run: Run) -> list[tuple[str, ...]]:
+    """The training pairs as text again."""
+    store = TokenStore.open(run.folder / "data" / "train")
+    sides = [
+        run.tokenizers[side].decode([store.row(side, i).tolist() for i in range(len(store))]) for side in ("src", "tgt")
+    ]
+    return list(zip(*sides, strict=True))
+
+
+def test_every_pair_is_either_held_out_or_trained_on(tmp_path: Path) -> None:
+    run = prepared(tmp_path, data__hold_out=30)
+    held, rest = read_valid(run.folder), stored_pairs(run)
+    assert sorted(held + rest) == sorted(pairs())
+    assert 15 <= len(held) <= 45
+
+
+def test_no_source_stands_on_both_sides_of_the_split_though_it_has_several_translations() -> None:
+    rows = [(f"source {i % 100}", f"target {i}") for i in range(300)]
+    held = list(split_rows(rows, 300, 60, seed=1, held=True))
+    rest = list(split_rows(rows, 300, 60, seed=1, held=False))
+    assert held
+    assert rest
+    assert not {src for src, _ in held} & {src for src, _ in rest}
+    assert sorted(held + rest) == sorted(rows)
+
+
+@given(st.text(max_size=20), st.integers(0, 2**32))
+def test_who_is_held_out_depends_on_text_and_seed_alone_and_grows_with_the_share(text: str, seed: int) -> None:
+    held = [is_held_out(text, 1000, hold_out, seed) for hold_out in (0, 10, 100, 1000)]
+    assert held == sorted(held)
+    assert (held[0], held[-1]) == (False, True)
+
+
+def test_another_seed_holds_out_others() -> None:
+    rows = [(str(i),) for i in range(1000)]
+    one, other = (set(split_rows(rows, 1000, 100, seed, held=True)) for seed in (1, 2))
+    assert len(one & other) < 40
+    assert 60 < len(one) < 140
+
+
+def test_holding_out_more_than_half_is_refused() -> None:
+    with pytest.raises(DataError, match=r"data.hold_out = 1,000 would hold out more than half of the 300 lines"):
+        split_rows([], 300, 1000, seed=1, held=True)
+
+
+def test_validation_lines_are_distinct_and_at_most_so_many() -> None:
+    rows = [("a", "1"), ("b", "2"), ("a", "3"), ("c", "4"), ("d", "5")]
+    assert cap_valid(rows, DataConfig(max_valid=3)) == [("a", "1"), ("b", "2"), ("c", "4")]
+    assert list(distinct(rows)) == [rows[0], rows[1], rows[3], rows[4]]
+
+
+def test_chunks_leave_nothing_out() -> None:
+    assert list(chunks(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert list(itertools.islice(chunks(itertools.count(), 2), 1)) == [[0, 1]]
+
+
+def test_what_the_filter_drops_is_counted_by_reason(tmp_path: Path) -> None:
+    good = pairs(150)
+    bad = [("", "kan"), ("ba ce", "   "), good[0], good[1], ("ba " * 20, "kan")]
+    src = write_lines(tmp_path / "a", [src for src, _ in good + bad])
+    tgt = write_lines(tmp_path / "b", [tgt for _, tgt in good + bad])
+    dropped: Counter[str] = Counter()
+    kept = list(filtered_pairs(DataConfig(src=str(src), tgt=str(tgt)), dropped))
+    assert kept == good
+    assert dropped == {"empty": 2, "duplicate": 2, "length ratio": 1}
+
+
+def test_sentences_that_are_too_long_are_left_out_and_counted(tmp_path: Path) -> None:
+    run = prepared(tmp_path, data__max_tokens=6)
+    store = TokenStore.open(run.folder / "data" / "train")
+    assert max(store.lengths("src").max(), store.lengths("tgt").max()) <= 6
+    over_long = run.corpus["dropped"]["longer than 6 tokens (data.max_tokens)"]
+    assert over_long > 0
+    assert run.corpus["num_rows"] == len(store) == 300 - over_long - len(read_valid(run.folder))
+
+
+def test_a_side_without_tokens_is_left_out(tmp_path: Path) -> None:
+    """Of characters seen once the character tokenizer makes <unk>; of control characters alone nothing is left."""
+    found = [*pairs(200), ("\x07", "kan"), ("ba", "\x07")]
+    src = write_lines(tmp_path / "train.aa", [src for src, _ in found])
+    tgt = write_lines(tmp_path / "train.bb", [tgt for _, tgt in found])
+    data = DataConfig(src=str(src), tgt=str(tgt), hold_out=5)
+    data = data.model_copy(update={"filter": data.filter.model_copy(update={"drop_empty": False})})
+    (tmp_path / "out" / "data").mkdir(parents=True)
+    corpus = prepare_translation(data, TokenizerConfig(kind="byte"), 1, tmp_path / "out", len(found))
+    assert corpus.dropped == {"no tokens": 2}
+
+
+def test_joint_and_separate_tokenizers_lie_in_the_run_folder(tmp_path: Path) -> None:
+    joint = prepared(tmp_path, "joint")
+    assert [path.name for path in joint.folder.glob("tokenizer*")] == ["tokenizer.json"]
+    assert joint.tokenizers["src"] is joint.tokenizers["tgt"]
+    apart = prepared(tmp_path, "apart", tokenizer__joint=False, model__tie="target")
+    names = sorted(path.name for path in apart.folder.glob("tokenizer*"))
+    assert names == ["tokenizer.src.json", "tokenizer.tgt.json"]
+    src, tgt = (apart.tokenizers[side].vocabulary.pieces for side in ("src", "tgt"))
+    assert "kan" in tgt
+    assert "kan" not in src
+    assert (apart.vocabularies.src_size, apart.vocabularies.tgt_size) == (len(src), len(tgt))
+    apart.new_model()
+
+
+def test_validation_files_are_used_whole_and_nothing_is_held_out(tmp_path: Path) -> None:
+    valid = write_pairs(tmp_path, "valid", 20, seed=5)
+    run = prepared(tmp_path, data__valid_src=str(valid[0]), data__valid_tgt=str(valid[1]))
+    assert read_valid(run.folder) == pairs(20, seed=5)
+    assert sorted(stored_pairs(run)) == sorted(pairs())
+
+
+def test_a_run_remembers_its_files_and_what_was_left_out(tmp_path: Path) -> None:
+    run = prepared(tmp_path)
+    src = run.corpus["files"]["src"]
+    assert (src["name"], src["lines"], len(src["sha256"])) == ("train.aa", 300, 64)
+    assert run.corpus["num_rows"] + run.corpus["num_valid"] == 300
+    manifest = TokenStore.open(run.folder / "data" / "train").manifest
+    assert manifest.fingerprint["vocabulary_src"] == run.tokenizers["src"].vocabulary.sha256
+    assert (run.folder / "data" / "diagnosis.txt").read_text().startswith("train: 300 pairs")
+
+
+def test_preparing_twice_gives_the_same_files(tmp_path: Path) -> None:
+    one, two = prepared(tmp_path, "one"), prepared(tmp_path, "two")
+    for name in ("tokenizer.json", "data/valid.jsonl", "data/train/src.tok", "data/train/tgt.tok", "recipe.toml"):
+        assert (one.folder / name).read_bytes() == (two.folder / name).read_bytes(), name
+
+
+def test_the_normaliser_works_before_everything_else(tmp_path: Path) -> None:
+    src = write_lines(tmp_path / "train.aa", ["e\u0301te\x07 " + src for src, _ in pairs(120)])
+    tgt = write_lines(tmp_path / "train.bb", ["\ufeff" + tgt for _, tgt in pairs(120)])
+    run = prepared(tmp_path, data__src=str(src), data__tgt=str(tgt))
+    assert all(src.startswith("\u00e9te ") for src, _ in stored_pairs(run))
+    assert all(tgt[0].isalpha() for _, tgt in stored_pairs(run) + read_valid(run.folder))  # type: ignore[operator]
+
+
+def test_nothing_left_to_train_on_is_told(tmp_path: Path) -> None:
+    write_lines(tmp_path / "train.aa", ["ba ce"] * 300)
+    write_lines(tmp_path / "train.bb", ["ler kan"] * 300)
+    keys = tiny_keys(tmp_path, data__max_tokens=2)
+    options = TrainOptions(tmp_path / "run", device="cpu", threads=1, quiet=True)
+    valid = write_pairs(tmp_path, "valid", 20, seed=5)
+    keys |= {"data.valid_src": str(valid[0]), "data.valid_tgt": str(valid[1])}
+    plan = Planner(Document(), keys, options).plan()
+    with pytest.raises(DataError, match="no training data is left after filtering"):
+        prepare_run(plan, options.out, quiet=True)
+
+
+def test_validation_files_of_which_one_is_missing_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"give both data\.valid_src and data\.valid_tgt"):
+        prepared(tmp_path, data__valid_src="valid.aa")
+
+
+def test_data_paths_are_relative_to_their_folder() -> None:
+    data = DataConfig(dir="there", src="a", tgt="/b")
+    files = data.train_files()
+    assert (str(files.src), str(files.tgt)) == ("there/a", "/b")
+    assert DataConfig().resolve("a/b") == "a/b"
+    with pytest.raises(UsageError, match="Standard input cannot be read twice"):
+        data.resolve("-")

@@ -1,0 +1,127 @@
+"""Does the Python API train, open and use a run as its docstrings say?"""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy import WORDS, prepared, tiny_keys, trainer_of, without_shape_checks, write_lines
+
+import heed
+from heed.api import TrainOptions, check_folder
+from heed.core.config import to_toml
+from heed.core.errors import DataError, HeedError, UsageError
+from heed.decoding.options import SearchOptions
+from heed.training.trainer import Trainer
+
+__all__ = ["without_shape_checks"]
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> heed.api.Loaded:
+    folder = tmp_path_factory.mktemp("api")
+    keys = tiny_keys(folder, training__max_steps=4, training__eval_every=4)
+    return heed.train(keys, folder / "run", threads=1, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def language_model(tmp_path_factory: pytest.TempPathFactory) -> heed.api.Loaded:
+    folder = tmp_path_factory.mktemp("api")
+    text = write_lines(folder / "text", [f"the {a} sees {b} ." for a in WORDS for b in WORDS])
+    return heed.train({"task": "language-model", "data.text": str(text)}, folder / "run", threads=1, quiet=True)
+
+
+def test_a_trained_run_translates_as_many_lines_as_it_got(translator: heed.api.Loaded) -> None:
+    lines = ["ba ce", "", "  ", "pi"]
+    texts = translator.translate(lines)
+    assert len(texts) == 4
+    assert texts[1:3] == ["", "  "]
+    again = heed.load(translator.run.folder, threads=1)
+    assert again.translate(lines) == texts
+    best = translator.hypotheses(["ba ce"], SearchOptions(beam_size=3, nbest=2))[0]
+    assert len(best.alternatives) == 1
+
+
+def test_it_scores_translations(translator: heed.api.Loaded) -> None:
+    [scored] = translator.score(["mis ler kan"], ["ba ce di"])
+    assert len(scored.ids) == len(scored.log_probs)
+    assert scored.log_prob < 0
+
+
+def test_a_language_model_generates_and_scores(language_model: heed.api.Loaded) -> None:
+    [text] = language_model.generate("the")
+    assert isinstance(text, str)
+    texts = language_model.generate("the", SearchOptions(sample=True, nbest=3, seed=5))
+    assert len(texts) == 3
+    assert texts == language_model.generate("the", SearchOptions(sample=True, nbest=3, seed=5))
+    likely, unlikely = language_model.score(["the ba sees pi .", ". ba the sees the"])
+    assert likely.log_prob > unlikely.log_prob
+
+
+def test_what_a_run_cannot_do_is_told(translator: heed.api.Loaded, language_model: heed.api.Loaded) -> None:
+    with pytest.raises(UsageError, match="translate needs a translation run"):
+        language_model.translate(["a"])
+    with pytest.raises(UsageError, match="generate needs a language-model run"):
+        translator.generate("a")
+    with pytest.raises(UsageError, match="scores targets with their sources"):
+        translator.score(["a"])
+    with pytest.raises(UsageError, match="a language model without any"):
+        language_model.score(["a"], ["b"])
+    with pytest.raises(UsageError, match="precision is float32 or bfloat16, got 'int8'"):
+        heed.load(translator.run.folder, precision="int8")
+    with pytest.raises(DataError, match="2 targets with 1 sources"):
+        translator.score(["a", "b"], ["c"])
+
+
+def test_a_recipe_file_is_obeyed_but_for_the_changes(translator: heed.api.Loaded, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(to_toml(translator.run.recipe))
+    again = heed.train(recipe, tmp_path / "run", {"training.max_steps": 2}, threads=1, quiet=True)
+    assert again.run.recipe.training.max_steps == 2
+    assert again.run.recipe.model == translator.run.recipe.model
+
+
+def test_the_same_recipe_gives_the_same_bytes(translator: heed.api.Loaded, tmp_path: Path) -> None:
+    recipe = translator.run.folder / "recipe.toml"
+    again = heed.train(recipe, tmp_path / "run", threads=1, quiet=True)
+    one, two = ((run.run.folder / "model.safetensors").read_bytes() for run in (translator, again))
+    assert one == two
+
+
+def test_a_training_that_a_signal_stopped_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    update = Trainer.train_step
+
+    def interrupted(self: Trainer, batches: Any) -> None:
+        update(self, batches)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Trainer, "train_step", interrupted)
+    with pytest.raises(HeedError, match=r"stopped by SIGINT; go on with: heed train --resume .*run"):
+        heed.train(tiny_keys(tmp_path), tmp_path / "run", threads=1, quiet=True)
+
+
+def test_a_folder_is_claimed_only_when_it_is_empty_or_given_up(tmp_path: Path) -> None:
+    def check(out: Path, **options: Any) -> None:
+        check_folder(TrainOptions(out, **options))
+
+    check(tmp_path / "new")
+    (tmp_path / "empty").mkdir()
+    check(tmp_path / "empty")
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="is a file; a run is a folder"):
+        check(tmp_path / "file")
+    with pytest.raises(UsageError, match=r"already holds files\. Start anew with --overwrite"):
+        check(tmp_path)
+    with pytest.raises(UsageError, match="is not empty and no run folder; it is left alone"):
+        check(tmp_path, overwrite=True)
+    run = prepared(tmp_path)
+    with pytest.raises(UsageError, match="already holds a run without checkpoints"):
+        check(run.folder)
+    trainer_of(run).save()
+    with pytest.raises(UsageError, match=r"newest checkpoint is step-0000000\. Go on with `heed train --resume"):
+        check(run.folder)
+    check(run.folder, overwrite=True)
+    with pytest.raises(UsageError, match="is the run that --overwrite would remove"):
+        check(run.folder, overwrite=True, init=run.folder)

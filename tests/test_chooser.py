@@ -1,0 +1,133 @@
+"""Does the chooser fit the corpus and the machine, and give way to what the user said?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heed.chooser import (
+    CHOOSERS,
+    SIZES,
+    Choices,
+    Machine,
+    Survey,
+    choose_language_model,
+    choose_translation,
+    fine_tuned,
+    size_for,
+)
+from heed.core.config import Document, build
+from heed.recipe import Recipe
+
+CPU = Machine("cpu", 2, 8 << 30, "bfloat16", 2.5)
+GPU = Machine("cuda", 16, 80 << 30, "bfloat16", 9.0)
+
+
+def choose(num_rows: int = 29_000, machine: Machine = CPU, **given: Any) -> Choices:
+    keys = {name.replace("__", "."): value for name, value in given.items()}
+    return choose_translation(Survey(num_rows, 60.0), machine, keys)
+
+
+def recipe(choices: Choices, task: str = "translation", **given: Any) -> Recipe:
+    keys = {name.replace("__", "."): value for name, value in given.items()}
+    return build(Recipe, Document(), {"task": task, **choices.values, **keys})
+
+
+@pytest.mark.parametrize("machine", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("num_rows", [1, 100, 10_000, 10_001, 250_000, 10_000_000])
+def test_every_corpus_on_every_machine_gets_a_valid_recipe_with_a_reason_for_each_choice(
+    num_rows: int, machine: Machine
+) -> None:
+    choices = choose(num_rows, machine)
+    assert choices.values.keys() == choices.reasons.keys()
+    assert all(choices.reasons.values())
+    assert recipe(choices).training.precision == "bfloat16"
+
+
+@pytest.mark.parametrize(("num_rows", "line"), [(1, 0), (10_000, 0), (10_001, 1), (1 << 40, -1)])
+def test_the_size_is_that_of_the_corpus(num_rows: int, line: int) -> None:
+    assert size_for(num_rows) == SIZES[line]
+
+
+def test_larger_corpora_get_larger_vocabularies_and_less_dropout() -> None:
+    found = [choose(rows, GPU).values for rows in (5_000, 50_000, 500_000, 5_000_000)]
+    assert [v["tokenizer.vocab_size"] for v in found] == sorted(v["tokenizer.vocab_size"] for v in found)
+    assert [v["model.dropout"] for v in found] == sorted((v["model.dropout"] for v in found), reverse=True)
+
+
+def test_a_machine_without_a_gpu_gets_a_small_model_and_a_limit_of_time() -> None:
+    cpu, gpu = choose(5_000_000, CPU), choose(5_000_000, GPU)
+    assert cpu.values["model.d_model"] <= 256 < gpu.values["model.d_model"]
+    assert "no GPU" in cpu.reasons["model.d_model"]
+    assert cpu.values["training.max_minutes"] < 60
+    assert "training.max_minutes" not in gpu.values
+
+
+def test_what_the_user_said_is_not_chosen() -> None:
+    choices = choose(model__d_model=128, training__lr=1e-4)
+    assert not {"model.d_model", "training.lr"} & choices.values.keys()
+
+
+@pytest.mark.parametrize(("d_model", "num_heads"), [(16, 1), (64, 1), (100, 1), (200, 2), (320, 5), (512, 8)])
+def test_the_number_of_heads_divides_the_size_that_the_user_said(d_model: int, num_heads: int) -> None:
+    choices = choose(model__d_model=d_model)
+    assert choices.values["model.num_heads"] == num_heads
+    recipe(choices, model__d_model=d_model)
+
+
+def test_another_kind_of_model_keeps_its_own_defaults() -> None:
+    choices = choose(model__kind="rnn_attention")
+    assert not [key for key in choices.values if key.startswith("model.")]
+    assert recipe(choices, model__kind="rnn_attention").model.kind == "rnn_attention"
+
+
+def test_validation_comes_about_once_an_epoch() -> None:
+    tokens = 29_000 * (60 / 3.8 + 1)
+    assert choose().values["training.eval_every"] in range(round(tokens / 4096) - 30, round(tokens / 4096) + 60)
+    half = choose(training__tokens_per_batch=2048).values["training.eval_every"]
+    assert half == pytest.approx(2 * choose().values["training.eval_every"], rel=0.02)
+    assert (
+        choose(training__accumulate=2, training__tokens_per_batch=2048).values["training.eval_every"]
+        == (choose().values["training.eval_every"])
+    )
+    assert choose(100).values["training.eval_every"] == 20
+    assert choose(10_000_000).values["training.eval_every"] == 1000
+
+
+@pytest.mark.parametrize(("num_rows", "held_out"), [(40, 10), (100, 20), (400, 20), (2000, 100), (1_000_000, 1000)])
+def test_a_share_is_held_out_that_leaves_enough_to_train_on(num_rows: int, held_out: int) -> None:
+    assert choose(num_rows).values["data.hold_out"] == held_out
+
+
+@pytest.mark.parametrize("part", ["src", "pairs", "text"])
+def test_nothing_is_held_out_where_validation_data_is_given(part: str) -> None:
+    given = {f"data.valid_{part}": "file"}
+    for choose_for in CHOOSERS.values():
+        assert "data.hold_out" not in choose_for(Survey(1000, 60.0), CPU, given).values
+
+
+def test_nonsense_of_the_user_is_left_to_the_recipe_to_refuse() -> None:
+    choose(model__d_model="many", training__tokens_per_batch=-5)
+
+
+def test_a_language_model_is_counted_for_now() -> None:
+    choices = choose_language_model(Survey(1000, 60.0), CPU, {})
+    found = recipe(choices, "language-model")
+    assert (found.model.kind, found.training.stop_metric) == ("bigram", "perplexity")
+
+
+def test_fine_tuning_takes_tokenizer_and_model_of_the_run_and_a_lower_rate() -> None:
+    trained = recipe(choose(1_000_000), training__lr=8e-4).model_dump()
+    choices = fine_tuned(choose(500, model__dropout=0.4), trained, {"model.dropout": 0.4})
+    found = recipe(choices, model__dropout=0.4)
+    assert found.tokenizer.model_dump() == trained["tokenizer"]
+    assert {**found.model.model_dump(), "dropout": 0.1} == {**trained["model"], "dropout": 0.1}
+    assert found.model.model_dump()["dropout"] == 0.4
+    assert found.training.lr == pytest.approx(2e-4)
+    assert choices.reasons["model.d_model"] == "as in --init"
+
+
+def test_a_machine_says_what_it_is() -> None:
+    assert CPU.render() == "2 CPU cores, 8 GiB, bfloat16 2.5 times float32"
+    assert GPU.render().startswith("cuda, 80 GiB")

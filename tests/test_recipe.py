@@ -1,0 +1,55 @@
+"""Is a complete recipe written, read back as it was, and refused where its parts do not go together?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from toy import tiny_keys, without_shape_checks
+
+from heed.api import Planner, TrainOptions
+from heed.core.config import Document, build, keys, read_toml, to_toml
+from heed.core.errors import UsageError
+from heed.recipe import Recipe
+
+__all__ = ["without_shape_checks"]
+
+
+@pytest.mark.parametrize("kind", ["transformer", "rnn_attention"])
+def test_what_was_chosen_is_written_with_reasons_and_reads_back_equal(tmp_path: Path, kind: str) -> None:
+    tiny_keys(tmp_path)
+    said = {
+        "task": "translation", "data.src": str(tmp_path / "train.aa"), "data.tgt": str(tmp_path / "train.bb"),
+        "model.kind": kind, "training.lr": 1e-5,
+    }  # fmt: skip
+    plan = Planner(Document(), said, TrainOptions(tmp_path / "run", device="cpu", threads=1)).plan()
+    text = to_toml(plan.recipe, plan.reasons)
+    (tmp_path / "recipe.toml").write_text(text)
+    assert build(Recipe, read_toml(tmp_path / "recipe.toml")) == plan.recipe
+    assert "lr = 1e-05\n" in text
+    assert "vocab_size = 2000 # 300 pairs: fewer pieces are seen more often each\n" in text
+    written = {line.split(" = ")[0] for line in text.splitlines() if " = " in line}
+    complete = {field.key.split(".")[-1] for field in keys(Recipe) if kind in field.only_for or not field.only_for}
+    assert complete <= written
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"task": "language-model"}, "task 'language-model' needs a model.kind of bigram, got 'transformer'"),
+        ({"task": "translation", "model.kind": "bigram"}, "needs a model.kind of transformer, rnn_attention"),
+        ({"task": "language-model", "model.kind": "bigram"}, 'training.stop_metric = "perplexity"'),
+        ({"task": "poetry"}, "expected one of 'translation', 'language-model', got 'poetry'"),
+        ({}, "missing key 'task'"),
+        ({"task": "translation", "model.kind": "tranformer"}, "Did you mean 'transformer'?"),
+        ({"task": "translation", "training.lr": "fast", "training.patience": -1}, "--training.lr: expected a number"),
+    ],
+)
+def test_parts_that_do_not_go_together_are_refused(said: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        build(Recipe, Document({"model": {"kind": "transformer"}}), said)
+    assert message in str(refused.value)
+
+
+def test_every_key_of_a_recipe_says_what_it_is_for() -> None:
+    assert not [field.key for field in keys(Recipe) if not field.docstring]

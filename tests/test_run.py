@@ -1,0 +1,110 @@
+"""Is a folder a model, wherever it lies, and is one that is none told from it?"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from toy import prepared, trainer_of, without_shape_checks
+
+from heed.core.errors import DataError, MissingInputError, UsageError
+from heed.decoding.options import SearchOptions
+from heed.run import Run
+
+__all__ = ["without_shape_checks"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    trainer_of(prepared(folder, training__max_steps=4, training__eval_every=4)).run()
+    return folder / "run"
+
+
+@pytest.fixture
+def copy(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "elsewhere"))
+
+
+def test_a_copied_folder_works_there_without_its_data_and_checkpoints(trained: Path, copy: Path) -> None:
+    for name in ("data", "checkpoints", "report.md", "metrics.jsonl"):
+        path = copy / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    options = SearchOptions(beam_size=2)
+    lines = ["ba ce di", "", "pi no"]
+    there, here = (Run(folder).translator.translate(lines, options) for folder in (copy, trained))
+    assert [h.text for h in there] == [h.text for h in here]
+
+
+def test_the_model_of_a_run_has_its_weights_and_takes_no_gradients(trained: Path) -> None:
+    model = Run(trained).model
+    weights = load_file(trained / "model.safetensors")
+    assert all(torch.equal(weights[name], parameter) for name, parameter in model.named_parameters())
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_a_fresh_model_follows_from_the_seed_and_leaves_the_callers_random_numbers_alone(trained: Path) -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    one, two = Run(trained).new_model(), Run(trained).new_model()
+    assert torch.equal(torch.rand(3), expected)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+def test_what_is_no_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match="there is no such run folder"):
+        Run(tmp_path / "nothing")
+    with pytest.raises(MissingInputError, match=r"is no run folder: it has no recipe\.toml"):
+        Run(tmp_path)
+
+
+def test_a_run_without_weights_is_told(copy: Path) -> None:
+    (copy / "model.safetensors").unlink()
+    with pytest.raises(MissingInputError, match=r"has no model\.safetensors: its training has not got as far"):
+        _ = Run(copy).model
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x04\x95 a pickle", b"\xff" * 100], ids=["empty", "pickle", "noise"])
+def test_weights_that_are_no_safetensors_are_refused(copy: Path, content: bytes) -> None:
+    (copy / "model.safetensors").write_bytes(content)
+    with pytest.raises(DataError, match="is damaged or no safetensors file"):
+        _ = Run(copy).model
+
+
+def test_weights_of_another_model_are_refused(copy: Path) -> None:
+    path = copy / "model.safetensors"
+    weights = load_file(path)
+    name = next(iter(weights))
+    save_file({**weights, name: torch.zeros(3)}, path)
+    with pytest.raises(DataError, match=rf"'{name}' has the shape \[3\], the recipe's model has"):
+        _ = Run(copy).model
+    save_file({**{k: v for k, v in weights.items() if k != name}, "other": torch.zeros(3)}, path)
+    with pytest.raises(DataError, match="the weights are not those of the recipe's model"):
+        _ = Run(copy).model
+
+
+def test_a_missing_or_foreign_tokenizer_is_told(copy: Path) -> None:
+    (copy / "tokenizer.json").write_text('{"model": 1}')
+    with pytest.raises(DataError, match=r"tokenizer\.json: this is no tokenizer"):
+        _ = Run(copy).translator
+    (copy / "tokenizer.json").unlink()
+    with pytest.raises(MissingInputError, match=r"tokenizer\.src\.json: cannot be read"):
+        _ = Run(copy).translator
+
+
+def test_a_recipe_with_mistakes_is_told_with_file_and_line(copy: Path) -> None:
+    recipe = copy / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("d_ff = 32", "d_fff = 32"))
+    with pytest.raises(UsageError, match=r"recipe\.toml:\d+: unknown key 'model.d_fff'. Did you mean 'model.d_ff'\?"):
+        _ = Run(copy).recipe
+
+
+def test_a_run_of_another_task_is_refused(trained: Path) -> None:
+    run = Run(trained)
+    run.require("translation", "translate")
+    with pytest.raises(UsageError, match=r"generate needs a language-model run; .* is a translation run"):
+        run.require("language-model", "generate")

@@ -1,0 +1,131 @@
+"""Which corpora and models are small enough to be trained inside a test?
+
+A toy language pair: each source word has one translation, and the words come out in reverse order. A few hundred
+pairs and a model of 16 features: an update takes some milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jaxtyping
+import pytest
+import torch
+import typecheck
+
+from heed.api import Planner, TrainOptions, prepare_run
+from heed.core.config import Document
+from heed.run import Run
+from heed.training.trainer import Trainer
+
+WORDS = {
+    "ba": "kan", "ce": "ler", "di": "mis", "fo": "not", "gu": "pur", "ha": "qes", "ji": "rit", "ko": "sol",
+    "lu": "tun", "me": "vax", "no": "wem", "pi": "zil",
+}  # fmt: skip
+
+TINY: dict[str, Any] = {
+    "tokenizer.vocab_size": 290, "model.kind": "transformer", "model.d_model": 16, "model.d_ff": 32,
+    "model.num_heads": 2, "model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "model.dropout": 0.1,
+    "training.tokens_per_batch": 256, "training.warmup_steps": 10, "training.lr": 5e-3,
+    "training.precision": "float32", "training.log_every": 5, "training.max_steps": 20, "training.eval_every": 10,
+    "training.save_every": 5, "decoding.beam_size": 2,
+}  # fmt: skip
+"""Recipe keys that make any translation run tiny."""
+
+TIMES = ("seconds", "tokens_per_second")
+"""What differs between two equal runs."""
+
+
+def translate(src: str) -> str:
+    """What the toy target language says for a toy source sentence."""
+    return " ".join(WORDS[word] for word in reversed(src.split()))
+
+
+def pairs(num_pairs: int = 300, seed: int = 0, longest: int = 5) -> list[tuple[str, str]]:
+    """Distinct sentence pairs of the toy languages."""
+    dice = random.Random(seed)
+    sentences: dict[str, None] = {}
+    while len(sentences) < num_pairs:
+        sentences[" ".join(dice.choices(list(WORDS), k=dice.randint(2, longest)))] = None
+    return [(src, translate(src)) for src in sentences]
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> Path:
+    """A text file of these lines."""
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def write_pairs(folder: Path, name: str = "train", num_pairs: int = 300, seed: int = 0) -> tuple[Path, Path]:
+    """`NAME.aa` and `NAME.bb` with toy pairs, line by line."""
+    found = pairs(num_pairs, seed)
+    return (
+        write_lines(folder / f"{name}.aa", [src for src, _ in found]),
+        write_lines(folder / f"{name}.bb", [tgt for _, tgt in found]),
+    )
+
+
+def flags(keys: dict[str, Any]) -> list[str]:
+    """Recipe keys as flags of `heed train`."""
+    return [f"--{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in keys.items()]
+
+
+def tiny_keys(folder: Path, **changes: Any) -> dict[str, Any]:
+    """The keys of a tiny run on toy pairs in `folder`; `changes` are more of them, `__` standing for the dot."""
+    src, tgt = folder / "train.aa", folder / "train.bb"
+    if not src.exists():
+        write_pairs(folder)
+    tiny = dict(TINY)
+    if changes.get("model__kind") == "rnn_attention":
+        tiny = {key: value for key, value in TINY.items() if not key.startswith("model.")} | {
+            "model.d_model": 16, "model.hidden_size": 16, "model.attention_size": 16, "model.dropout": 0.1,
+        }  # fmt: skip
+    return {
+        "task": "translation", "data.src": str(src), "data.tgt": str(tgt), "data.hold_out": 8, **tiny,
+        **{name.replace("__", "."): value for name, value in changes.items()},
+    }  # fmt: skip
+
+
+def prepared(folder: Path, out: str = "run", **changes: Any) -> Run:
+    """A tiny run on toy pairs, prepared but not trained, in `folder / out`."""
+    options = TrainOptions(folder / out, device="cpu", threads=1, quiet=True)
+    return prepare_run(Planner(Document(), tiny_keys(folder, **changes), options).plan(), options.out, quiet=True)
+
+
+def trainer_of(run: Run) -> Trainer:
+    """A trainer for a prepared run, from its first update."""
+    torch.set_num_threads(1)
+    recipe = run.recipe
+    d_model = recipe.model.model_dump()["d_model"]
+    model = run.new_model()
+    return Trainer(recipe.training, model, run.task(), run.folder, recipe.seed, run.device, d_model, quiet=True)
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    """The lines of `metrics.jsonl` without the times."""
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in lines]
+
+
+@contextmanager
+def unchecked_shapes() -> Iterator[None]:
+    """Whole runs are many times faster without the checks of shapes, which the layers' own tests make."""
+    with pytest.MonkeyPatch.context() as patch:
+        check = typecheck.checked
+        patch.setattr(typecheck, "checked", lambda it: it if "<locals>" in it.__qualname__ else check(it))
+        before = jaxtyping.config.jaxtyping_disable
+        jaxtyping.config.update("jaxtyping_disable", True)
+        yield
+        jaxtyping.config.update("jaxtyping_disable", before)
+
+
+@pytest.fixture(autouse=True)
+def without_shape_checks() -> Iterator[None]:
+    """The same for each test of the modules that import this."""
+    with unchecked_shapes():
+        yield

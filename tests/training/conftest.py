@@ -1,0 +1,5 @@
+"""Tests of whole runs."""
+
+from toy import without_shape_checks
+
+__all__ = ["without_shape_checks"]

@@ -1,0 +1,50 @@
+"""Is what a training will take estimated from real updates and plain arithmetic?"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from heed.models import build_model
+from heed.models.rnn_attention import RecurrentAttentionConfig
+from heed.models.transformer import TransformerConfig
+from heed.nn.contract import Vocabularies
+from heed.training.config import TrainingConfig
+from heed.training.expectation import Expectation, expect
+
+SMALL = TransformerConfig(d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("model", [SMALL, RecurrentAttentionConfig(d_model=16, hidden_size=8, attention_size=8)])
+def test_an_epoch_takes_its_tokens_at_the_measured_speed(
+    model: TransformerConfig | RecurrentAttentionConfig, precision: str
+) -> None:
+    sizes = Vocabularies(50, 50)
+    config = TrainingConfig.model_validate({"precision": precision, "tokens_per_batch": 64})
+    built = build_model(model, sizes)
+    found = expect(config, built, sizes, num_tokens=1e6, length=7, device=torch.device("cpu"))
+    assert found.num_parameters == sum(parameter.numel() for parameter in built.parameters())
+    assert found.seconds_per_epoch == pytest.approx(1e6 / found.tokens_per_second)
+    assert found.tokens_per_second > 0
+    assert found.memory_bytes > 4 * 6 * found.num_parameters
+
+
+def test_longer_batches_and_larger_models_need_more_memory() -> None:
+    def memory(tokens: int, d_ff: int) -> float:
+        config = SMALL.model_copy(update={"d_ff": d_ff})
+        sizes = Vocabularies(50, 50)
+        training = TrainingConfig(tokens_per_batch=tokens)
+        return expect(training, build_model(config, sizes), sizes, 1e6, 7, torch.device("cpu")).memory_bytes
+
+    assert memory(64, 32) < memory(256, 32) < memory(256, 64)
+
+
+def test_it_is_two_lines_for_a_person() -> None:
+    found = Expectation(1_234_567, 8_000.4, 3725, 3 * 2**30, max_minutes=55)
+    assert found.render().split("\n") == [
+        "expected: 1,234,567 parameters, about 8,000 target tokens/s, 1:02:05 an epoch, at most 55 minutes "
+        "(training.max_minutes),",
+        "          about 3.0 GiB of memory",
+    ]
+    assert "no limit of time" in Expectation(1, 1, 1, 1, max_minutes=0).render()

@@ -1,0 +1,160 @@
+"""Does a training that was stopped anywhere go on bit for bit?"""
+
+from __future__ import annotations
+
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy import events, prepared, trainer_of
+
+from heed.run import Run
+from heed.training.checkpoints import list_checkpoints, newest_checkpoint
+from heed.training.trainer import Outcome, Trainer
+
+STEPS = 24
+KEYS = {"training__max_steps": STEPS, "training__eval_every": 8, "training__save_every": 7}
+
+
+def interrupt_after(trainer: Trainer, step: int, number: signal.Signals) -> None:
+    """Send this process a signal in the middle of an update."""
+    update = trainer.train_step
+
+    def interrupted(batches: Any) -> None:
+        update(batches)
+        if trainer.progress.step == step:
+            signal.raise_signal(number)
+
+    trainer.train_step = interrupted  # type: ignore[method-assign]
+
+
+def go_on(folder: Path) -> tuple[Trainer, Outcome]:
+    """What another process would do: open the folder, take the newest checkpoint, train."""
+    trainer = trainer_of(Run(folder))
+    trainer.restore(newest_checkpoint(folder / "checkpoints"))
+    return trainer, trainer.run()
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """The model, and the tensors of the newest checkpoint."""
+    newest = list_checkpoints(folder / "checkpoints")[-1]
+    files = [folder / "model.safetensors", *sorted(newest.glob("*.safetensors"))]
+    return {f"{path.parent.name}/{path.name}".removeprefix(folder.name): path.read_bytes() for path in files}
+
+
+def check(tmp_path: Path, stops: list[int], keys: dict[str, Any]) -> None:
+    """A run that is stopped after the updates `stops` ends as the one that never was."""
+    straight = trainer_of(prepared(tmp_path, "straight", **keys))
+    straight.run()
+    trainer = trainer_of(prepared(tmp_path, "stopped", **keys))
+    folder = tmp_path / "stopped"
+    for number, stop in zip([signal.SIGTERM, signal.SIGINT], stops, strict=False):
+        interrupt_after(trainer, stop, number)
+        outcome = trainer.run()
+        assert (outcome.interrupted_by, trainer.progress.step) == (number, stop)
+        trainer = trainer_of(Run(folder))
+        trainer.restore(newest_checkpoint(folder / "checkpoints"))
+    assert trainer.run().interrupted_by is None
+    assert content(folder) == content(tmp_path / "straight")
+    assert _without_ends(folder) == _without_ends(tmp_path / "straight")
+    same = {name: value for name, value in vars(straight.progress).items() if name not in ("seconds", "window")}
+    assert {name: value for name, value in vars(trainer.progress).items() if name in same} == same
+
+
+def _without_ends(folder: Path) -> list[dict[str, Any]]:
+    return [event for event in events(folder) if event["event"] != "end"]
+
+
+def test_the_same_seed_twice_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
+    contents = []
+    for name, seed in (("one", 1), ("two", 1), ("three", 2)):
+        trainer_of(prepared(tmp_path, name, seed=seed, **{**KEYS, "tokenizer__dropout": 0.2})).run()
+        contents.append(content(tmp_path / name))
+    assert contents[0] == contents[1]
+    assert all(contents[0][name] != other for name, other in contents[2].items())
+
+
+def test_a_stopped_training_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    check(tmp_path, [11], KEYS)
+
+
+def test_so_it_does_with_everything_random_in_bfloat16_with_accumulation(tmp_path: Path) -> None:
+    keys = {
+        **KEYS, "tokenizer__dropout": 0.2, "model__dropout": 0.3, "model__attention_dropout": 0.1,
+        "training__accumulate": 2, "training__precision": "bfloat16", "training__average": "last",
+        "training__average_last": 3, "training__optimizer": "adamw", "training__weight_decay": 0.01,
+    }  # fmt: skip
+    check(tmp_path, [9, 17], keys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", range(12))
+def test_so_it_does_for_settings_drawn_at_random(tmp_path: Path, draw: int) -> None:
+    dice = random.Random(draw)
+    keys = {
+        **KEYS, "tokenizer__dropout": dice.choice([0.0, 0.3]), "model__dropout": dice.choice([0.0, 0.3]),
+        "training__accumulate": dice.choice([1, 2, 3]), "training__precision": dice.choice(["float32", "bfloat16"]),
+        "training__average": dice.choice(["ema", "last", "none"]), "training__save_every": dice.randint(1, 9),
+        "training__schedule": dice.choice(["noam", "inverse_sqrt", "cosine", "constant"]),
+        "model__kind": dice.choice(["transformer", "rnn_attention"]), "seed": dice.randint(0, 99),
+    }  # fmt: skip
+    check(tmp_path, sorted(dice.sample(range(1, STEPS), 2)), keys)
+
+
+def test_a_training_that_fell_back_behind_a_damaged_checkpoint_ends_as_if_nothing_had_been(tmp_path: Path) -> None:
+    trainer_of(prepared(tmp_path, "straight", **KEYS)).run()
+    trainer = trainer_of(prepared(tmp_path, "stopped", **KEYS))
+    interrupt_after(trainer, 17, signal.SIGTERM)
+    trainer.run()
+    folder = tmp_path / "stopped"
+    (list_checkpoints(folder / "checkpoints")[-1] / "weights.safetensors").write_bytes(b"")
+    trainer, _ = go_on(folder)
+    assert trainer.progress.step == STEPS
+    assert content(folder) == content(tmp_path / "straight")
+
+
+def test_going_on_with_a_training_that_has_ended_changes_nothing(tmp_path: Path) -> None:
+    trainer_of(prepared(tmp_path, **KEYS)).run()
+    before = content(tmp_path / "run")
+    trainer, outcome = go_on(tmp_path / "run")
+    assert outcome.reason == f"reached {STEPS} updates (training.max_steps)"
+    assert trainer.progress.num_validations == 3
+    assert content(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize("average", ["last", "ema"])
+def test_a_signal_during_a_validation_breaks_it_off_and_it_is_made_again(tmp_path: Path, average: str) -> None:
+    keys = {**KEYS, "training__average": average}
+    trainer_of(prepared(tmp_path, "straight", **keys)).run()
+    trainer = trainer_of(prepared(tmp_path, "stopped", **keys))
+    folder = tmp_path / "stopped"
+
+    def interrupted(model: Any, metrics: Any) -> Any:
+        signal.raise_signal(signal.SIGTERM)
+        pytest.fail("the validation went on")
+
+    trainer.task.validate = interrupted  # type: ignore[method-assign]
+    outcome = trainer.run()
+    assert (outcome.reason, trainer.progress.step) == ("stopped by SIGTERM", 8)
+    assert not (folder / "model.safetensors").exists()
+    go_on(folder)
+    assert content(folder) == content(tmp_path / "straight")
+    assert _without_ends(folder) == _without_ends(tmp_path / "straight")
+
+
+def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path, **KEYS))
+    update = trainer.train_step
+
+    def twice(batches: Any) -> None:
+        update(batches)
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+
+    trainer.train_step = twice  # type: ignore[method-assign]
+    with pytest.raises(SystemExit) as left:
+        trainer.run()
+    assert left.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

@@ -1,0 +1,248 @@
+"""Does the training loop minimise what it says, stop when it says, and skip what is not finite?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from toy import events, prepared, trainer_of
+
+from heed.core.errors import HeedError, StorageError, UsageError
+from heed.data.batch import Batch, collate
+from heed.metrics.score import Score
+from heed.nn.noise import Noise
+from heed.tasks.task import Validation
+from heed.training.checkpoints import list_checkpoints, load_checkpoint
+from heed.training.trainer import Trainer
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Trainer:
+    return trainer_of(prepared(tmp_path))
+
+
+def batches_of(trainer: Trainer, number: int) -> list[Batch]:
+    """The first batches of a training."""
+    loader = trainer.task.loader(trainer.config.tokens_per_batch, trainer.seed).batches_from()
+    found = [next(loader)[1] for _ in range(number)]
+    loader.close()
+    return found
+
+
+def gradients(trainer: Trainer, batches: list[Batch]) -> dict[str, Tensor]:
+    """The gradient that an update from these batches would use, before clipping."""
+    kept: dict[str, Tensor] = {}
+
+    def keep(step: int, batches: Any) -> None:
+        kept.update({name: p.grad.clone() for name, p in trainer.weights.master.items() if p.grad is not None})
+        trainer.weights.clear_gradients()
+
+    trainer._update = keep  # type: ignore[method-assign]
+    trainer.train_step(batches)
+    return kept
+
+
+def halves(batch: Batch, cut: int) -> list[Batch]:
+    """The same rows as two batches, without padding that is not needed."""
+    assert batch.source is not None
+    parts = []
+    for rows in (range(cut), range(cut, batch.rows.shape[0])):
+        src = [batch.source.ids[row][batch.source.mask[row]].tolist()[:-1] for row in rows]
+        tgt = [batch.tgt_out[row][batch.tgt_mask[row]].tolist()[:-1] for row in rows]
+        parts.append(collate(src, tgt, batch.rows[list(rows)].numpy(), bos_id=1, eos_id=2, pad_id=0))
+    return parts
+
+
+@pytest.mark.parametrize("cut", [1, 9])
+def test_an_update_from_two_parts_of_a_batch_is_that_of_the_whole_dropout_included(trainer: Trainer, cut: int) -> None:
+    [batch] = batches_of(trainer, 1)
+    whole = gradients(trainer, [batch])
+    trainer.progress.step = 0
+    parts = gradients(trainer, halves(batch, cut))
+    assert whole.keys() == parts.keys() == trainer.weights.master.keys()
+    for name, gradient in whole.items():
+        torch.testing.assert_close(parts[name], gradient, rtol=1e-4, atol=1e-7)
+
+
+def test_the_gradient_is_that_of_the_mean_over_all_target_tokens(trainer: Trainer) -> None:
+    batches = batches_of(trainer, 2)
+    assert batches[0].num_tokens != batches[1].num_tokens
+    found = gradients(trainer, batches)
+    total = sum(
+        trainer.task.loss(trainer.model, batch, trainer.config.smoothing, Noise.for_step(trainer.seed, 1, batch.rows))[
+            0
+        ]
+        for batch in batches
+    )
+    assert isinstance(total, Tensor)
+    expected = torch.autograd.grad(total / sum(batch.num_tokens for batch in batches), trainer.weights.parameters())
+    for (name, gradient), by_hand in zip(found.items(), expected, strict=True):
+        torch.testing.assert_close(gradient, by_hand, rtol=1e-4, atol=1e-7, msg=name)
+
+
+def test_the_gradient_is_clipped_to_its_norm(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path, training__clip_norm=0.01))
+    norms = []
+    step = trainer.optimizer.step
+
+    def spy() -> None:
+        norms.append(float(torch.stack([p.grad.norm() for p in trainer.weights.parameters()]).norm()))  # type: ignore[union-attr]
+        step()
+
+    trainer.optimizer.step = spy  # type: ignore[method-assign,assignment]
+    trainer.train_step(batches_of(trainer, 1))
+    assert norms == [pytest.approx(0.01, rel=1e-3)]
+
+
+def test_training_lowers_the_loss_and_writes_model_journal_and_checkpoints(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path, training__max_steps=60, training__eval_every=30, training__save_every=20))
+    outcome = trainer.run()
+    folder = tmp_path / "run"
+    assert outcome.reason == "reached 60 updates (training.max_steps)"
+    assert outcome.interrupted_by is None
+    log = events(folder)
+    losses = [event["loss"] for event in log if event["event"] == "train"]
+    assert len(losses) == 12
+    assert losses[-1] < 0.7 * losses[0]
+    assert {"loss", "perplexity", "padding_share", "lr", "epoch"} <= log[0].keys()
+    validations = [event for event in log if event["event"] == "validation"]
+    assert [event["step"] for event in validations] == [30, 60]
+    assert validations[0]["signatures"]["bleu"].startswith("nrefs:1|")
+    assert len(validations[0]["samples"]) == 4
+    assert log[-1] == {"event": "end", "step": 60, "reason": outcome.reason}
+    assert [path.name[-2:] for path in list_checkpoints(folder / "checkpoints")] == ["20", "40", "60"]
+    best = max(validations, key=lambda event: event["bleu"])
+    kept = load_file(folder / "model.safetensors")
+    assert kept.keys() == dict(trainer.evaluated.named_parameters()).keys()
+    assert trainer.progress.best_step == best["step"]
+
+
+def test_the_plain_weights_are_validated_and_kept_when_nothing_is_averaged(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path, training__average="none", training__max_steps=10))
+    trainer.run()
+    kept = load_file(tmp_path / "run" / "model.safetensors")
+    assert all(torch.equal(kept[name], weights) for name, weights in trainer.weights.master.items())
+
+
+def test_the_last_validated_weights_are_averaged(tmp_path: Path) -> None:
+    keys = {"training__average": "last", "training__average_last": 2, "training__eval_every": 2}
+    trainer = trainer_of(prepared(tmp_path, **keys, training__max_steps=6))
+    now: list[dict[str, Tensor]] = []
+    seen: list[dict[str, Tensor]] = []
+
+    def validate(model: Any, metrics: Any) -> Validation:
+        now.append({name: weights.detach().clone() for name, weights in trainer.weights.master.items()})
+        seen.append({name: weights.clone() for name, weights in model.named_parameters()})
+        return Validation({"bleu": Score("bleu", 1.0, "")})
+
+    trainer.task.validate = validate  # type: ignore[method-assign]
+    trainer.run()
+    assert len(now) == 3
+    for name in now[0]:
+        torch.testing.assert_close(seen[0][name], now[0][name])
+        torch.testing.assert_close(seen[1][name], (now[0][name] + now[1][name]) / 2)
+        torch.testing.assert_close(seen[2][name], (now[1][name] + now[2][name]) / 2)
+
+
+@pytest.mark.parametrize(
+    ("metric", "scores", "stops_at", "best_at"),
+    [("bleu", [1, 5, 4, 5, 9], 8, 4), ("perplexity", [9, 7, 8, 6, 6, 6], 12, 8)],
+)
+def test_training_stops_after_so_many_validations_without_a_better_score(
+    tmp_path: Path, metric: str, scores: list[float], stops_at: int, best_at: int
+) -> None:
+    keys = {"training__patience": 2, "training__stop_metric": metric, "training__eval_every": 2}
+    trainer = trainer_of(prepared(tmp_path, **keys))
+    script = iter(scores)
+    trainer.task.validate = lambda model, metrics: Validation({metric: Score(metric, next(script), "")})  # type: ignore[method-assign]
+    assert trainer.run().reason == f"no better {metric} in 2 validations (training.patience)"
+    assert (trainer.progress.step, trainer.progress.best_step) == (stops_at, best_at)
+
+
+def test_training_stops_after_so_many_passes_over_the_data(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path, training__max_epochs=2, training__max_steps=10_000))
+    per_epoch = trainer.task.loader(256, 1).num_batches(0)
+    assert trainer.run().reason == "reached 2 epochs (training.max_epochs)"
+    assert trainer.progress.step == pytest.approx(2 * per_epoch, abs=1)
+
+
+def test_training_stops_after_so_many_minutes_and_validates_what_it_has(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path, training__max_minutes=1e-9, training__max_steps=10_000))
+    assert trainer.run().reason == "reached 1e-09 minutes (training.max_minutes)"
+    assert trainer.progress.step == trainer.progress.validated_at == 1
+    assert (tmp_path / "run" / "model.safetensors").exists()
+
+
+def spoil(trainer: Trainer, *steps: int) -> None:
+    """Make the loss of these updates not a number."""
+    loss = trainer.task.loss
+
+    def spoiled(*arguments: Any) -> tuple[Tensor, Tensor, int]:
+        loss_sum, nll_sum, num_tokens = loss(*arguments)
+        factor = float("nan") if trainer.progress.step + 1 in steps else 1.0
+        return loss_sum * factor, nll_sum, num_tokens
+
+    trainer.task.loss = spoiled  # type: ignore[method-assign]
+
+
+def test_an_update_that_is_not_finite_is_skipped_and_its_rows_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trainer = trainer_of(prepared(tmp_path))
+    trainer.quiet = False
+    spoil(trainer, 2)
+    batches = batches_of(trainer, 2)
+    trainer.train_step(batches[:1])
+    before = {name: weights.detach().clone() for name, weights in trainer.weights.master.items()}
+    trainer.train_step(batches[1:])
+    assert all(torch.equal(before[name], weights) for name, weights in trainer.weights.master.items())
+    assert trainer.progress.skipped_in_a_row == 1
+    row = int(batches[1].rows[0])
+    assert f"warning: update 2 is skipped: its gradient is not finite (rows {row}, " in capsys.readouterr().err
+    trainer.train_step(batches[:1])
+    assert trainer.progress.skipped_in_a_row == 0
+    assert all(torch.isfinite(weights).all() for weights in trainer.weights.master.values())
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_ten_updates_in_a_row_that_are_not_finite_end_the_training_with_advice(tmp_path: Path, precision: str) -> None:
+    trainer = trainer_of(prepared(tmp_path, training__precision=precision))
+    spoil(trainer, *range(4, 100))
+    with pytest.raises(HeedError, match=r"not finite in 10 updates in a row \(up to update 13\).*Lower --training\.lr"):
+        trainer.run()
+    newest = load_checkpoint(list_checkpoints(tmp_path / "run" / "checkpoints")[-1])
+    assert all(torch.isfinite(weights).all() for weights in newest.weights.values())
+
+
+def test_a_disk_that_is_full_is_told_before_the_first_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = trainer_of(prepared(tmp_path))
+
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(StorageError, match="cannot write a checkpoint: no space left on the device"):
+        trainer.run()
+    assert trainer.progress.step == 0
+
+
+def test_a_checkpoint_of_another_model_or_average_is_refused(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path, training__average="none", training__max_steps=1))
+    trainer.run()
+    checkpoint = load_checkpoint(list_checkpoints(tmp_path / "run" / "checkpoints")[-1])
+    with pytest.raises(UsageError, match=r"another model than recipe\.toml"):
+        trainer_of(prepared(tmp_path, "wider", model__d_ff=48)).restore(checkpoint)
+    with pytest.raises(UsageError, match="no moving average"):
+        trainer_of(prepared(tmp_path, "averaged")).restore(checkpoint)
+
+
+def test_bfloat16_trains_and_keeps_float32_weights(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path, training__precision="bfloat16", training__max_steps=30))
+    trainer.run()
+    losses = [event["loss"] for event in events(tmp_path / "run") if event["event"] == "train"]
+    assert losses[-1] < losses[0]
+    assert {tensor.dtype for tensor in load_file(tmp_path / "run" / "model.safetensors").values()} == {torch.float32}
