@@ -8,7 +8,7 @@ import random
 import pytest
 import torch
 from hashed_model import HashedModel
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from random_models import EOS, half_trained, model_of
 
@@ -68,7 +68,7 @@ def test_outputs_are_varied_enough_to_show_something(name: str, options: SearchO
 
 @every_search
 @networks
-@settings(max_examples=4)
+@settings(max_examples=4, phases=[Phase.generate])
 @given(lines=st.lists(st.sampled_from(LINES), min_size=1, max_size=12), batch_size=st.integers(1, 12))
 def test_a_line_has_the_same_text_alone_and_in_any_batch_and_order(
     name: str, options: SearchOptions, lines: list[str], batch_size: int

@@ -24,7 +24,7 @@ def build(**choices: object) -> RecurrentAttention:
 
 @torch.no_grad()
 def test_the_features_are_those_of_the_equations_written_out() -> None:
-    """h = biGRU(x), s_0 = tanh(W h←_1); c = attention(s_{i-1}, h), s_i = GRU(s_{i-1}, [e; c]), t = tanh(U [s_i; c; e])."""
+    """h = biGRU(x), s_0 = tanh(W h_1); c = attention(s_{i-1}, h), s_i = GRU(s_{i-1}, [e; c]), t = tanh(U [s; c; e])."""
     model, source, ids = build(), random_source([5, 3]), random_targets(2, 4)
     scale = CONFIG.d_model**0.5
     for row in range(2):

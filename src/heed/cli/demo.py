@@ -10,9 +10,9 @@ import typer
 from heed.cli.options import Debug, Device, Quiet, Threads, parse_minutes
 
 SENTENCES = (
-    "Yesterday the old woman bought a red car.",
-    "I believe that the young teacher can read the long book.",
-    "The students call their friends on the third of May.",
+    "Because Anna was tired, she did not tidy up the kitchen.",
+    "My old uncle will give the guitar to the musician on May 3rd.",
+    "Last weekend the friendly waiter called the children who play football.",
 )
 
 
@@ -32,7 +32,7 @@ def demo(
 
       heed demo --out runs/demo
     """
-    from heed.api import Planner, TrainOptions, execute
+    from heed.api import Planner, TrainOptions, check_folder, execute
     from heed.core.config import Document
     from heed.core.progress import message
     from heed.decoding.options import SearchOptions
@@ -41,6 +41,7 @@ def demo(
     from heed.text.synthetic import build_corpus, write_corpus
 
     options = TrainOptions(out, overwrite, device=device, threads=threads, quiet=quiet)
+    check_folder(options)
     message(f"generating {pairs:,} synthetic English-German pairs", quiet)
     corpus = build_corpus(num_train=pairs, num_valid=min(500, pairs // 20), num_test=min(500, pairs // 20))
     texts = out.with_name(out.name + "-corpus")
