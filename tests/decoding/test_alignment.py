@@ -38,15 +38,15 @@ class HandMade(ModelTranslator):
 CROSSED = [
     [0.1, 0.1, 0.0, 0.4, 0.4],
     [0.0, 0.0, 1.0, 0.0, 0.0],
-    [0.3, 0.3, 0.0, 0.4, 0.0],  # either letter of "ab" has less than "c", both together more
-    [0.2, 0.2, 0.2, 0.4, 0.0],
+    [0.1, 0.1, 0.0, 0.4, 0.4],  # either letter of "ab" has less than "c" on average, both together more
+    [0.3, 0.3, 0.0, 0.3, 0.1],
     [0.0, 0.0, 0.0, 0.0, 1.0],
 ]
 STRAIGHT = [[1.0, 0.0, 0.0, 0.0, 0.0]] * 2 + [[0.0, 0.0, 0.0, 1.0, 0.0]] * 3
 
 
 def test_pieces_of_a_source_word_are_summed_and_those_of_a_target_word_averaged() -> None:
-    """d: ab 0.2, c 0.4. ef: ab (0.6 + 0.4) / 2, c (0.4 + 0.4) / 2. Ends and spaces have no links."""
+    """d: ab 0.2, c 0.4. ef: ab (0.2 + 0.6) / 2, c (0.4 + 0.3) / 2. Ends and spaces have no links."""
     assert word_links(HandMade([CROSSED]), "ab c", "d ef") == [(1, 0), (0, 1)]
 
 

@@ -18,6 +18,7 @@ from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Autoregressive
 from heed.text.normalise import Normaliser
+from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.symbols import Word
 
 WORDS = Word("abcdefgh")  # with the four special pieces: the twelve of the random models
@@ -113,6 +114,13 @@ def test_lines_of_nothing_but_space_stay_as_they_are_and_keep_their_place() -> N
     assert translator.translate([], GREEDY) == []
 
 
+def test_they_stay_as_they_are_where_space_has_tokens_too() -> None:
+    translator = ModelTranslator(HashedModel(260), Byte(), Byte(), Normaliser())
+    found = translator.translate([" \t ", "a"], GREEDY)
+    assert (found[0].text, found[0].ids) == (" \t ", ())
+    assert found[1].ids
+
+
 def test_a_line_that_normalising_empties_stays_as_it_is() -> None:
     [found] = translator_of(HashedModel(12)).translate(["\u0007"], GREEDY)
     assert found.text == "\u0007"
@@ -169,6 +177,14 @@ def test_scores_come_in_the_order_of_the_texts_however_many_there_are(monkeypatc
     for score, alone in zip(translator.score(LINES[::-1], LINES), expected, strict=True):
         assert score.ids == alone.ids
         assert list(score.log_probs) == pytest.approx(list(alone.log_probs), abs=1e-5)
+
+
+def test_long_texts_are_scored_in_smaller_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translator_module, "MAX_BATCH_POSITIONS", 16)
+    model = HashedModel(12)
+    translator_of(model).score(["a", "a " * 20, "a b c", "a b", "c d"], ["a", "b", "a b c d e", "a", "c"])
+    # With the end: 21 alone; 6 (its source) with 4 and 3 would be 18, so two of them; then 3 and 2.
+    assert model.advanced == [(1, 21), (2, 4), (2, 3)]
 
 
 def test_an_empty_text_has_the_score_of_its_end() -> None:
