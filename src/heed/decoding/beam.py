@@ -35,13 +35,10 @@ class _Continuations:
     """The log-probability of that token."""
     scores: Float[Tensor, "S N"]
     """The log-probability of the whole."""
-    ends: Bool[Tensor, "S N"]
-    """Whether the token is the end of sentence."""
 
     def pick(self, places: Int[Tensor, "S W"]) -> _Continuations:
         """Some of them."""
-        fields = (self.beams, self.tokens, self.steps, self.scores, self.ends)
-        return _Continuations(*(field.gather(1, places) for field in fields))
+        return _Continuations(*(x.gather(1, places) for x in (self.beams, self.tokens, self.steps, self.scores)))
 
 
 @dataclass(frozen=True)
@@ -93,9 +90,10 @@ class BeamChooser:
     def choose(self, log_probs: Float[Tensor, "R V"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
         """Extend every beam by one token; finished hypotheses are put aside, done sources leave."""
         found = self._continuations(log_probs)
-        self._put_aside(found)
+        ends = (found.tokens == self.eos_id) & (found.scores > _NEVER)
+        self._put_aside(found, ends)
         # No more than W of the 2 W can end, one for each beam, so W go on.
-        going_on = torch.sort(found.ends.to(torch.uint8), dim=-1, stable=True).indices[:, : self.rows_per_source]
+        going_on = torch.sort(ends.to(torch.uint8), dim=-1, stable=True).indices[:, : self.rows_per_source]
         chosen = found.pick(going_on)
         self._beams = self._beams.extend(chosen)
         self._length += 1
@@ -110,12 +108,11 @@ class BeamChooser:
         scores, chosen = totals.topk(2 * width, dim=-1)
         tokens = tokens.reshape(num_sources, -1).gather(1, chosen)
         steps = values.reshape(num_sources, -1).gather(1, chosen)
-        ends = (tokens == self.eos_id) & (scores > _NEVER)
-        return _Continuations(chosen // per_row, tokens, steps, scores, ends)
+        return _Continuations(chosen // per_row, tokens, steps, scores)
 
-    def _put_aside(self, found: _Continuations) -> None:
+    def _put_aside(self, found: _Continuations, ends: Bool[Tensor, "S N"]) -> None:
         """Keep what ends among the first W; at the longest allowed length keep the alive ones too, as cut off."""
-        for row, rank in found.ends[:, : self.rows_per_source].nonzero().tolist():
+        for row, rank in ends[:, : self.rows_per_source].nonzero().tolist():
             beam, step = int(found.beams[row, rank]), float(found.steps[row, rank])
             self._finished[self._sources[row]].append(self._hypothesis(row, beam, (step,), True))
         for row, source in enumerate(self._sources):
