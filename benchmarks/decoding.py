@@ -38,7 +38,7 @@ from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import Vocabulary
 
-MAX_NEW_TOKENS = 60  # end of sentence included
+MAX_TOKENS = 59  # and the end of sentence; a peer may put a 60th token in its place, which is cut off
 TEST = "test_2016_flickr"
 
 
@@ -116,7 +116,7 @@ def heed_side(folder: Path, threads: int) -> Callable[[Job], Answer]:
         variant, setting = job
         options = SearchOptions(
             beam_size=setting.beam, batch_size=setting.batch, length_norm="mean", length_penalty=1.0,
-            max_tokens=MAX_NEW_TOKENS - 1,
+            max_tokens=MAX_TOKENS,
         )  # fmt: skip
         return timed(lambda lines: heed_translate(translators[variant.precision], lines, options), setting)
 
@@ -189,11 +189,11 @@ def marian_translate(
         src = torch.tensor([ids[row] + [Vocabulary.pad_id] * (longest - len(ids[row])) for row in rows])
         found = model.generate(
             input_ids=src, attention_mask=(src != Vocabulary.pad_id).long(), num_beams=setting.beam, do_sample=False,
-            max_new_tokens=MAX_NEW_TOKENS, length_penalty=1.0,
+            max_new_tokens=MAX_TOKENS + 1, length_penalty=1.0,
             early_stopping=early_stopping if setting.beam > 1 else None,
         )  # fmt: skip
         for row, generated in zip(rows, found[:, 1:].tolist(), strict=True):
-            end = generated.index(Vocabulary.eos_id) if Vocabulary.eos_id in generated else len(generated)
+            end = generated.index(Vocabulary.eos_id) if Vocabulary.eos_id in generated else MAX_TOKENS
             out[row] = generated[:end]
     return text.tokenizer.decode(out), sum(len(generated) + 1 for generated in out)
 
@@ -249,11 +249,11 @@ def ctranslate2_translate(translator: Any, text: Text, lines: list[str], setting
     order = longest_first(ids)
     found = translator.translate_batch(
         [[vocabulary.piece(token) for token in ids[row]] for row in order], beam_size=setting.beam,
-        max_batch_size=setting.batch, max_decoding_length=MAX_NEW_TOKENS, length_penalty=1.0,
+        max_batch_size=setting.batch, max_decoding_length=MAX_TOKENS + 1, length_penalty=1.0,
     )  # fmt: skip
     out: list[list[int]] = [[] for _ in lines]
     for row, result in zip(order, found, strict=True):
-        out[row] = [vocabulary.id(piece) for piece in result.hypotheses[0]]
+        out[row] = [vocabulary.id(piece) for piece in result.hypotheses[0][:MAX_TOKENS]]
     return text.tokenizer.decode(out), sum(len(generated) + 1 for generated in out)
 
 
