@@ -25,6 +25,7 @@ from typing import Any
 import peers
 import torch
 
+import heed
 from heed.api import Planner, TrainOptions, execute
 from heed.core.config import Document
 from heed.core.environment import num_cpus
@@ -32,7 +33,6 @@ from heed.core.errors import HeedError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.metrics.translation import evaluate_translations
-from heed.nn.device import set_threads
 from heed.run import RECIPE, WEIGHTS, Run
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
@@ -107,10 +107,10 @@ def timed(translate: Translate, setting: Setting) -> Answer:
 
 def heed_side(folder: Path, threads: int) -> Callable[[Job], Answer]:
     """The run's own translator."""
-    set_threads(threads)
-    exact, fast = Run(folder), Run(folder)
-    fast.model.to(torch.bfloat16)
-    translators = {"float32": exact.translator, "bfloat16": fast.translator}
+    translators = {
+        precision: heed.load(folder, threads=threads, precision=precision).run.translator
+        for precision in ("float32", "bfloat16")
+    }
 
     def do(job: Job) -> Answer:
         variant, setting = job
@@ -397,6 +397,11 @@ def main() -> None:
     rows, ratios = [], []
     exact: dict[int, Answer] = {}
     for setting in settings_of(src, given):
+        print(
+            f"  {setting.name}: {len(setting.lines):,} lines, each way {given.repeats} times",
+            file=sys.stderr,
+            flush=True,
+        )
         answers = measure(sides, setting, given.repeats, given.threads)
         exact.setdefault(setting.beam, answers[Variant("heed", "float32")][0])
         rows += [row_of(variant, setting, found, exact[setting.beam], refs) for variant, found in answers.items()]

@@ -1,0 +1,61 @@
+"""How are the weights of a model that only computes kept, so that a CPU's matrix products need not rearrange them?
+
+oneDNN multiplies by weights in blocks of its own, and rearranges plain ones at each product, which for few rows
+costs more than the product. Packed once, a product is one call. The values are the same; sums are taken in another
+order.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heed.nn.heads import LinearHead
+
+SMALL = 1 << 18
+"""Elements of a float32 weight from which on packing gains; bfloat16 always does."""
+
+
+class PackedLinear(nn.Module):
+    """A linear layer whose weight is packed; it cannot be trained."""
+
+    def __init__(self, weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> None:
+        super().__init__()
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
+        self.bias = None if bias is None else bias.detach()
+
+    def forward(self, x: Float[Tensor, "... K"]) -> Float[Tensor, "... N"]:
+        """x Wᵀ + b."""
+        out: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+        return out
+
+
+class PackedHead(LinearHead):
+    """A linear head whose logits come from a packed weight."""
+
+    def __init__(self, head: LinearHead) -> None:
+        super().__init__(head.weight, head.pad_id, bias=False)
+        self.bias = head.bias
+        self.projection = PackedLinear(head.weight, head.bias)
+
+    def logits(self, features: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:
+        """Unnormalised scores of the whole vocabulary."""
+        out: Tensor = self.projection(features)
+        return out
+
+
+def pack(model: nn.Module) -> None:
+    """Pack what gains from it, where this processor's PyTorch can."""
+    able = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    if not (able and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")):
+        return
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.Linear | LinearHead) and _gains(child.weight):
+                kind = PackedLinear(child.weight, child.bias) if isinstance(child, nn.Linear) else PackedHead(child)
+                setattr(module, name, kind)
+
+
+def _gains(weight: Tensor) -> bool:
+    return weight.device.type == "cpu" and (weight.dtype == torch.bfloat16 or weight.numel() >= SMALL)
