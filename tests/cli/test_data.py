@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 from pathlib import Path
 
 from command import call
@@ -47,6 +49,55 @@ def test_records_and_texts_are_read(tmp_path: Path) -> None:
     assert call("data", "check", tsv).out.startswith("train: 200 pairs")
     text = write_lines(tmp_path / "text", [src for src, _ in pairs(200)])
     assert "200" in call("data", "check", "--text", text).out.splitlines()[0]
+
+
+def test_columns_and_languages_choose_what_is_read(tmp_path: Path) -> None:
+    table = tmp_path / "corpus.csv"
+    table.write_text("id,English,German\n" + "".join(f"{i},{src},{tgt}\n" for i, (src, tgt) in enumerate(pairs(200))))
+    by_name = call("data", "check", table, "--src-column", "english", "--tgt-column", "3")
+    by_language = call("data", "check", table, "--src-lang", "en", "--tgt-lang", "deu")
+    assert by_name.out.startswith("train: 200 pairs")
+    assert by_name.out == by_language.out
+    assert "hold no pair: 1 row of column names ('id', 'English', 'German')." in " ".join(by_name.out.split())
+    assert call("data", "check", table).out == by_name.out, "two columns name languages"
+    table.write_text("id,Kitabu,Notes\n1,2,3\n")
+    asked = call("data", "check", table)
+    assert asked.code == 2
+    assert "3 columns ('id', 'Kitabu', 'Notes'). Say which hold source and target" in asked.err
+
+
+def test_examples_of_a_table_are_numbered_by_pairs(tmp_path: Path) -> None:
+    rows = [*pairs(200)[:7], ("ba <b>ce</b>", "ler kan"), *pairs(200)[7:]]
+    for name, counted in (("c.csv", "pair"), ("c.tsv", "line")):
+        mark = "," if name == "c.csv" else "\t"
+        write_lines(tmp_path / name, [f"{src}{mark}{tgt}" for src, tgt in rows])
+        assert f"        {counted} 8: ba <b>ce</b>" in call("data", "check", tmp_path / name).out.splitlines()
+
+
+def test_units_of_a_memory_without_a_language_are_counted(tmp_path: Path) -> None:
+    unit = "<tu><tuv lang='{}'><seg>{}</seg></tuv><tuv lang='{}'><seg>{}</seg></tuv></tu>"
+    units = [unit.format("en-US", src, "fr" if i < 60 else "de", tgt) for i, (src, tgt) in enumerate(pairs(200))]
+    (tmp_path / "m.tmx").write_text(f"<tmx><body>{''.join(units)}</body></tmx>")
+    result = call("data", "check", tmp_path / "m.tmx", "--src-lang", "en", "--tgt-lang", "de", "--json")
+    report = json.loads(result.out)
+    assert report["num_pairs"] == 140
+    [finding] = [finding for finding in report["findings"] if finding["check"] == "no-pair"]
+    assert (finding["severity"], finding["count"], finding["total"]) == ("warn", 60, 200)
+    assert finding["message"] == "The training file has parts that hold no pair: 60 unit(s) without de."
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.tsv"
+    os.mkfifo(pipe)
+    text = "".join(f"{src}\t{tgt}\n" for src, tgt in pairs(200))
+    writer = threading.Thread(target=pipe.write_text, args=[text])
+    writer.start()
+    result = call("data", "check", pipe)
+    writer.join()
+    assert (result.code, result.out[:16]) == (0, "train: 200 pairs")
+    trained = call("train", "--task", "translation", "--pairs", pipe, "--out", tmp_path / "run")
+    assert trained.code == 2
+    assert trained.err == f"error: {pipe} cannot be read twice, as training must: write it to a file first.\n"
 
 
 def test_wrong_calls_are_told(tmp_path: Path) -> None:

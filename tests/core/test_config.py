@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from heed.core.config import Config, Document, build, keys, parse_overrides, read_toml, to_toml
 from heed.core.errors import UsageError
@@ -231,6 +231,35 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file_and_then_the_com
 )
 def test_a_mistake_on_the_command_line_names_the_flag(argument: str, message: str) -> None:
     assert errors("seed = 1\n[training]\nlr = 3\n", argument) == [message]
+
+
+class Counted(Config):
+    title: str = ""
+    """Its name."""
+    training: Training = Training()
+    """How it is trained."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Counted:
+        if self.training.ema is not None:
+            raise ValueError("what is counted has no training.ema")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("title = 'x'\n[training]\nema = 0.5", [], "recipe.toml:3: what is counted has no training.ema"),
+        ("training = {ema = 0.5}", ["--title=x"], "recipe.toml:1: what is counted has no training.ema"),
+        ("", ["--title=x", "--training.ema=0.5"], "--training.ema: what is counted has no training.ema"),
+    ],
+)
+def test_a_mistake_of_the_whole_recipe_is_told_where_its_key_stands(
+    text: str, arguments: list[str], message: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        build(Counted, document(text), parse_overrides(arguments))
+    assert str(refused.value) == message
 
 
 def test_without_a_file_the_message_begins_with_the_key() -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from heed.core.progress import Progress, format_seconds, message, warn
+from heed.core.progress import Progress, format_seconds, message, warn, watched
 
 
 class Terminal(io.StringIO):
@@ -204,3 +204,15 @@ def test_text_cannot_send_commands_to_the_terminal(stream_type: type[io.StringIO
 )
 def test_durations_are_written_as_people_read_them(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
+
+
+def test_items_are_watched_only_when_they_are_many(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("heed.core.progress.MANY", 3)
+    assert list(watched(range(3), "reading", "lines")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+    assert list(watched(range(7), "reading", "lines")) == list(range(7))
+    assert capsys.readouterr().err == "reading: 6 lines, elapsed 0:00\n"
+    assert list(watched(range(7), "reading", "lines", quiet=True)) == list(range(7))
+    assert capsys.readouterr().err == ""

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import lzma
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +15,10 @@ from typing import Any
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
 from heed.core.errors import DataError, HeedError, MissingInputError, UsageError
-from heed.text.readers import CorpusFiles, fingerprint, open_bytes, read_lines, read_pairs, read_text
+from heed.text.archives import open_bytes
+from heed.text.readers import CorpusFiles, fingerprint, read_lines, read_pairs, read_text
 
 Compress = Callable[[bytes], bytes]
 COMPRESS: dict[str, Compress] = {
@@ -88,45 +88,6 @@ def test_a_line_of_ten_megabytes_is_one_line(here: Path) -> None:
     assert [len(line) for line in lines_of(b"a" * 10_000_000 + b"\nb")] == [10_000_000, 1]
 
 
-LINE = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\n"))
-
-
-@given(
-    lines=st.lists(LINE, min_size=1, max_size=8), ends=st.lists(st.sampled_from(["\n", "\r\n"]), min_size=8, max_size=8)
-)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@example(lines=["\ufeff", "\r"], ends=["\n"] * 8)
-def test_lines_written_are_lines_read(tmp_path: Path, lines: list[str], ends: list[str]) -> None:
-    path = tmp_path / "x.txt"
-    text = "".join(line + end for line, end in zip(lines, ends, strict=False))
-    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
-    expected = [f"{line}{end}"[:-1].removesuffix("\r") for line, end in zip(lines, ends, strict=False)]
-    assert list(read_lines(path)) == expected
-
-
-@given(data=st.binary())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes_give_as_many_lines_as_wc_counts(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "x.txt"
-    path.write_bytes(data)
-    expected = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
-    assert len(list(read_lines(path, "replace"))) == expected
-
-
-@given(
-    data=st.binary(), suffix=st.sampled_from([".txt", ".gz", ".xz", ".zst", ".tsv", ".jsonl", ".parquet", ".jsonl.gz"])
-)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes_are_read_or_refused_in_words(tmp_path: Path, data: bytes, suffix: str) -> None:
-    path = tmp_path / f"x{suffix}"
-    path.write_bytes(data)
-    files = CorpusFiles(path, path) if suffix in (".txt", ".gz", ".xz", ".zst") else CorpusFiles(pairs=path)
-    try:
-        list(read_pairs(files))
-    except DataError as error:
-        assert str(path) in str(error)
-
-
 def test_bytes_that_are_not_utf_8_are_named_with_file_line_and_byte(here: Path) -> None:
     text = b"eins\n" * 16 + b"zwei Zeilen\xe4\n"
     assert message(lambda: lines_of(text, "train.de")) == (
@@ -165,7 +126,30 @@ def test_an_archive_cut_short_is_refused_with_its_last_good_line(here: Path, suf
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
 def test_a_file_that_is_no_archive_is_refused(here: Path, suffix: str) -> None:
-    assert message(lambda: lines_of(b"plain text\n", f"x{suffix}")).startswith(f"x{suffix} cannot be unpacked (")
+    assert message(lambda: lines_of(b"plain text\n", f"x{suffix}")) == (
+        f"x{suffix} is no {suffix} archive. If it is plain text, take {suffix} off its name."
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (gzip.compress(b"a"), "a .gz archive: let its name end in .gz, and heed unpacks it"),
+        (lzma.compress(b"a"), "an .xz archive: let its name end in .xz, and heed unpacks it"),
+        (COMPRESS[".zst"](b"a"), "a .zst archive: let its name end in .zst, and heed unpacks it"),
+        (b"PK\x03\x04\x14\xff", 'a zip archive or a spreadsheet: unpack it, or save the sheet as "CSV UTF-8"'),
+        (b"%PDF-1.7 \xe2\xe3", "a PDF: export the text first"),
+    ],
+)
+def test_a_file_that_is_no_text_is_told_from_one_in_another_encoding(here: Path, data: bytes, expected: str) -> None:
+    assert message(lambda: lines_of(data, "train.de")) == f"train.de is no text but {expected}."
+
+
+def test_a_pipe_can_be_read_but_not_fingerprinted(here: Path) -> None:
+    os.mkfifo("pipe")
+    assert message(lambda: fingerprint(CorpusFiles(pairs="pipe", format="tsv")), UsageError) == (
+        "pipe cannot be read twice: write it to a file first."
+    )
 
 
 def test_a_missing_file_is_named_and_a_near_one_offered(here: Path) -> None:
@@ -242,6 +226,7 @@ def test_two_files_tsv_jsonl_and_parquet_give_the_same_pairs(here: Path) -> None
         CorpusFiles(pairs="b.txt", format="tsv", src_column=3, tgt_column=1),
         CorpusFiles(pairs="a.jsonl"),
         CorpusFiles(pairs="b.ndjson", src_field="de", tgt_field="en"),
+        CorpusFiles(pairs="b.ndjson", src_column="de", tgt_column="en"),
         CorpusFiles(pairs="a.parquet", src_field="de", tgt_field="en"),
     ]:
         assert list(read_pairs(files)) == PAIRS, files
@@ -353,10 +338,8 @@ def test_a_parquet_file_that_is_wrong_is_named(here: Path, monkeypatch: pytest.M
             "Give two files, one for the source and one for the target, or one file of pairs.",
         ),
         ({"src": "-", "tgt": "-"}, "Standard input (-) can be the source or the target, not both."),
-        (
-            {"pairs": "a.tsv", "src_column": 0},
-            "The columns of source and target are 0 and 2; they must be two different numbers, counted from 1.",
-        ),
+        ({"pairs": "a.tsv", "src_column": 0}, "The column of the source is 0; columns are counted from 1."),
+        ({"pairs": "a.tsv", "src_column": 2, "tgt_column": 2}, "Source and target cannot both be column 2."),
         ({"pairs": "a.parquet.gz"}, "a.parquet.gz: Parquet is compressed inside; unpack the file first."),
         ({"pairs": "-", "format": "parquet"}, "Parquet cannot be read from standard input; give the file."),
     ],
@@ -366,8 +349,12 @@ def test_files_that_make_no_corpus_are_refused(options: Any, expected: str) -> N
 
 
 def test_a_name_that_tells_no_format_is_refused() -> None:
-    assert message(lambda: read_pairs(CorpusFiles(pairs="a.csv")), UsageError) == (
-        "a.csv: cannot tell the format by the name. Allowed are tsv, jsonl and parquet."
+    assert message(lambda: read_pairs(CorpusFiles(pairs="a.de")), UsageError) == (
+        "a.de: cannot tell the format by the name. Allowed are .tsv, .csv, .jsonl, .parquet and .tmx; or give two "
+        "files of plain text, one for the source and one for the target."
+    )
+    assert message(lambda: read_pairs(CorpusFiles(pairs="a.xlsx")), UsageError) == (
+        'a.xlsx is a spreadsheet: save the sheet as "CSV UTF-8" and give that file.'
     )
 
 
@@ -395,7 +382,7 @@ def test_a_fingerprint_tells_name_size_checksum_and_lines(here: Path) -> None:
         },
     }
     assert message(lambda: fingerprint(CorpusFiles(pairs="-", format="tsv")), UsageError) == (
-        "Standard input cannot be read twice; write it to a file first."
+        "standard input cannot be read twice: write it to a file first."
     )
 
 

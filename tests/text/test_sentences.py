@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.core.errors import UsageError
-from heed.text.sentences import LINE_BREAKS, restore, split_paragraph
+from heed.text.sentences import LINE_BREAKS, restore, split_long, split_paragraph
 
 # A bar marks where one sentence ends and the next one starts.
 CASES = [
@@ -107,6 +107,22 @@ def test_pieces_joined_are_the_text_and_sentences_are_bare(text: str, language: 
             assert piece.text.isspace()
     found = [piece.text for piece in pieces if piece.is_sentence]
     assert restore(pieces, found) == text
+
+
+@given(text=PROSE.map(lambda text: text * 3), size=st.integers(2, 20))
+def test_long_sentences_are_cut_to_size_and_nothing_is_lost(text: str, size: int) -> None:
+    pieces = split_long(text, size)
+    assert "".join(piece.text for piece in pieces) == text
+    assert all(len(piece.text) <= size for piece in pieces if piece.is_sentence)
+    assert all(piece.text for piece in pieces)
+
+
+def test_a_long_sentence_is_cut_at_a_space_where_there_is_one() -> None:
+    pieces = split_long("Short one. one two  three fourfivesixseven", 8)
+    assert [piece.text for piece in pieces] == [
+        "Short", " ", "one.", " ", "one two", "  ", "three", " ", "fourfive", "sixseven",
+    ]  # fmt: skip
+    assert [piece.text for piece in pieces if not piece.is_sentence] == [" ", " ", "  ", " "]
 
 
 @pytest.mark.timeout(60)  # quadratic time would take hours

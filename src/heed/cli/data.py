@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import Annotated
 
 import typer
 
-from heed.cli.options import BadBytes, Debug, Json
+from heed.cli.options import BadBytes, Debug, Json, Quiet, SrcColumn, TgtColumn, language_of, parse_column
 from heed.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from heed.text.readers import CorpusFiles
 
 app = typer.Typer(help="Look at data before training.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -32,8 +30,13 @@ def check(
         list[str] | None, typer.Option(help="Test files: are their sentences in the training data?")
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="The files are text of a language model.")] = False,
+    src_column: SrcColumn = None,
+    tgt_column: TgtColumn = None,
+    src_lang: Annotated[str, typer.Option(help="Language of the source, such as en; TMX needs it.")] = "",
+    tgt_lang: Annotated[str, typer.Option(help="Language of the target.")] = "",
     errors: BadBytes = "strict",
     json_output: Json = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Examine training data: line counts, empty sides, duplicates, copies, leaks, damage, scripts, lengths.
@@ -44,16 +47,22 @@ def check(
 
       heed data check train.en train.de --valid val.en --valid val.de
 
-      heed data check corpus.tsv.gz
+      heed data check memory.tmx --src-lang en --tgt-lang de
     """
     from heed.text.doctor import diagnose_files, diagnose_text_files
+    from heed.text.readers import CorpusFiles
 
     if text:
         held_out_texts = [_single(group) if group else None for group in (valid, test)]
-        diagnosis = diagnose_text_files(_single(files), *held_out_texts, errors=errors)
+        diagnosis = diagnose_text_files(_single(files), *held_out_texts, errors=errors, quiet=quiet)
     else:
-        held_out = [_corpus(group) if group else None for group in (valid, test)]
-        diagnosis = diagnose_files(_corpus(files), *held_out, errors=errors)
+        names = files if len(files) == 2 else ["", ""]
+        corpus = partial(
+            CorpusFiles, src_column=parse_column(src_column), tgt_column=parse_column(tgt_column),
+            src_lang=src_lang or language_of(names[0]), tgt_lang=tgt_lang or language_of(names[1]),
+        )  # fmt: skip
+        held_out = [corpus(*_paths(group)) if group else None for group in (valid, test)]
+        diagnosis = diagnose_files(corpus(*_paths(files)), *held_out, errors=errors, quiet=quiet)
     print(json.dumps(diagnosis.to_json(), ensure_ascii=False) if json_output else diagnosis.render())
     if diagnosis.stops:
         raise typer.Exit(65)
@@ -65,9 +74,8 @@ def _single(files: list[str]) -> str:
     return files[0]
 
 
-def _corpus(files: list[str]) -> CorpusFiles:
-    from heed.text.readers import CorpusFiles
-
+def _paths(files: list[str]) -> tuple[str | None, str | None, str | None]:
+    """Source, target and pairs: two files are the first two, one is the last."""
     if len(files) > 2:
         raise UsageError(f"give two parallel files or one file of pairs, got {len(files)} files.")
-    return CorpusFiles(src=files[0], tgt=files[1]) if len(files) == 2 else CorpusFiles(pairs=files[0])
+    return (files[0], files[1], None) if len(files) == 2 else (None, None, files[0])

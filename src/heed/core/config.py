@@ -23,7 +23,7 @@ from pydantic_core import ErrorDetails
 
 from heed.core.errors import UsageError
 from heed.core.schema import TAG, Config, FieldDescription, alternatives, configs, describe, keys, resolve, show, tags
-from heed.core.toml import Document, KeyPath, parse_overrides, read_toml
+from heed.core.toml import Document, KeyPath, dotted, parse_overrides, read_toml
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -137,23 +137,13 @@ def _value(values: Any, path: KeyPath) -> Any:
     return values
 
 
-def dotted(path: Sequence[str | int]) -> str:
-    """A path as it is written in messages: `stages[0].lr`; names that TOML would quote are quoted."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            text += "." * bool(text) + (part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part))
-    return text
-
-
 def _report(problems: Sequence[_Problem], document: Document, overrides: Mapping[str, object]) -> str:
     """One line a problem, in the order of the file, then those of the command line."""
     rows = []
     for problem in problems:
-        override = _override_at(problem.path, document, overrides)
-        line = 0 if override else _line_at(problem.path, document)
+        path = problem.path or _mentioned(problem.text)
+        override = _override_at(path, document, overrides) if path else ""
+        line = 0 if override else _line_at(path, document)
         place = f"--{override}" if override else f"{document.name}:{line}" if line else document.name
         named = problem.about_value and override != dotted(problem.path) and problem.path
         text = f"{dotted(problem.path)}: {problem.text}" if named else problem.text
@@ -174,6 +164,12 @@ def _override_at(path: KeyPath, document: Document, overrides: Mapping[str, obje
 def _line_at(path: KeyPath, document: Document) -> int:
     """The line of the key, or of the innermost table or key around it that is written down; 0 when there is none."""
     return next((document.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in document.lines), 0)
+
+
+def _mentioned(text: str) -> KeyPath:
+    """The first `table.key` in a message about the recipe as a whole."""
+    found = re.search(r"\b[a-z_]+(\.[a-z_]+)+\b", text)
+    return tuple(found[0].split(".")) if found else ()
 
 
 def to_toml(config: Config, comments: Mapping[str, str] = {}) -> str:

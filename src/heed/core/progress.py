@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO, TypeVar
 
 from heed.core import environment
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
+
+T = TypeVar("T")
 
 REDRAW_INTERVAL = 0.1  # seconds
 
@@ -68,6 +71,7 @@ class Progress:
         self.initial = self.done = initial
         self.fields: Mapping[str, str] = {}
         self.remaining_override: float | None = None
+        self.share_override: float | None = None
         self.stream = sys.stderr if stream is None else stream
         self.plain_interval = plain_interval
         self.clock = clock
@@ -97,13 +101,15 @@ class Progress:
             self._show_plain()
 
     def update(
-        self, done: float, fields: Mapping[str, str] | None = None, remaining_seconds: float | None = None
-    ) -> None:
+        self, done: float, fields: Mapping[str, str] | None = None, remaining_seconds: float | None = None,
+        share: float | None = None,
+    ) -> None:  # fmt: skip
         """Say how much is done. `fields` are values ready to show; those given before stay when it is None.
 
-        `remaining_seconds` is for work that ends by another rule than `total`.
+        `remaining_seconds` and `share` (0 to 1, what is done) are for work that ends by another rule than `total`.
         """
         self.done = done
+        self.share_override = share
         self.fields = self.fields if fields is None else fields
         self.remaining_override = remaining_seconds
         self._shown = self.quiet
@@ -144,10 +150,16 @@ class Progress:
         message(f"{self.title}: " + ", ".join([self._amount(), *self._fields(), *self._times()]), stream=self.stream)
 
     def _amount(self) -> str:
-        if self.total is None:
-            return f"{_number(self.done)} {self.unit}"
-        percent = f" ({100 * self.done / self.total:.0f}%)" if self.total else ""
-        return f"{_number(self.done)}/{_number(self.total)} {self.unit}{percent}"
+        total = "" if self.total is None or self.share_override is not None else f"/{_number(self.total)}"
+        percent = "" if self._share is None else f" ({100 * self._share:.0f}%)"
+        return f"{_number(self.done)}{total} {self.unit}{percent}"
+
+    @property
+    def _share(self) -> float | None:
+        """What is done, 0 to 1; None where nobody knows."""
+        if self.share_override is not None:
+            return self.share_override
+        return self.done / self.total if self.total else None
 
     def _fields(self) -> list[str]:
         return [f"{name} {value}" for name, value in self.fields.items()]
@@ -167,15 +179,32 @@ class Progress:
 
         self._shown = True
         cells: list[RenderableType] = [Text(self.title, style="bold"), Text(self._amount())]
-        if self.total:
-            cells.insert(1, ProgressBar(self.total, min(self.done, self.total), width=None))
+        if self._share is not None:
+            cells.insert(1, ProgressBar(1.0, min(self._share, 1.0), width=None))
         cells.append(Text(", ".join(self._times()), style="dim"))
-        row = Table.grid(padding=(0, 1), expand=bool(self.total))
+        row = Table.grid(padding=(0, 1), expand=self._share is not None)
         for cell in cells:
             row.add_column(no_wrap=True, ratio=1 if isinstance(cell, ProgressBar) else None)
         row.add_row(*cells)
         fields = Text("  " + "  ".join(self._fields()).translate(_CONTROL), no_wrap=True, overflow="ellipsis")
         return Group(row, fields) if self.fields else row
+
+
+MANY = 20_000
+"""Items that are gone through so quickly that nothing needs to be shown."""
+
+
+def watched(items: Iterable[T], title: str, unit: str, quiet: bool = False) -> Iterator[T]:
+    """The same items; how many of them came is shown, once they are many."""
+    rest = iter(items)
+    yield from islice(rest, MANY)
+    more = list(islice(rest, 1))
+    if more:
+        with Progress(None, unit, title, quiet, initial=MANY) as progress:
+            for number, item in enumerate(chain(more, rest), start=MANY + 1):
+                yield item
+                if number % MANY == 0:
+                    progress.update(number)
 
 
 def _live(stream: TextIO, render: Callable[[], RenderableType]) -> Live:

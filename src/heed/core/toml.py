@@ -6,6 +6,7 @@ so that an error in a recipe can point at its line.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,8 +71,37 @@ def _parse(text: str, name: str) -> dict[str, Any]:
         problem, _, place = str(error).partition(" (at ")
         found = re.match(r"line (\d+), column (\d+)", place)
         line = int(found[1]) if found else text.rstrip("\n").count("\n") + 1
+        if problem.startswith("Cannot") and (second := _given_twice(text, line)):
+            raise UsageError(f"{name}:{second}") from error
         hint = ' Text needs quotes: key = "value".' if problem == "Invalid value" else ""
         raise UsageError(f"{name}:{line}: not valid TOML: {problem[:1].lower()}{problem[1:]}.{hint}") from error
+
+
+def _given_twice(text: str, last_line: int) -> str:
+    """What is wrong with the statement that ends on a line, when it says again what was said; else empty."""
+    first: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    found = ""
+    for line, tokens in _statements(text):
+        if line > last_line:
+            break
+        keys = tuple(_key_parts(tokens))
+        if tokens[:2] == ["[", "["]:  # a new table of an array may say everything again
+            first = {path: number for path, number in first.items() if path[: len(keys)] != keys}
+        is_header = tokens[0] == "["
+        path = keys if is_header else (*table, *keys)
+        parents = _parents(path, 0 if is_header else len(table))
+        table = keys if is_header else table
+        before = path if path in first else next((parent for parent in parents if parent in first), None)
+        found = f"{line}: '{dotted(before)}' stands here again, after line {first[before]}." if before else ""
+        for part in (*_parents(path, 0), path):
+            first.setdefault(part, line)
+    return found
+
+
+def _parents(path: KeyPath, start: int) -> list[KeyPath]:
+    """The paths of more than `start` keys that lead to a path."""
+    return [path[:length] for length in range(start + 1, len(path))]
 
 
 _OVERRIDE = re.compile(r"--(?P<key>[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)(=(?P<value>.*))?", re.DOTALL)
@@ -159,6 +189,17 @@ def key_lines(text: str) -> dict[KeyPath, int]:
         else:
             descend(table, keys, line)
     return lines
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """A path as it is written in messages: `stages[0].lr`; names that TOML would quote are quoted."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += "." * bool(text) + (part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part))
+    return text
 
 
 def _statements(text: str) -> Iterator[tuple[int, list[str]]]:

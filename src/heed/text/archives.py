@@ -6,6 +6,7 @@ import difflib
 import gzip
 import io
 import lzma
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -20,7 +21,10 @@ if sys.version_info >= (3, 14):
 else:
     from zstandard import ZstdDecompressor, ZstdError
 
-COMPRESSIONS = (".gz", ".xz", ".zst")
+_MAGIC = {".gz": rb"\x1f\x8b", ".xz": rb"\xfd7zXZ\x00", ".zst": rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"}
+"""What an archive begins with, as regular expressions; Zstandard may begin with a frame to be skipped."""
+
+COMPRESSIONS = tuple(_MAGIC)
 
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, ZstdError)
 """What reading from a damaged archive raises."""
@@ -32,14 +36,15 @@ _BLOCK = 1 << 16
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     """The unpacked bytes of a plain, `.gz`, `.xz` or `.zst` file, or of standard input for `-`.
 
-    Raises MissingInputError when there is no such file or it may not be read, DataError when an archive is damaged.
+    Raises MissingInputError when there is no such file or it may not be read, DataError when an archive is damaged or
+    is none.
     """
     if str(path) == "-":
         yield sys.stdin.buffer
         return
     with open_file(Path(path)) as file:
         try:
-            yield _unpacked(file, Path(path).suffix.lower())
+            yield _unpacked(file, Path(path))
         except DAMAGED as error:
             raise DataError(damage(shown_name(path), error)) from error
 
@@ -67,7 +72,10 @@ def _did_you_mean(path: Path) -> str:
     return f" Did you mean {path.parent / near[0]}?" if near else ""
 
 
-def _unpacked(file: BinaryIO, suffix: str) -> BinaryIO:
+def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
+    suffix = path.suffix.lower()
+    if suffix in _MAGIC and (start := cast(io.BufferedReader, file).peek(6)) and not re.match(_MAGIC[suffix], start):
+        raise DataError(f"{path} is no {suffix} archive. If it is plain text, take {suffix} off its name.")
     if suffix == ".gz":
         return cast(BinaryIO, gzip.GzipFile(fileobj=file))
     if suffix == ".xz":
@@ -115,6 +123,14 @@ else:
             part, self._plain = self._plain[: len(buffer)], self._plain[len(buffer) :]
             buffer[: len(part)] = part
             return len(part)
+
+
+def is_stream(path: str | Path) -> bool:
+    """Whether a path is standard input or a pipe, such as the shell's `<(...)`: it can be read only once."""
+    try:
+        return str(path) == "-" or Path(path).is_fifo()
+    except OSError:  # opening it tells why
+        return False
 
 
 def shown_name(path: str | Path) -> str:

@@ -19,7 +19,7 @@ def hash_text(text: str) -> int:
 def hash_pair(src: str, tgt: str) -> int:
     """64 bits that stand for a sentence pair; white space at the ends does not count."""
     src = src.strip()
-    return hash_text(f"{len(src)} {src}{tgt}")  # the length keeps ("ab", "c") and ("a", "bc") apart
+    return hash_text(f"{len(src)} {src}{tgt.strip()}")  # the length keeps ("ab", "c") and ("a", "bc") apart
 
 
 class HashSet:

@@ -37,9 +37,12 @@ class PairFilter:
         self.dropped: Counter[str] = Counter()
         self._seen = HashSet()
 
-    def reason_to_drop(self, src: str, tgt: str) -> str | None:
-        """Why this pair is left out, in a word or two: "empty", "too long", "length ratio", "copy", "duplicate"."""
-        reason = self._reason(src, tgt)
+    def reason_to_drop(self, src: str, tgt: str, is_new: bool | None = None) -> str | None:
+        """Why this pair is left out, in a word or two: "empty", "too long", "length ratio", "copy", "duplicate".
+
+        `is_new`: whether it comes for the first time, where the caller remembers that; else it is remembered here.
+        """
+        reason = self._reason(src, tgt, is_new)
         if reason is not None:
             self.dropped[reason] += 1
         return reason
@@ -48,7 +51,7 @@ class PairFilter:
         """The pairs that stay, in order."""
         return (pair for pair in pairs if self.reason_to_drop(*pair) is None)
 
-    def _reason(self, src: str, tgt: str) -> str | None:
+    def _reason(self, src: str, tgt: str, is_new: bool | None) -> str | None:
         config = self.config
         src, tgt = src.strip(), tgt.strip()
         if config.drop_empty and not (src and tgt):
@@ -60,6 +63,6 @@ class PairFilter:
             return "length ratio"
         if config.drop_copies and src == tgt:
             return "copy"
-        if config.drop_duplicates and not self._seen.add(hash_pair(src, tgt)):
+        if config.drop_duplicates and not (self._seen.add(hash_pair(src, tgt)) if is_new is None else is_new):
             return "duplicate"
         return None

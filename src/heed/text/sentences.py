@@ -63,6 +63,27 @@ def split_paragraph(text: str, language: str | None = None) -> list[Piece]:
     return pieces
 
 
+def split_long(text: str, max_characters: int, language: str | None = None) -> list[Piece]:
+    """As `split_paragraph`, and no sentence has more characters than that: it is cut at a space, where there is one."""
+    return [short for piece in split_paragraph(text, language) for short in _shortened(piece, max_characters)]
+
+
+def _shortened(piece: Piece, max_characters: int) -> Iterator[Piece]:
+    text, start = piece.text, 0
+    while piece.is_sentence and len(text) - start > max_characters:
+        end = text.rfind(" ", start + max_characters // 2, start + max_characters)
+        stop = end = end if end > 0 else start + max_characters
+        while text[end - 1] == " ":
+            end -= 1
+        while text[stop] == " ":
+            stop += 1
+        yield Piece(text[start:end], is_sentence=True)
+        if end < stop:
+            yield Piece(text[end:stop], is_sentence=False)
+        start = stop
+    yield Piece(text[start:], piece.is_sentence)
+
+
 def restore(pieces: Sequence[Piece], translations: Sequence[str]) -> str:
     """The text with its sentences translated and all white space as it was; one translation for each sentence."""
     expected = sum(piece.is_sentence for piece in pieces)

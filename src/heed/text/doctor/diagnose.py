@@ -6,13 +6,17 @@ filter): 0.4 GB for ten million pairs, 0.5 GB while they grow; and 100 bytes for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from heed.core.errors import DataError
-from heed.text.doctor.findings import Diagnosis, Finding, Tally, fault, sorted_findings
+from heed.core.progress import watched
+from heed.text.archives import is_stream
+from heed.text.doctor.direction import look_exchanged
+from heed.text.doctor.findings import Diagnosis, Finding, Severity, Tally, fault, grade, sorted_findings
 from heed.text.doctor.held_out import HeldOutPairs, HeldOutText, tokenised_differently
 from heed.text.doctor.language import likeness, profile
 from heed.text.doctor.lines import LineScan
@@ -34,15 +38,18 @@ def diagnose(
     *,
     thresholds: Thresholds | None = None,
     pair_filter: PairFilterConfig | None = None,
+    languages: tuple[str, str] = ("", ""),
     src_pieces: Pieces | None = None,
     tgt_pieces: Pieces | None = None,
 ) -> Diagnosis:
     """Examine sentence pairs; each iterable is read once. A DataError that one raises becomes a finding.
 
-    With `src_pieces` and `tgt_pieces` a sample of the training data is also checked for unknown tokens.
+    `languages` are what source and target are said to be in, as far as that was said. With `src_pieces` and
+    `tgt_pieces` a sample of the training data is also checked for unknown tokens.
     """
     limits = thresholds or Thresholds()
     problems: list[Finding] = []
+    cut: list[Finding] = []
     held_out = [
         HeldOutPairs(name, _until_error(pairs, name, problems), limits)
         for name, pairs in (("validation", valid), ("test", test))
@@ -50,14 +57,16 @@ def diagnose(
     ]
     src_scan, tgt_scan = LineScan("source", limits), LineScan("target", limits)
     pair_scan = PairScan(limits, pair_filter)
-    for number, (src, tgt) in enumerate(_until_error(train, "training", problems), start=1):
+    for number, (src, tgt) in enumerate(_until_error(train, "training", cut), start=1):
         src_hash, pair_hash = hash_text(src), hash_pair(src, tgt)
         src_scan.add(number, src)
         tgt_scan.add(number, tgt)
         pair_scan.add(number, src, tgt, src_hash, pair_hash)
         for held in held_out:
             held.meet(number, src, src_hash, pair_hash)
-    findings = [*problems, *src_scan.findings(), *tgt_scan.findings(), *pair_scan.findings()]
+    own = [*src_scan.findings(), *tgt_scan.findings(), *pair_scan.findings()]
+    findings = [*problems, *_unless_cut(own, cut)]
+    findings += _exchanged(src_scan, tgt_scan, languages)
     findings += tokenised_differently(src_scan, tgt_scan, limits.tokenised)
     findings += _same_language(src_scan, tgt_scan, limits)
     for held in held_out:
@@ -83,20 +92,21 @@ def diagnose_text(
     """Examine monolingual text, a segment a line; otherwise as `diagnose`."""
     limits = thresholds or Thresholds()
     problems: list[Finding] = []
+    cut: list[Finding] = []
     held_out = [
         HeldOutText(name, _until_error(lines, name, problems), limits)
         for name, lines in (("validation", valid), ("test", test))
         if lines is not None
     ]
     scan, seen, repeated = LineScan("text", limits), HashSet(), Tally(limits.num_examples)
-    for number, line in enumerate(_until_error(train, "training", problems), start=1):
+    for number, line in enumerate(_until_error(train, "training", cut), start=1):
         scan.add(number, line)
         key = hash_text(line)
         if len(line) >= HeldOutText.MIN_CHARACTERS and not seen.add(key):
             repeated.add(number, line)
         for held in held_out:
             held.lines.meet(key, number, line)
-    findings = [*problems, *scan.findings(), *_short(scan, limits)]
+    findings = [*problems, *_unless_cut([*scan.findings(), *_short(scan, limits)], cut)]
     advice = "See where they come from."
     findings += fault("duplicate", repeated, scan.num_lines, "lines", "came before", advice, warn=limits.warn_repeated)
     for held in held_out:
@@ -118,14 +128,23 @@ def diagnose_files(
     errors: Errors = "strict",
     thresholds: Thresholds | None = None,
     pair_filter: PairFilterConfig | None = None,
+    quiet: bool = True,
 ) -> Diagnosis:
-    """Examine files of sentence pairs, with their fingerprints; raises MissingInputError when one cannot be read."""
+    """Examine files of sentence pairs, with their fingerprints; raises MissingInputError when one cannot be read.
+
+    Unless quiet, large ones show on stderr how far they are read.
+    """
     named = {"train": train, "validation": valid, "test": test}
     given = {name: files for name, files in named.items() if files is not None}
-    pairs = {name: read_pairs(files, errors) for name, files in given.items()}
+    left_out: dict[str, Counter[str]] = {name: Counter() for name in given}
+    pairs = {name: read_pairs(files, errors, left_out[name]) for name, files in given.items()}
     diagnosis = diagnose(
-        pairs["train"], pairs.get("validation"), pairs.get("test"), thresholds=thresholds, pair_filter=pair_filter
-    )
+        watched(pairs["train"], "examining", "pairs", quiet), pairs.get("validation"), pairs.get("test"),
+        thresholds=thresholds, pair_filter=pair_filter, languages=(train.src_lang, train.tgt_lang),
+    )  # fmt: skip
+    is_lines = train.pairs is None or train.record_format in ("tsv", "jsonl")
+    diagnosis = replace(diagnosis, counted="line" if is_lines else "pair")
+    diagnosis = _with_left_out(diagnosis, left_out, thresholds or Thresholds())
     return _with_fingerprints(diagnosis, {name: _fingerprints(files) for name, files in given.items()})
 
 
@@ -136,12 +155,14 @@ def diagnose_text_files(
     *,
     errors: Errors = "strict",
     thresholds: Thresholds | None = None,
+    quiet: bool = True,
 ) -> Diagnosis:
     """Examine files of monolingual text; otherwise as `diagnose_files`."""
     named = {"train": train, "validation": valid, "test": test}
     given = {name: path for name, path in named.items() if path is not None}
     lines = {name: read_text(path, errors) for name, path in given.items()}
-    diagnosis = diagnose_text(lines["train"], lines.get("validation"), lines.get("test"), thresholds=thresholds)
+    train_lines = watched(lines["train"], "examining", "lines", quiet)
+    diagnosis = diagnose_text(train_lines, lines.get("validation"), lines.get("test"), thresholds=thresholds)
     return _with_fingerprints(diagnosis, {name: _text_fingerprint(path) for name, path in given.items()})
 
 
@@ -152,6 +173,19 @@ def _until_error(items: Iterable[T], name: str, problems: list[Finding]) -> Iter
     except DataError as error:
         message = f"The {name} data cannot be read to its end. {error}"
         problems.append(Finding("unreadable", "stop", 1, 1, message, ""))
+
+
+def _unless_cut(findings: Iterable[Finding], cut: list[Finding]) -> list[Finding]:
+    """Why the training data could not be read to its end; that there are few lines is then no news."""
+    return [*cut, *(finding for finding in findings if not (cut and finding.check == "few"))]
+
+
+def _exchanged(src: LineScan, tgt: LineScan, languages: tuple[str, str]) -> Iterator[Finding]:
+    if look_exchanged(src.sample.lines, tgt.sample.lines, *languages):
+        src_lang, tgt_lang = languages
+        message = f"The source looks like {tgt_lang} and the target like {src_lang}, but the opposite was said."
+        advice = f"Exchange the two sides, or say --src-lang {tgt_lang} --tgt-lang {src_lang}."
+        yield Finding("swapped", "stop", src.num_lines, src.num_lines, message, advice)
 
 
 def _same_language(src: LineScan, tgt: LineScan, limits: Thresholds) -> Iterator[Finding]:
@@ -190,12 +224,26 @@ def _summary(*scans: LineScan) -> str:
     return f"train: {scans[0].num_lines:,} {'pairs' if len(scans) > 1 else 'lines'}; a line has {', '.join(sizes)}."
 
 
+def _with_left_out(diagnosis: Diagnosis, left_out: Mapping[str, Counter[str]], limits: Thresholds) -> Diagnosis:
+    """The same with a finding for each file in which something held no pair."""
+    findings = [*diagnosis.findings]
+    for name, reasons in left_out.items():
+        count = reasons.total()
+        total = count + (diagnosis.num_pairs if name == "train" else 0)
+        if count:
+            severity: Severity = grade(count / total, 1.0, limits.warn_repeated) if name == "train" else "note"
+            listed = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
+            message = f"The {'training' if name == 'train' else name} file has parts that hold no pair: {listed}."
+            findings.append(Finding("no-pair", severity, count, total, message, "They are left out."))
+    return replace(diagnosis, findings=sorted_findings(findings))
+
+
 def _fingerprints(files: CorpusFiles) -> dict[str, FileFingerprint]:
-    return {} if "-" in map(str, files.paths.values()) else _or_nothing(lambda: fingerprint(files))
+    return {} if any(map(is_stream, files.paths.values())) else _or_nothing(lambda: fingerprint(files))
 
 
 def _text_fingerprint(path: str | Path) -> dict[str, FileFingerprint]:
-    return {} if str(path) == "-" else _or_nothing(lambda: {"text": fingerprint_file(path)})
+    return {} if is_stream(path) else _or_nothing(lambda: {"text": fingerprint_file(path)})
 
 
 def _or_nothing(work: Callable[[], dict[str, FileFingerprint]]) -> dict[str, FileFingerprint]:

@@ -52,6 +52,8 @@ class Diagnosis:
     """Of the files, by set ("train", "validation", "test") and part ("src", "tgt", "pairs", "text")."""
     summary: tuple[str, ...] = ()
     """The statistics in words, a line each."""
+    counted: Literal["line", "pair"] = "line"
+    """What the numbers of the examples count: lines of the files, or pairs where these are no lines."""
 
     @property
     def stops(self) -> tuple[Finding, ...]:
@@ -69,7 +71,7 @@ class Diagnosis:
         many = len(self.findings) > MANY
         num_examples = {"stop": 2, "warn": 1 if many else 2, "note": 0 if many else 1}
         for finding in self.findings:
-            lines += _rendered(finding, num_examples[finding.severity], width)
+            lines += _rendered(finding, num_examples[finding.severity], width, self.counted)
         return "\n".join(lines if self.findings else [*lines, "No faults found."])
 
 
@@ -103,11 +105,13 @@ def excerpt(text: str, at: int = 0) -> str:
     return f"{'…' if start else ''}{part}{'…' if start + EXCERPT < len(text) else ''}"
 
 
-def _rendered(finding: Finding, num_examples: int, width: int) -> list[str]:
+def _rendered(finding: Finding, num_examples: int, width: int, counted: str) -> list[str]:
     label = finding.severity.upper() if finding.severity == "stop" else finding.severity
     text = finding.message if finding.severity == "note" else f"{finding.message} {finding.advice}".strip()
     lines = textwrap.wrap(text, width, initial_indent=f"{label:6}", subsequent_indent=" " * 6)
-    return lines + [f"        line {number:,}: {visible(text)}" for number, text in finding.examples[:num_examples]]
+    return lines + [
+        f"        {counted} {number:,}: {visible(text)}" for number, text in finding.examples[:num_examples]
+    ]
 
 
 class Tally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from heed.text.doctor.direction import are_crossed
 from heed.text.doctor.findings import Finding, Tally, fault, share
 from heed.text.doctor.language import likeness, profile
 from heed.text.doctor.lines import LineScan
@@ -93,9 +94,8 @@ class HeldOutPairs:
         if self.src.num_lines < self.MIN_LINES_TO_COMPARE:
             return
         own_src, own_tgt, other_src, other_tgt = (profile(scan.sample.lines) for scan in (self.src, self.tgt, src, tgt))
-        straight = likeness(own_src, other_src) + likeness(own_tgt, other_tgt)
-        crossed = likeness(own_src, other_tgt) + likeness(own_tgt, other_src)
-        if crossed > straight and likeness(other_src, other_tgt) < self._thresholds.same_language:
+        crossed = are_crossed(own_src, own_tgt, other_src, other_tgt)
+        if crossed and likeness(other_src, other_tgt) < self._thresholds.same_language:
             total = self.src.num_lines
             message = f"The {self.name} source looks like the training target, and the other way round."
             yield Finding("swapped", "stop", total, total, message, f"Exchange the two {self.name} files.")

@@ -82,7 +82,7 @@ class PairScan:
             self._tallies["duplicate"].add_pair(number, src, tgt)
         elif not new_source and not is_empty:
             self._tallies["several-targets"].add_pair(number, src, tgt)
-        if self.filter.reason_to_drop(src, tgt) == "length ratio":
+        if self.filter.reason_to_drop(src, tgt, new_pair) == "length ratio":
             self._tallies["length-ratio"].add_pair(number, src, tgt)
 
     @property

@@ -59,6 +59,9 @@ class ByteLevel(ABC):
         table, special = self._bytes, self.vocabulary.piece
         return [table[id].decode("utf-8", "backslashreplace") if id in table else special(id) for id in ids]
 
+    def bytes_of(self, ids: Sequence[int]) -> list[bytes]:
+        return [self._bytes.get(id, b"") for id in ids]
+
     def word_ids(self, line: str) -> list[int | None]:
         [ids] = self.encode([line])
         words = zip(line, words_of_characters(line), strict=True)

@@ -67,6 +67,9 @@ class Symbols(ABC):
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self.vocabulary.piece(id) for id in ids]
 
+    def bytes_of(self, ids: Sequence[int]) -> list[bytes]:
+        return [self._spelled.get(id, "").encode() for id in ids]
+
     def encode_with_dropout(self, ids: Sequence[int], p: float, key: tuple[int, int, int]) -> list[int]:
         return list(ids)
 

@@ -57,6 +57,13 @@ class Tokenizer(Protocol):
         """Each id as text to show; bytes that are no whole character look like `\\xc3`."""
         ...
 
+    def bytes_of(self, ids: Sequence[int]) -> list[bytes]:
+        """What each id adds to a decoded text, as UTF-8; nothing where it is skipped.
+
+        One after the other they are the text, perhaps with a space behind it.
+        """
+        ...
+
     def word_ids(self, line: str) -> list[int | None]:
         """For each piece of the line the number of its word in `line.split()`; None for a piece of white space."""
         ...

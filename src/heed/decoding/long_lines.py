@@ -1,0 +1,41 @@
+"""How is a line translated that is too long to be a sentence: a paragraph, or a file that lost its line breaks?
+
+In pieces, each on its own, with the white space between them kept. So time and memory grow with the length of a
+line and not with its square, and a model that has learned from sentences gets sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from heed.decoding.hypothesis import Hypothesis
+from heed.text.sentences import Piece, restore
+
+MAX_CHARACTERS = 2000
+"""A line with more is always translated in pieces, none of which is longer."""
+
+
+def translate_apart(
+    lines: Sequence[Sequence[Piece]], translate: Callable[[list[str]], list[Hypothesis]]
+) -> list[Hypothesis]:
+    """One hypothesis for each line, given in pieces: all sentences are translated at once, and put back in place.
+
+    A line of one sentence gets its hypothesis. Of several the log-probabilities and scores are sums, and tokens and
+    alternatives are not kept: they are those of no single output.
+    """
+    found = iter(translate([piece.text for pieces in lines for piece in pieces if piece.is_sentence]))
+    return [_joined(pieces, [next(found) for piece in pieces if piece.is_sentence]) for pieces in lines]
+
+
+def _joined(pieces: Sequence[Piece], parts: Sequence[Hypothesis]) -> Hypothesis:
+    if len(pieces) == len(parts) == 1:
+        return parts[0]
+    return Hypothesis(
+        ids=(),
+        log_prob=sum((part.log_prob for part in parts), start=0.0),
+        score=sum((part.score for part in parts), start=0.0),
+        finished=all(part.finished for part in parts),
+        text=restore(pieces, [part.text for part in parts]),
+        flags=tuple(dict.fromkeys(flag for part in parts for flag in part.flags)),
+        fallback=any(part.fallback for part in parts),
+    )

@@ -1,0 +1,81 @@
+"""Are the two sides in the languages that they are said to be in, or the other way round?
+
+Two kinds of evidence: a language's own signs (its script; for ten languages its function words), and likeness to
+text whose language is known, which needs no knowledge of any language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heed.text.doctor.language import Profile, likeness
+from heed.text.doctor.scripts import main_script
+from heed.text.languages import code_of
+from heed.text.stop_words import STOP_WORDS
+
+SCRIPTS = {
+    code: script
+    for script, codes in {
+        "Arabic": "ar fa ps ur",
+        "Armenian": "hy",
+        "Bengali": "bn",
+        "Cyrillic": "be bg kk ky mk mn tg uk",
+        "Devanagari": "hi mr ne",
+        "Ethiopic": "am ti",
+        "Georgian": "ka",
+        "Greek": "el",
+        "Gujarati": "gu",
+        "Gurmukhi": "pa",
+        "Han or Kana": "ja zh",
+        "Hangul": "ko",
+        "Hebrew": "he",
+        "Kannada": "kn",
+        "Khmer": "km",
+        "Lao": "lo",
+        "Malayalam": "ml",
+        "Myanmar": "my",
+        "Sinhala": "si",
+        "Tamil": "ta",
+        "Telugu": "te",
+        "Thai": "th",
+    }.items()
+    for code in codes.split()
+}
+"""Languages that are written in one script, and not in Latin letters."""
+
+_FUNCTION_WORDS = {code: frozenset(map(str.lower, words.starters)) for code, words in STOP_WORDS.items()}
+
+LEAST_SIGNS = 0.1
+"""A text with fewer signs of a language than this is not said to be in it. Prose has 0.2 to 0.4 function words."""
+
+
+def signs_of(language: str, lines: Sequence[str]) -> float | None:
+    """How much speaks for a language, from 0 to 1: the share of the words that are its function words, or of the
+    lines in its script. None: nothing is known of the language.
+    """
+    code = code_of(language)
+    if code in _FUNCTION_WORDS:
+        words = [word.strip(".,;:!?\"'()«»„“”") for line in lines for word in line.lower().split()]
+        return sum(word in _FUNCTION_WORDS[code] for word in words) / max(len(words), 1)
+    if code in SCRIPTS:
+        scripts = [main_script(line) for line in lines]
+        return sum(script == SCRIPTS[code] for script in scripts) / max(len(scripts), 1)
+    return None
+
+
+def look_exchanged(src: Sequence[str], tgt: Sequence[str], src_lang: str, tgt_lang: str) -> bool:
+    """Whether the signs of each language that something is known of are on the wrong side."""
+    if code_of(src_lang) == code_of(tgt_lang):
+        return False
+    verdicts = []
+    for language, own, other in ((src_lang, src, tgt), (tgt_lang, tgt, src)):
+        here, there = signs_of(language, own), signs_of(language, other)
+        if here is not None and there is not None:
+            verdicts.append(there >= LEAST_SIGNS and there >= 2 * here)
+    return bool(verdicts) and all(verdicts)
+
+
+def are_crossed(src: Profile, tgt: Profile, known_src: Profile, known_tgt: Profile) -> bool:
+    """Whether each side is less like the known text of its own side than the sides are like each other's."""
+    straight = likeness(src, known_src) + likeness(tgt, known_tgt)
+    return likeness(src, known_tgt) + likeness(tgt, known_src) > straight

@@ -1,0 +1,116 @@
+"""Which language do people mean by `en`, `eng`, `en-US` and `English`?"""
+
+from __future__ import annotations
+
+import re
+
+_TABLE = """
+af afr afrikaans
+am amh amharic አማርኛ
+ar ara arabic العربية
+az aze azerbaijani azərbaycan
+be bel belarusian беларуская
+bg bul bulgarian български
+bn ben bengali বাংলা
+bs bos bosnian bosanski
+ca cat catalan català
+cs ces cze czech čeština
+cy cym wel welsh cymraeg
+da dan danish dansk
+de deu ger german deutsch
+el ell gre greek ελληνικά
+en eng english
+eo epo esperanto
+es spa spanish español castellano
+et est estonian eesti
+eu eus baq basque euskara
+fa fas per persian farsi فارسی
+fi fin finnish suomi
+fr fra fre french français
+ga gle irish gaeilge
+gl glg galician galego
+gu guj gujarati ગુજરાતી
+ha hau hausa
+he heb hebrew עברית
+hi hin hindi हिन्दी
+hr hrv croatian hrvatski
+hu hun hungarian magyar
+hy hye arm armenian հայերեն
+id ind indonesian
+ig ibo igbo
+is isl ice icelandic íslenska
+it ita italian italiano
+ja jpn japanese 日本語
+ka kat geo georgian ქართული
+kk kaz kazakh қазақша
+km khm khmer ភាសាខ្មែរ
+kn kan kannada ಕನ್ನಡ
+ko kor korean 한국어
+ku kur kurdish kurdî
+ky kir kyrgyz кыргызча
+la lat latin latina
+lg lug luganda
+ln lin lingala
+lo lao ລາວ
+lt lit lithuanian lietuvių
+lv lav latvian latviešu
+mg mlg malagasy
+mk mkd mac macedonian македонски
+ml mal malayalam മലയാളം
+mn mon mongolian монгол
+mr mar marathi मराठी
+ms msa may malay melayu
+mt mlt maltese malti
+my mya bur burmese မြန်မာ
+nb nob bokmål
+ne nep nepali नेपाली
+nl nld dut dutch nederlands
+nn nno nynorsk
+no nor norwegian norsk
+ny nya chichewa
+om orm oromo
+pa pan punjabi ਪੰਜਾਬੀ
+pl pol polish polski
+ps pus pashto پښتو
+pt por portuguese português
+ro ron rum romanian română
+ru rus russian русский
+rw kin kinyarwanda
+si sin sinhala සිංහල
+sk slk slo slovak slovenčina
+sl slv slovene slovenian slovenščina
+so som somali soomaali
+sq sqi alb albanian shqip
+sr srp serbian српски
+sv swe swedish svenska
+sw swa swh swahili kiswahili
+ta tam tamil தமிழ்
+te tel telugu తెలుగు
+tg tgk tajik тоҷикӣ
+th tha thai ไทย
+ti tir tigrinya ትግርኛ
+tl tgl fil tagalog filipino
+tr tur turkish türkçe
+uk ukr ukrainian українська
+ur urd urdu اردو
+uz uzb uzbek o'zbek
+vi vie vietnamese
+wo wol wolof
+xh xho xhosa isixhosa
+yo yor yoruba yorùbá
+zh zho chi chinese mandarin cmn 中文
+zu zul zulu isizulu
+"""
+_CODES = {name: names[0] for names in map(str.split, _TABLE.strip().splitlines()) for name in names}
+
+
+def code_of(name: str) -> str:
+    """The two-letter code of a language, called by a code (`en`, `eng`, `en-US`) or a name; empty: not known here."""
+    plain = name.strip().casefold()
+    return _CODES.get(plain) or _CODES.get(re.split(r"[-_(]", plain)[0].strip(), "")
+
+
+def same_tag(wanted: str, found: str) -> bool:
+    """Whether a language tag is the one that is wanted, or a variety of it: `en` takes `en-US`, `EN_gb`, not `eng`."""
+    parts, wanted_parts = (tag.strip().lower().replace("_", "-").split("-") for tag in (found, wanted))
+    return parts[: len(wanted_parts)] == wanted_parts

@@ -1,0 +1,101 @@
+"""Where are the sentence pairs of a corpus, and in which form?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from heed.core.errors import UsageError
+from heed.text.archives import COMPRESSIONS
+
+Pair = tuple[str, str]
+"""Source and target."""
+
+Format = Literal["tsv", "csv", "jsonl", "parquet", "tmx"]
+
+FORMATS: dict[str, Format] = {
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".tmx": "tmx",
+}
+SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
+
+
+def format_of(path: Path) -> Format | None:
+    """The format that a name tells, `corpus.tsv.gz` being TSV; None: plain text, or not known."""
+    plain = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+    return FORMATS.get(plain.suffix.lower())
+
+
+@dataclass(frozen=True)
+class CorpusFiles:
+    """Where sentence pairs are: `src` and `tgt`, two files with as many lines; or `pairs`, one file of records.
+
+    Raises UsageError when that is not what was given, or when the format cannot be told.
+    """
+
+    src: str | Path | None = None
+    tgt: str | Path | None = None
+    pairs: str | Path | None = None
+    format: Format | None = None
+    """Of `pairs`; None: by the name, `corpus.tsv.gz` being TSV."""
+    src_column: int | str | None = None
+    """TSV and CSV: the source's column, counted from 1 or by its name in the first row; None: see `columns`.
+    JSONL and Parquet: by its name."""
+    tgt_column: int | str | None = None
+    src_field: str = "src"
+    """JSONL and Parquet: the source's field, when `src_column` does not name it."""
+    tgt_field: str = "tgt"
+    src_lang: str = ""
+    """Language of the source: chooses the segments of TMX and the columns of a table, and is compared with the text."""
+    tgt_lang: str = ""
+
+    def __post_init__(self) -> None:
+        given = [self.src is not None, self.tgt is not None, self.pairs is not None]
+        if given not in ([True, True, False], [False, False, True]):
+            raise UsageError("Give two files, one for the source and one for the target, or one file of pairs.")
+        if str(self.src) == "-" and str(self.tgt) == "-":
+            raise UsageError("Standard input (-) can be the source or the target, not both.")
+        for side, column in (("source", self.src_column), ("target", self.tgt_column)):
+            if isinstance(column, int) and column < 1:
+                raise UsageError(f"The column of the {side} is {column}; columns are counted from 1.")
+        if self.src_column is not None and self.src_column == self.tgt_column:
+            raise UsageError(f"Source and target cannot both be column {self.src_column}.")
+        if self.pairs is not None and self.record_format == "parquet":
+            if str(self.pairs) == "-":
+                raise UsageError("Parquet cannot be read from standard input; give the file.")
+            if Path(self.pairs).suffix.lower() in COMPRESSIONS:
+                raise UsageError(f"{self.pairs}: Parquet is compressed inside; unpack the file first.")
+
+    @property
+    def record_format(self) -> Format:
+        """The format of `pairs`."""
+        path = Path(self.pairs or "")
+        found = self.format or format_of(path)
+        if found is None and path.suffix.lower() in SPREADSHEETS:
+            raise UsageError(f'{path} is a spreadsheet: save the sheet as "CSV UTF-8" and give that file.')
+        if found is None:
+            raise UsageError(
+                f"{path}: cannot tell the format by the name. Allowed are .tsv, .csv, .jsonl, .parquet and .tmx; or "
+                "give two files of plain text, one for the source and one for the target."
+            )
+        return found
+
+    @property
+    def fields(self) -> tuple[str, str]:
+        """JSONL and Parquet: the names of the two fields."""
+        return (
+            self.src_column if isinstance(self.src_column, str) else self.src_field,
+            self.tgt_column if isinstance(self.tgt_column, str) else self.tgt_field,
+        )
+
+    @property
+    def paths(self) -> dict[str, str | Path]:
+        """The files by their part: `src` and `tgt`, or `pairs`."""
+        parts = {"src": self.src, "tgt": self.tgt, "pairs": self.pairs}
+        return {part: path for part, path in parts.items() if path is not None}

@@ -1,0 +1,104 @@
+"""How do sentence pairs come out of records with named fields: JSONL and Parquet?"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from heed.core.errors import DataError, UsageError
+from heed.text.archives import open_file, shown_name
+from heed.text.readers.corpus import CorpusFiles, Pair
+from heed.text.readers.lines import Errors, read_lines
+
+JSON_KINDS = {
+    "NoneType": "null",
+    "bool": "true or false",
+    "int": "a number",
+    "float": "a number",
+    "str": "a string",
+    "list": "a list",
+    "dict": "an object",
+}
+
+
+def read_jsonl(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
+    """One JSON object a line. Raises DataError, with file and line, for anything else."""
+    path = files.pairs or ""
+    for number, line in enumerate(read_lines(path, errors), start=1):
+        place = f"{shown_name(path)}:{number}"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply or a number too long"
+            raise DataError(f"{place}: not JSON ({reason}). Each line must be one JSON object.") from error
+        if not isinstance(record, dict):
+            raise DataError(f"{place}: this is {_kind(record)}; each line must be one JSON object.")
+        yield _pair_of(record, files, place, errors)
+
+
+def read_parquet(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
+    """The rows of a Parquet file. Raises UsageError without pyarrow and DataError for a file that is wrong."""
+    path = files.pairs or ""
+    with _open_parquet(path) as table:
+        names = table.schema_arrow.names
+        for field in files.fields:
+            if field not in names:
+                raise DataError(f"{path}: no field {field!r}; it has {', '.join(map(repr, names)) or 'none'}.")
+        batches = (batch.to_pylist() for batch in table.iter_batches(columns=list(files.fields)))
+        for number, record in enumerate(chain.from_iterable(batches), start=1):
+            yield _pair_of(record, files, f"{path}, row {number}", errors)
+
+
+def count_rows(path: str | Path) -> int:
+    """How many rows a Parquet file has."""
+    with _open_parquet(path) as table:
+        return int(table.metadata.num_rows)
+
+
+def _pair_of(record: dict[str, Any], files: CorpusFiles, place: str, errors: Errors) -> Pair:
+    src, tgt = (_text_of(record, field, place, errors) for field in files.fields)
+    return src, tgt
+
+
+def _text_of(record: dict[str, Any], field: str, place: str, errors: Errors) -> str:
+    if field not in record:
+        raise DataError(f"{place}: no field {field!r}; it has {', '.join(map(repr, record)) or 'none'}.")
+    value = record[field]
+    if not isinstance(value, str):
+        raise DataError(f"{place}: field {field!r} is {_kind(value)}; it must be a string.")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:  # JSON can spell half of a surrogate pair, which is no character
+        if errors == "strict":
+            code = ord(value[error.start])
+            advice = "Repair the line or pass --errors replace."
+            raise DataError(f"{place}: field {field!r} holds \\u{code:04x}, half a character. {advice}") from error
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value
+
+
+def _kind(value: object) -> str:
+    name = type(value).__name__
+    return JSON_KINDS.get(name, f"a {name}")
+
+
+@contextmanager
+def _open_parquet(path: str | Path) -> Iterator[Any]:
+    with open_file(Path(path)) as file:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise UsageError(
+                f"{path}: reading Parquet needs pyarrow. Install it with: pip install heed[parquet]"
+            ) from error
+        try:
+            with pyarrow.parquet.ParquetFile(file) as table:
+                yield table
+        except (pyarrow.ArrowException, OSError) as error:
+            raise DataError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]}).") from error

@@ -1,0 +1,147 @@
+"""How do sentence pairs come out of a table: TSV as tools write it, CSV as spreadsheets export it?
+
+A row of TSV is a line, its columns are parted by tabs and nothing is quoted. A field of CSV may stand in quotes
+(RFC 4180) and then hold delimiters, doubled quotes and line breaks, which become spaces. Its delimiter is the one of
+tab, semicolon and comma that cuts the first rows into equally many columns; UTF-16 is known by its byte-order mark. A
+first row that only names the columns is left out: see `columns.py`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+
+from heed.core.errors import DataError
+from heed.text.archives import shown_name
+from heed.text.readers.columns import find_columns, listed
+from heed.text.readers.corpus import CorpusFiles, Pair
+from heed.text.readers.lines import BYTE_ORDER_MARK, UTF_16_MARKS, Errors, decode, raw_lines, read_lines
+
+DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
+SAMPLE_LINES = 200
+SAMPLE_ROWS = 50
+
+Row = tuple[int, list[str]]
+"""The line that a row begins on, and its fields."""
+
+_BREAK = re.compile(r"[ \t]*[\r\n]+[ \t]*")
+_LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
+
+
+def one_line(text: str) -> str:
+    """The text with a space for each line break and the indentation around it: a pair is one line on each side."""
+    return _BREAK.sub(" ", text) if "\n" in text or "\r" in text else text
+
+
+def read_tsv(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
+    """A row a line. Raises DataError, with file and line, for a row without its columns."""
+    path = files.pairs or ""
+    rows = ((number, line.split("\t")) for number, line in enumerate(read_lines(path, errors), start=1))
+    return _pairs(files, rows, "Columns are parted by one tab each.", left_out)
+
+
+def read_csv(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
+    """The rows of CSV; empty ones are left out. Raises DataError, with file and line, for what is no CSV."""
+    path = files.pairs or ""
+    lines = _lines(path, errors)
+    sample = list(islice(lines, SAMPLE_LINES))
+    delimiter = sniff_delimiter(sample)
+    rows = _rectangle(_csv_rows(chain(sample, lines), delimiter, shown_name(path)), shown_name(path), left_out)
+    yield from _pairs(files, rows, f"Columns are parted by {DELIMITERS[delimiter]} here.", left_out)
+
+
+def sniff_delimiter(lines: Sequence[str]) -> str:
+    """The delimiter that cuts most rows into the same number of columns, two or more; a comma when none does."""
+    agreement = {delimiter: _agreement(lines, delimiter) for delimiter in DELIMITERS}
+    return max(agreement, key=agreement.__getitem__) if any(agreement.values()) else ","
+
+
+def _agreement(lines: Sequence[str], delimiter: str) -> float:
+    """The share of rows with the most frequent number of columns; 0 where that is one."""
+    widths: Counter[int] = Counter()
+    try:
+        for row in csv.reader(lines, delimiter=delimiter, strict=True):
+            widths[len(row)] += bool(row)
+    except csv.Error:  # the sample may end inside quotes, and a wrong delimiter often makes them wrong
+        pass
+    [(width, count)] = widths.most_common(1) or [(0, 0)]
+    return count / widths.total() if width > 1 else 0.0
+
+
+def _lines(path: str | Path, errors: Errors) -> Iterator[str]:
+    """The lines of CSV with their ends: a line feed, a carriage return, or both."""
+    for text in _decoded(path, errors):
+        yield from filter(None, _LINE_END.split(text))
+
+
+def _decoded(path: str | Path, errors: Errors) -> Iterator[str]:
+    raws = raw_lines(path)
+    first = next(raws, b"")
+    name, everything = shown_name(path), chain([first], raws)
+    if not first.startswith(UTF_16_MARKS):
+        for number, raw in enumerate(everything, start=1):
+            text = decode(raw, name, number, errors)
+            yield text.removeprefix(BYTE_ORDER_MARK) if number == 1 else text
+        return
+    number, rest = 0, ""
+    try:
+        for text in codecs.iterdecode(everything, "utf-16", errors):  # the bytes of a line feed may be in two pieces
+            *lines, rest = (rest + text).split("\n")
+            number += len(lines)
+            yield from (f"{line}\n" for line in lines)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name}:{number + 1}: not valid UTF-16, as which the file begins. Save it again.") from error
+    yield rest
+
+
+def _csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[Row]:
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            advice = "A field with a delimiter or a line break stands in quotes, and a quote inside quotes is doubled."
+            raise DataError(f"{name}:{number}: not CSV ({error}). {advice}") from error
+        if row is None:
+            return
+        yield number, [one_line(field) for field in row]
+
+
+def _rectangle(rows: Iterator[Row], name: str, left_out: Counter[str]) -> Iterator[Row]:
+    """The rows with something in them, none of which may go on where the first one ends."""
+    width = 0
+    for number, fields in rows:
+        width = width or len(fields)
+        if any(fields[width:]):
+            raise DataError(
+                f"{name}:{number}: {len(fields)} columns, but the first row has {width}. A field with a delimiter in "
+                "it must stand in quotes; save the table again."
+            )
+        if any(fields):
+            yield number, fields
+        else:
+            left_out["empty row(s)"] += 1
+
+
+def _pairs(files: CorpusFiles, rows: Iterator[Row], parted: str, left_out: Counter[str]) -> Iterator[Pair]:
+    """The two chosen columns of each row."""
+    head = list(islice(rows, SAMPLE_ROWS))
+    if not head:
+        return
+    name = shown_name(files.pairs or "")
+    columns = find_columns(files, [fields for _, fields in head], f"{name}:{head[0][0]}")
+    if columns.are_named:
+        left_out[f"row of column names ({listed(head[0][1])})"] += 1
+        del head[0]
+    for number, fields in chain(head, rows):
+        if len(fields) <= max(columns.src, columns.tgt):
+            found = f"{len(fields)} column{'s' * (len(fields) > 1)}"
+            wanted = f"the source is in column {columns.src + 1} and the target in column {columns.tgt + 1}"
+            raise DataError(f"{name}:{number}: {found}, but {wanted}. {parted}")
+        yield fields[columns.src], fields[columns.tgt]

@@ -1,0 +1,205 @@
+"""How do sentence pairs come out of a translation memory, TMX (LISA, versions 1.1 to 1.4b)?
+
+    <tu>
+      <tuv xml:lang="en-US"><seg>A <bpt i="1">{b}</bpt>dog</seg></tuv>
+      <tuv xml:lang="de"><seg>Ein Hund</seg></tuv>
+    </tu>
+
+A unit is a pair when it has both languages; `en` takes `en-US`. The text of a segment is what a reader sees: the
+codes of other formats (`bpt`, `ept`, `it`, `ph`, `ut`) are left out, what is marked up (`hi`) or stands inside a code
+as text of its own (`sub`) stays. The file is streamed. Entities that the file declares are refused, and nothing
+outside it is opened: a memory from a stranger can neither grow without end nor read other files.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from xml.parsers import expat
+
+from heed.core.errors import DataError, UsageError
+from heed.text.archives import DAMAGED, damage, open_bytes, shown_name
+from heed.text.languages import same_tag
+from heed.text.readers.corpus import CorpusFiles, Pair
+from heed.text.readers.lines import UTF_16_MARKS, Errors
+from heed.text.readers.tables import one_line
+
+CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
+"""Elements that hold codes of the format that the text came from."""
+
+UNITS_TO_ASK = 1000
+"""Units whose languages are told to somebody who has not said which ones are wanted."""
+
+_BLOCK = 1 << 16
+_DECLARED = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
+_EIGHT_BIT = re.compile("ascii|iso8859|cp[0-9]|koi8|mac|shift_jis|euc|gb|big5")
+"""Encodings that are text; Python also knows others."""
+
+Unit = list[tuple[str, str]]
+"""Language and text of each variant of a unit, in the order of the file."""
+
+
+def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
+    """The units that have both languages; the others are counted in `left_out`.
+
+    Raises UsageError when the languages were not said, with those that are there; DataError, with file and line, for
+    what is no TMX, and when no unit has both languages.
+    """
+    name = shown_name(files.pairs or "")
+    units = read_units(files.pairs or "", errors)
+    if not (files.src_lang and files.tgt_lang):
+        found = _languages(islice(units, UNITS_TO_ASK))
+        advice = "Say which is the source and which the target, such as --src-lang en --tgt-lang de."
+        raise UsageError(f"{name}: the languages of its units are {_listed(found)}. {advice}")
+    languages: Counter[str] = Counter()
+    num_pairs = 0
+    for unit in units:
+        languages.update({tag for tag, _ in unit})
+        src, tgt = _variant(unit, files.src_lang), _variant(unit, files.tgt_lang)
+        if src is not None and tgt is not None:
+            num_pairs += 1
+            yield src, tgt
+        else:
+            missing = [tag for tag, text in ((files.src_lang, src), (files.tgt_lang, tgt)) if text is None]
+            left_out[f"unit(s) without {' and '.join(missing)}"] += 1
+    if not languages:
+        raise DataError(f"{name}: there is no unit (<tu>) with text in it. Export the memory again.")
+    if not num_pairs:
+        raise DataError(
+            f"{name}: no unit has both {files.src_lang} and {files.tgt_lang}; its languages are {_listed(languages)}."
+        )
+
+
+def _languages(units: Iterable[Unit]) -> Counter[str]:
+    """How many units have each language."""
+    return Counter(tag for unit in units for tag in {tag for tag, _ in unit})
+
+
+def _listed(languages: Counter[str]) -> str:
+    return ", ".join(f"{tag} ({count:,})" for tag, count in languages.most_common(10)) or "none"
+
+
+def _variant(unit: Unit, language: str) -> str | None:
+    """The text in a language: of the very tag if there is one, else of the first variety."""
+    exact = (text for tag, text in unit if tag.lower() == language.lower())
+    return next(exact, next((text for tag, text in unit if same_tag(language, tag)), None))
+
+
+def read_units(path: str | Path, errors: Errors = "strict") -> Iterator[Unit]:
+    """The units of a memory, streamed. Raises what `open_bytes` raises, and DataError with file and line."""
+    name = shown_name(path)
+    parser = _Parser(name)
+    for text in _text(path, name, errors):
+        yield from parser.feed(text)
+    yield from parser.feed("", is_last=True)
+
+
+def _text(path: str | Path, name: str, errors: Errors) -> Iterator[str]:
+    """The file as text: UTF-8, UTF-16 by its byte-order mark, or what the XML declaration says."""
+    number = 1
+    with open_bytes(path) as file:
+        try:
+            block = file.read(_BLOCK)
+            encoding = _encoding_of(block, name)
+            decoder = codecs.getincrementaldecoder(encoding)(errors)
+            while block:
+                text = decoder.decode(block)
+                yield text
+                number += text.count("\n")
+                block = file.read(_BLOCK)
+            yield decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            number += error.object.count(b"\n", 0, error.start)
+            what = f"not valid {encoding.upper().removesuffix('-SIG')} (0x{error.object[error.start]:02X})"
+            raise DataError(f"{name}:{number}: {what}. Export the memory again, or pass --errors replace.") from error
+        except DAMAGED as error:
+            raise DataError(damage(name, error)) from error
+
+
+def _encoding_of(start: bytes, name: str) -> str:
+    """UTF-16 is seen from the first bytes; where these can be read as they are, a declared UTF-16 is a mistake."""
+    if start.startswith(UTF_16_MARKS):
+        return "utf-16"
+    if start[:2] in (b"<\0", b"\0<"):
+        return "utf-16-le" if start[0] else "utf-16-be"
+    declared = _DECLARED.match(start)
+    encoding = declared[1].decode().lower() if declared else "utf-8"
+    if encoding.startswith("utf"):
+        return "utf-8-sig"
+    try:
+        known = _EIGHT_BIT.match(codecs.lookup(encoding).name)
+    except LookupError:
+        known = None
+    if not known:
+        raise DataError(f"{name}: the encoding {encoding} is not read. Export the memory as UTF-8.")
+    return encoding
+
+
+class _Parser:
+    """Text of a file in pieces to units."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._expat = expat.ParserCreate()
+        self._expat.buffer_text = True
+        self._expat.StartElementHandler = self._start
+        self._expat.EndElementHandler = self._end
+        self._expat.CharacterDataHandler = self._characters
+        self._expat.EntityDeclHandler = self._refuse_declaration
+        self._expat.SkippedEntityHandler = self._refuse_entity
+        self._units: list[Unit] = []
+        self._unit: Unit = []
+        self._language = ""
+        self._text: list[str] = []
+        self._visible: list[bool] = []
+        """For each open element from `seg` on, whether its text is part of the sentence."""
+        self._is_root = True
+
+    def feed(self, text: str, is_last: bool = False) -> list[Unit]:
+        """The units that end in this piece."""
+        try:
+            self._expat.Parse(text, is_last)
+        except expat.ExpatError as error:
+            reason = expat.ErrorString(error.code)
+            raise self._error(f"not well-formed XML ({reason}). Export the memory again", error.lineno) from error
+        found, self._units = self._units, []
+        return found
+
+    def _start(self, element: str, attributes: dict[str, str]) -> None:
+        if self._is_root and element != "tmx":
+            raise self._error(f"the file begins with <{element}>, a translation memory with <tmx>")
+        self._is_root = False
+        if self._visible:
+            self._visible.append(element == "sub" or (self._visible[-1] and element not in CODES))
+        elif element == "tu":
+            self._unit = []
+        elif element == "tuv":
+            self._language = attributes.get("xml:lang") or attributes.get("lang") or ""
+        elif element == "seg":
+            self._text, self._visible = [], [True]
+
+    def _end(self, element: str) -> None:
+        if self._visible:
+            self._visible.pop()
+            if not self._visible:
+                self._unit.append((self._language, one_line("".join(self._text)).strip()))
+        elif element == "tu":
+            self._units.append(self._unit)
+
+    def _characters(self, text: str) -> None:
+        if self._visible and self._visible[-1]:
+            self._text.append(text)
+
+    def _refuse_declaration(self, entity: str, *_: object) -> None:
+        raise self._error(f"the file declares the entity {entity}, which heed does not expand. Export the memory again")
+
+    def _refuse_entity(self, entity: str, is_parameter: bool) -> None:
+        if not is_parameter:
+            raise self._error(f"the entity &{entity}; is not defined. Export the memory again")
+
+    def _error(self, message: str, line: int | None = None) -> DataError:
+        return DataError(f"{self._name}:{line or self._expat.CurrentLineNumber}: {message}.")

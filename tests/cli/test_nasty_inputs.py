@@ -1,0 +1,536 @@
+"""What does each verb say, and with which code does it end, when what it is given is wrong?
+
+One table of inputs for all verbs that read files, and one of what each verb alone can be given.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import shutil
+from collections.abc import Callable
+from contextlib import chdir
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import zstandard
+from command import Result, call, run
+from toy import TINY, WORDS, flags, pairs, unchecked_shapes, write_lines
+
+from heed.run import Run
+from heed.tasks.prepare import read_valid
+
+SHORT = flags({**TINY, "training.max_steps": 1, "training.eval_every": 1, "training.average": "none"})
+NUM_PAIRS = 120
+
+
+def write_both(folder: Path) -> None:
+    """Toy pairs in two files."""
+    for name, side in (("x.aa", 0), ("x.bb", 1)):
+        write_lines(folder / name, [pair[side] for pair in pairs(NUM_PAIRS)])
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with `x.aa` and `x.bb`, which is the current one, so that messages show the bare names."""
+    write_both(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def train(*words: object, out: str = "run") -> Result:
+    """One update of a tiny model."""
+    return call("train", "--task", "translation", *words, "--out", out, *SHORT, "--quiet")
+
+
+def evaluate(translator: Path, src: str, ref: str, *words: object) -> Result:
+    """Greedily, and the translations are kept."""
+    return call("evaluate", translator, "--src", src, "--ref", ref, "--beam", "1", "--out", "out", "--quiet", *words)
+
+
+def score(translator: Path, src: str, tgt: str) -> Result:
+    """The target comes on stdin, as it lies on the disk."""
+    return call("score", translator, "--src", src, "--quiet", stdin=Path(tgt).read_bytes())
+
+
+def replace_line(content: bytes, number: int, line: bytes) -> bytes:
+    """The content with another line in the place of `number`, counted from 1."""
+    lines = content.split(b"\n")
+    return b"\n".join([*lines[: number - 1], line, *lines[number:]])
+
+
+def lines_of(path: str) -> list[str]:
+    """What stands between line feeds."""
+    return Path(path).read_bytes().decode().removesuffix("\n").split("\n")
+
+
+# Inputs that are odd and good
+
+
+SAME: dict[str, Callable[[bytes], bytes]] = {
+    "byte-order mark": lambda text: b"\xef\xbb\xbf" + text,
+    "CRLF": lambda text: text.replace(b"\n", b"\r\n"),
+    "no final line end": lambda text: text[:-1],
+}
+"""What makes no difference at all."""
+
+
+def results(translator: Path) -> list[object]:
+    """What comes of `x.aa` and `x.bb`: translations, scores, a test's table, a trained model, a diagnosis."""
+    trained = train("--src", "x.aa", "--tgt", "x.bb")
+    checked = json.loads(call("data", "check", "x.aa", "x.bb", "--json").out)
+    return [
+        call("translate", translator, "--beam", "1", stdin=Path("x.aa").read_bytes()).out,
+        score(translator, "x.aa", "x.bb").out,
+        evaluate(translator, "x.aa", "x.bb").out,
+        (trained.code, Path("run/model.safetensors").read_bytes()),
+        (checked["num_pairs"], [f["check"] for f in checked["findings"] if f["check"] != "crlf"]),
+    ]
+
+
+@pytest.fixture(scope="module")
+def plain_results(translator: Path, tmp_path_factory: pytest.TempPathFactory) -> list[object]:
+    """The results of the plain files."""
+    folder = tmp_path_factory.mktemp("plain")
+    write_both(folder)
+    with chdir(folder), unchecked_shapes():
+        return results(translator)
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_marks_and_line_ends_make_no_difference(
+    kind: str, here: Path, translator: Path, plain_results: list[object]
+) -> None:
+    for name in ("x.aa", "x.bb"):
+        Path(name).write_bytes(SAME[kind](Path(name).read_bytes()))
+    assert results(translator) == plain_results
+
+
+ODD: dict[str, bytes] = {
+    "NUL": b"ba\x00 ce",
+    "lone CR": b"ba\rce",
+    "U+2028": "ba\u2028ce".encode(),
+    "U+0085": "ba\u0085ce".encode(),
+    "form feed and vertical tab": b"ba\x0bce\x0cdi",
+    "an empty line": b"",
+    "only spaces": b"   ",
+    "a byte-order mark inside": "ba \ufeffce".encode(),
+    "control tokens": b"</s> <pad> ba",
+}
+"""Lines that are still one line each."""
+
+TEN_MEGABYTES = b"ba ce di fo " * 850_000
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_an_odd_line_is_one_line(kind: str, here: Path, translator: Path) -> None:
+    Path("x.aa").write_bytes(replace_line(Path("x.aa").read_bytes(), 3, ODD[kind]))
+    checked = call("data", "check", "x.aa", "x.bb", "--json")
+    assert (checked.code, json.loads(checked.out)["num_pairs"]) == (0, NUM_PAIRS), checked.err
+    translated = call("translate", translator, "--beam", "1", stdin=Path("x.aa").read_bytes())
+    assert (translated.code, len(translated.lines)) == (0, NUM_PAIRS), translated.err
+
+
+def test_a_corpus_with_every_odd_line_trains_and_tests(here: Path, translator: Path) -> None:
+    content = Path("x.aa").read_bytes()
+    for number, line in enumerate(ODD.values(), start=3):
+        content = replace_line(content, number, line)
+    Path("x.aa").write_bytes(content)
+    trained = train("--src", "x.aa", "--tgt", "x.bb")
+    assert trained.code == 0, trained.err
+    num_empty = 2
+    assert Run("run").corpus["dropped"] == {"empty": num_empty}
+    assert Run("run").corpus["num_rows"] + Run("run").corpus["num_valid"] == NUM_PAIRS - num_empty
+    translated = call("translate", translator, "--beam", "1", stdin=content)
+    evaluated = evaluate(translator, "x.aa", "x.bb")
+    assert evaluated.code == 0, evaluated.err
+    assert lines_of("out") == translated.lines
+    scored = score(translator, "x.aa", "x.bb")
+    assert (scored.code, len(scored.lines)) == (0, NUM_PAIRS), scored.err
+
+
+def test_a_line_of_ten_megabytes_is_one_line(here: Path, translator: Path) -> None:
+    content = replace_line(Path("x.aa").read_bytes(), 3, TEN_MEGABYTES)
+    Path("x.aa").write_bytes(content)
+    trained = train("--src", "x.aa", "--tgt", "x.bb")
+    assert trained.code == 0, trained.err
+    assert Run("run").corpus["dropped"] == {"too long": 1}
+    translated = call("translate", translator, "--beam", "1", stdin=content)
+    assert (translated.code, len(translated.lines)) == (0, NUM_PAIRS), translated.err
+
+
+@pytest.mark.slow
+def test_a_test_line_of_ten_megabytes_is_scored(here: Path, translator: Path) -> None:
+    Path("x.aa").write_bytes(replace_line(Path("x.aa").read_bytes(), 3, TEN_MEGABYTES))
+    evaluated = evaluate(translator, "x.aa", "x.bb")
+    assert evaluated.code == 0, evaluated.err
+    assert len(lines_of("out")) == NUM_PAIRS
+
+
+def test_a_line_that_is_too_long_to_be_scored_is_refused(here: Path, translator: Path, bigram: Path) -> None:
+    long = b"ba ce di fo " * 10_000 + b"\nba\n"
+    result = call("score", translator, "--src", "x.aa", stdin=long)
+    assert result.code == 65
+    assert "tokens, and at most 10,000 are scored at once: cut it into sentences" in result.err
+    assert len(call("score", bigram, "--quiet", stdin=long).lines) == 2, "a model that counts takes any length"
+
+
+def test_a_validation_line_of_ten_megabytes_is_left_out(here: Path) -> None:
+    unseen = pairs(NUM_PAIRS, seed=7, longest=9)
+    write_lines(here / "v.aa", [TEN_MEGABYTES.decode(), *(src for src, _ in unseen)])
+    write_lines(here / "v.bb", ["kan", *(tgt for _, tgt in unseen)])
+    result = train("--src", "x.aa", "--tgt", "x.bb", "--valid-src", "v.aa", "--valid-tgt", "v.bb")
+    assert result.code == 0, result.err
+    assert len(read_valid(Path("run"))) == NUM_PAIRS
+
+
+# Inputs that are wrong
+
+PARTED = (
+    "line k of one must be the translation of line k of the other. Find where they part (`paste` shows both side by "
+    "side) or export both again."
+)
+LATIN = "Is the file Latin-1? Convert it with `iconv -f LATIN1 -t UTF-8`, or pass --errors replace."
+CUT = "The archive is damaged or was not copied completely: copy or make it again."
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A source file that is wrong, and what is said about it."""
+
+    code: int
+    message: str
+    name: str = "x.aa"
+    make: Callable[[bytes], bytes | None] = bytes
+    """Of the good content, the bad one; None: there is no file."""
+
+
+def cut_off(compress: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """The first bytes of an archive."""
+    return lambda text: compress(text)[:30]
+
+
+WRONG = {
+    "invalid UTF-8": Wrong(
+        65, f"x.aa:3: byte 3 is not valid UTF-8 (0xE4). {LATIN}", make=lambda text: replace_line(text, 3, b"ba\xe4")
+    ),
+    "UTF-16": Wrong(
+        65,
+        "x.aa:1: byte 1 is not valid UTF-8 (0xFF). Is the file UTF-16? Convert it with `iconv -f UTF-16 -t UTF-8`, or "
+        "pass --errors replace.",
+        make=lambda text: text.decode().encode("utf-16"),
+    ),
+    "a spreadsheet": Wrong(
+        65,
+        'x.aa is no text but a zip archive or a spreadsheet: unpack it, or save the sheet as "CSV UTF-8".',
+        make=lambda text: b"PK\x03\x04\x14\x00\xff" + text,
+    ),
+    "an archive without its ending": Wrong(
+        65, "x.aa is no text but a .gz archive: let its name end in .gz, and heed unpacks it.", make=gzip.compress
+    ),
+    "no archive": Wrong(65, "x.aa.gz is no .gz archive. If it is plain text, take .gz off its name.", "x.aa.gz"),
+    "a .gz cut off": Wrong(65, f"x.aa.gz ends too early at once. {CUT}", "x.aa.gz", cut_off(gzip.compress)),
+    "an .xz cut off": Wrong(65, f"x.aa.xz ends too early at once. {CUT}", "x.aa.xz", cut_off(lzma.compress)),
+    "a .zst cut off": Wrong(65, f"x.aa.zst ends too early at once. {CUT}", "x.aa.zst", cut_off(zstandard.compress)),
+    "a line less": Wrong(
+        65, f"x.aa has 119 lines, x.bb has 120: {PARTED}", make=lambda text: text[: text.rindex(b"\n", 0, -1) + 1]
+    ),
+    "a line more": Wrong(65, f"x.aa has 121 lines, x.bb has 120: {PARTED}", make=lambda text: text + b"ba\n"),
+    "an empty file": Wrong(65, f"x.aa has 0 lines, x.bb has 120: {PARTED}", make=lambda text: b""),
+    "no file": Wrong(66, "y.aa does not exist. Did you mean x.aa?", "y.aa", lambda text: None),
+    "a folder": Wrong(66, "folder is a folder; give the file itself.", "folder", lambda text: None),
+}  # fmt: skip
+
+
+def prepare(wrong: Wrong) -> None:
+    """Put the wrong file in its place."""
+    Path("folder").mkdir()
+    content = wrong.make(Path("x.aa").read_bytes())
+    if content is not None:
+        Path(wrong.name).write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_train_refuses_a_wrong_file_and_makes_no_run(kind: str, here: Path) -> None:
+    wrong = WRONG[kind]
+    prepare(wrong)
+    result = train("--src", wrong.name, "--tgt", "x.bb")
+    before = "The training data cannot be read to its end. " if wrong.code == 65 else ""
+    assert (result.code, result.err) == (wrong.code, f"error: {before}{wrong.message}\n")
+    assert not Path("run").exists()
+    assert train("--src", wrong.name, "--tgt", "x.bb", "--force").err == result.err, "force reads nothing either"
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_evaluate_refuses_a_wrong_file(kind: str, here: Path, translator: Path) -> None:
+    wrong = WRONG[kind]
+    prepare(wrong)
+    result = evaluate(translator, wrong.name, "x.bb")
+    assert (result.code, result.err, result.out) == (wrong.code, f"error: {wrong.message}\n", "")
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_data_check_reports_a_wrong_file(kind: str, here: Path) -> None:
+    wrong = WRONG[kind]
+    prepare(wrong)
+    result = call("data", "check", wrong.name, "x.bb", "--json")
+    assert result.code == wrong.code
+    if wrong.code == 66:
+        assert (result.err, result.out) == (f"error: {wrong.message}\n", "")
+    else:
+        first = json.loads(result.out)["findings"][0]
+        assert first["message"] == f"The training data cannot be read to its end. {wrong.message}"
+        assert [f["check"] for f in json.loads(result.out)["findings"] if f["severity"] == "stop"] == ["unreadable"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in WRONG if "line" not in kind and kind != "an empty file"])
+def test_score_refuses_a_wrong_file(kind: str, here: Path, translator: Path) -> None:
+    wrong = WRONG[kind]
+    prepare(wrong)
+    result = score(translator, wrong.name, "x.bb")
+    assert (result.code, result.err) == (wrong.code, f"error: {wrong.message}\n")
+
+
+@pytest.mark.parametrize(
+    ("num_sources", "message"),
+    [(119, "x.aa has 119 lines, stdin has more"), (121, "x.aa has 121 lines, stdin 120"), (0, "x.aa has 0 lines, ")],
+)
+def test_score_wants_a_source_for_each_line(num_sources: int, message: str, here: Path, translator: Path) -> None:
+    write_lines(here / "x.aa", ["ba"] * num_sources)
+    result = score(translator, "x.aa", "x.bb")
+    assert result.code == 65
+    assert result.err.startswith(f"error: {message}")
+    assert result.err.endswith(": they must be parallel.\n")
+
+
+@pytest.mark.parametrize("verb", ["translate", "score"])
+def test_bytes_on_stdin_that_are_no_text_are_told_behind_the_lines_before_them(
+    verb: str, translator: Path, bigram: Path
+) -> None:
+    result = call(verb, translator if verb == "translate" else bigram, stdin=b"ba\nce\nd\xffi\nfo\n")
+    assert (result.code, len(result.lines)) == (65, 2)
+    assert result.err == f"error: standard input:3: byte 2 is not valid UTF-8 (0xFF). {LATIN}\n"
+    utf16 = call(verb, translator if verb == "translate" else bigram, stdin="ba\nce\n".encode("utf-16"))
+    assert (utf16.code, utf16.out) == (65, "")
+    assert "Is the file UTF-16?" in utf16.err
+
+
+def test_bytes_that_are_no_text_are_replaced_when_that_is_asked_for(here: Path, translator: Path) -> None:
+    Path("x.aa").write_bytes(replace_line(Path("x.aa").read_bytes(), 3, b"ba\xe4"))
+    replaced = ("--errors", "replace")
+    assert train("--src", "x.aa", "--tgt", "x.bb", *replaced).code == 0
+    assert Run("run").recipe.data.errors == "replace"
+    assert evaluate(translator, "x.aa", "x.bb", *replaced).code == 0
+    assert call("score", translator, "--src", "x.aa", *replaced, stdin=Path("x.bb").read_bytes()).code == 0
+    checked = call("data", "check", "x.aa", "x.bb", *replaced, "--json")
+    assert checked.code == 0
+    assert "damaged" in {finding["check"] for finding in json.loads(checked.out)["findings"]}
+
+
+def test_a_file_without_rights_is_told(here: Path, translator: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The administrator, as whom tests may run, may read everything: so the refusal is made."""
+    plain = Path.open
+
+    def refuse(path: Path, *arguments: object, **options: object) -> object:
+        if path.name == "x.aa":
+            raise PermissionError(13, "Permission denied", str(path))
+        return plain(path, *arguments, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", refuse)
+    expected = (66, "error: x.aa may not be read by this user. Check its rights and its folder's.\n")
+    for result in (
+        train("--src", "x.aa", "--tgt", "x.bb"),
+        evaluate(translator, "x.aa", "x.bb"),
+        call("data", "check", "x.aa", "x.bb"),
+        score(translator, "x.aa", "x.bb"),
+    ):
+        assert (result.code, result.err) == expected
+
+
+def test_both_files_empty_are_told(here: Path, translator: Path) -> None:
+    for name in ("x.aa", "x.bb"):
+        Path(name).write_bytes(b"")
+    trained = train("--src", "x.aa", "--tgt", "x.bb")
+    assert trained.code == 65
+    assert "There are 0 pairs to train on; fewer than 100 teach a model nothing. Find more data." in trained.err
+    assert evaluate(translator, "x.aa", "x.bb").code == 65
+    assert call("data", "check", "x.aa", "x.bb").code == 65
+    for verb in ("translate", "score"):
+        words = ("--src", "x.aa") if verb == "score" else ()
+        result = call(verb, translator, *words, stdin=b"")
+        assert (result.code, result.out, result.err) == (0, "", "")
+
+
+RECORDS: dict[str, tuple[str, bytes, str]] = {
+    "a TSV row without its columns": (
+        "r.tsv", b"ba\tkan\nce\n",
+        "r.tsv:2: 1 column, but the source is in column 1 and the target in column 2. "
+        "Columns are parted by one tab each.",
+    ),
+    "a CSV row without its columns": (
+        "r.csv", b"ba,kan\nce\n",
+        "r.csv:2: 1 column, but the source is in column 1 and the target in column 2. "
+        "Columns are parted by commas here.",
+    ),
+    "a CSV quote without end": (
+        "r.csv", b'ba,kan\n"ce,ler\n',
+        "r.csv:2: not CSV (unexpected end of data). A field with a delimiter or a line break stands in quotes, and a "
+        "quote inside quotes is doubled.",
+    ),
+    "a bad JSONL line": (
+        "r.jsonl", b'{"src": "ba", "tgt": "kan"}\n{"src": "ce", "tgt"\n',
+        "r.jsonl:2: not JSON (Expecting ':' delimiter). Each line must be one JSON object.",
+    ),
+    "a JSONL line without a field": (
+        "r.jsonl", b'{"src": "ba", "target": "kan"}\n', "r.jsonl:1: no field 'tgt'; it has 'src', 'target'.",
+    ),
+    "a JSONL field that is no text": (
+        "r.jsonl", b'{"src": "ba", "tgt": 7}\n', "r.jsonl:1: field 'tgt' is a number; it must be a string.",
+    ),
+    "a TMX that is no XML": (
+        "r.tmx", b"<tmx><body><tu>\n</body>", "r.tmx:2: not well-formed XML (mismatched tag). Export the memory again.",
+    ),
+    "a TMX without the languages": (
+        "r.tmx", b"<tmx><tu><tuv lang='fr'><seg>a</seg></tuv></tu></tmx>",
+        "r.tmx: no unit has both aa and bb; its languages are fr (1).",
+    ),
+    "a Parquet file that is none": (
+        "r.parquet", b"PAR1",
+        "r.parquet: not a readable Parquet file (Parquet file size is 4 bytes, smaller than the minimum file footer (8 "
+        "bytes)).",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_records_that_are_wrong_are_refused_by_every_verb(kind: str, here: Path, translator: Path) -> None:
+    name, content, message = RECORDS[kind]
+    Path(name).write_bytes(content)
+    languages = ("--src-lang", "aa", "--tgt-lang", "bb")
+    trained = train("--pairs", name, *languages)
+    assert (trained.code, trained.err) == (65, f"error: The training data cannot be read to its end. {message}\n")
+    checked = call("data", "check", name, *languages, "--json")
+    assert checked.code == 65
+    first = json.loads(checked.out)["findings"][0]
+    assert first["message"] == f"The training data cannot be read to its end. {message}"
+    evaluated = call("evaluate", translator, "--pairs", name, "--quiet")
+    assert (evaluated.code, evaluated.err) == (65, f"error: {message}\n")
+
+
+# The wrong way round
+
+ENGLISH = [
+    "the dog is in the house and it sees you", "we are on the street but they have no water",
+    "this is a man with his cat",
+]  # fmt: skip
+GERMAN = [
+    "der Hund ist im Haus und er sieht dich", "wir sind auf der Straße aber sie haben kein Wasser",
+    "das ist ein Mann mit der Katze",
+]  # fmt: skip
+
+
+def write_languages(*names: str) -> None:
+    """Two files with many English and German lines."""
+    for name, sentences in zip(names, (ENGLISH, GERMAN), strict=True):
+        lines = [f"{sentences[i % 3]} {' '.join(list(WORDS)[j] for j in (i % 12, i // 12))}" for i in range(NUM_PAIRS)]
+        write_lines(Path(name), lines)
+
+
+EXCHANGED = (
+    "The source looks like en and the target like de, but the opposite was said. "
+    "Exchange the two sides, or say --src-lang en --tgt-lang de."
+)
+
+
+def test_sides_that_are_exchanged_stop_train_and_data_check(here: Path) -> None:
+    write_languages("x.en", "x.de")
+    for name in ("x.en", "x.de"):
+        shutil.copy(name, name.replace("x.", "y_"))
+    said = ("--src-lang", "de", "--tgt-lang", "en")
+    for files in (("x.en", "x.de", *said), ("y_en", "y_de", *said)):
+        checked = call("data", "check", *files, "--json")
+        assert checked.code == 65
+        first = json.loads(checked.out)["findings"][0]
+        assert f"{first['message']} {first['advice']}" == EXCHANGED
+        trained = train("--src", files[0], "--tgt", files[1], *said)
+        assert trained.code == 65
+        assert EXCHANGED in trained.err
+    assert call("data", "check", "x.en", "x.de").code == 0
+    assert train("--src", "x.en", "--tgt", "x.de", *said, "--force").code == 0
+
+
+def test_a_test_set_that_is_the_wrong_way_round_is_refused(here: Path, translator: Path) -> None:
+    files = "x.bb and x.aa"
+    exchanged = evaluate(translator, "x.bb", "x.aa")
+    assert (exchanged.code, exchanged.out) == (65, "")
+    assert exchanged.err == (
+        f"error: {files}: the source looks like the target language of {translator}, and the reference like its source "
+        "language. Exchange the two sides.\n"
+    )
+    same = evaluate(translator, "x.aa", "x.aa")
+    assert (same.code, same.out) == (65, "")
+    assert same.err == (
+        "error: x.aa and x.aa: source and reference look like one language. The reference must be the translation into "
+        f"the target language of {translator}.\n"
+    )
+
+
+def test_a_run_without_its_data_knows_the_direction_by_its_languages(here: Path, translator: Path) -> None:
+    write_languages("x.en", "x.de")
+    copy = shutil.copytree(translator, here / "copy", ignore=shutil.ignore_patterns("data", "checkpoints"))
+    recipe = copy / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace('src_lang = "aa"', 'src_lang = "en"').replace('"bb"', '"de"'))
+    assert "Exchange the two sides." in evaluate(copy, "x.de", "x.en").err
+    assert "look like one language" in evaluate(copy, "x.de", "x.de").err
+    assert evaluate(copy, "x.en", "x.de").code == 0
+
+
+# What is not data
+
+
+def test_a_tokenizer_of_another_model_is_refused(here: Path, translator: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(translator, tmp_path / "copy")
+    other = train("--src", "x.bb", "--tgt", "x.aa", "--tokenizer.vocab_size=290", out="other")
+    assert other.code == 0, other.err
+    shutil.copy("other/tokenizer.json", copy / "tokenizer.json")
+    for result in (call("translate", copy, stdin="ba\n"), evaluate(copy, "x.aa", "x.bb")):
+        assert (result.code, result.out) == (65, "")
+        assert result.err == (
+            f"error: {copy}/tokenizer.json is not the tokenizer that model.safetensors was trained with: its "
+            "vocabulary is another one. Put the run's own tokenizer back.\n"
+        )
+
+
+def test_every_mistake_of_a_recipe_is_told_at_once_with_its_line(here: Path) -> None:
+    Path("r.toml").write_text(
+        'task = "translation"\n[data]\nsrc = "x.aa"\ntgt = 7\n\n[training]\nlrr = 1e-3\nlr = "fast"\n'
+        "label_smoothing = 1.5\n"
+        '[model]\nkind = "transformer"\nd_model = 0\n[decodin]\nbeam_size = 2\n'
+    )
+    result = call("train", "r.toml", "--out", "run", "--training.warmup_steps=-1")
+    assert result.code == 2
+    assert result.err.splitlines() == [
+        """error: r.toml:4: data.tgt: expected text, got 7. Text needs quotes: "7" (in a shell '"7"')""",
+        "r.toml:7: unknown key 'training.lrr'. Did you mean 'training.lr'?",
+        "r.toml:8: training.lr: expected a number above 0, got 'fast'",
+        "r.toml:9: training.label_smoothing: expected a number at least 0 and below 1, got 1.5",
+        "r.toml:12: model.d_model: expected a whole number at least 2, got 0",
+        "r.toml:13: unknown key 'decodin'. Did you mean 'decoding'?",
+        "--training.warmup_steps: expected a whole number at least 0, got -1",
+    ]
+
+
+def test_stdout_carries_nothing_but_data(here: Path, translator: Path, bigram: Path) -> None:
+    assert train("--src", "x.aa", "--tgt", "x.bb").stdout == b""
+    text = Path("x.aa").read_bytes()
+    assert len(call("translate", translator, stdin=text).lines) == NUM_PAIRS
+    assert all(float(line) <= 0 for line in call("score", bigram, stdin=text).lines)
+    json.loads(evaluate(translator, "x.aa", "x.bb", "--json").out)
+
+
+def test_a_program_of_its_own_says_the_same(translator: Path) -> None:
+    result = run("translate", translator, "--beam", "1", stdin=b"ba\n\n\xff\n")
+    assert (result.code, len(result.lines)) == (65, 2)
+    assert result.err == f"error: standard input:3: byte 1 is not valid UTF-8 (0xFF). {LATIN}\n"

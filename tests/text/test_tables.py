@@ -1,0 +1,224 @@
+"""Do the pairs of a table come out whole, whatever program wrote it, and is a broken table refused in plain words?"""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heed.core.errors import DataError, HeedError, UsageError
+from heed.text.readers import CorpusFiles, read_pairs
+from heed.text.readers.tables import one_line, sniff_delimiter
+
+PAIRS = [
+    ("A dog, a cat.", "Ein Hund, eine Katze."), ('He said "hi".', "Er sagte „hallo“."), ("two lines", "zwei Zeilen"),
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, so that messages show the bare names."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def pairs_of(data: str | bytes, name: str = "x.csv", **options: Any) -> list[tuple[str, str]]:
+    Path(name).write_bytes(data if isinstance(data, bytes) else data.encode())
+    return list(read_pairs(CorpusFiles(pairs=name, **options)))
+
+
+def message(data: str | bytes, name: str = "x.csv", kind: type[HeedError] = DataError, **options: Any) -> str:
+    with pytest.raises(kind) as caught:
+        pairs_of(data, name, **options)
+    return str(caught.value)
+
+
+QUOTED = (
+    'English{0}Deutsch{1}"A dog, a cat."{0}"Ein Hund, eine Katze."{1}"He said ""hi""."{0}Er sagte „hallo“.{1}'
+    '"two{1}lines"{0}"zwei{1}  Zeilen"{1}'
+)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be-mark"])
+def test_csv_comes_in_as_any_spreadsheet_exports_it(delimiter: str, line_end: str, encoding: str) -> None:
+    text = QUOTED.format(delimiter, line_end)
+    data = b"\xfe\xff" + text.encode("utf-16-be") if encoding == "utf-16-be-mark" else text.encode(encoding)
+    assert pairs_of(data) == PAIRS
+
+
+def test_csv_may_be_packed(here: Path) -> None:
+    assert pairs_of(gzip.compress(QUOTED.format(",", "\n").encode()), "x.csv.gz") == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("rows", "delimiter"),
+    [
+        (["a,b", "c,d"], ","),
+        (["A dog, a cat;Ein Hund, eine Katze", "x;y"], ";"),
+        (["one, two; three, four", "five, six; seven, eight"], ";"),
+        (["a\tb, c", "d\te, f"], "\t"),
+        (['"a;b","c;d"', '"e;f","g"'], ","),
+        (['"a,b";"c,d"', '"e\n', 'f";"g"'], ";"),
+        (["only", "one", "column"], ","),
+        ([], ","),
+    ],
+)
+def test_the_delimiter_is_the_one_that_makes_a_table(rows: list[str], delimiter: str) -> None:
+    assert sniff_delimiter([row + "\n" for row in rows]) == delimiter
+
+
+@pytest.mark.parametrize(
+    ("first", "options", "expected"),
+    [
+        ("a,b", {}, [("a", "b"), ("1", "2")]),
+        ("English,German", {}, [("1", "2")]),
+        ("de,en-US", {}, [("1", "2")]),
+        ("de,en-US", {"src_lang": "en", "tgt_lang": "de"}, [("2", "1")]),
+        ("Deutsch,English", {"src_lang": "eng"}, [("2", "1")]),
+        ("target,source", {}, [("2", "1")]),
+        ("a,b", {"src_column": 2, "tgt_column": 1}, [("b", "a"), ("2", "1")]),
+        ("a,b", {"src_column": "b", "tgt_column": "a"}, [("2", "1")]),
+        ("a,b", {"src_column": " B "}, [("2", "1")]),
+        ("a,b", {"tgt_column": 1}, [("b", "a"), ("2", "1")]),
+        ("a,b,c", {"src_column": 1, "tgt_column": 3}, [("a", "c"), ("1", "3")]),
+        ("id,English,German", {"src_lang": "en", "tgt_lang": "de"}, [("2", "3")]),
+        ("id,source,comment,target", {}, [("2", "4")]),
+        ("id,German,Notes,English", {}, [("2", "4")]),
+        ("id,English,Notes", {"src_lang": "en", "tgt_column": "notes"}, [("2", "3")]),
+    ],
+)
+def test_columns_are_found_by_number_name_language_or_side(
+    first: str, options: Any, expected: list[tuple[str, str]]
+) -> None:
+    second = ",".join(str(number) for number, _ in enumerate(first.split(","), start=1))
+    assert pairs_of(f"{first}\n{second}\n", **options) == expected
+
+
+LONG = "Two men are sitting on a bench by the road.;Wanaume wawili wameketi kwenye benchi."
+
+
+@pytest.mark.parametrize(
+    ("first", "below", "named"),
+    [
+        ("Englisch;Kiswahili", LONG, True),
+        ("My text;Kiswahili", LONG, True),
+        ("Englisch;The language of Kenya", LONG, False),
+        ("Satz 1;Kijerumani", LONG, False),
+        ("Hallo!;Hi!", LONG, False),
+        ("Wasser;water", "Feuer;fire", False),
+    ],
+)
+def test_words_above_much_longer_text_are_names(first: str, below: str, named: bool) -> None:
+    rows = [below] * 6
+    assert len(pairs_of("\n".join([first, *rows]))) == len(rows) + (not named)
+    assert len(pairs_of("\n".join([first, *rows[:2]]))) == 3, "too few rows to tell"
+
+
+def test_what_holds_no_pair_is_counted(here: Path) -> None:
+    left_out: Counter[str] = Counter()
+    Path("x.csv").write_text("English,German\na,b\n,\n\n\nc,d\n,,,\n")
+    assert list(read_pairs(CorpusFiles(pairs="x.csv"), left_out=left_out)) == [("a", "b"), ("c", "d")]
+    assert left_out == {"row of column names ('English', 'German')": 1, "empty row(s)": 4}
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "expected"),
+    [
+        (
+            'a,b\n"c,d\ne,f\n',
+            {},
+            "x.csv:2: not CSV (unexpected end of data). "
+            "A field with a delimiter or a line break stands in quotes, and a quote inside quotes is doubled.",
+        ),
+        (
+            'a,b\n"c\nd",e\n"He said "hi" to me",f\n',
+            {},
+            "x.csv:4: not CSV (',' expected after '\"'). "
+            "A field with a delimiter or a line break stands in quotes, and a quote inside quotes is doubled.",
+        ),
+        (
+            "a,b\nHello, world,Hallo Welt\n",
+            {},
+            "x.csv:2: 3 columns, but the first row has 2. A field with a delimiter in it must stand in quotes; "
+            "save the table again.",
+        ),
+        (
+            "a;b\nc\n",
+            {},
+            "x.csv:2: 1 column, but the source is in column 1 and the target in column 2. "
+            "Columns are parted by semicolons here.",
+        ),
+        (
+            "only\none\n",
+            {},
+            "x.csv:1: 1 column, but the source is in column 1 and the target in column 2. "
+            "Columns are parted by commas here.",
+        ),
+        (
+            "a,b\nc,d\n",
+            {"src_column": "English"},
+            "x.csv:1: no column 'English'; the first row has 'a', 'b'.",
+        ),
+        (
+            b"a,b\nc,gr\xfc\xdfe\n",
+            {},
+            'x.csv:2: byte 5 is not valid UTF-8 (0xFC). Save the sheet as "CSV UTF-8", or pass --errors replace.',
+        ),
+        (
+            "a,b\n".encode("utf-16") + b"\x00",
+            {},
+            "x.csv:2: not valid UTF-16, as which the file begins. Save it again.",
+        ),
+    ],
+)
+def test_a_broken_table_is_refused_with_its_line(data: str | bytes, options: Any, expected: str) -> None:
+    assert message(data, **options) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "expected"),
+    [
+        (
+            "id,Kiswahili,Notes\n1,2,3\n",
+            {},
+            "x.csv:1: 3 columns ('id', 'Kiswahili', 'Notes'). Say which hold source and target, by their numbers or by "
+            "their names in the first row: --src-column 1 --tgt-column 2.",
+        ),
+        (
+            "a,b\n",
+            {"src_column": "a", "tgt_column": 1},
+            "x.csv:1: source and target cannot both be column 1.",
+        ),
+    ],
+)
+def test_columns_that_cannot_be_told_are_asked_for(data: str, options: Any, expected: str) -> None:
+    assert message(data, kind=UsageError, **options) == expected
+
+
+def test_a_field_without_end_is_refused_before_it_fills_the_memory() -> None:
+    refusal = message('a,b\n"c,d\n' + "e,f\n" * 100_000)
+    assert refusal.startswith("x.csv:2: not CSV (field larger than field limit (131072)).")
+
+
+def test_columns_of_tsv_may_be_named_too_and_nothing_is_quoted() -> None:
+    assert pairs_of('de\ten\n"a\tb"\textra\n', "x.tsv") == [('"a', 'b"')]
+    assert pairs_of("id\tx\ty\n1\ta\tb\n", "x.tsv", src_column="x", tgt_column="y") == [("a", "b")]
+    assert pairs_of("a\tb\tc\n", "x.tsv", src_column=3) == [("c", "b")]
+    assert pairs_of("a\tb\tc\n", "x.tsv", tgt_column=1) == [("b", "a")]
+    assert pairs_of("x\ry\tb\n", "x.tsv") == [("x\ry", "b")]
+
+
+def test_an_empty_table_has_no_pairs() -> None:
+    assert pairs_of("") == []
+    assert pairs_of("\n\n") == []
+    assert pairs_of("", "x.tsv") == []
+
+
+def test_a_line_break_and_the_indentation_around_it_become_one_space() -> None:
+    assert one_line("a \r\n\n\t b\nc\rd") == "a b c d"
+    assert one_line("a  b\u2028c") == "a  b\u2028c"

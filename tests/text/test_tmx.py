@@ -1,0 +1,199 @@
+"""Do translation memories give the text that a translator saw, and can none of them do harm?"""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heed.core.errors import DataError, HeedError, UsageError
+from heed.text.readers import CorpusFiles, read_pairs
+from heed.text.readers.tmx import read_units
+
+HEAD = '<?xml version="1.0"{}?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="en"/><body>\n'
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, so that messages show the bare names."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def unit(**texts: str) -> str:
+    """A unit; the languages are given as `en`, `de_DE`."""
+    return "<tu>" + "".join(
+        f'<tuv xml:lang="{language.replace("_", "-")}"><prop type="x">no text</prop><seg>{text}</seg></tuv>'
+        for language, text in texts.items()
+    ) + "</tu>\n"  # fmt: skip
+
+
+def memory(*units: str, encoding: str = "") -> str:
+    return HEAD.format(encoding and f' encoding="{encoding}"') + "".join(units) + "</body></tmx>"
+
+
+def pairs_of(
+    data: str | bytes,
+    src_lang: str = "en",
+    tgt_lang: str = "de",
+    left_out: Counter[str] | None = None,
+    errors: Any = "strict",
+) -> list[tuple[str, str]]:
+    Path("m.tmx").write_bytes(data if isinstance(data, bytes) else data.encode())
+    files = CorpusFiles(pairs="m.tmx", src_lang=src_lang, tgt_lang=tgt_lang)
+    return list(read_pairs(files, errors, left_out))
+
+
+def message(data: str | bytes, src_lang: str = "en", tgt_lang: str = "de", kind: type[HeedError] = DataError) -> str:
+    with pytest.raises(kind) as caught:
+        pairs_of(data, src_lang, tgt_lang)
+    return str(caught.value)
+
+
+def test_units_with_both_languages_are_pairs_and_the_others_are_counted() -> None:
+    left_out: Counter[str] = Counter()
+    text = memory(
+        unit(en_US="A dog.", de_DE="Ein Hund."), unit(en="A cat.", fr="Un chat."), unit(fr="Un rat."),
+        unit(DE="Zwei.", EN_GB="Two.", en="too"), unit(de="Drei."), "<tu></tu>",
+    )  # fmt: skip
+    assert pairs_of(text, left_out=left_out) == [("A dog.", "Ein Hund."), ("too", "Zwei.")]
+    assert left_out == {"unit(s) without de": 1, "unit(s) without en": 1, "unit(s) without en and de": 2}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "fits"),
+    [
+        ("en", "en", True), ("en", "EN-us", True), ("EN", "en_GB", True), ("en-US", "en-us", True),
+        ("en_us", "en-US", True), ("en-US", "en-GB", False), ("en-US", "en", False), ("en", "eng", False),
+        ("e", "en", False), ("zh", "zh-Hans-CN", True),
+    ],
+)  # fmt: skip
+def test_a_language_takes_its_varieties(wanted: str, found: str, fits: bool) -> None:
+    text = memory(unit(**{found: "a", "xx": "b"}))
+    assert (fits and pairs_of(text, wanted, "xx")) or message(text, wanted, "xx").startswith("m.tmx: no unit has both")
+
+
+@pytest.mark.parametrize(
+    ("segment", "text"),
+    [
+        ("Click <bpt i='1'>&lt;b&gt;</bpt>here<ept i='1'>&lt;/b&gt;</ept>.", "Click here."),
+        ("Page <ph x='1'>{1}</ph> of <it pos='begin'>\\f</it>9<ut>{}</ut>", "Page  of 9"),
+        ("A <hi type='term'>big <hi>red</hi></hi> dog", "A big red dog"),
+        ("See<ph>[note: <sub>the first one</sub>]</ph> now", "Seethe first one now"),
+        ("<ph>a<hi>b</hi></ph>c", "c"),
+        ("\n    Two\n    lines\r\n  ", "Two lines"),
+        ("Tom &amp; Jerry &lt;3 &#228; <![CDATA[<b>]]>", "Tom & Jerry <3 ä <b>"),
+        ("a<!-- no --><?x y?>b", "ab"),
+        ("", ""),
+    ],
+)
+def test_a_segment_is_what_a_reader_sees(segment: str, text: str) -> None:
+    assert pairs_of(memory(unit(en=segment, de="x"))) == [(text, "x")]
+
+
+@pytest.mark.parametrize("language", ['xml:lang="de"', 'lang="de"', "lang='de' xml:lang=''"])
+def test_the_language_is_an_attribute_of_either_name(language: str) -> None:
+    text = f"<tmx><body><tu><tuv {language}><seg>Hund</seg></tuv><tuv lang='en'><seg>dog</seg></tuv></tu></body></tmx>"
+    assert pairs_of(text) == [("dog", "Hund")]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "declared"),
+    [
+        ("utf-8", ""), ("utf-8", "UTF-8"), ("utf-8-sig", "utf-8"), ("utf-16", "UTF-16"), ("utf-16", ""),
+        ("utf-16-le", "utf-16"), ("utf-16-be", "utf-16"), ("utf-8", "utf-16"), ("iso-8859-1", "ISO-8859-1"),
+        ("cp1252", "windows-1252"),
+    ],
+)  # fmt: skip
+def test_memories_in_the_encodings_of_translators_tools_are_read(encoding: str, declared: str) -> None:
+    text = memory(unit(en="naïve", de="Mädchen"), encoding=declared)
+    assert pairs_of(text.encode(encoding)) == [("naïve", "Mädchen")]
+
+
+def test_a_packed_memory_is_read_and_a_damaged_one_refused(here: Path) -> None:
+    packed = gzip.compress(memory(unit(en="a", de="b")).encode())
+    Path("m.tmx.gz").write_bytes(packed)
+    files = CorpusFiles(pairs="m.tmx.gz", src_lang="en", tgt_lang="de")
+    assert list(read_pairs(files)) == [("a", "b")]
+    Path("m.tmx.gz").write_bytes(packed[:-20])
+    with pytest.raises(DataError, match=r"m\.tmx\.gz ends too early"):
+        list(read_pairs(files))
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ("", "m.tmx:1: not well-formed XML (no element found). Export the memory again."),
+        ("<tmx><body>\n<tu></body>", "m.tmx:2: not well-formed XML (mismatched tag). Export the memory again."),
+        ("<html></html>", "m.tmx:1: the file begins with <html>, a translation memory with <tmx>."),
+        (memory(), "m.tmx: there is no unit (<tu>) with text in it. Export the memory again."),
+        (
+            memory(unit(eng="a", deu="b"), unit(eng="c")),
+            "m.tmx: no unit has both en and de; its languages are eng (2), deu (1).",
+        ),
+        (
+            memory(unit(en="a\nb", de="Stra\xdfe")).encode("latin-1"),
+            "m.tmx:5: not valid UTF-8 (0xDF). Export the memory again, or pass --errors replace.",
+        ),
+        (memory(encoding="EBCDIC"), "m.tmx: the encoding ebcdic is not read. Export the memory as UTF-8."),
+        (memory(encoding="rot13"), "m.tmx: the encoding rot13 is not read. Export the memory as UTF-8."),
+        (
+            memory(unit(en="a&nbsp;b", de="c")),
+            "m.tmx:4: the entity &nbsp; is not defined. Export the memory again.",
+        ),
+    ],
+)
+def test_what_is_no_memory_is_refused_with_its_line(data: str | bytes, expected: str) -> None:
+    assert message(data) == expected
+
+
+def test_languages_that_were_not_said_are_asked_for() -> None:
+    text = memory(unit(en_US="a"), unit(en_US="a", de="b"))
+    assert message(text, "", "de", UsageError) == (
+        "m.tmx: the languages of its units are en-US (2), de (1). "
+        "Say which is the source and which the target, such as --src-lang en --tgt-lang de."
+    )
+
+
+def test_bytes_that_are_not_utf_8_are_replaced_when_that_is_asked_for() -> None:
+    data = memory(unit(en="a", de="Stra\xdfe")).encode("latin-1")
+    assert pairs_of(data, errors="replace") == [("a", "Stra\ufffde")]
+
+
+@pytest.mark.parametrize(
+    "doctype",
+    [
+        '<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>',
+        '<!DOCTYPE tmx [<!ENTITY a SYSTEM "secret.txt">]>',
+        '<!DOCTYPE tmx [<!ENTITY % a SYSTEM "secret.dtd"> %a;]>',
+    ],
+)
+def test_a_memory_can_neither_grow_without_end_nor_read_other_files(doctype: str) -> None:
+    Path("secret.txt").write_text("secret")
+    Path("secret.dtd").write_text('<!ENTITY b "secret">')
+    text = f"<?xml version='1.0'?>{doctype}<tmx><body>{unit(en='&b;', de='x')}</body></tmx>"
+    assert message(text) == (
+        "m.tmx:1: the file declares the entity a, which heed does not expand. Export the memory again."
+    )
+
+
+def test_a_document_type_that_declares_no_entity_is_read() -> None:
+    text = f"<!DOCTYPE tmx [<!ELEMENT tmx ANY>]><tmx><body>{unit(en='a', de='b')}</body></tmx>"
+    assert pairs_of(text) == [("a", "b")]
+
+
+def test_a_memory_is_streamed(here: Path) -> None:
+    """A unit is there before the file's fault behind it is met, and memory does not grow with the file."""
+    Path("m.tmx").write_text(HEAD.format("") + unit(en="a", de="b") * 30_000 + "<oops")
+    tracemalloc.start()
+    units = read_units("m.tmx")
+    count = sum(1 for _ in (next(units) for _ in range(25_000)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 25_000
+    assert peak < 3_000_000
+    assert Path("m.tmx").stat().st_size > 3_500_000
