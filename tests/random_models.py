@@ -7,13 +7,15 @@ the model; the vocabularies are a dozen words.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
 from heed.data.batch import collate, source_from_ids
 from heed.models import Model, build_model
 from heed.models.bigram import BigramConfig
+from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.transformer import TransformerConfig
 from heed.nn.contract import Smoothing, Source, Vocabularies
@@ -35,9 +37,19 @@ CONFIGS = {
     "bigram": BigramConfig(),
 }
 
+JOINT: dict[str, Callable[[int], Any]] = {
+    "ensemble": lambda seed: Ensemble([model_of("transformer", seed), model_of("bigram", seed)]),
+    "shallow fusion": lambda seed: ShallowFusion(model_of("rnn_attention", seed), model_of("bigram", seed), 0.3),
+}
+"""Models that are made of others; no recipe names them."""
 
-def model_of(name: str, seed: int = 0, vocabularies: Vocabularies = VOCABULARIES) -> Model:
+NAMES = (*CONFIGS, *JOINT)
+
+
+def model_of(name: str, seed: int = 0, vocabularies: Vocabularies = VOCABULARIES) -> Any:
     """The named model with random weights, or with the counts of random sentences."""
+    if name in JOINT:
+        return JOINT[name](seed)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = build_model(CONFIGS[name], vocabularies)

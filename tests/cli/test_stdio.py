@@ -61,7 +61,7 @@ def test_lines_before_a_bad_one_are_given_before_it_is_told(pipe: int) -> None:
     os.close(pipe)
     reading = groups_as_they_come()
     assert next(reading) == ["a", "b"]
-    with pytest.raises(DataError, match=r"stdin, line 3: byte 1 is not valid UTF-8 \(0xFF\)"):
+    with pytest.raises(DataError, match=r"standard input:3: byte 1 is not valid UTF-8 \(0xFF\)"):
         next(reading)
     assert groups(b"a\nb\n\xff\nc\n", errors="replace") == [["a", "b", "\ufffd", "c"]]
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import pytest
 import torch
+from scripted import FixedRows
 
-from heed.decoding.filters import FILTERS, Filter, Forbid, MinTokens
+from heed.decoding.ban import Ban
+from heed.decoding.filters import FILTERS, Filter, Forbid, MinTokens, NoRepeat
 
-FACTORIES = {"forbid": lambda: Forbid((0, 1, 3)), "min_tokens": lambda: MinTokens(min_tokens=2, eos_id=2)}
+SPELLED = [b"", b"", b"", b"", *(bytes([letter]) for letter in b"abcdefg ")]
+FACTORIES = {
+    "forbid": lambda: Forbid((0, 1, 3)),
+    "min_tokens": lambda: MinTokens(minima=[2, 0, 3], eos_id=2),
+    "no_repeat": lambda: NoRepeat(2),
+    "ban": lambda: Ban(("ab", "c d"), SPELLED, eos_id=2),
+}
+HISTORIES = [[(), (), ()], [(4, 5, 4), (11, 4, 5), (6, 11, 7)]]
 every_filter = pytest.mark.parametrize("name", FACTORIES)
+every_history = pytest.mark.parametrize("tokens", HISTORIES, ids=["at first", "later"])
 
 
 def rows(num_rows: int) -> torch.Tensor:
@@ -23,19 +33,26 @@ def test_every_filter_of_the_registry_is_examined() -> None:
 
 
 @every_filter
-@pytest.mark.parametrize("num_tokens", [0, 2])
-def test_a_filter_forbids_some_tokens_and_leaves_the_others(name: str, num_tokens: int) -> None:
+def test_every_filter_forbids_something_somewhere(name: str) -> None:
+    found = [FACTORIES[name]()(rows(3), FixedRows(tokens)) for tokens in HISTORIES]
+    assert any((after == float("-inf")).any() for after in found)
+
+
+@every_filter
+@every_history
+def test_a_filter_forbids_some_tokens_and_leaves_the_others(name: str, tokens: list[tuple[int, ...]]) -> None:
     before = rows(3)
     rule: Filter = FACTORIES[name]()
-    after = rule(before.clone(), num_tokens)
+    after = rule(before.clone(), FixedRows(tokens))
     assert ((after == before) | (after == float("-inf"))).all()
     assert (after > float("-inf")).any(dim=-1).all(), "something is always possible"
 
 
 @every_filter
-def test_a_filter_does_not_look_at_neighbours(name: str) -> None:
+@every_history
+def test_a_filter_does_not_look_at_neighbours(name: str, tokens: list[tuple[int, ...]]) -> None:
     before = rows(3)
     rule: Filter = FACTORIES[name]()
-    together = rule(before.clone(), 0)
-    alone = torch.cat([rule(before[row : row + 1].clone(), 0) for row in range(3)])
-    assert together.equal(alone)
+    together = rule(before.clone(), FixedRows(tokens))
+    alone = [rule(before[row : row + 1].clone(), FixedRows([tokens[row]], [row])) for row in range(3)]
+    assert together.equal(torch.cat(alone))

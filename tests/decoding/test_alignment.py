@@ -6,7 +6,7 @@ import pytest
 import torch
 from random_models import half_trained, model_of
 
-from heed.decoding.alignment import cross_attention, word_links
+from heed.decoding.alignment import mean_attention, word_links
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Trace
 from heed.text.normalise import Normaliser
@@ -55,7 +55,7 @@ def test_the_upper_half_of_the_blocks_counts_in_the_order_of_the_blocks() -> Non
     assert word_links(HandMade([CROSSED, STRAIGHT]), "ab c", "d ef") == [(0, 0), (1, 1)]
     twelve = [STRAIGHT] * 6 + [CROSSED] * 6  # sorted as text, block 10 would come before block 2
     assert word_links(HandMade(twelve), "ab c", "d ef") == [(1, 0), (0, 1)]
-    torch.testing.assert_close(cross_attention(HandMade(twelve), "ab c", "d ef"), torch.tensor(CROSSED))
+    torch.testing.assert_close(mean_attention(HandMade(twelve), "ab c", "d ef"), torch.tensor(CROSSED))
 
 
 def test_without_words_there_are_no_links() -> None:
@@ -67,7 +67,7 @@ def test_without_words_there_are_no_links() -> None:
 @pytest.mark.parametrize("name", ["transformer", "rnn_attention"])
 def test_a_network_gives_every_target_word_one_link(name: str) -> None:
     translator = ModelTranslator(half_trained(name), WORDS, WORDS, Normaliser())
-    weights = cross_attention(translator, "a b c", "d e f g")
+    weights = mean_attention(translator, "a b c", "d e f g")
     assert weights.shape == (5, 4), "with the end of both sides"
     torch.testing.assert_close(weights.sum(1), torch.ones(5))
     links = word_links(translator, "a b c", "d e f g")

@@ -202,7 +202,7 @@ def test_every_source_has_its_own_limit() -> None:
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_least_number_of_tokens_is_kept(beam_size: int) -> None:
     source, penalty = random_source(range(1, 9)), LengthPenalty(0.0)
-    strict = beam_search(HashedModel(6), source, beam_size, penalty, 6, filters=(forbid, MinTokens(3, EOS)))
+    strict = beam_search(HashedModel(6), source, beam_size, penalty, 6, filters=(forbid, MinTokens([3] * 8, EOS)))
     assert min(len(best.ids) for [best] in strict) >= 3
     lenient = beam_search(HashedModel(6), source, beam_size, penalty, 6)
     assert min(len(best.ids) for [best] in lenient) < 3, "or nothing is shown"

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hashed_model import HashedModel
 from random_models import BOS, EOS, PAD, random_source
+from scripted import FixedRows
 from torch import Tensor
 
 from heed.decoding.filters import Forbid
@@ -74,7 +75,7 @@ def test_numbers_of_neighbouring_steps_and_streams_are_uniform_and_uncorrelated(
 
 
 def test_what_a_filter_forbids_is_never_drawn() -> None:
-    log_probs = Forbid((1, 3))(PROBS.log().repeat(NUM_DRAWS, 1), 0)
+    log_probs = Forbid((1, 3))(PROBS.log().repeat(NUM_DRAWS, 1), FixedRows([()] * NUM_DRAWS))
     tokens = Sample(seed=1)(log_probs, range(NUM_DRAWS), 0)
     assert set(tokens.tolist()) == {0, 4, 5}
 

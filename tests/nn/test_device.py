@@ -22,7 +22,7 @@ def no_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch, no_accelerator: None) -> None:
     assert choose_device("auto") == CPU
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert choose_device("auto") == torch.device("cuda")
+    assert choose_device("auto") == torch.device("cuda:0")
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:1", "mps"])

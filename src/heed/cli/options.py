@@ -22,9 +22,16 @@ Precision = Annotated[FloatKind, typer.Option(help="float32 is exact, bfloat16 m
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.", min=0)]
 OnBadBytes = Literal["strict", "replace"]
 BadBytes = Annotated[OnBadBytes, typer.Option("--errors", help="Bytes that are not UTF-8: stop, or read U+FFFD.")]
+SrcColumn = Annotated[str | None, typer.Option(help="Column of the source in --pairs: its number or its name.")]
+TgtColumn = Annotated[str | None, typer.Option(help="Column of the target.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+NO_LANGUAGES = {
+    "bpe", "csv", "dat", "hyp", "low", "lst", "out", "raw", "ref", "src", "tgt", "tmx", "tok", "trg", "tsv", "txt",
+}  # fmt: skip
+"""Endings of file names that look like the code of a language."""
 
 _UNITS = {"": 1.0, "s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}
 
@@ -35,6 +42,18 @@ def parse_minutes(text: str) -> float:
     if match is None or float(match[1]) == 0:
         raise UsageError(f"--max-time is a time such as 90s, 30m or 2h, got {text!r}.")
     return float(match[1]) * _UNITS[match[2]]
+
+
+def language_of(name: str) -> str:
+    """The language that the name of a file tells, `de` for `train.de.gz`; empty when it tells none."""
+    suffixes = [suffix[1:].lower() for suffix in Path(name).suffixes if suffix not in (".gz", ".xz", ".zst")]
+    code = suffixes[-1] if suffixes else ""
+    return code if code.isascii() and code.isalpha() and len(code) in (2, 3) and code not in NO_LANGUAGES else ""
+
+
+def parse_column(text: str | None) -> int | str | None:
+    """The number of a column, or its name; None when nothing was said."""
+    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else text
 
 
 def search_options(recipe: SearchOptions, said: Mapping[str, object]) -> SearchOptions:

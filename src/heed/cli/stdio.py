@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from heed.core.errors import DataError
+from heed.text.readers.lines import BYTE_ORDER_MARK, Errors, decode
 
 MAX_LINES = 1024
 """Lines of one group: enough that like lengths meet, few enough that output flows."""
@@ -19,27 +22,43 @@ PATIENCE = 0.02
 _BLOCK_BYTES = 1 << 20
 
 
-def groups_as_they_come(errors: str = "strict", max_lines: int = MAX_LINES) -> Iterator[list[str]]:
+def groups_as_they_come(errors: Errors = "strict", max_lines: int = MAX_LINES) -> Iterator[list[str]]:
     """Groups of lines of stdin: whatever has arrived, at most `max_lines`. So a slow writer gets each answer at once.
 
     Only "\\n" ends a line; a "\\r" before it goes with it. Raises DataError for a line that is not UTF-8, when the
     lines before it have been given.
     """
     number = 0
-    for raw_lines in _raw_groups(max_lines):
-        group: list[str] = []
-        for raw in raw_lines:
-            number += 1
-            try:
-                group.append(_decoded(raw, number, errors))
-            except DataError:
-                if group:
-                    yield group
-                raise
-        yield group
+    with _interrupts_leave_at_once():
+        for raw_lines in _raw_groups(max_lines):
+            group: list[str] = []
+            for raw in raw_lines:
+                number += 1
+                try:
+                    line = decode(raw.removesuffix(b"\r"), "standard input", number, errors)
+                    group.append(line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line)
+                except DataError:
+                    if group:
+                        yield group
+                    raise
+            yield group
 
 
-def read_stdin_lines(errors: str = "strict") -> Iterator[str]:
+@contextmanager
+def _interrupts_leave_at_once() -> Iterator[None]:
+    """A filter has nothing to save, and Python loses an interrupt that comes while an object is being deleted."""
+    try:
+        before = signal.signal(signal.SIGINT, lambda number, frame: os._exit(128 + number))
+    except ValueError:  # not in the main thread: signals are someone else's business
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def read_stdin_lines(errors: Errors = "strict") -> Iterator[str]:
     """The same lines one by one."""
     for group in groups_as_they_come(errors):
         yield from group
@@ -65,18 +84,6 @@ def _blocks(descriptor: int) -> Iterator[bytes]:
                 break
             block += more
         yield block
-
-
-def _decoded(raw: bytes, number: int, errors: str) -> str:
-    try:
-        text = raw.decode("utf-8", errors)
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"stdin, line {number}: byte {error.start + 1} is not valid UTF-8 (0x{raw[error.start]:02X}). "
-            "Convert the text, or pass --errors replace."
-        ) from error
-    text = text.removesuffix("\r")
-    return text.removeprefix("\ufeff") if number == 1 else text
 
 
 def write_line(text: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,7 +16,6 @@ from heed.cli.options import (
     Json,
     Precision,
     Quiet,
-    RunFolder,
     Seed,
     Threads,
     search_options,
@@ -22,23 +23,40 @@ from heed.cli.options import (
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from heed.api import Loaded
+    from heed.cli.constraints import InputLines
     from heed.decoding.hypothesis import Hypothesis
     from heed.decoding.options import SearchOptions
-    from heed.run import Run
+
+Words = Annotated[list[str], typer.Argument(metavar="RUN", help="A run folder, made by heed train.")]
+Measure = Literal["chrf", "bleu"]
 
 
 def translate(
-    run: RunFolder,
+    words: Words,
     beam: Annotated[int | None, typer.Option(help="Beam size; 1 is greedy (default: the recipe's).", min=1)] = None,
     length_penalty: Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)] = None,
+    coverage_penalty: Annotated[float | None, typer.Option(help="β of the coverage penalty.", min=0)] = None,
+    no_repeat: Annotated[int | None, typer.Option(metavar="N", help="No N tokens twice in a row.", min=0)] = None,
     nbest: Annotated[int | None, typer.Option(help="Hypotheses for each line, in the form of Moses.", min=1)] = None,
+    diversity: Annotated[float | None, typer.Option(help="With --nbest: how much they differ.", min=0)] = None,
+    mbr: Annotated[Measure | None, typer.Option(help="The output most like the others.")] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Draw instead of search.")] = False,
     temperature: Annotated[float | None, typer.Option(help="With --sample: sharper below 1.")] = None,
     top_k: Annotated[int | None, typer.Option(help="With --sample: only the k likeliest tokens.", min=0)] = None,
     top_p: Annotated[float | None, typer.Option(help="With --sample: the likeliest tokens of this share.")] = None,
+    glossary: Annotated[Path | None, typer.Option(help="TSV of source terms and the terms they demand.")] = None,
+    ban: Annotated[list[str] | None, typer.Option(help="A word or phrase that no output holds.")] = None,
+    ban_file: Annotated[Path | None, typer.Option(help="Such words, one a line.")] = None,
+    prefix_file: Annotated[Path | None, typer.Option(help="How each output begins, a line for each.")] = None,
+    ensemble: Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Another run to decide with.")] = None,
+    lm: Annotated[Path | None, typer.Option(metavar="RUN", help="A language model to decide with.")] = None,
+    lm_weight: Annotated[float, typer.Option(help="Its weight beside the translation's.", min=0)] = 0.2,
+    no_guard: Annotated[bool, typer.Option("--no-guard", help="Do not look for loops, copies, odd lengths.")] = False,
     scores: Annotated[bool, typer.Option("--scores", help="Log-probability and a tab before each line.")] = False,
     alignment: Annotated[bool, typer.Option("--alignment", help="Word links (0-0 1-2) and a tab before it.")] = False,
     paragraphs: Annotated[bool, typer.Option("--paragraphs", help="Translate the sentences of a line apart.")] = False,
+    json_input: Annotated[bool, typer.Option("--json-input", help='Lines are {"source": "", "prefix": ""}.')] = False,
     errors: BadBytes = "strict",
     batch_size: Annotated[int | None, typer.Option(help="Lines at once; never changes the text.", min=1)] = None,
     precision: Precision = "float32",
@@ -52,63 +70,102 @@ def translate(
     """Translate stdin to stdout: as many lines as came, in their order, as they come.
 
     --nbest prints `line ||| text ||| logprob= -1.23 ||| score`, a line for each hypothesis. --paragraphs puts the
-    white space between sentences back as it was.
+    white space between sentences back as it was. Any key that [decoding] has in the run's recipe.toml is a flag too:
+    --decoding.max_ratio=1.5.
 
     Examples:
 
       heed translate runs/en-de < in.txt > out.txt
 
-      echo "A dog runs." | heed translate runs/en-de --nbest 3
+      echo "A dog runs." | heed translate runs/en-de --glossary terms.tsv --json
     """
     import heed
+    from heed.cli.constraints import InputLines, read_ban
     from heed.cli.stdio import flush, groups_as_they_come, write_line
 
     if not sample and any(value is not None for value in (temperature, top_k, top_p)):
         raise UsageError("--temperature, --top-k and --top-p are about drawing: give --sample too.")
-    opened = heed.load(run, device, threads, precision).run
-    opened.require("translation", "translate")
+    run, keys = split_words(words)
+    loaded = heed.load(run, device, threads, precision, ensemble=ensemble or (), lm=lm, lm_weight=lm_weight)
+    loaded.run.require("translation", "translate")
+    banned = read_ban(ban or (), ban_file)
     said = {
-        "beam_size": beam, "length_penalty": length_penalty, "seed": seed, "nbest": nbest, "sample": sample or None,
-        "temperature": temperature, "top_k": top_k, "top_p": top_p, "batch_size": batch_size,
+        "beam_size": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty,
+        "no_repeat": no_repeat, "nbest": nbest, "diversity": diversity, "mbr": mbr, "sample": sample or None,
+        "temperature": temperature, "top_k": top_k, "top_p": top_p, "ban": banned or None,
+        "guard": False if no_guard else None, "seed": seed, "batch_size": batch_size,
     }  # fmt: skip
-    options = search_options(opened.recipe.decoding, said)
-    if options.nbest > 1 and (paragraphs or ((scores or alignment) and not json_lines)):
-        raise UsageError("--nbest has a form of its own: it goes neither with --scores, --alignment nor --paragraphs.")
+    options = search_options(loaded.run.recipe.decoding, {**keys, **{k: v for k, v in said.items() if v is not None}})
+    wanted = InputLines(json_input, prefix_file, glossary, loaded.run.recipe.data.normaliser.apply)
+    _check(options, paragraphs, (scores or alignment) and not json_lines, prefix_file, json_input, glossary)
     number = 0
     for group in groups_as_they_come(errors):
-        found = _paragraphs(opened, group, options) if paragraphs else opened.translator.translate(group, options)
-        for line, hypothesis in zip(group, found, strict=True):
+        sources, constraints = wanted.read(group)
+        if paragraphs:
+            found = _paragraphs(loaded, sources, options, wanted)
+        else:
+            found = loaded.translator.translate(sources, options, constraints)
+        for place, (line, hypothesis) in enumerate(zip(sources, found, strict=True)):
             if json_lines:
-                write_line(json.dumps(_record(opened, line, hypothesis, alignment), ensure_ascii=False))
+                record = _record(loaded, line, hypothesis, alignment)
+                if constraints is not None and constraints[place].prefix:
+                    record["prefix"] = constraints[place].prefix
+                write_line(json.dumps(record, ensure_ascii=False))
             elif options.nbest > 1:
                 _write_nbest(number, hypothesis)
             else:
-                write_line(_plain(opened, line, hypothesis, scores, alignment))
+                write_line(_plain(loaded, line, hypothesis, scores, alignment))
             number += 1
         flush()
+    wanted.finish()
 
 
-def _paragraphs(run: Run, lines: list[str], options: SearchOptions) -> list[Hypothesis]:
+def split_words(words: Sequence[str]) -> tuple[Path, dict[str, object]]:
+    """The run, and the keys of its [decoding] that were said as `--decoding.KEY=VALUE`."""
+    from heed.core.config import parse_overrides
+
+    for word in words:
+        if word.startswith("-") and not (word.startswith("--decoding.") and "=" in word):
+            raise typer.BadParameter(f"No such option: {word}")
+    runs = [word for word in words if not word.startswith("-")]
+    if len(runs) != 1:
+        raise typer.BadParameter(f"one run is needed, got {', '.join(runs) or 'none'}")
+    keys = parse_overrides([word for word in words if word.startswith("-")])
+    return Path(runs[0]), {key.removeprefix("decoding."): value for key, value in keys.items()}
+
+
+def _check(
+    options: SearchOptions, paragraphs: bool, before_line: bool, prefix_file: Path | None, json_input: bool,
+    glossary: Path | None,
+) -> None:  # fmt: skip
+    """Raise UsageError for what does not go together."""
+    from heed.decoding.roles import require_plain_beam
+
+    if options.nbest > 1 and (paragraphs or before_line):
+        raise UsageError("--nbest has a form of its own: it goes neither with --scores, --alignment nor --paragraphs.")
+    if paragraphs and (prefix_file is not None or json_input):
+        raise UsageError("--prefix-file and --json-input are about one sentence a line: leave out --paragraphs.")
+    if glossary is not None:
+        require_plain_beam(options)
+
+
+def _paragraphs(loaded: Loaded, lines: list[str], options: SearchOptions, wanted: InputLines) -> list[Hypothesis]:
     """Each line split into sentences, translated, and put back with the spaces it had."""
-    from heed.decoding.hypothesis import Hypothesis
-    from heed.text.sentences import restore, split_paragraph
+    from heed.decoding.long_lines import translate_apart
+    from heed.decoding.request import Constraints
+    from heed.text.sentences import split_paragraph
 
-    language = run.recipe.data.src_lang or None
-    pieces = [split_paragraph(line, language) for line in lines]
-    flat = [piece.text for parts in pieces for piece in parts if piece.is_sentence]
-    found = iter(run.translator.translate(flat, options))
-    out: list[Hypothesis] = []
-    for parts in pieces:
-        mine = [next(found) for piece in parts if piece.is_sentence]
-        text = restore(parts, [hypothesis.text for hypothesis in mine])
-        total = sum(hypothesis.log_prob for hypothesis in mine)
-        out.append(Hypothesis((), total, sum(h.score for h in mine), finished=all(h.finished for h in mine), text=text))
-    return out
+    def translated(sentences: list[str]) -> list[Hypothesis]:
+        constraints = [Constraints(terms=terms) for terms in wanted.terms(sentences)] if wanted.constrained else None
+        return loaded.translator.translate(sentences, options, constraints)
+
+    language = loaded.run.recipe.data.src_lang or None
+    return translate_apart([split_paragraph(line, language) for line in lines], translated)
 
 
-def _plain(run: Run, line: str, best: Hypothesis, scores: bool, alignment: bool) -> str:
+def _plain(loaded: Loaded, line: str, best: Hypothesis, scores: bool, alignment: bool) -> str:
     prefix = f"{best.log_prob:.4f}\t" if scores else ""
-    return prefix + (_pharaoh(run, line, best.text) + "\t" if alignment else "") + best.text
+    return prefix + (_pharaoh(loaded, line, best.text) + "\t" if alignment else "") + best.text
 
 
 def _write_nbest(number: int, best: Hypothesis) -> None:
@@ -118,24 +175,29 @@ def _write_nbest(number: int, best: Hypothesis) -> None:
         write_line(f"{number} ||| {h.text} ||| logprob= {h.log_prob:.4f} ||| {h.score:.4f}")
 
 
-def _record(run: Run, line: str, best: Hypothesis, alignment: bool) -> dict[str, Any]:
+def _record(loaded: Loaded, line: str, best: Hypothesis, alignment: bool) -> dict[str, Any]:
     from heed.text.vocabulary import Vocabulary
 
     ids = (*best.ids, Vocabulary.eos_id)[: len(best.token_log_probs)]  # what was cut off has no end
-    pieces = run.tokenizers["tgt"].pieces(ids)
+    pieces = loaded.run.tokenizers["tgt"].pieces(ids)
     record: dict[str, Any] = {
         "source": line, "translation": best.text, "log_prob": best.log_prob, "score": best.score,
-        "finished": best.finished,
+        "finished": best.finished, "flags": best.flags, "fallback": best.fallback,
         "tokens": [{"piece": p, "log_prob": lp} for p, lp in zip(pieces, best.token_log_probs, strict=True)],
     }  # fmt: skip
+    if best.confidence is not None:
+        record["confidence"] = best.confidence
+    if best.lm_log_prob is not None:
+        record["lm_log_prob"] = best.lm_log_prob
+        record["translation_log_prob"] = best.log_prob - loaded.lm_weight * best.lm_log_prob
     if best.alternatives:
         record["alternatives"] = [{"text": h.text, "log_prob": h.log_prob, "score": h.score} for h in best.alternatives]
     if alignment:
-        record["alignment"] = _pharaoh(run, line, best.text)
+        record["alignment"] = _pharaoh(loaded, line, best.text)
     return record
 
 
-def _pharaoh(run: Run, source: str, target: str) -> str:
+def _pharaoh(loaded: Loaded, source: str, target: str) -> str:
     from heed.decoding.alignment import word_links
 
-    return " ".join(f"{i}-{j}" for i, j in word_links(run.translator, source, target))
+    return " ".join(f"{i}-{j}" for i, j in word_links(loaded.translator, source, target))

@@ -11,15 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heed.decoding.coverage import cross_attention
+from heed.decoding.long_lines import MAX_CHARACTERS
 from heed.decoding.translator import ModelTranslator
 
 
-def cross_attention(translator: ModelTranslator, source: str, target: str) -> Float[Tensor, "T S"]:
+def mean_attention(translator: ModelTranslator, source: str, target: str) -> Float[Tensor, "T S"]:
     """Mean cross-attention of one pair: a row for each target token and its end, a column for each source token."""
     trace, _, _ = translator.trace(source, target)
-    names = [name for name in trace.weights if name.endswith("cross")]  # from the lowest block to the highest
-    per_block = [torch.cat(trace.weights[name], dim=2)[0].float().mean(dim=0) for name in names]
-    return torch.stack(per_block[len(per_block) // 2 :]).mean(dim=0)
+    return cross_attention(trace)[0]
 
 
 def word_links(translator: ModelTranslator, source: str, target: str) -> list[tuple[int, int]]:
@@ -28,9 +28,9 @@ def word_links(translator: ModelTranslator, source: str, target: str) -> list[tu
         raise ValueError("only a model with a source has links to it")
     src_words = translator.src_tokenizer.word_ids(translator.normaliser.apply(source))
     tgt_words = translator.tgt_tokenizer.word_ids(translator.normaliser.apply(target))
-    if not any(w is not None for w in src_words):
+    if not any(w is not None for w in src_words) or len(source) > MAX_CHARACTERS:  # translated in pieces
         return []
-    weights = cross_attention(translator, source, target)
+    weights = mean_attention(translator, source, target)
     by_source: dict[int, Tensor] = {}
     for place, word in enumerate(src_words):
         if word is not None:

@@ -9,12 +9,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heed.decoding.ban import Ban
+from heed.decoding.rows import Rows
+
+_NEVER = float("-inf")
+
 
 class Filter(Protocol):
     """Changes log-probabilities before a token is chosen; minus infinity forbids a token."""
 
-    def __call__(self, log_probs: Float[Tensor, "R V"], num_tokens: int) -> Float[Tensor, "R V"]:
-        """The log-probabilities after the rule; `num_tokens` have been generated so far. May work in place."""
+    def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
+        """The log-probabilities after the rule. May work in place."""
         ...
 
 
@@ -24,23 +29,43 @@ class Forbid:
     def __init__(self, ids: Sequence[int]) -> None:
         self.ids = torch.tensor(sorted(ids), dtype=torch.long)
 
-    def __call__(self, log_probs: Float[Tensor, "R V"], num_tokens: int) -> Float[Tensor, "R V"]:
+    def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
         """Minus infinity for each of them."""
-        return log_probs.index_fill_(1, self.ids.to(log_probs.device), float("-inf"))
+        return log_probs.index_fill_(1, self.ids.to(log_probs.device), _NEVER)
 
 
 class MinTokens:
-    """No end of sentence before so many tokens."""
+    """No end of sentence before so many tokens, which each source says for itself."""
 
-    def __init__(self, min_tokens: int, eos_id: int) -> None:
-        self.min_tokens = min_tokens
+    def __init__(self, minima: Sequence[int], eos_id: int) -> None:
+        self.minima = minima
         self.eos_id = eos_id
+        self._largest = max(minima, default=0)
 
-    def __call__(self, log_probs: Float[Tensor, "R V"], num_tokens: int) -> Float[Tensor, "R V"]:
-        """Minus infinity for the end of sentence while the output is too short."""
-        if num_tokens < self.min_tokens:
-            log_probs[:, self.eos_id] = float("-inf")
+    def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
+        """Minus infinity for the end of sentence of the rows that are too short."""
+        if rows.num_tokens < self._largest:
+            short = [rows.num_tokens < self.minima[source] for source in rows.row_sources()]
+            log_probs[torch.tensor(short, device=log_probs.device), self.eos_id] = _NEVER
         return log_probs
 
 
-FILTERS = {"forbid": Forbid, "min_tokens": MinTokens}
+class NoRepeat:
+    """No run of n tokens twice in one output (Paulus et al. 2018, section 2.5, with n = 3)."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
+        """Minus infinity for every token that would end a run that is there already."""
+        tokens = rows.row_tokens()
+        if tokens.shape[1] < self.size:
+            return log_probs
+        runs = tokens.unfold(1, self.size, 1)  # [R, N, n]
+        last = tokens[:, tokens.shape[1] - self.size + 1 :]  # [R, n - 1]
+        row, place = (runs[..., :-1] == last[:, None]).all(dim=-1).nonzero(as_tuple=True)
+        log_probs[row, runs[row, place, -1]] = _NEVER
+        return log_probs
+
+
+FILTERS = {"forbid": Forbid, "min_tokens": MinTokens, "no_repeat": NoRepeat, "ban": Ban}

@@ -10,11 +10,11 @@ class Hypothesis:
     """One output: its tokens (without begin and end), how likely the model finds it, and how it was ranked."""
 
     ids: tuple[int, ...]
-    """Token ids without begin and end of sentence."""
+    """Token ids without begin and end of sentence, those of a forced prefix included."""
     log_prob: float
     """Sum of the tokens' log-probabilities in nats, end of sentence included."""
     score: float
-    """What it was ranked by: the log-probability after the length penalty."""
+    """What it was ranked by: the log-probability after the penalties, or the expected utility."""
     token_log_probs: tuple[float, ...] = ()
     """Log-probability of each token, end of sentence last."""
     finished: bool = True
@@ -23,6 +23,14 @@ class Hypothesis:
     """The text, filled in by whoever knows the tokenizer."""
     alternatives: tuple[Hypothesis, ...] = ()
     """The next best, best first, when n-best was asked for."""
+    flags: tuple[str, ...] = ()
+    """What the guard finds wrong with the best hypothesis: see `guard.py`."""
+    fallback: bool = False
+    """Whether this is another one, which the guard gives in its place."""
+    confidence: float | None = None
+    """The probability that it is good, where the run has learned to tell (see `confidence.py`)."""
+    lm_log_prob: float | None = None
+    """What a language model that took part in the search gives it; `log_prob` holds its weighted share."""
 
     def with_text(self, text: str) -> Hypothesis:
         """The same hypothesis with its text."""

@@ -18,8 +18,12 @@ class SearchOptions(Config):
     """α of the length penalty; 0 ranks by probability alone."""
     length_norm: Literal["gnmt", "mean"] = "gnmt"
     """Divide by ((5 + |y|) / 6)^α or by |y|^α."""
+    coverage_penalty: float = Field(default=0.0, ge=0, le=10)
+    """β of the coverage penalty, for source words that got little attention (0: none)."""
     nbest: int = Field(default=1, ge=1, le=1000)
     """How many hypotheses to give for each sentence."""
+    diversity: float = Field(default=0.0, ge=0, le=1000)
+    """λ of diverse beam search: how much the n-best shun one another's tokens (0: plain beam search)."""
     sample: bool = False
     """Draw from the model instead of searching for the most likely output."""
     temperature: float = Field(default=1.0, gt=0, le=100)
@@ -28,10 +32,26 @@ class SearchOptions(Config):
     """Sampling: only the k most likely tokens (0: all)."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Sampling: only the most likely tokens that together have this probability."""
+    mbr: Literal["", "chrf", "bleu"] = ""
+    """Choose the hypothesis most like the others by this measure (minimum Bayes risk); empty: the best score."""
+    candidates: int = Field(default=20, ge=2, le=1000)
+    """With mbr: how many hypotheses are compared, of the beam or drawn."""
     min_tokens: int = Field(default=0, ge=0)
     """At least so many tokens before the end of sentence."""
+    min_ratio: float = Field(default=0.0, ge=0, le=100)
+    """And at least so many more for each token of the source."""
     max_tokens: int = Field(default=0, ge=0)
-    """At most so many tokens (0: twice the source plus 20)."""
+    """At most so many tokens, whatever the source (0: max_ratio and max_extra decide)."""
+    max_ratio: float = Field(default=2.0, ge=0, le=100)
+    """At most so many tokens for each token of the source ..."""
+    max_extra: int = Field(default=20, ge=1)
+    """... and so many more."""
+    no_repeat: int = Field(default=0, ge=0)
+    """No run of so many tokens twice in one output (0: anything may come again)."""
+    ban: tuple[str, ...] = ()
+    """Words and phrases that no output holds; in lower case they stand for every case."""
+    guard: bool = True
+    """Tell loops, copies and outputs of a strange length, and give the next hypothesis of the beam instead."""
     seed: int = 1
     """Sampling: the same seed draws the same output, whatever the batch."""
     batch_size: int = Field(default=64, ge=1)
@@ -39,12 +59,38 @@ class SearchOptions(Config):
 
     @model_validator(mode="after")
     def _check(self) -> SearchOptions:
+        wrong = []
         if not self.sample and self.nbest > self.beam_size:
-            raise ValueError(f"nbest must not be above beam_size, got {self.nbest} and {self.beam_size}")
+            wrong.append(f"nbest must not be above beam_size, got {self.nbest} and {self.beam_size}")
         if 0 < self.max_tokens < self.min_tokens:
-            raise ValueError(f"min_tokens must not be above max_tokens, got {self.min_tokens} and {self.max_tokens}")
+            wrong.append(f"min_tokens must not be above max_tokens, got {self.min_tokens} and {self.max_tokens}")
+        if not self.max_tokens and self.min_ratio > self.max_ratio:
+            wrong.append(f"min_ratio must not be above max_ratio, got {self.min_ratio} and {self.max_ratio}")
+        if self.diversity and (self.sample or self.num_searched < 2):
+            wrong.append("diversity is for several hypotheses of a beam: give nbest (or mbr), and no sample")
+        if not all(phrase.strip() for phrase in self.ban):
+            wrong.append("ban has an empty phrase")
+        if wrong:
+            raise ValueError("; ".join(wrong))
         return self
+
+    @property
+    def num_searched(self) -> int:
+        """How many hypotheses of a sentence the search gives, before any of them is chosen."""
+        return max(self.nbest, self.candidates) if self.mbr else self.nbest
+
+    @property
+    def width(self) -> int:
+        """How many hypotheses of a sentence are kept alive, or drawn."""
+        return self.num_searched if self.sample else max(self.beam_size, self.num_searched)
+
+    def _most(self, source_length: int) -> int:
+        return self.max_tokens or int(self.max_ratio * source_length) + self.max_extra
+
+    def least(self, source_length: int) -> int:
+        """The tokens of the shortest output for a source of so many tokens; never more than those of the longest."""
+        return min(self.min_tokens + int(self.min_ratio * source_length), self._most(source_length))
 
     def limit(self, source_length: int) -> int:
         """The longest output for a source of so many tokens: tokens, and one for the end of sentence."""
-        return (self.max_tokens or 2 * source_length + 20) + 1
+        return self._most(source_length) + 1

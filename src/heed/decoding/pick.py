@@ -13,8 +13,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heed.decoding.coverage import Coverage
 from heed.decoding.hypothesis import Hypothesis, LengthPenalty
 from heed.nn.noise import mix_int
+
+_NEVER = float("-inf")
 
 Pick = Callable[[Float[Tensor, "R V"], Sequence[int], int], Int[Tensor, " R"]]
 """(log-probabilities, the stream of each row, the step) -> a token for each row."""
@@ -60,37 +63,67 @@ class PickChooser:
 
     def __init__(
         self, num_sources: int, rows_per_source: int, eos_id: int, pick: Pick, penalty: LengthPenalty,
-        limits: Sequence[int], streams: Sequence[int],
+        limits: Sequence[int], streams: Sequence[int], coverage: Coverage | None = None,
     ) -> None:  # fmt: skip
         self.rows_per_source = rows_per_source
         self.eos_id = eos_id
         self.pick = pick
         self.penalty = penalty
+        self.coverage = coverage
         num_rows = num_sources * rows_per_source
         self._limits = [limits[row // rows_per_source] for row in range(num_rows)]
         self._streams = [mix_int(streams[row // rows_per_source]) + row % rows_per_source for row in range(num_rows)]
         self._tokens: list[list[int]] = [[] for _ in range(num_rows)]
         self._log_probs: list[list[float]] = [[] for _ in range(num_rows)]
         self._finished = [False] * num_rows
+        self._uncovered = [0.0] * num_rows  # the coverage penalty of those that have left
         self._alive = list(range(num_rows))
-        self._step = 0
+        self._num_tokens = 0
+
+    def begin_with(self, tokens: Int[Tensor, "S P"], log_probs: Float[Tensor, "S P"]) -> None:
+        """Every row of a source begins with these tokens, and its score with theirs: a forced prefix."""
+        width = self.rows_per_source
+        self._tokens = [list(ids) for ids in tokens.tolist() for _ in range(width)]
+        self._log_probs = [list(steps) for steps in log_probs.tolist() for _ in range(width)]
+        self._num_tokens = tokens.shape[1]
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of each row so far."""
+        return self._num_tokens
+
+    def row_sources(self) -> list[int]:
+        """For each row the number of its source in the batch."""
+        return [row // self.rows_per_source for row in self._alive]
+
+    def row_tokens(self) -> Int[Tensor, "R T"]:
+        """The tokens of each row so far."""
+        rows = [self._tokens[row] for row in self._alive]
+        return torch.tensor(rows, dtype=torch.long).reshape(len(rows), self._num_tokens)
 
     def choose(self, log_probs: Float[Tensor, "R V"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
         """One more token for every row that is still alive; the last one allowed can only be the end."""
-        tokens = self.pick(log_probs, [self._streams[row] for row in self._alive], self._step)
+        if self.coverage is not None:
+            self.coverage.observe()
+        tokens = self.pick(log_probs, [self._streams[row] for row in self._alive], self._num_tokens)
         steps = log_probs.gather(1, tokens[:, None]).squeeze(1).tolist()
-        self._step += 1
+        self._num_tokens += 1
         going: list[int] = []
         for place, (row, token) in enumerate(zip(self._alive, tokens.tolist(), strict=True)):
-            if token == self.eos_id:
+            if token == self.eos_id and steps[place] > _NEVER:
                 self._log_probs[row].append(steps[place])
                 self._finished[row] = True
-            elif self._step < self._limits[row]:
+            elif self._num_tokens < self._limits[row] and steps[place] > _NEVER:
                 self._log_probs[row].append(steps[place])
                 self._tokens[row].append(token)
                 going.append(place)
+                continue
+            if self.coverage is not None:
+                self._uncovered[row] = self.coverage.penalty(place, self._finished[row])
         self._alive = [self._alive[place] for place in going]
         kept = torch.tensor(going, dtype=torch.long, device=log_probs.device)
+        if self.coverage is not None:
+            self.coverage.select(kept)
         return kept, tokens[kept]
 
     def hypotheses(self) -> list[list[Hypothesis]]:
@@ -102,5 +135,5 @@ class PickChooser:
     def _hypothesis(self, row: int) -> Hypothesis:
         log_probs = self._log_probs[row]
         total = math.fsum(log_probs)
-        score = total / self.penalty.divisor(len(log_probs))
+        score = total / self.penalty.divisor(len(log_probs)) + self._uncovered[row]
         return Hypothesis(tuple(self._tokens[row]), total, score, tuple(log_probs), self._finished[row])

@@ -15,13 +15,18 @@ from torch import Tensor
 
 from heed.decoding.filters import Filter
 from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.rows import Rows
 from heed.nn.contract import Autoregressive, Source, Trace
 
 
-class Chooser(Protocol):
+class Chooser(Rows, Protocol):
     """Decides which tokens follow, and keeps the hypotheses."""
 
     rows_per_source: int
+
+    def begin_with(self, tokens: Int[Tensor, "S P"], log_probs: Float[Tensor, "S P"]) -> None:
+        """Every hypothesis of a source begins with these tokens: a forced prefix. To be said before the search."""
+        ...
 
     def choose(self, log_probs: Float[Tensor, "R V"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
         """(rows to go on with, their next tokens); both empty when all is done."""
@@ -48,14 +53,13 @@ def search(
     """
     rows = chooser.rows_per_source
     state = model.start(source, rows if source is not None else prefix.shape[0], reserve=prefix.shape[1] + limit)
-    ids, num_tokens = prefix, 0
+    ids = prefix
     while ids.shape[0]:
         features, state = model.advance(ids, state, trace)
         log_probs = model.head.log_probs(features[:, -1])
         for rule in filters:
-            log_probs = rule(log_probs, num_tokens)
+            log_probs = rule(log_probs, chooser)
         kept, next_ids = chooser.choose(log_probs)
-        num_tokens += 1
         if len(kept):
             state = state.select(kept)
         ids = next_ids[:, None]

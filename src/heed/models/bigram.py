@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heed.core.config import Config
+from heed.core.errors import DataError
 from heed.nn.contract import Smoothing, Source, Trace, Vocabularies
 from heed.nn.noise import Noise
 from heed.statistical.bigram import BigramCounts
@@ -101,9 +102,13 @@ class Bigram(nn.Module):
         return {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in self.head.counts.arrays().items()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Counts as they were saved."""
-        arrays = {name: tensor.cpu().numpy() for name, tensor in state_dict.items()}
-        self.head = CountingHead(BigramCounts.from_arrays(arrays))
+        """Counts as they were saved. Raises DataError for what is no counts, or those of another vocabulary."""
+        arrays = {name: tensor.cpu().long().numpy() for name, tensor in state_dict.items()}
+        counts = BigramCounts.from_arrays(arrays)
+        if counts.vocab_size != self.vocabularies.tgt_size:
+            here, there = self.vocabularies.tgt_size, counts.vocab_size
+            raise DataError(f"the counts are of {there} tokens, the tokenizer has {here}: they do not belong together.")
+        self.head = CountingHead(counts)
 
     def start(
         self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None

@@ -37,9 +37,9 @@ class TransformerConfig(Config):
     """Features inside the feed-forward layers (F)."""
     num_heads: int = Field(default=4, ge=1)
     """Attention heads (H); must divide d_model."""
-    num_encoder_layers: int = Field(default=3, ge=0)
+    num_encoder_layers: int = Field(default=3, ge=0, le=1000)
     """Blocks of the encoder."""
-    num_decoder_layers: int = Field(default=3, ge=1)
+    num_decoder_layers: int = Field(default=3, ge=1, le=1000)
     """Blocks of the decoder."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of each sublayer's output and of the embeddings (rounded to 1/256)."""

@@ -18,15 +18,20 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def choose_device(name: str) -> torch.device:
-    """The device called "cpu", "cuda", "cuda:1" or "mps"; "auto" takes a GPU where there is one."""
+    """The device called "cpu", "cuda", "cuda:1" or "mps"; "auto" takes a GPU where there is one.
+
+    Of several processes on a machine each takes a GPU of its own.
+    """
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.split(":")[0] not in ("cpu", "cuda", "mps"):
         raise UsageError(f"--device is auto, cpu, cuda, cuda:N or mps, got {name!r}.")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise UsageError(f"--device {name}: PyTorch sees no CUDA device here. Use --device cpu.")
     if name == "mps" and not torch.backends.mps.is_available():
         raise UsageError("--device mps: PyTorch sees no Apple GPU here. Use --device cpu.")
+    if name == "cuda":
+        name = f"cuda:{environment.distributed().local_rank}"
     return torch.device(name)
 
 
@@ -46,6 +51,21 @@ def set_threads(threads: int) -> None:
             return
         mallopt(_M_MMAP_THRESHOLD, 1 << 30)
         mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def arithmetic(device: torch.device) -> dict[str, str]:
+    """What numbers may depend on in their last bits: the same training with the same of these gives the same bits."""
+    found = {"torch": torch.__version__, "threads": str(torch.get_num_threads())}
+    if device.type == "cuda":
+        return found | {"device": torch.cuda.get_device_name(device)}
+    return found | {"device": device.type, "instructions": torch.backends.cpu.get_cpu_capability()}
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory did not suffice, on whichever device; PyTorch's allocator for CPUs tells it in words alone."""
+    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
 
 
 def matmul_rate(dtype: torch.dtype, device: torch.device, size: int = 512, repeats: int = 20) -> float:

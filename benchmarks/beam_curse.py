@@ -1,0 +1,129 @@
+"""Does a wider beam translate better? BLEU and length ratio by beam size, with and without length normalisation.
+
+    python benchmarks/beam_curse.py runs/en-de --src val.en.gz --ref val.de.gz --plot beam_curse.png
+
+The curse (Koehn & Knowles 2017, section 3.6; Murray & Chiang 2018): a wider beam finds more likely outputs, these are
+shorter, and BLEU falls; dividing by the length takes most of it away. The guard is off, as nothing but the search is
+looked at. Choose a beam on validation data, not on a test set. Prints a table in Markdown, never asserts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heed.api import Loaded, load
+from heed.decoding.options import SearchOptions
+from heed.metrics.translation import build_metric, length_ratio
+from heed.text.readers import read_lines
+
+NORMS: dict[str, dict[str, Any]] = {
+    "log-probability": {"length_penalty": 0.0},
+    "GNMT, α = 0.6": {"length_penalty": 0.6, "length_norm": "gnmt"},
+    "mean per token": {"length_penalty": 1.0, "length_norm": "mean"},
+}
+"""How hypotheses of different lengths are compared."""
+
+COLOURS = ("#b5432a", "#33658a", "#4f7a4a")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One search of the whole test set."""
+
+    norm: str
+    beam_size: int
+    bleu: float
+    length_ratio: float
+    empty: int
+    """Empty outputs."""
+    seconds: float
+
+
+def measure(loaded: Loaded, sources: Sequence[str], references: Sequence[str], norm: str, beam_size: int) -> Point:
+    """Translate and score."""
+    options = SearchOptions(beam_size=beam_size, guard=False, **NORMS[norm])
+    language = loaded.run.recipe.data.tgt_lang or None
+    begin = time.perf_counter()
+    outputs = loaded.translate(sources, options)
+    seconds = time.perf_counter() - begin
+    bleu = build_metric("bleu", language).score(outputs, references).value
+    empty = sum(not output.strip() for output in outputs)
+    return Point(norm, beam_size, bleu, length_ratio(outputs, references, language), empty, seconds)
+
+
+def table(points: Sequence[Point]) -> str:
+    """A row for each beam size; for each way to compare: BLEU (length ratio)."""
+    rows = [
+        "| beam | " + " | ".join(NORMS) + " | seconds |",
+        "| ---: |" + " ---: |" * (len(NORMS) + 1),
+    ]
+    for beam_size in dict.fromkeys(point.beam_size for point in points):
+        found = {point.norm: point for point in points if point.beam_size == beam_size}
+        cells = [_cell(found[norm]) for norm in NORMS]
+        seconds = sum(point.seconds for point in found.values()) / len(found)
+        rows.append(f"| {beam_size} | {' | '.join(cells)} | {seconds:.1f} |")
+    return "\n".join(rows)
+
+
+def _cell(point: Point) -> str:
+    empty = f", {point.empty} empty" if point.empty else ""
+    return f"{point.bleu:.2f} ({point.length_ratio:.3f}{empty})"
+
+
+def draw(path: Path, points: Sequence[Point]) -> None:
+    """BLEU and the length ratio over the beam size."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    bleu, ratio = figure.subplots(1, 2)
+    for norm, colour in zip(NORMS, COLOURS, strict=True):
+        line = [point for point in points if point.norm == norm]
+        sizes = [point.beam_size for point in line]
+        bleu.plot(sizes, [point.bleu for point in line], color=colour, marker=".", label=norm)
+        ratio.plot(sizes, [point.length_ratio for point in line], color=colour, marker=".", label=norm)
+    bleu.set_title("BLEU")
+    ratio.set_title("words per word of the reference")
+    for axes in (bleu, ratio):
+        axes.set_xscale("log")
+        sizes = sorted({point.beam_size for point in points})
+        axes.set_xticks(sizes, [str(size) for size in sizes])
+        axes.minorticks_off()
+        axes.set_xlabel("beam size")
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    bleu.legend(frameon=False)
+    FigureCanvasAgg(figure)
+    figure.savefig(path, dpi=120, format="png")
+
+
+def main() -> None:
+    """Read the arguments, search, print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--src", type=Path, required=True)
+    parser.add_argument("--ref", type=Path, required=True)
+    parser.add_argument("--beams", type=int, nargs="+", default=[1, 2, 5, 10, 20, 50, 100])
+    parser.add_argument("--lines", type=int, default=0, help="only the first so many lines (0: all)")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--plot", type=Path, help="write a PNG")
+    given = parser.parse_args()
+    loaded = load(given.run, threads=given.threads)
+    sources, references = (list(read_lines(path))[: given.lines or None] for path in (given.src, given.ref))
+    points = []
+    for beam_size in given.beams:
+        points += [measure(loaded, sources, references, norm, beam_size) for norm in NORMS]
+        print("  ".join(f"{p.norm}: {_cell(p)}" for p in points[-len(NORMS) :]), flush=True)
+    print(f"\nBLEU (length ratio), {len(sources):,} lines of {given.src.name}; seconds: mean of the three searches\n")
+    print(table(points))
+    if given.plot:
+        draw(given.plot, points)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""What must the output of each line keep to? What `heed translate` reads beside the lines themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from heed.core.errors import DataError
+from heed.decoding.glossary import Glossary
+from heed.decoding.request import Constraints
+from heed.text.readers import read_lines
+
+
+def read_ban(words: Sequence[str], path: Path | None) -> tuple[str, ...]:
+    """Banned words and phrases, those of a file (one a line) behind those that were said."""
+    return (*words, *(line.strip() for line in (read_lines(path) if path is not None else ()) if line.strip()))
+
+
+class InputLines:
+    """Takes lines of stdin apart, and knows what each one's output must keep to."""
+
+    def __init__(
+        self, as_json: bool, prefix_file: Path | None, glossary: Path | None, normalise: Callable[[str], str]
+    ) -> None:
+        """`as_json`: each line is an object with a "source" and, if wanted, a "prefix"."""
+        self.as_json = as_json
+        self.normalise = normalise
+        self.constrained = as_json or prefix_file is not None or glossary is not None
+        self._prefix_file = prefix_file
+        self._prefixes: Iterator[str] | None = read_lines(prefix_file) if prefix_file is not None else None
+        self._glossary = Glossary.read(glossary, normalise) if glossary is not None else None
+        self._number = 0
+
+    def read(self, lines: Sequence[str]) -> tuple[list[str], list[Constraints] | None]:
+        """Source lines and, where anything was asked for, the constraints of each."""
+        if not self.constrained:
+            return list(lines), None
+        sources, prefixes = zip(*map(self._pair, lines), strict=True) if lines else ((), ())
+        found = zip(prefixes, self.terms(sources), strict=True)
+        return list(sources), [Constraints(prefix, terms) for prefix, terms in found]
+
+    def terms(self, sources: Sequence[str]) -> list[tuple[str, ...]]:
+        """What the glossary demands for each source."""
+        glossary = self._glossary
+        return [() if glossary is None else glossary.terms_for(self.normalise(source)) for source in sources]
+
+    def _pair(self, line: str) -> tuple[str, str]:
+        """The source and the prefix of the next line."""
+        self._number += 1
+        source, prefix = _from_json(line, self._number) if self.as_json else (line, "")
+        if self._prefixes is not None:
+            read = next(self._prefixes, None)
+            if read is None:
+                raise DataError(
+                    f"{self._prefix_file} ended before stdin, at line {self._number}: a prefix is needed for each "
+                    "line, an empty one too."
+                )
+            prefix = read
+        return source, prefix
+
+    def finish(self) -> None:
+        """Raises DataError where the file of prefixes goes on after the last line."""
+        if self._prefixes is not None and next(self._prefixes, None) is not None:
+            raise DataError(
+                f"{self._prefix_file} has more lines than stdin, which had {self._number:,}: each prefix belongs to "
+                "the line of the same number."
+            )
+
+
+def _from_json(line: str, number: int) -> tuple[str, str]:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        record = None
+    source, prefix = (record.get("source"), record.get("prefix", "")) if isinstance(record, dict) else (None, "")
+    if not isinstance(source, str) or not isinstance(prefix, str):
+        raise DataError(
+            f'stdin, line {number}: with --json-input each line is {{"source": "text"}}, if wanted with a '
+            f'"prefix": "text", got {line[:60]!r}.'
+        )
+    return source.replace("\n", " "), prefix.replace("\n", " ")

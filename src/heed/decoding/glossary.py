@@ -1,0 +1,72 @@
+"""Which target terms must stand in the translation of a line? A glossary: source terms, and what they become.
+
+A file with a term on each line: source, tab, target. A source term in lower case stands for every case, one with
+capitals for itself ("us" and "US" are two); a target term is written as it is to stand in the output. Where two
+terms begin at one place in the source, the longer one counts. How the search then places them: `constrained.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from heed.core.errors import DataError
+from heed.decoding.phrases import is_boundary, lowered
+from heed.text.readers import read_lines
+
+
+class Glossary:
+    """Source terms and the target terms that they demand."""
+
+    def __init__(self, terms: Mapping[str, str]) -> None:
+        """Neither side of a term is empty."""
+        self._by_first: dict[str, list[tuple[str, str, bool]]] = {}
+        for source in sorted(terms, key=len, reverse=True):
+            entry = (source, terms[source], source == lowered(source))
+            self._by_first.setdefault(lowered(source[0]), []).append(entry)
+
+    @staticmethod
+    def read(path: str | Path, normalise: Callable[[str], str]) -> Glossary:
+        """From a file; empty lines are skipped. Raises DataError for a line of another form, or a term said twice."""
+        terms: dict[str, str] = {}
+        for number, line in enumerate(read_lines(path), start=1):
+            if not line.strip():
+                continue
+            columns = [normalise(column).strip() for column in line.split("\t")]
+            if len(columns) != 2 or not all(columns):
+                raise DataError(
+                    f"{path}, line {number}: a line of a glossary is a source term, one tab and a target term, "
+                    f"got {line!r}."
+                )
+            source, target = columns
+            if terms.setdefault(source, target) != target:
+                raise DataError(
+                    f"{path}, line {number}: {source!r} is to become {target!r} here and {terms[source]!r} before. "
+                    "Leave one of them."
+                )
+        return Glossary(terms)
+
+    def terms_for(self, source: str) -> tuple[str, ...]:
+        """The target terms that a source line demands, in the order of its terms, each once."""
+        folded, found, place = lowered(source), dict[str, None](), 0
+        while place < len(source):
+            match = self._at(source, folded, place)
+            if match is None:
+                place += 1
+            else:
+                term, target = match
+                found[target] = None
+                place += len(term)
+        return tuple(found)
+
+    def _at(self, source: str, folded: str, place: int) -> tuple[str, str] | None:
+        """The longest term that begins at a place of the source."""
+        for term, target, any_case in self._by_first.get(folded[place], ()):
+            end = place + len(term)
+            if (
+                (folded if any_case else source).startswith(term, place)
+                and is_boundary(source[place - 1 : place], source[place])
+                and is_boundary(source[end - 1], source[end : end + 1])
+            ):
+                return term, target
+        return None

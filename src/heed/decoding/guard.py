@@ -1,0 +1,179 @@
+"""Is an output one that cannot be right? What every translation model does now and then, and nobody should be sent.
+
+| flag    | the output                                                                                        |
+|---------|---------------------------------------------------------------------------------------------------|
+| `loop`  | says a run of words or characters again and again, more often than the source does anything        |
+| `copy`  | is the source, or nearly, though the languages differ; names, numbers and addresses may be copied   |
+| `empty` | has no text, though the source has                                                                  |
+| `long`  | is longer than any validation pair makes likely                                                     |
+| `short` | is shorter than any validation pair makes likely                                                    |
+
+The rules look at the source and the output alone, so a flag does not depend on model, search or batch. They are made to
+be right when they speak: a wrong flag costs a good output its place, which the next hypothesis of the beam without a
+flag takes.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from heed.decoding.options import SearchOptions
+from heed.decoding.phrases import is_unseparated
+
+MAX_PERIOD = 30
+"""The longest run, in words or characters, whose repetition is looked for."""
+
+SLACK = 10
+"""Characters added to both lengths before their ratio is taken: short texts vary more."""
+
+COPIED = 0.8
+"""A share of words taken from the source that makes an output a copy."""
+
+NO_REPEAT = 2
+"""Where a whole beam loops: no so many tokens twice."""
+
+MIN_COPIED = 4
+"""Words that can be copied; fewer may be the same in two languages."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What outputs of one run can look like."""
+
+    shortest: float = 0.0
+    """(characters of the output + SLACK) / (characters of the source + SLACK) is at least this ..."""
+    longest: float = math.inf
+    """... and at most this."""
+    may_copy: bool = False
+    """Whether source and target are one language, so that a copy is nothing odd."""
+
+    @staticmethod
+    def of_pairs(pairs: Sequence[tuple[str, str]], same_language: bool = False) -> Guard:
+        """The guard for a run with these validation pairs: source and reference.
+
+        Lengths may go to twice what all but the oddest hundredth of the pairs show on either side. Where a tenth of
+        the references are copies, an output may be one.
+        """
+        if not pairs:
+            return Guard(may_copy=same_language)
+        ratios = sorted(_length_ratio(src, ref) for src, ref in pairs)
+        odd = len(ratios) // 100
+        copies = sum(_is_copy(src, ref) for src, ref in pairs)
+        return Guard(ratios[odd] / 2, ratios[-1 - odd] * 2, same_language or copies > len(pairs) / 10)
+
+    def flags(self, source: str, output: str) -> tuple[str, ...]:
+        """What is wrong with an output, in the order of the table; empty when nothing is."""
+        if not output.strip():
+            return ("empty",) if source.strip() else ()
+        ratio = _length_ratio(source, output)
+        checks = {
+            "loop": is_loop(source, output),
+            "copy": not self.may_copy and _is_copy(source, output),
+            "long": ratio > self.longest,
+            "short": ratio < self.shortest,
+        }
+        return tuple(flag for flag, applies in checks.items() if applies)
+
+
+def fallback_searches(options: SearchOptions) -> list[tuple[SearchOptions, str]]:
+    """What is searched again where the best hypothesis is flagged, and for which flag alone (empty: for all).
+
+    First the whole beam, whose best hypothesis is the same; and where all of it loops, a beam in which nothing comes
+    twice. Greedy search and draws have nothing to fall back to.
+    """
+    if options.sample or options.width == 1:
+        return []
+    whole = options.model_copy(update={} if options.diversity else {"nbest": options.width})
+    return [(whole, ""), (whole.model_copy(update={"no_repeat": NO_REPEAT}), "loop")]
+
+
+def _length_ratio(source: str, output: str) -> float:
+    return (len(output.strip()) + SLACK) / (len(source.strip()) + SLACK)
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """Runs of `first` to `last` units may come so `often`, one time after the other."""
+
+    first: int
+    last: int
+    often: int
+
+    def most(self, units: Sequence[str]) -> int:
+        """How often, at most, one of these runs comes; 0 where none comes too often."""
+        found = 0
+        for period in range(self.first, min(self.last, len(units) // (self.often + 1)) + 1):
+            same = map(str.__eq__, units, units[period:])
+            streak = max((sum(1 for _ in run) for equal, run in groupby(same) if equal), default=0)
+            found = max(found, streak // period + 1)
+        return found if found > self.often else 0
+
+
+_OF_WORDS = (_Limit(1, 3, 2), _Limit(4, MAX_PERIOD, 1))
+_OF_CHARACTERS = (_Limit(1, 1, 7), _Limit(2, MAX_PERIOD, 4))
+
+
+def is_loop(source: str, output: str) -> bool:
+    """Whether the output repeats itself at once, more often than the source does.
+
+    Runs of up to three words may come twice in a row, longer ones once; inside a word one character may come seven
+    times, a run of two or more four times.
+    """
+    checks = [(limit, _words) for limit in _OF_WORDS] + [(limit, _long_words) for limit in _OF_CHARACTERS]
+    for limit, parts in checks:
+        often = max(map(limit.most, parts(output)), default=0)
+        if often and often > max(map(limit.most, parts(source)), default=0):
+            return True
+    return False
+
+
+def _words(text: str) -> list[Sequence[str]]:
+    """All words together, without signs around them; what is nothing but signs stays."""
+    return [[_without_signs(word).lower() or word for word in text.split()]]
+
+
+def _long_words(text: str) -> list[Sequence[str]]:
+    """Words in which a character can come too often; in scripts that do without spaces, sentences."""
+    return [word for word in text.split() if len(word) > 7]
+
+
+def _is_copy(source: str, output: str) -> bool:
+    """Whether most words of the output are those of the source; only what would be translated counts."""
+    said = _translatable(output)
+    if len(said) < MIN_COPIED:
+        return False
+    common = Counter(said) & Counter(_translatable(source))
+    return sum(common.values()) >= COPIED * len(said)
+
+
+def _translatable(text: str) -> list[str]:
+    """The words without signs around them, in lower case, but for names (capitals), numbers and addresses.
+
+    In a text of capitals alone every word counts; where words are not set apart, each character is one.
+    """
+    words = [part for word in text.split() for part in (word if any(map(is_unseparated, word)) else [word])]
+    words = [word for word in map(_without_signs, words) if word and not any(map(_is_foreign_to_words, word))]
+    plain = [word for word in words if not word[0].isupper()]
+    return plain if plain else [word.lower() for word in words if text.upper() == text]
+
+
+def _without_signs(word: str) -> str:
+    begin, end = 0, len(word)
+    while begin < end and _is_sign(word[begin]):
+        begin += 1
+    while end > begin and _is_sign(word[end - 1]):
+        end -= 1
+    return word[begin:end]
+
+
+def _is_sign(char: str) -> bool:
+    return unicodedata.category(char)[0] in "PS"
+
+
+def _is_foreign_to_words(char: str) -> bool:
+    return char.isdigit() or char in "@/._:"

@@ -1,0 +1,39 @@
+"""Which of several hypotheses is most like all the others? Minimum Bayes risk.
+
+argmax_h Σ_r w_r u(h, r) over the hypotheses themselves, u the sentence chrF or BLEU of h against r as its reference.
+Drawn hypotheses (Eikema & Aziz 2020) count alike, each as often as it was drawn: they stand for the model as they
+are. Those of a beam (Kumar & Byrne 2004) weigh as their probabilities do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from heed.decoding.hypothesis import Hypothesis
+from heed.metrics.pairwise import pairwise_scores
+
+
+def by_utility(hypotheses: Sequence[Hypothesis], metric: str, drawn: bool, language: str = "") -> list[Hypothesis]:
+    """The distinct texts, the one of highest expected utility first; its score becomes that utility.
+
+    `language` is that of the target, for how BLEU cuts words.
+    """
+    weights: dict[str, float] = {}
+    for hypothesis, weight in zip(hypotheses, _weights(hypotheses, drawn), strict=True):
+        weights[hypothesis.text] = weights.get(hypothesis.text, 0.0) + weight
+    scores = pairwise_scores(metric, list(weights), language or None)
+    utilities = dict(zip(weights, (scores @ list(weights.values())).tolist(), strict=True))
+    best = {h.text: h for h in sorted(hypotheses, key=lambda h: h.log_prob)}  # of one text the likeliest
+    ranked = sorted(best.values(), key=lambda h: (-utilities[h.text], -h.log_prob))
+    return [replace(h, score=utilities[h.text]) for h in ranked]
+
+
+def _weights(hypotheses: Sequence[Hypothesis], drawn: bool) -> list[float]:
+    """The weight of each as a reference; together 1."""
+    if drawn:
+        return [1 / len(hypotheses)] * len(hypotheses)
+    best = max(h.log_prob for h in hypotheses)
+    shares = [math.exp(h.log_prob - best) for h in hypotheses]
+    return [share / sum(shares) for share in shares]

@@ -1,0 +1,114 @@
+"""Which filters, which chooser and which ranker do the options of a search ask for? What is off is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from heed.core.errors import UsageError
+from heed.decoding.ban import Ban
+from heed.decoding.beam import BeamChooser
+from heed.decoding.constrained import ConstrainedBeamChooser
+from heed.decoding.coverage import Coverage
+from heed.decoding.diverse import DiverseBeamChooser
+from heed.decoding.filters import Filter, Forbid, MinTokens, NoRepeat
+from heed.decoding.hypothesis import LengthPenalty
+from heed.decoding.options import SearchOptions
+from heed.decoding.pick import PickChooser, Sample, greedy
+from heed.decoding.search import Chooser
+from heed.decoding.terms import Terms, ends_word
+from heed.text.tokenizers import Tokenizer
+from heed.text.vocabulary import Vocabulary
+
+PAD_ID, BOS_ID, EOS_ID, UNK_ID = Vocabulary.pad_id, Vocabulary.bos_id, Vocabulary.eos_id, Vocabulary.unk_id
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the sources of one batch ask for: its length and its random numbers for each, and terms for all or none."""
+
+    lengths: Sequence[int]
+    """Tokens of each source."""
+    streams: Sequence[int]
+    """The key of the random draws of each."""
+    terms: Sequence[Terms] = ()
+    """The terms of each; all of them have as many steps."""
+    prefix_length: int = 0
+    """Tokens of the forced prefix, which is as long for all."""
+
+    @property
+    def num_steps(self) -> int:
+        """The steps towards the terms: by so many places a beam is wider."""
+        return self.terms[0].num_steps if self.terms else 0
+
+    @property
+    def num_needed(self) -> int:
+        """The tokens that an output with everything in it has at least."""
+        return self.prefix_length + max((terms.num_pieces for terms in self.terms), default=0)
+
+
+def require_plain_beam(options: SearchOptions) -> None:
+    """Raises UsageError for a search that cannot lead to given terms."""
+    if options.sample or options.diversity:
+        raise UsageError("terms that must stand in the output are for beam search: leave out --sample and --diversity.")
+
+
+class Roles:
+    """Makes the parts of a search for one tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer, device: torch.device) -> None:
+        self.tokenizer = tokenizer
+        self.device = device
+        self.ban = lru_cache(maxsize=8)(self._ban)  # finding out what may follow what is worth remembering
+        self.terms = lru_cache(maxsize=4096)(self._terms)
+
+    @cached_property
+    def _spelled(self) -> list[bytes]:
+        """What each token adds to a text; an output is one line."""
+        ids = range(len(self.tokenizer.vocabulary))
+        return [piece.replace(b"\n", b" ") for piece in self.tokenizer.bytes_of(ids)]
+
+    @cached_property
+    def _ends_word(self) -> Bool[Tensor, " V"]:
+        return torch.tensor(ends_word(self._spelled), device=self.device)
+
+    def _ban(self, phrases: tuple[str, ...]) -> Ban:
+        return Ban(phrases, self._spelled, EOS_ID)
+
+    def _terms(self, terms: tuple[str, ...]) -> Terms:
+        """The terms of a source, as they are followed. Raises DataError for one that cannot be written."""
+        return Terms(terms, self.tokenizer, self._spelled)
+
+    def filters(self, options: SearchOptions, lengths: Sequence[int]) -> list[Filter]:
+        """The rules for sources of these lengths, in the order in which they work."""
+        filters: list[Filter] = [Forbid((PAD_ID, BOS_ID, UNK_ID))]
+        if options.min_tokens or options.min_ratio:
+            filters.append(MinTokens([options.least(length) for length in lengths], EOS_ID))
+        if options.no_repeat:
+            filters.append(NoRepeat(options.no_repeat))
+        if options.ban:
+            filters.append(self.ban(options.ban))
+        return filters
+
+    def chooser(self, options: SearchOptions, demand: Demand, coverage: Coverage | None = None) -> Chooser:
+        """Greedy, drawing, or one of the beams."""
+        penalty = LengthPenalty(options.length_penalty, options.length_norm)
+        limits = [max(options.limit(length), demand.num_needed + 1) for length in demand.lengths]
+        size, width, nbest = len(limits), options.width + demand.num_steps, options.num_searched
+        if demand.terms:
+            require_plain_beam(options)
+            return ConstrainedBeamChooser(
+                size, width, EOS_ID, penalty, limits, demand.terms, self._ends_word, nbest, self.device, coverage
+            )
+        if options.diversity:
+            strength = options.diversity
+            return DiverseBeamChooser(size, width, EOS_ID, penalty, limits, nbest, strength, self.device, coverage)
+        if options.sample or width == 1:
+            pick = Sample(options.seed, options.temperature, options.top_k, options.top_p) if options.sample else greedy
+            return PickChooser(size, width, EOS_ID, pick, penalty, limits, demand.streams, coverage)
+        return BeamChooser(size, width, EOS_ID, penalty, limits, nbest, self.device, coverage)

@@ -1,0 +1,188 @@
+"""Several models as one: an ensemble, and a translation model fused with a language model.
+
+Both are built of trained members and keep the contract, so every search, every score and every trace works with them.
+Features of the members stand side by side; each member's own head reads its part.
+
+- `Ensemble`: p = 1/M Σ_m p_m, probabilities and not logits averaged.
+- `ShallowFusion` (Gülçehre et al. 2015, equation 1): log p + λ log p_lm. That is a score, not a distribution: it is
+  not normalised, so law 5 of the contract does not hold for it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import cast
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heed.nn.contract import Autoregressive, Smoothing, Source, State, Trace
+from heed.nn.noise import Noise
+
+
+@dataclass(frozen=True)
+class Together:
+    """The states of the members, row by row alike."""
+
+    states: tuple[State, ...]
+
+    def select(self, rows: Int[Tensor, " R"]) -> Together:
+        """The given rows in the given order."""
+        return Together(tuple(state.select(rows) for state in self.states))
+
+    def join(self, other: Together) -> Together:
+        """These rows, then those of `other`."""
+        return Together(tuple(a.join(b) for a, b in zip(self.states, other.states, strict=True)))
+
+    def detach(self) -> Together:
+        """The same values, cut off from the graph."""
+        return Together(tuple(state.detach() for state in self.states))
+
+
+class _Part:
+    """Where the features of one member stand, and what they are: a counting model's are whole numbers."""
+
+    def __init__(self, member: Autoregressive, begin: int, features: Tensor) -> None:
+        self.head = member.head
+        self.place = slice(begin, begin + features.shape[-1])
+        self.dtype = features.dtype
+
+    def of(self, features: Tensor) -> Tensor:
+        """The member's own features, as it made them."""
+        return features[..., self.place].to(self.dtype)
+
+
+class _JointHead(ABC):
+    """From the features of all members to one score for each token."""
+
+    def __init__(self, parts: Sequence[_Part]) -> None:
+        self.parts = parts
+
+    @abstractmethod
+    def combine(self, of_members: Sequence[Tensor]) -> Tensor:
+        """One log-probability from those of the members."""
+
+    def log_probs(
+        self, features: Float[Tensor, "... D"], subset: Int[Tensor, " N"] | None = None
+    ) -> Float[Tensor, "... N"]:
+        """Of the whole vocabulary, or of `subset` normalised over the subset."""
+        found = self.combine([part.head.log_probs(part.of(features)) for part in self.parts])
+        return found if subset is None else found[..., subset].log_softmax(dim=-1)
+
+    def log_prob(self, features: Float[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Of one given token for each feature."""
+        return self.combine([part.head.log_prob(part.of(features), ids) for part in self.parts])
+
+    def loss(
+        self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
+        smoothing: Smoothing,
+    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
+        """Sum of -log p over the real tokens, twice: members are trained one by one, so nothing is smoothed."""
+        nll_sum = -self.log_prob(features, tgt_out)[mask].sum()
+        return nll_sum, nll_sum.detach(), int(mask.sum())
+
+
+class MeanHead(_JointHead):
+    """log (1/M Σ_m p_m)."""
+
+    def combine(self, of_members: Sequence[Tensor]) -> Tensor:
+        """log mean exp."""
+        return torch.stack(list(of_members)).logsumexp(dim=0) - math.log(len(of_members))
+
+
+class FusedHead(_JointHead):
+    """log p + λ log p_lm."""
+
+    def __init__(self, parts: Sequence[_Part], weight: float) -> None:
+        super().__init__(parts)
+        self.weight = weight
+
+    def combine(self, of_members: Sequence[Tensor]) -> Tensor:
+        """The weighted sum; with a weight of 0 even what the language model holds impossible counts nothing."""
+        translation, language_model = of_members
+        return translation + (self.weight * language_model).nan_to_num(nan=0.0, neginf=-math.inf)
+
+
+class _Joint(nn.Module):
+    """What both have in common. `conditioned`: which members read the source."""
+
+    counted = False
+
+    def __init__(self, members: Sequence[Autoregressive], conditioned: Sequence[bool]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(cast(Sequence[nn.Module], members))
+        self.conditioned = conditioned
+        self.parts = list(self._parts())
+
+    def _each(self) -> Iterator[tuple[Autoregressive, bool]]:
+        """The members, and whether each reads the source."""
+        return zip(cast(Iterable[Autoregressive], self.members), self.conditioned, strict=True)
+
+    @torch.no_grad()
+    def _parts(self) -> Iterator[_Part]:
+        """Each member is asked once what its features look like."""
+        begin = 0
+        device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
+        one = torch.ones((1, 1), dtype=torch.long, device=device)
+        for member, conditioned in self._each():
+            source = Source(one, one.bool()) if conditioned else None
+            features, _ = member.advance(one, member.start(source))
+            yield _Part(member, begin, features)
+            begin += features.shape[-1]
+
+    def start(
+        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+    ) -> Together:
+        """The states of all members; one without a source gets as many rows as the others."""
+        num_rows = rows_per_source * (1 if source is None else len(source))
+        row_noise = noise and Noise(noise.keys.repeat_interleave(rows_per_source))
+        starts = [
+            member.start(source, rows_per_source, reserve, noise)
+            if conditioned
+            else member.start(None, num_rows, reserve, row_noise)
+            for member, conditioned in self._each()
+        ]
+        return Together(tuple(starts))
+
+    def advance(
+        self, ids: Int[Tensor, "B T"], state: Together, trace: Trace | None = None
+    ) -> tuple[Float[Tensor, "B T D"], Together]:
+        """The features of all members, side by side, in float32."""
+        traces = [Trace() for _ in state.states] if trace is not None else []
+        found = [
+            member.advance(ids, of_member, of_trace)
+            for (member, _), of_member, of_trace in zip_longest(self._each(), state.states, traces)
+        ]
+        if trace is not None:
+            _merge(trace, traces)
+        features = torch.cat([features.float() for features, _ in found], dim=-1)
+        return features, Together(tuple(state for _, state in found))
+
+
+def _merge(trace: Trace, of_members: Sequence[Trace]) -> None:
+    """Record what the members recorded, from the lowest blocks of all to the highest."""
+    for names in zip_longest(*(of_member.weights for of_member in of_members)):
+        for number, (name, of_member) in enumerate(zip(names, of_members, strict=True)):
+            for weights in of_member.weights[name] if name is not None else ():
+                trace.record(f"{number}.{name}", weights)
+
+
+class Ensemble(_Joint):
+    """P(w_t | w_<t, source) as the mean of what several models say. They must share their vocabularies."""
+
+    def __init__(self, members: Sequence[Autoregressive]) -> None:
+        super().__init__(members, [True] * len(members))
+        self.head = MeanHead(self.parts)
+
+
+class ShallowFusion(_Joint):
+    """log P(w_t | w_<t, source) + λ log P_lm(w_t | w_<t). The two must share the target's vocabulary."""
+
+    def __init__(self, model: Autoregressive, language_model: Autoregressive, weight: float) -> None:
+        super().__init__([model, language_model], [True, False])
+        self.head = FusedHead(self.parts, weight)

@@ -1,0 +1,187 @@
+"""Do the ways to steer a translation do what they say from the command line?"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import call
+from toy import pairs, unchecked_shapes, write_lines
+
+LINES = ["ba ce", "fo gu di", "", "me lu", "ko"]
+TEXT = "\n".join(LINES) + "\n"
+
+
+def records(run: Path, *flags: object, stdin: str = TEXT) -> list[dict[str, Any]]:
+    """What `--json` prints."""
+    result = call("translate", run, "--json", *flags, stdin=stdin)
+    assert result.code == 0, result.err
+    return [json.loads(line) for line in result.lines]
+
+
+@pytest.fixture(scope="module")
+def language_model(translator: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bigram of the target language, in the translator's pieces."""
+    folder = tmp_path_factory.mktemp("lm")
+    text = write_lines(folder / "text", [tgt for _, tgt in pairs(200)])
+    flags = ("--task", "language-model", "--text", text, "--out", folder / "run", "--quiet", "--data.hold_out=8")
+    with unchecked_shapes():
+        result = call("train", *flags, "--tokenizer-of", translator)
+    assert result.code == 0, result.err
+    return folder / "run"
+
+
+def test_prefixes_come_from_a_file_line_by_line(translator: Path, tmp_path: Path) -> None:
+    prefixes = ["", "pur", "x", "tun v", ""]
+    path = write_lines(tmp_path / "prefixes", prefixes)
+    plain = call("translate", translator, stdin=TEXT).lines
+    found = call("translate", translator, "--prefix-file", path, stdin=TEXT).lines
+    assert [found[0], found[2], found[4]] == [plain[0], "", plain[4]]
+    assert all(line.startswith(prefix) for line, prefix in zip(found, prefixes, strict=True) if line)
+    assert [record.get("prefix") for record in records(translator, "--prefix-file", path)] == [
+        None, "pur", "x", "tun v", None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "message"), [(["a"], "ended before stdin, at line 2"), (["a"] * 6, "has more lines")]
+)
+def test_a_file_of_prefixes_must_have_a_line_for_each(
+    translator: Path, tmp_path: Path, prefixes: list[str], message: str
+) -> None:
+    result = call("translate", translator, "--prefix-file", write_lines(tmp_path / "prefixes", prefixes), stdin=TEXT)
+    assert result.code == 65
+    assert message in result.err
+
+
+def test_lines_may_be_json_with_a_prefix(translator: Path) -> None:
+    stdin = '{"source": "ba ce", "prefix": "not"}\n{"source": "fo gu di", "id": 7}\n'
+    found = call("translate", translator, "--json-input", stdin=stdin).lines
+    assert found[0].startswith("not")
+    assert found[1] == call("translate", translator, stdin="fo gu di\n").lines[0]
+    for bad in ("ba ce", "{}", '{"source": 1}', '{"source": "a", "prefix": null}', "[1]", ""):
+        result = call("translate", translator, "--json-input", stdin=bad + "\n")
+        assert result.code == 65
+        assert "stdin, line 1: with --json-input each line is" in result.err
+
+
+def test_banned_words_are_in_no_output(translator: Path, tmp_path: Path) -> None:
+    plain = call("translate", translator, stdin=TEXT).lines
+    words = sorted({word for line in plain for word in line.split()})[:3]
+    path = write_lines(tmp_path / "words", words[1:])
+    found = call("translate", translator, "--ban", words[0], "--ban-file", path, stdin=TEXT).lines
+    assert len(found) == len(plain)
+    assert not set(words) & {word for line in found for word in line.split()}
+    assert call("translate", translator, "--ban", " ", stdin=TEXT).code == 2
+
+
+def test_a_glossary_puts_its_terms_into_the_lines_that_demand_them(translator: Path, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "terms", ["fo gu\tzebra", "me\tokapi"])
+    plain = call("translate", translator, stdin=TEXT).lines
+    found = call("translate", translator, "--glossary", path, stdin=TEXT).lines
+    assert "zebra" in found[1].split()
+    assert "okapi" in found[3].split()
+    assert [found[0], found[2], found[4]] == [plain[0], plain[2], plain[4]]
+    apart = call("translate", translator, "--glossary", path, "--paragraphs", stdin="Fo gu. Me lu.\n").lines
+    assert {"zebra", "okapi"} <= set(apart[0].replace(".", " ").split())
+
+
+def test_steering_that_does_not_go_together_is_refused(translator: Path, tmp_path: Path) -> None:
+    terms, prefixes = write_lines(tmp_path / "terms", ["a\tb"]), write_lines(tmp_path / "prefixes", ["a"])
+    for flags in (
+        ("--glossary", terms, "--sample"),
+        ("--glossary", terms, "--diversity", "1", "--nbest", "2"),
+        ("--prefix-file", prefixes, "--paragraphs"),
+        ("--json-input", "--paragraphs"),
+        ("--diversity", "1"),
+        ("--mbr", "ter"),
+        ("--decoding.max_ratio=0.5", "--decoding.min_ratio=0.7"),
+        ("--decoding.maxratio=0.5",),
+        ("--coverage-penalty", "99"),
+    ):
+        result = call("translate", translator, *flags, stdin="a\n")
+        assert (result.code, result.stdout) == (2, b""), flags
+    assert call("translate", translator, "--glossary", tmp_path / "nothing", stdin="a\n").code == 66
+    assert call("translate", translator, "--glossary", prefixes, stdin="a\n").code == 65
+
+
+def test_any_key_of_the_search_is_a_flag(translator: Path) -> None:
+    short = call("translate", "--decoding.max_tokens=2", translator, stdin=TEXT).lines
+    assert short == call("translate", translator, "--decoding.max_tokens=2", stdin=TEXT).lines
+    assert short != call("translate", translator, stdin=TEXT).lines
+    result = call("translate", translator, "--decoding.maxtokens=2", stdin=TEXT)
+    assert "Did you mean 'max_tokens'?" in result.err
+    assert call("translate", translator, translator, stdin=TEXT).code == 2
+    assert call("translate", translator, "--decoding.max_tokens", "2", stdin=TEXT).code == 2
+
+
+def test_other_searches_keep_line_count_and_order(translator: Path) -> None:
+    alone = [call("translate", translator, "--mbr", "chrf", stdin=line + "\n").lines[0] for line in LINES]
+    assert call("translate", translator, "--mbr", "chrf", stdin=TEXT).lines == alone
+    for flags in (
+        ("--coverage-penalty", "0.3"),
+        ("--no-repeat", "2"),
+        ("--mbr", "bleu", "--sample", "--decoding.candidates=4"),
+        ("--decoding.min_ratio=0.5", "--decoding.max_ratio=1.5"),
+    ):
+        assert len(call("translate", translator, *flags, stdin=TEXT).lines) == len(LINES)
+    rows = call("translate", translator, "--nbest", "3", "--beam", "6", "--diversity", "5", stdin="ba ce\n").lines
+    assert len({row.split(" ||| ")[1].split()[0] for row in rows}) == 3, "each begins in its own way"
+
+
+def test_an_ensemble_decides_together(translator: Path, recurrent: Path, tmp_path: Path) -> None:
+    twin = shutil.copytree(translator, tmp_path / "twin")
+    plain = records(translator, "--beam", "3")
+    same = records(translator, "--beam", "3", "--ensemble", twin, "--ensemble", twin)
+    assert [record["translation"] for record in same] == [record["translation"] for record in plain]
+    assert [r["log_prob"] for r in same] == pytest.approx([r["log_prob"] for r in plain], abs=1e-4)
+    result = call("translate", translator, "--ensemble", recurrent, stdin=TEXT)
+    assert result.code == 2
+    assert f"{recurrent} has another vocabulary than {translator}" in result.err
+
+
+def test_a_language_model_has_its_share_and_both_are_told(translator: Path, language_model: Path, bigram: Path) -> None:
+    plain = records(translator)
+    for record, before in zip(records(translator, "--lm", language_model, "--lm-weight", "0.5"), plain, strict=True):
+        if record["source"]:
+            both = record["translation_log_prob"] + 0.5 * record["lm_log_prob"]
+            assert record["log_prob"] == pytest.approx(both)
+            if record["translation"] == before["translation"]:
+                assert record["translation_log_prob"] == pytest.approx(before["log_prob"], abs=1e-3)
+    result = call("translate", translator, "--lm", bigram, stdin=TEXT)
+    assert result.code == 2
+    assert "has another vocabulary" in result.err
+    result = call("translate", translator, "--lm", translator, stdin=TEXT)
+    assert result.code == 2
+    assert "--lm needs a language-model run" in result.err
+
+
+def test_json_says_what_the_guard_found(translator: Path) -> None:
+    found = records(translator, stdin=TEXT + "ba " * 200 + "\n")
+    assert all(record["flags"] == [] and record["fallback"] is False for record in found[:5])
+    assert "short" in found[5]["flags"]
+    assert all(record["flags"] == [] for record in records(translator, "--no-guard", stdin="ba " * 200 + "\n"))
+
+
+def test_calibration_is_printed_kept_and_used(translator: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(translator, tmp_path / "run")
+    assert "confidence" not in records(run)[0]
+    few = call("evaluate", run, "--calibrate")
+    assert few.code == 65
+    assert "are too few to calibrate on" in few.err
+    rows = "".join(json.dumps(pair) + "\n" for pair in pairs(80, seed=9))
+    (run / "data" / "valid.jsonl").write_text(rows, encoding="utf-8")
+    result = call("evaluate", run, "--calibrate")
+    assert result.code == 0, result.err
+    assert "expected calibration error 0." in result.out
+    assert (run / "reliability.png").stat().st_size > 1000
+    found = records(run)
+    assert all(0 < record["confidence"] < 1 for record in found if record["source"])
+    assert "confidence" not in found[2], "an empty line"
+    again = json.loads(call("evaluate", run, "--calibrate", "--json").out)
+    assert again[0]["num_sentences"] == 80
+    assert sum(part["count"] for part in again[0]["reliability"]) == 80
+    assert json.loads((run / "confidence.json").read_text(encoding="utf-8"))["weights"] == list(again[0]["weights"])

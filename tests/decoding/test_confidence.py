@@ -1,0 +1,60 @@
+"""Is a confidence what the file of a run says, and is a damaged file told?"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from random_models import half_trained
+
+from heed.core.errors import DataError
+from heed.decoding.confidence import FEATURES, FILE, Confidence, features
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
+from heed.decoding.translator import Judgement, ModelTranslator
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers.symbols import Word
+
+LEARNED = Confidence(
+    mean=(-0.5, -2.0, 2.0, 0.1), scale=(0.25, 1.0, 0.5, 0.3), weights=(1.0, 0.5, -0.5, -0.2), bias=0.1,
+    good_chrf=55.0, num_sentences=1000, beam_size=5, calibration_error=0.02,
+)  # fmt: skip
+WORDS = Word("abcdefgh")
+
+
+def test_features_are_those_that_are_named() -> None:
+    found = features(Hypothesis((5, 6), -1.4, 0.0, (-0.2, -0.9, -0.3), flags=("loop",)))
+    assert len(found) == len(FEATURES)
+    assert found == pytest.approx((-1.4 / 3, -0.9, math.log(3), 1.0))
+    assert features(Hypothesis((), 0.0, 0.0, (), finished=False)) == (0.0, 0.0, 0.0, 0.0)
+
+
+def test_a_confidence_is_the_logistic_function_of_the_weighted_features() -> None:
+    hypothesis = Hypothesis((5,), -0.9, 0.0, (-0.2, -0.7))
+    total = 0.1 + (-0.45 + 0.5) / 0.25 + 0.5 * (-0.7 + 2) - 0.5 * (math.log(2) - 2) / 0.5 - 0.2 * (0 - 0.1) / 0.3
+    assert LEARNED.of(hypothesis) == pytest.approx(1 / (1 + math.exp(-total)))
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    assert Confidence.read(tmp_path) is None
+    LEARNED.write(tmp_path)
+    assert Confidence.read(tmp_path) == LEARNED
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}', "\x00"])
+def test_a_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match="is damaged or of another version"):
+        Confidence.read(tmp_path)
+
+
+def test_every_output_gets_one_but_what_was_drawn_and_what_is_nothing() -> None:
+    translator = ModelTranslator(
+        half_trained("transformer"), WORDS, WORDS, Normaliser(), judgement=Judgement(confidence=LEARNED)
+    )
+    found = translator.translate(["a b", " ", "c"], SearchOptions(beam_size=2, max_tokens=8))
+    assert found[1].confidence is None
+    for h in (found[0], found[2]):
+        assert h.confidence == pytest.approx(LEARNED.of(h))
+    assert translator.translate(["a b"], SearchOptions(sample=True, max_tokens=8))[0].confidence is None

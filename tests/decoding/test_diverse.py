@@ -1,0 +1,119 @@
+"""Is diverse beam search what its paper says, and are its outputs diverse?"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hashed_model import HashedModel
+from random_models import BOS, EOS, PAD, random_source
+
+from heed.decoding.beam import BeamChooser
+from heed.decoding.diverse import DiverseBeamChooser
+from heed.decoding.filters import Forbid
+from heed.decoding.hypothesis import Hypothesis, LengthPenalty
+from heed.decoding.search import search
+from heed.nn.contract import Source
+
+forbid = Forbid((PAD, BOS))
+PENALTY = LengthPenalty(0.6)
+
+
+def diverse_search(
+    model: HashedModel, source: Source, beam_size: int, nbest: int, strength: float, limit: int
+) -> list[list[Hypothesis]]:
+    """Diverse beam search over a batch of sources with one limit."""
+    chooser = DiverseBeamChooser(len(source), beam_size, EOS, PENALTY, [limit] * len(source), nbest, strength)
+    begin = torch.full((len(source) * chooser.rows_per_source, 1), BOS)
+    return search(model, source, chooser, [forbid], begin, limit)
+
+
+def beam_search(model: HashedModel, source: Source, beam_size: int, limit: int, nbest: int) -> list[list[Hypothesis]]:
+    """The same without groups."""
+    chooser = BeamChooser(len(source), beam_size, EOS, PENALTY, [limit] * len(source), nbest)
+    return search(model, source, chooser, [forbid], torch.full((len(source) * beam_size, 1), BOS), limit)
+
+
+def one_of(source: Source, row: int) -> Source:
+    """One sentence, with its padding."""
+    return Source(source.ids[row : row + 1], source.mask[row : row + 1])
+
+
+def by_the_paper(
+    model: HashedModel, source: Source, groups: int, strength: float, limit: int
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Algorithm 1 with groups of one beam: each in its turn takes the best token after what the others have taken."""
+    seen = tuple(id for id in source.ids[0].tolist() if id != PAD)
+    said: list[list[int]] = [[] for _ in range(groups)]
+    totals, ended = [0.0] * groups, [False] * groups
+    for _ in range(limit):
+        taken: list[int] = []
+        for group in range(groups):
+            if ended[group]:
+                continue
+            log_probs = model.distribution((*seen, *(-1 - id for id in (BOS, *said[group]))))
+            log_probs[[PAD, BOS]] = float("-inf")
+            costs = torch.tensor([strength * taken.count(token) for token in range(model.vocab_size)])
+            if any(ended[other] and said[other] == said[group] for other in range(groups)):
+                log_probs[EOS] = float("-inf")  # somebody has said just that
+            token = int((log_probs - costs).argmax())
+            totals[group] += log_probs[token].item()
+            taken.append(token)
+            if token == EOS:
+                ended[group] = True
+            else:
+                said[group].append(token)
+    assert all(ended), "choose a longer limit"
+    found = {tuple(ids): total / PENALTY.divisor(len(ids) + 1) for ids, total in zip(said, totals, strict=True)}
+    return sorted(((score, ids) for ids, score in found.items()), reverse=True)
+
+
+@pytest.mark.parametrize("strength", [0.5, 2.0])
+@pytest.mark.parametrize("row", range(4))
+def test_groups_of_one_follow_the_algorithm_of_the_paper(strength: float, row: int) -> None:
+    model, source = HashedModel(6, seed=3), one_of(random_source([2, 5, 1, 4], 3), row)
+    [found] = diverse_search(model, source, 3, 3, strength, limit=40)
+    expected = by_the_paper(model, source, 3, strength, limit=40)
+    assert [h.ids for h in found] == [ids for _, ids in expected]
+    assert [h.score for h in found] == pytest.approx([score for score, _ in expected], abs=1e-4)
+
+
+def test_groups_that_do_not_shun_one_another_are_beams_of_their_width() -> None:
+    """With next to no cost the first group finds what one beam of its width finds; no other may give that again."""
+    model, source = HashedModel(8), random_source([2, 5, 1, 7])
+    found = diverse_search(model, source, 6, 2, 1e-9, limit=9)
+    alone = beam_search(model, source, 3, 9, nbest=1)
+    for hypotheses, [best] in zip(found, alone, strict=True):
+        assert best in hypotheses
+
+
+@pytest.mark.parametrize("strength", [1e-9, 0.5, 100.0])
+def test_there_are_as_many_different_outputs_as_were_asked_for(strength: float) -> None:
+    for hypotheses in diverse_search(HashedModel(8), random_source([2, 5, 1, 7]), 6, 6, strength, limit=60):
+        assert len({h.ids for h in hypotheses}) == len(hypotheses) == 6
+
+
+def test_a_high_cost_makes_every_output_begin_in_its_own_way() -> None:
+    model, source = HashedModel(12), random_source([2, 5, 1, 7])
+    shunned = diverse_search(model, source, 8, 4, 100.0, limit=9)
+    plain = beam_search(model, source, 8, 9, nbest=4)
+    for hypotheses in shunned:
+        assert len({h.ids[:1] for h in hypotheses}) == 4
+    assert sum(len({h.ids[:1] for h in hypotheses}) for hypotheses in plain) < 16, "or nothing is shown"
+
+
+def test_scores_are_those_of_the_outputs_whatever_was_shunned() -> None:
+    model, source = HashedModel(8), random_source([2, 5, 1, 7])
+    for hypotheses in diverse_search(model, source, 6, 3, 3.0, limit=9):
+        assert [h.score for h in hypotheses if h.finished] == sorted(
+            (h.score for h in hypotheses if h.finished), reverse=True
+        )
+        for h in hypotheses:
+            assert h.log_prob == pytest.approx(sum(h.token_log_probs))
+            assert h.score == pytest.approx(h.log_prob / PENALTY.divisor(len(h.token_log_probs)))
+
+
+def test_sources_do_not_shun_one_another() -> None:
+    model, source = HashedModel(8), random_source([2, 5, 1, 7])
+    together = diverse_search(model, source, 6, 3, 3.0, limit=9)
+    alone = [diverse_search(model, one_of(source, row), 6, 3, 3.0, limit=9)[0] for row in range(4)]
+    assert together == alone

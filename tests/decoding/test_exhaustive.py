@@ -1,0 +1,177 @@
+"""With a beam as wide as the space of outputs, is each kind of search the brute-force argmax?
+
+Every output is scored by itself, what the search may not give is left out by a plain rule on its text or tokens, and
+the best of the rest must be what the search finds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+import torch
+from hashed_model import HashedModel
+from random_models import BOS, EOS, PAD, half_trained
+
+from heed.data.batch import source_from_ids
+from heed.decoding.coverage import cross_attention
+from heed.decoding.hypothesis import LengthPenalty
+from heed.decoding.options import SearchOptions
+from heed.decoding.request import Constraints
+from heed.decoding.scoring import frame, token_log_probs
+from heed.decoding.translator import ModelTranslator
+from heed.nn.contract import Source, Trace
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers.symbols import Character, Word
+
+LETTERS = Character("ab ")  # with the four special pieces: seven
+LINES = ["ab", "a ba"]
+LONGEST = 4
+WIDE = SearchOptions(beam_size=130, max_tokens=LONGEST, nbest=5, guard=False)  # 121 outputs of up to four letters
+
+
+@dataclass(frozen=True)
+class Output:
+    """One of all outputs, scored by itself."""
+
+    ids: tuple[int, ...]
+    text: str
+    log_prob: float
+
+    def score(self, options: SearchOptions) -> float:
+        """After the length penalty."""
+        return self.log_prob / LengthPenalty(options.length_penalty, options.length_norm).divisor(len(self.ids) + 1)
+
+
+def translator_of(seed: int) -> ModelTranslator:
+    """From letters to letters, at random."""
+    return ModelTranslator(HashedModel(7, seed), LETTERS, LETTERS, Normaliser())
+
+
+@torch.no_grad()
+def every_output(translator: ModelTranslator, line: str, longest: int = LONGEST) -> list[Output]:
+    """All that may come out for a line."""
+    words = range(4, len(translator.tgt_tokenizer.vocabulary))
+    outputs = [ids for length in range(longest + 1) for ids in itertools.product(words, repeat=length)]
+    tgt_in, tgt_out, mask = frame(outputs, BOS, EOS, PAD)
+    source = source_from_ids(translator.src_tokenizer.encode([line]) * len(outputs), EOS, PAD)
+    log_probs = (token_log_probs(translator.model, source, tgt_in, tgt_out) * mask).sum(1).tolist()
+    texts = translator.tgt_tokenizer.decode(outputs)
+    return [Output(*found) for found in zip(outputs, texts, log_probs, strict=True)]
+
+
+def has(phrase: str, text: str) -> bool:
+    """Whether a phrase stands in a text as words."""
+    return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None
+
+
+def repeats(ids: tuple[int, ...], size: int) -> bool:
+    """Whether a run of so many tokens comes twice."""
+    runs = list(zip(*(ids[i:] for i in range(size)), strict=False))
+    return len(set(runs)) < len(runs)
+
+
+Allowed = Callable[[Output, str], bool]
+SEARCHES: dict[str, tuple[dict[str, object], Constraints | None, Allowed]] = {
+    "plain": ({}, None, lambda output, line: True),
+    "no length penalty": ({"length_penalty": 0.0}, None, lambda output, line: True),
+    "mean": ({"length_penalty": 1.0, "length_norm": "mean"}, None, lambda output, line: True),
+    "no token twice": ({"no_repeat": 1}, None, lambda output, line: not repeats(output.ids, 1)),
+    "no pair twice": ({"no_repeat": 2}, None, lambda output, line: not repeats(output.ids, 2)),
+    "shortest by the source": (
+        {"min_ratio": 1.5, "min_tokens": 1, "max_tokens": LONGEST},
+        None,
+        lambda output, line: len(output.ids) >= min(LONGEST, 1 + int(1.5 * len(line))),
+    ),
+    "longest by the source": (
+        {"max_tokens": 0, "max_ratio": 0.5, "max_extra": 1},
+        None,
+        lambda output, line: len(output.ids) <= 1 + int(0.5 * len(line)),
+    ),
+    "banned word": ({"ban": ("a",)}, None, lambda output, line: not has("a", output.text)),
+    "banned phrases": (
+        {"ban": ("a b", "b")},
+        None,
+        lambda output, line: not has("a b", output.text) and not has("b", output.text),
+    ),
+    "prefix": ({}, Constraints(prefix="ba"), lambda output, line: output.text.startswith("ba")),
+    "prefix, banned word": (
+        {"ban": ("ba",)},
+        Constraints(prefix="b"),
+        lambda output, line: output.text.startswith("b") and not has("ba", output.text),
+    ),
+    "term": ({}, Constraints(terms=("ab",)), lambda output, line: has("ab", output.text)),
+    "terms": (
+        {"length_penalty": 0.0},
+        Constraints(terms=("b", "a")),
+        lambda output, line: has("a", output.text) and has("b", output.text),
+    ),
+    "a term of two words": ({}, Constraints(terms=("a b",)), lambda output, line: has("a b", output.text)),
+    "prefix and term": (
+        {},
+        Constraints(prefix="b ", terms=("a",)),
+        lambda output, line: output.text.startswith("b") and has("a", output.text),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_beam_as_wide_as_the_space_finds_the_best_that_is_allowed(name: str) -> None:
+    changes, constraints, allowed = SEARCHES[name]
+    options = SearchOptions.model_validate({**WIDE.model_dump(), **changes})
+    translator = translator_of(seed=0)
+    found = translator.translate(LINES, options, [constraints] * len(LINES) if constraints else None)
+    for line, best in zip(LINES, found, strict=True):
+        outputs = [output for output in every_output(translator, line) if allowed(output, line)]
+        expected = sorted(outputs, key=lambda output: -output.score(options))[: options.nbest]
+        hypotheses = [h for h in (best, *best.alternatives) if h.finished]
+        assert [h.ids for h in hypotheses] == [output.ids for output in expected]
+        assert [h.score for h in hypotheses] == pytest.approx([o.score(options) for o in expected], abs=1e-4)
+        assert [h.log_prob for h in hypotheses] == pytest.approx([o.log_prob for o in expected], abs=1e-4)
+
+
+def test_what_is_not_allowed_would_be_found_otherwise() -> None:
+    """Else the searches above show nothing."""
+    for name, (changes, constraints, allowed) in SEARCHES.items():
+        if changes.keys() - {"length_penalty", "length_norm"} or constraints:
+            best = [
+                (output, line)
+                for line in LINES
+                for output in sorted(every_output(translator_of(seed=0), line), key=lambda o: -o.score(WIDE))[:5]
+            ]
+            assert not all(allowed(output, line) for output, line in best), name
+
+
+@pytest.mark.parametrize("name", ["transformer", "rnn_attention"])
+@pytest.mark.parametrize("prefix", ["", "c"])
+def test_a_coverage_penalty_ranks_by_the_attention_to_each_source_word(name: str, prefix: str) -> None:
+    """Up to two tokens out of eight words; the penalty is written out from a trace under teacher forcing."""
+    words = Word("abcdefgh")
+    translator = ModelTranslator(half_trained(name), words, words, Normaliser())
+    options = SearchOptions(beam_size=100, nbest=4, max_tokens=2, coverage_penalty=0.7, guard=False)
+    lines = ["a b c", "d", "e f"]
+
+    def score(output: Output, line: str) -> float:
+        [ids] = words.encode([line])
+        tgt_in, _, _ = frame([output.ids], BOS, EOS, PAD)
+        source: Source = source_from_ids([ids], EOS, PAD)
+        trace = Trace()
+        with torch.no_grad():
+            translator.model.advance(tgt_in, translator.model.start(source), trace)
+        covered = cross_attention(trace)[0].sum(0).tolist()
+        return output.score(options) + 0.7 * sum(math.log(min(attention, 1.0)) for attention in covered)
+
+    found = translator.translate(lines, options, [Constraints(prefix=prefix)] * 3)
+    plain = translator.translate(lines, options.model_copy(update={"coverage_penalty": 0.0}), [Constraints(prefix)] * 3)
+    for line, best in zip(lines, found, strict=True):
+        outputs = [o for o in every_output(translator, line, 2) if o.text.startswith(prefix)]
+        expected = sorted(outputs, key=lambda output: -score(output, line))[:4]
+        hypotheses = [best, *best.alternatives]
+        assert [h.ids for h in hypotheses] == [output.ids for output in expected]
+        assert [h.score for h in hypotheses] == pytest.approx([score(o, line) for o in expected], abs=1e-4)
+        assert [h.log_prob for h in hypotheses] == pytest.approx([o.log_prob for o in expected], abs=1e-4)
+    assert [h.score for h in plain] != [h.score for h in found]

@@ -1,0 +1,72 @@
+"""Which terms does a glossary demand for a line, and is a file of another form refused?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heed.core.errors import DataError
+from heed.decoding.glossary import Glossary
+
+GLOSSARY = Glossary(
+    {
+        "dog": "Hund",
+        "hot dog": "Hotdog",
+        "US": "USA",
+        "us": "uns",
+        "Bank": "Ufer",
+        "猫": "cat",
+        "e.g.": "z.B.",
+        "cat": "Katze",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "terms"),
+    [
+        ("A dog runs.", ("Hund",)),
+        ("Dog and DOG", ("Hund",)),
+        ("dogs", ()),
+        ("underdog", ()),
+        ("a hot dog for the dog", ("Hotdog", "Hund")),
+        ("hot dogs", ()),
+        ("They gave us US dollars", ("uns", "USA")),
+        ("the Bank", ("Ufer",)),
+        ("the bank", ()),
+        ("黒猫がいる", ("cat",)),
+        ("food, e.g. a dog", ("z.B.", "Hund")),
+        ("cat-dog", ("Katze", "Hund")),
+        ("", ()),
+    ],
+)
+def test_terms_are_found_as_words_the_longest_first(source: str, terms: tuple[str, ...]) -> None:
+    assert GLOSSARY.terms_for(source) == terms
+
+
+def test_a_longer_term_that_is_no_word_here_leaves_its_place_to_a_shorter_one() -> None:
+    assert Glossary({"ice": "Eis", "ice cream": "Eiscreme"}).terms_for("ice creams") == ("Eis",)
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("dog\tHund\n\n  cat \t Katze \ndog\tHund\n", encoding="utf-8")
+    assert Glossary.read(path, str).terms_for("the cat and the dog") == ("Katze", "Hund")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dog\n", "line 1: a line of a glossary is"),
+        ("dog\tHund\ncat\tKatze\tKater\n", "line 2: a line of a glossary is"),
+        ("dog\t\n", "line 1"),
+        ("\tHund\n", "line 1"),
+        ("dog\tHund\ndog\tKöter\n", "line 2: 'dog' is to become 'Köter' here and 'Hund' before"),
+    ],
+)
+def test_another_form_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        Glossary.read(path, str)

@@ -1,0 +1,189 @@
+"""Does the guard see what cannot be right, and let pass what can?"""
+
+from __future__ import annotations
+
+import pytest
+from scripted import ScriptedModel
+
+from heed.decoding.guard import Guard, is_loop
+from heed.decoding.options import SearchOptions
+from heed.decoding.request import Constraints
+from heed.decoding.translator import Judgement, ModelTranslator
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers.symbols import Word
+
+PLAIN = Guard()
+RIGHT = {
+    "A man walks.": "Ein Mann geht.",
+    "She said that that was it.": "Sie sagte, dass das das war.",
+    "very very very good": "sehr sehr sehr gut",
+    "no no no no no": "nein nein nein nein nein",
+    "Hahahaha!": "Hahahahaha!",
+    "wait ..............": "warte ..............",
+    "one million": "1.000.000",
+    "It costs 10000000000 euros.": "Es kostet 10000000000 Euro.",
+    "https://example.org/a/b?c=d": "https://example.org/a/b?c=d",
+    "a.b@example.org": "a.b@example.org",
+    "3.14159 26535 89793 23846": "3.14159 26535 89793 23846",
+    "John Smith, Mary Jones, New York": "John Smith, Mary Jones, New York",
+    "Taxi": "Taxi",
+    "OK OK": "OK OK",
+    "🙂🙂🙂": "🙂🙂🙂",
+    "Hotel Restaurant Bar": "Hotel Restaurant Bar",
+    "": "",
+    "   ": "",
+}
+WRONG = {
+    ("A dog.", "Ein Hund Hund Hund."): "loop",
+    ("A dog runs.", "der Hund und der Hund und der Hund und"): "loop",
+    ("Yes.", "ja ja ja ja ja ja ja ja"): "loop",
+    ("very good", "sehr sehr sehr gut"): "loop",
+    ("no no no", "nein nein nein nein"): "loop",
+    ("A man in a red shirt.", "ein Mann in einem Hemd ein Mann in einem Hemd"): "loop",
+    ("Ha.", "Hahahahahahahaha"): "loop",
+    ("Hm.", "Hmmmmmmmmmmmm"): "loop",
+    ("犬", "犬が走る犬が走る犬が走る犬が走る犬が走る"): "loop",
+    ("the man is walking his dog", "the man is walking his dog"): "copy",
+    ("The man is walking his dog.", "The man is walking his dog"): "copy",
+    ("the man is walking his small dog", "the man is walking his kleiner dog"): "copy",
+    ("THE MAN IS WALKING HIS DOG", "THE MAN IS WALKING HIS DOG"): "copy",
+    ("男が犬を連れて歩いている", "男が犬を連れて歩いている"): "copy",
+    ("A dog.", ""): "empty",
+    ("A dog.", "  "): "empty",
+}
+
+
+@pytest.mark.parametrize(("source", "output"), RIGHT.items())
+def test_what_can_be_right_passes(source: str, output: str) -> None:
+    assert PLAIN.flags(source, output) == ()
+
+
+@pytest.mark.parametrize(("pair", "flag"), WRONG.items())
+def test_what_cannot_be_right_is_flagged(pair: tuple[str, str], flag: str) -> None:
+    assert PLAIN.flags(*pair) == (flag,)
+
+
+def test_a_copy_is_nothing_odd_inside_one_language() -> None:
+    assert Guard(may_copy=True).flags("the man is walking his dog", "the man is walking his dog") == ()
+
+
+def test_lengths_are_judged_by_what_the_pairs_show() -> None:
+    """The odd hundredth at each end does not count."""
+    pairs = [("x" * 30, "y" * length) for length in range(20, 60)] * 5 + [("x" * 30, "y" * 500), ("x" * 500, "y")]
+    guard = Guard.of_pairs(pairs)
+    assert guard.shortest == pytest.approx((20 + 10) / (30 + 10) / 2)
+    assert guard.longest == pytest.approx((59 + 10) / (30 + 10) * 2)
+    source = " ".join(["word"] + [f"w{i}" for i in range(20)])
+    assert guard.flags(source, "one two three") == ("short",)
+    assert guard.flags("one two", " ".join(f"w{i}" for i in range(40))) == ("long",)
+    assert guard.flags("one two", "eins zwei drei") == ()
+
+
+def test_single_words_may_become_several_times_as_long() -> None:
+    guard = Guard.of_pairs([("x" * length, "y" * length) for length in range(5, 60)])
+    assert guard.flags("go", "weitergehen") == ()
+    assert guard.flags("go", "weiter " * 1 + "und so fort, bis der Tag") == ("long",)
+
+
+def test_references_that_copy_show_that_copies_may_be_right() -> None:
+    sentence = "the small dog is running home"
+    assert Guard.of_pairs([(sentence, sentence)] * 2 + [(sentence, "der kleine Hund läuft nach Hause")] * 8).may_copy
+    assert not Guard.of_pairs([(sentence, sentence)] + [(sentence, "der kleine Hund läuft nach Hause")] * 9).may_copy
+    assert Guard.of_pairs([], same_language=True).may_copy
+
+
+def test_repetition_of_the_source_excuses_as_much_and_no_more() -> None:
+    assert not is_loop("ha ha ha ha", "ho ho ho ho")
+    assert is_loop("ha ha ha ha", "ho ho ho ho ho ho")
+
+
+def test_a_very_long_output_is_looked_at_in_time() -> None:
+    words = [f"w{i}" for i in range(5000)]
+    assert not is_loop("a", " ".join(words))
+    assert is_loop("a", " ".join([*words, *words[-20:]]))
+
+
+WORDS = Word("abcdefgh")
+A, B, C, D = WORDS.encode(["a b c d"])[0]
+SCRIPT = {
+    (A,): {(B, B, B, B): 0.5, (C, D): 0.3, (C,): 0.2},  # a loop, and what comes next
+    (B,): {(C,): 0.6, (D, D, D): 0.4},
+    (C,): {(D, D, D): 0.7, (A, A, A): 0.3},  # nothing but loops
+    (D,): {(B, B, B, B): 0.5, (B, B, D): 0.06, (C, C, C, C): 0.4, (C, C, D): 0.04},  # a narrow beam has only loops
+    (A, B, C, D): {(A, B, C, D): 0.5, (D, C): 0.3, (C,): 0.2},
+}
+GUARDED = Judgement(guard=Guard())
+BEAM = SearchOptions(beam_size=3, length_penalty=0.0, max_tokens=8)
+
+
+def translator(judgement: Judgement | None = GUARDED) -> ModelTranslator:
+    """A model that says what SCRIPT says."""
+    return ModelTranslator(ScriptedModel(12, SCRIPT), WORDS, WORDS, Normaliser(), judgement=judgement)
+
+
+def test_the_next_hypothesis_takes_the_place_of_one_that_cannot_be_right() -> None:
+    looping, sound, hopeless, copying = translator().translate(["a", "b", "c", "a b c d"], BEAM)
+    assert (looping.text, looping.flags, looping.fallback) == ("c d", ("loop",), True)
+    assert (sound.text, sound.flags, sound.fallback) == ("c", (), False)
+    assert (hopeless.text, hopeless.flags, hopeless.fallback) == ("d d d", ("loop",), False)
+    assert (copying.text, copying.flags, copying.fallback) == ("d c", ("copy",), True)
+
+
+def test_where_the_whole_beam_loops_nothing_may_come_twice() -> None:
+    [found] = translator().translate(["d"], BEAM.model_copy(update={"beam_size": 2}))
+    assert (found.text, found.flags, found.fallback) == ("b b d", ("loop",), True)
+    [score] = translator().score(["b b d"], ["d"])
+    assert found.log_prob == pytest.approx(score.log_prob)
+    [wide] = translator().translate(["d"], BEAM.model_copy(update={"beam_size": 2, "nbest": 2}))
+    assert [other.text for other in wide.alternatives] == ["b b b b"]
+
+
+def test_its_score_is_its_own() -> None:
+    [found] = translator().translate(["a"], BEAM)
+    [score] = translator().score(["c d"], ["a"])
+    assert found.log_prob == pytest.approx(score.log_prob)
+
+
+def test_without_the_guard_the_best_stays() -> None:
+    for found in (
+        translator().translate(["a"], BEAM.model_copy(update={"guard": False})),
+        translator(None).translate(["a"], BEAM),
+    ):
+        assert (found[0].text, found[0].flags) == ("b b b b", ())
+
+
+def test_greedy_search_and_draws_have_nothing_to_fall_back_to() -> None:
+    [found] = translator().translate(["a"], BEAM.model_copy(update={"beam_size": 1}))
+    assert (found.text, found.flags, found.fallback) == ("b b b b", ("loop",), False)
+    drawn = translator().translate(["c"], SearchOptions(sample=True, max_tokens=8))
+    assert (drawn[0].flags, drawn[0].fallback) == (("loop",), False)
+
+
+def test_an_n_best_list_keeps_its_length_and_the_one_that_was_passed_over() -> None:
+    [found] = translator().translate(["a"], BEAM.model_copy(update={"nbest": 2}))
+    assert [found.text, *(other.text for other in found.alternatives)] == ["c d", "b b b b"]
+    [plain] = translator(None).translate(["a"], BEAM.model_copy(update={"nbest": 2}))
+    assert [plain.text, *(other.text for other in plain.alternatives)] == ["b b b b", "c d"]
+
+
+def test_a_line_falls_back_alone_and_beside_others_alike() -> None:
+    lines = ["a", "b", "c", "a b c d"]
+    together = translator().translate(lines, BEAM)
+    assert together == [translator().translate([line], BEAM)[0] for line in lines]
+    assert together[::-1] == translator().translate(lines[::-1], BEAM.model_copy(update={"batch_size": 2}))
+
+
+def test_only_flagged_lines_are_searched_again() -> None:
+    quiet, noisy = translator(), translator()
+    quiet.translate(["b"], BEAM)
+    noisy.translate(["a"], BEAM)
+    unguarded = translator(None)
+    unguarded.translate(["b"], BEAM)
+    assert quiet.model.advanced == unguarded.model.advanced
+    assert noisy.model.advanced.count((3, 1)) > 1
+    assert len(noisy.model.advanced) > len(quiet.model.advanced)
+
+
+def test_what_was_asked_for_is_kept_by_what_takes_its_place() -> None:
+    [found] = translator().translate(["a"], BEAM, [Constraints(prefix="b")])
+    assert found.text.startswith("b")

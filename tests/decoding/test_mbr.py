@@ -1,0 +1,72 @@
+"""Is the output with the highest expected utility chosen?"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from sacrebleu import sentence_bleu, sentence_chrf
+from scripted import ScriptedModel
+
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.mbr import by_utility
+from heed.decoding.options import SearchOptions
+from heed.decoding.translator import ModelTranslator
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers.symbols import Word
+
+TEXTS = ["the dog runs home", "a dog runs home", "the dog walks home", "two cats", "the dog runs home"]
+
+
+def hypotheses(log_probs: list[float]) -> list[Hypothesis]:
+    """TEXTS with these log-probabilities."""
+    return [Hypothesis((), log_prob, log_prob, text=text) for text, log_prob in zip(TEXTS, log_probs, strict=True)]
+
+
+@pytest.mark.parametrize("metric", ["chrf", "bleu"])
+@pytest.mark.parametrize("drawn", [True, False])
+def test_the_utility_is_the_weighted_mean_over_all_as_references(metric: str, drawn: bool) -> None:
+    log_probs = [-2.0, -1.5, -3.0, -1.0, -2.0]
+    found = by_utility(hypotheses(log_probs), metric, drawn)
+    weights = [0.2] * 5 if drawn else [math.exp(x) / sum(map(math.exp, log_probs)) for x in log_probs]
+
+    def utility(text: str) -> float:
+        measure = sentence_chrf if metric == "chrf" else sentence_bleu
+        return sum(w * measure(text, [ref]).score for w, ref in zip(weights, TEXTS, strict=True))
+
+    expected = sorted(set(TEXTS), key=utility, reverse=True)
+    assert [h.text for h in found] == expected
+    assert [h.score for h in found] == pytest.approx([utility(text) for text in expected])
+    assert all(h.log_prob == log_probs[TEXTS.index(h.text)] for h in found)
+
+
+def test_what_was_drawn_twice_counts_twice() -> None:
+    few = [Hypothesis((), -1.0, 0.0, text=text) for text in ("a b c d", "e f g h")]
+    assert by_utility([*few, few[1]], "chrf", drawn=True)[0].text == "e f g h"
+    assert by_utility([*few, few[0]], "chrf", drawn=True)[0].text == "a b c d"
+
+
+def test_of_equal_texts_the_likelier_is_kept() -> None:
+    [found] = by_utility([Hypothesis((1,), -3.0, 0.0, text="a"), Hypothesis((2,), -1.0, 0.0, text="a")], "chrf", False)
+    assert (found.ids, found.log_prob) == ((2,), -1.0)
+
+
+WORDS = Word("abcdefgh")
+LETTERS = WORDS.encode(["a b c d e f g h"])[0]
+A, B, C, D, E, F, G, H = LETTERS
+SCRIPT = {(A,): {(H, H): 0.3, (A, B, C, D): 0.27, (A, B, C, E): 0.23, (A, B, C, F): 0.2}}
+
+
+def test_many_that_agree_win_against_one_that_is_likelier() -> None:
+    translator = ModelTranslator(ScriptedModel(12, SCRIPT), WORDS, WORDS, Normaliser())
+    plain = SearchOptions(beam_size=4, length_penalty=0.0)
+    assert translator.translate(["a"], plain)[0].text == "h h"
+    voted = SearchOptions(beam_size=4, length_penalty=0.0, mbr="chrf", candidates=4, nbest=3)
+    [best] = translator.translate(["a"], voted)
+    assert best.text == "a b c d"
+    assert len(best.alternatives) == 2
+    assert best.score > best.alternatives[0].score > best.alternatives[1].score
+    drawn = SearchOptions(sample=True, mbr="chrf", candidates=400, seed=3)
+    [voted_for] = translator.translate(["a"], drawn)
+    assert voted_for.text.startswith("a b c")
+    assert voted_for.alternatives == ()

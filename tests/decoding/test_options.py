@@ -1,0 +1,61 @@
+"""Are options that make no sense refused together, and lengths what they say?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heed.core.config import Document, build
+from heed.core.errors import UsageError
+from heed.decoding.options import SearchOptions
+
+
+def options(**said: Any) -> SearchOptions:
+    """As a recipe would give them."""
+    return build(SearchOptions, Document(said))
+
+
+def test_lengths_are_functions_of_the_source() -> None:
+    assert options().limit(7) == 2 * 7 + 20 + 1
+    assert options(max_ratio=1.5, max_extra=3).limit(5) == 7 + 3 + 1
+    assert options(max_tokens=4).limit(100) == 5
+    assert options(min_ratio=0.5, min_tokens=2).least(5) == 4
+    assert options(min_ratio=0.5, min_tokens=50).least(5) == 30, "never above the longest"
+
+
+def test_how_many_are_kept_alive_follows_from_what_is_asked_for() -> None:
+    assert options().width == 5
+    assert options(sample=True, nbest=3).width == 3
+    assert options(mbr="chrf").width == 20
+    assert options(mbr="chrf", candidates=4).width == 5
+    assert options(mbr="bleu", sample=True, candidates=30).width == 30
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"nbest": 6}, "nbest must not be above beam_size, got 6 and 5"),
+        ({"min_tokens": 5, "max_tokens": 3}, "min_tokens must not be above max_tokens, got 5 and 3"),
+        ({"min_ratio": 3.0}, "min_ratio must not be above max_ratio, got 3.0 and 2.0"),
+        ({"diversity": 0.5}, "diversity is for several hypotheses of a beam"),
+        ({"diversity": 0.5, "sample": True, "nbest": 2}, "diversity is for several hypotheses of a beam"),
+        ({"ban": ["a", " "]}, "ban has an empty phrase"),
+        ({"coverage_penalty": -1.0}, "coverage_penalty"),
+        ({"mbr": "ter"}, "mbr: expected one of"),
+        ({"no_repeat": -1}, "no_repeat"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(said: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        options(**said)
+
+
+def test_mistakes_are_told_together() -> None:
+    with pytest.raises(UsageError) as refused:
+        options(nbest=6, ban=[""], min_ratio=3.0)
+    for part in ("nbest must not", "ban has an empty", "min_ratio must not"):
+        assert part in str(refused.value)
+    with pytest.raises(UsageError) as refused:
+        options(temperature=0.0, top_p=2.0, diversity=-1.0)
+    assert str(refused.value).count("expected") == 3

@@ -1,0 +1,106 @@
+"""Are phrases found where they stand as words, however the text is cut into pieces?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heed.decoding.phrases import Phrases, is_boundary, is_word_character, lowered
+
+SINGLE_BYTES = [bytes([byte]) for byte in range(256)]
+LONGER = [piece.encode() for piece in (" a", "ab", " ab a", "b.", "é", "éa", "本", "日本", "a\xe9", " A", "-a")]
+SPELLED = [*SINGLE_BYTES, *LONGER, b"\xc3", b"\xa9a", b""]
+PIECES = st.lists(st.sampled_from([ord("a"), ord("b"), ord(" "), ord("."), *range(256, len(SPELLED))]), max_size=9)
+
+
+def text_of(tokens: Sequence[int]) -> str:
+    """What is written, without the beginning of a character at its end."""
+    return b"".join(SPELLED[token] for token in tokens).decode("utf-8", "replace")
+
+
+def stands_in(phrase: str, text: str, any_case: bool = False) -> bool:
+    """As a regular expression says it, with letters of scripts that set words apart as words."""
+    letter = r"[^\W日本]"
+    left = rf"(?<!{letter})" if re.match(letter, phrase) else ""
+    right = rf"(?!{letter})" if re.match(letter, phrase[-1]) else ""
+    flags = re.IGNORECASE if any_case and phrase == phrase.lower() else 0
+    return re.search(left + re.escape(phrase) + right, text, flags) is not None
+
+
+@settings(max_examples=400)
+@given(
+    tokens=PIECES, phrases=st.lists(st.sampled_from(["a", "ab", "a b", "b a", "b.", "é", "本", "a é", "A"]), min_size=1)
+)
+def test_a_phrase_stands_in_a_text_when_it_is_certain_or_pending(tokens: list[int], phrases: list[str]) -> None:
+    found = Phrases(phrases, SPELLED)
+    state, certain = found.read(tokens)
+    if found.states[state].rest:
+        return  # the text does not end here
+    said = certain | found.pending(found.states[state])
+    assert {phrases[number] for number in said} == {phrase for phrase in phrases if stands_in(phrase, text_of(tokens))}
+
+
+@settings(max_examples=200)
+@given(tokens=PIECES, more=PIECES, phrase=st.sampled_from(["a", "ab", "a b", "b.", "é"]))
+def test_what_is_certain_stays_true_whatever_follows(tokens: list[int], more: list[int], phrase: str) -> None:
+    found = Phrases([phrase], SPELLED)
+    _, certain = found.read(tokens)
+    if certain:
+        assert stands_in(phrase, text_of([*tokens, *more]))
+
+
+def test_a_word_is_pending_until_it_is_seen_to_end() -> None:
+    found = Phrases(["ab"], SPELLED)
+
+    def after(text: str) -> tuple[bool, bool]:
+        state, certain = found.read(list(text.encode()))
+        return bool(certain), bool(found.pending(found.states[state]))
+
+    assert after(" ab") == (False, True)
+    assert after(" abb") == (False, False)
+    assert after(" ab.") == (True, False)
+    assert after("aab") == (False, False)
+    assert after(" a") == (False, False)
+
+
+def test_half_a_character_decides_nothing_yet() -> None:
+    found = Phrases(["ab"], SPELLED)
+    for end, expected in (("é".encode(), False), ("–".encode(), True)):
+        state, certain = found.read([*b" ab", *end[:-1]])
+        assert not certain
+        state, certain = found.step(state, end[-1])
+        assert bool(certain) == expected
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "expected"),
+    [
+        ("cat", "a Cat.", True), ("cat", "a CAT sat", True), ("Cat", "a cat.", False), ("Cat", "a Cat.", True),
+        ("cat", "cats", False), ("straße", "Die STRASSE", False), ("straße", "die Straße.", True),
+    ],
+)  # fmt: skip
+def test_lower_case_may_stand_for_every_case(phrase: str, text: str, expected: bool) -> None:
+    found = Phrases([phrase], SPELLED, any_case=True)
+    state, certain = found.read(list(text.encode()))
+    assert bool(certain | found.pending(found.states[state])) == expected
+
+
+def test_words_are_letters_with_their_marks_where_words_are_set_apart() -> None:
+    assert all(map(is_word_character, "aZé9_ßжह"))
+    assert is_word_character("\u0301"), "a combining accent"
+    assert is_word_character("ि"), "a vowel sign of Hindi"
+    assert not any(map(is_word_character, " .-„«日あタไ한"))
+    assert is_boundary("", "a")
+    assert is_boundary("a", "")
+    assert is_boundary("a", " ")
+    assert is_boundary("a", "日")
+    assert not is_boundary("a", "b")
+
+
+def test_lower_case_keeps_every_character_in_its_place() -> None:
+    assert lowered("ÄbC") == "äbc"
+    assert lowered("İX") == "İx", "its lower case would be two characters"
