@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,52 +13,149 @@ from sacrebleu.metrics.bleu import BLEU
 from toy import pairs, write_lines
 
 
+@pytest.fixture
+def run(translator: Path, tmp_path: Path) -> Path:
+    """The shared translator in a folder of its own: scoring writes into it."""
+    shutil.copytree(translator, tmp_path / "run", ignore=shutil.ignore_patterns("scores.jsonl"))
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[object, ...]:
+    """Forty pairs that the translator was partly trained on."""
+    src = write_lines(tmp_path / "test.aa", [src for src, _ in pairs(40)])
+    ref = write_lines(tmp_path / "test.bb", [tgt for _, tgt in pairs(40)])
+    return "--src", src, "--ref", ref
+
+
 def test_scores_carry_signatures_and_intervals_and_bleu_is_sacrebleus(translator: Path, tmp_path: Path) -> None:
     src, ref = translator.parent / "test.aa", translator.parent / "test.bb"
     out = tmp_path / "out"
     result = call("evaluate", translator, "--src", src, "--ref", ref, "--out", out)
     assert result.code == 0, result.err
-    assert result.lines[0] == str(translator)
-    for line, name in zip(result.lines[1:], ("BLEU", "chrF2", "TER"), strict=True):
-        assert re.fullmatch(rf"  {name} [\d.]+ \[[\d.]+, [\d.]+\]  nrefs:1\|.*version:\S+", line)
+    assert result.lines[0] == "test.aa and test.bb, 40 lines"
+    assert re.split("  +", result.lines[2].strip()) == ["BLEU", "chrF2", "TER", "length"]
+    assert re.fullmatch(rf"{translator}(  +[\d.]+ \[[\d.]+, [\d.]+\]){{3}}  +\d\.\d\d\d", result.lines[3])
+    for line, name in zip(result.lines[5:], ("BLEU", "chrF2", "TER"), strict=False):
+        assert re.fullmatch(rf"{name} +nrefs:1\|bs:1000\|.*version:\S+", line)
     outputs = out.read_text().splitlines()
     assert outputs == call("translate", translator, stdin=src.read_bytes()).lines
     bleu = BLEU().corpus_score(outputs, [ref.read_text().splitlines()]).score
-    [found] = re.findall(r"BLEU ([\d.]+) ", result.out)
-    assert float(found) == pytest.approx(bleu, abs=0.01)
+    assert float(result.lines[3].removeprefix(str(translator)).split()[0]) == pytest.approx(bleu, abs=0.01)
 
 
-def test_several_runs_are_compared_with_the_first_by_a_paired_test(
-    translator: Path, recurrent: Path, tmp_path: Path
+def test_several_systems_are_one_table_each_tested_against_the_first(
+    translator: Path, recurrent: Path, files: tuple[object, ...], tmp_path: Path
 ) -> None:
-    src = write_lines(tmp_path / "src", [src for src, _ in pairs(40)])
-    ref = write_lines(tmp_path / "ref", [tgt for _, tgt in pairs(40)])
-    result = call("evaluate", translator, recurrent, "--src", src, "--ref", ref, "--beam", "1")
+    finished = write_lines(tmp_path / "other.bb", [tgt for _, tgt in pairs(40)])
+    words = (translator, recurrent, "--hyp", f"perfect={finished}", *files, "--beam", "1", "--json")
+    result = call("evaluate", *words)
     assert result.code == 0, result.err
-    assert re.search(r"chrf against the first: -\d+\.\d\d \(paired bootstrap, p = 0\.001\)", result.out)
-    as_json = call("evaluate", translator, recurrent, "--src", src, "--ref", ref, "--beam", "1", "--json")
-    first, second = json.loads(as_json.out)
-    assert first["run"] == str(translator)
-    assert "against_first" not in first
-    assert second["against_first"]["chrf"]["difference"] == pytest.approx(
-        second["scores"][1]["value"] - first["scores"][1]["value"]
-    )
+    first, second, third = json.loads(result.out)
+    assert [it["system"] for it in (first, second, third)] == [str(translator), str(recurrent), "perfect"]
+    assert (first["run"], third["run"]) == (str(translator), None)
+    assert first["against_first"] == {}
+    assert third["scores"][0]["value"] == pytest.approx(100)
+    for found in (second, third):
+        test = found["against_first"]["chrf"]
+        assert test["difference"] == pytest.approx(found["scores"][1]["value"] - first["scores"][1]["value"])
+        assert 0 < test["p_bootstrap"] <= 1 and 0 < test["p_randomisation"] <= 1
+    assert second["against_first"]["chrf"]["p_bootstrap"] < 0.01
     assert {"name", "value", "signature", "low", "high"} == second["scores"][0].keys()
+    assert first["search"]["beam_size"] == 1
 
 
-def test_a_run_against_itself_is_no_different(translator: Path, tmp_path: Path) -> None:
-    src = write_lines(tmp_path / "src", [src for src, _ in pairs(10)])
-    ref = write_lines(tmp_path / "ref", [tgt for _, tgt in pairs(10)])
-    result = call("evaluate", translator, translator, "--src", src, "--ref", ref)
-    assert "bleu against the first: +0.00 (paired bootstrap, p = 1.000)" in result.out
+def test_a_run_against_itself_is_no_different(translator: Path, files: tuple[object, ...]) -> None:
+    result = call("evaluate", translator, translator, *files)
+    assert sum(line.startswith("  against the first ") for line in result.lines) == 1
+    assert "+0.00 p 1.000 / 1.000" in result.out
+    assert "approximate randomisation" in result.out
+
+
+def test_finished_translations_are_compared_without_any_run(tmp_path: Path) -> None:
+    lines = ["ein Hund läuft schnell", "zwei Katzen schlafen dort", "ein Mann geht weg"] * 9
+    src, ref = write_lines(tmp_path / "src", lines), write_lines(tmp_path / "ref", lines)
+    poor = write_lines(tmp_path / "poor", [line.upper() for line in lines])
+    result = call("evaluate", "--src", src, "--ref", ref, "--hyp", f"a={ref}", "--hyp", f"b={poor}", "--tgt-lang", "zh")
+    assert result.code == 0, result.err
+    assert "tok:zh" in result.out
+    assert re.search(r"^a  +100\.00 ", result.out, re.MULTILINE)
+    assert "leakage" not in result.out
+
+
+def test_several_test_sets_are_scored_in_one_call(translator: Path, files: tuple[object, ...]) -> None:
+    other = ("--src", translator.parent / "test.aa", "--ref", translator.parent / "test.bb")
+    result = call("evaluate", translator, *files, *other, "--json")
+    assert result.code == 0, result.err
+    first, second = json.loads(result.out)
+    assert first["test"] != second["test"]
+    alone = json.loads(call("evaluate", translator, *other, "--json").out)
+    assert second["scores"] == alone[0]["scores"]
+
+
+def test_test_lines_that_were_trained_on_are_told_and_left_out(run: Path, files: tuple[object, ...]) -> None:
+    result = call("evaluate", run, *files)
+    [told] = re.findall(
+        r"^warning: (\d+) of 40 test lines \(.*%\) stand in the training data of", result.err, re.MULTILINE
+    )
+    assert 30 <= int(told) <= 40
+    assert "as pairs" in result.err
+    unseen = ("--src", run.parent / "new.aa", "--ref", run.parent / "new.bb")
+    write_lines(run.parent / "new.aa", ["ba ba ba ba ba ba ba ba"])
+    write_lines(run.parent / "new.bb", ["kan kan kan kan kan kan kan kan"])
+    assert "no test line stands in the training data" in call("evaluate", run, *unseen).out
+    shutil.rmtree(run / "data")
+    assert f"leakage: not checked, {run} has no fingerprint" in call("evaluate", run, *unseen).out
+
+
+def test_the_worst_lines_and_the_analysis_are_shown_when_asked_for(run: Path, files: tuple[object, ...]) -> None:
+    plain = call("evaluate", run, *files).out
+    assert "worst lines" not in plain
+    assert "word in training" not in plain
+    result = call("evaluate", run, *files, "--worst", "2", "--analysis")
+    assert result.out.count("\n  line ") == 2
+    assert re.search(r"^    links      \w+=\w+", result.out, re.MULTILINE)
+    assert re.search(r"^source, words  lines", result.out, re.MULTILINE)
+    assert re.search(r"^1–|^10–99|^5–9|^100–999", result.out, re.MULTILINE)
+
+
+def test_scores_are_logged_in_the_run_and_a_second_look_is_told(run: Path, files: tuple[object, ...]) -> None:
+    (run / "report.md").write_text("old")
+    first = call("evaluate", run, *files, "--quiet")
+    assert first.err == ""
+    second = call("evaluate", run, *files)
+    assert "was scored on this test set once before" in second.err
+    assert "was scored on this test set 2 times before" in call("evaluate", run, *files).err
+    entries = [json.loads(line) for line in (run / "scores.jsonl").read_text().splitlines()]
+    assert [[file["name"] for file in entry["test"]] for entry in entries] == [["test.aa", "test.bb"]] * 3
+    assert re.search(r"\(time 3\) \| `test.aa` `test.bb` \| 40 \|", (run / "report.md").read_text())
+
+
+def test_a_run_folder_that_cannot_be_written_costs_only_the_log(run: Path, files: tuple[object, ...]) -> None:
+    (run / "scores.jsonl").mkdir()
+    result = call("evaluate", run, *files)
+    assert result.code == 0
+    assert "warning: the scores were not written into the run folder" in result.err
+    assert "BLEU" in result.out
+
+
+def test_a_test_set_the_wrong_way_round_is_refused(run: Path, tmp_path: Path) -> None:
+    src = write_lines(tmp_path / "test.aa", [src for src, _ in pairs(40)])
+    ref = write_lines(tmp_path / "test.bb", [tgt for _, tgt in pairs(40)])
+    result = call("evaluate", run, "--src", ref, "--ref", src)
+    assert (result.code, result.stdout) == (65, b"")
+    assert "Exchange the two sides" in result.err
 
 
 def test_a_language_model_is_scored_on_text(bigram: Path) -> None:
     result = call("evaluate", bigram, "--text", bigram.parent / "text")
     assert result.code == 0, result.err
-    names = [line.split(" [")[0].rsplit(" ", 1)[0].strip() for line in result.lines[1:]]
-    assert names[:2] == ["perplexity per token", "perplexity per word"]
+    names = [re.split("  +", line)[0] for line in result.lines[3:8]]
+    assert names == [f"{name} per {unit}" for name, unit in
+                     (("perplexity", "token"), ("perplexity", "word"), ("perplexity", "character"),
+                      ("bits", "character"), ("bits", "byte"))]  # fmt: skip
     assert "|bs:1000|" in result.out
+    assert "bits per byte" in result.out
 
 
 def test_text_that_is_tokenised_is_scored_as_it_stands(translator: Path) -> None:
@@ -68,13 +166,18 @@ def test_text_that_is_tokenised_is_scored_as_it_stands(translator: Path) -> None
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
-        ((), 2, "give --src F --ref F for translation runs, or --text F"),
+        ((), 2, "give --src F --ref F (or --pairs F) for translation runs, or --text F"),
         (("--src", "test.aa"), 2, "give --src F --ref F"),
         (("--src", "test.aa", "--ref", "test.bb", "--text", "x"), 2, "give --src F --ref F"),
-        (("--src", "test.aa", "--ref", "train.bb"), 65, "they must be parallel"),
+        (("--src", "test.aa", "--ref", "train.bb"), 65, "line k of one must be the translation of line k"),
         (("--src", "test.aa", "--ref", "nowhere"), 66, "nowhere does not exist"),
         (("--text", "test.aa"), 2, "evaluate --text needs a language-model run"),
         (("--text", "test.aa", "--out", "x"), 2, "--out is for the translations of one run"),
+        (("--text", "test.aa", "--worst", "3"), 2, "--hyp, --worst and --analysis are about translations"),
+        (("--src", "test.aa", "--ref", "test.bb", "--src", "test.aa"), 2, "give --src F --ref F"),
+        (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x"), 2, "--hyp is NAME=FILE"),
+        (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=nowhere"), 66, "nowhere does not exist"),
+        (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=train.bb"), 65, "a translation is needed for each line"),
     ],
 )
 def test_what_cannot_be_scored_is_told(
@@ -84,6 +187,19 @@ def test_what_cannot_be_scored_is_told(
     result = call("evaluate", translator, *flags)
     assert (result.code, result.stdout) == (code, b"")
     assert message in result.err
+
+
+def test_nothing_to_score_is_told() -> None:
+    result = call("evaluate", "--src", "a", "--ref", "b")
+    assert result.code == 2
+    assert "name a run to score, or finished translations with --hyp NAME=FILE" in result.err
+
+
+def test_several_language_models_are_compared_by_bits_per_byte(bigram: Path) -> None:
+    result = call("evaluate", bigram, bigram, "--text", bigram.parent / "text")
+    assert result.code == 0, result.err
+    assert "+0.000 p 1.000 / 1.000" in result.out
+    assert "144 of 144" not in result.out  # short lines are not compared
 
 
 def test_an_empty_test_set_is_told(translator: Path, tmp_path: Path) -> None:

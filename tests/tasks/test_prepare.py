@@ -16,6 +16,7 @@ from heed.core.config import Document
 from heed.core.errors import DataError, UsageError
 from heed.data.store import TokenStore
 from heed.run import Run
+from heed.tasks import prepare
 from heed.tasks.config import DataConfig
 from heed.tasks.prepare import cap_valid, chunks, distinct, is_held_out, read_valid, split_rows
 from heed.tasks.translation import filtered_pairs, prepare_translation
@@ -177,5 +178,18 @@ def test_data_paths_are_relative_to_their_folder() -> None:
     files = data.train_files()
     assert (str(files.src), str(files.tgt)) == ("there/a", "/b")
     assert DataConfig().resolve("a/b") == "a/b"
-    with pytest.raises(UsageError, match="Standard input cannot be read twice"):
+    with pytest.raises(UsageError, match="standard input cannot be read twice"):
         data.resolve("-")
+
+
+def test_of_a_large_corpus_the_tokenizer_sees_every_nth_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "MAX_TOKENIZER_ROWS", 10)
+    seen: list[str] = []
+    monkeypatch.setattr(prepare, "train_tokenizer", lambda config, texts: seen.extend(texts))
+    monkeypatch.setattr(prepare, "save", lambda tokenizer, path: None)
+    config = TokenizerConfig()
+    prepare.train_tokenizers(config, ("src", "tgt"), lambda: ((f"a{i}", f"b{i}") for i in range(25)), 25, tmp_path)
+    assert seen == [text for i in range(0, 25, 3) for text in (f"a{i}", f"b{i}")]
+    seen.clear()
+    prepare.train_tokenizers(config, ("tgt",), lambda: ((f"a{i}",) for i in range(10)), 10, tmp_path)
+    assert seen == [f"a{i}" for i in range(10)]

@@ -3,28 +3,53 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import Debug, Device, Json, Precision, Quiet, Threads, search_options
-from heed.core.errors import DataError, UsageError
+from heed.cli.options import (
+    BadBytes,
+    Debug,
+    Device,
+    Json,
+    Precision,
+    Quiet,
+    SrcColumn,
+    TgtColumn,
+    Threads,
+    parse_column,
+    search_options,
+)  # fmt: skip
+from heed.core.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
-    from heed.metrics.score import Score
-    from heed.run import Run
+    from heed.evaluation.scoring import Evaluation
+
+Files = list[Path] | None
 
 
 def evaluate(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run, or several to compare.")],
-    src: Annotated[Path | None, typer.Option(help="Source of the test set.")] = None,
-    ref: Annotated[Path | None, typer.Option(help="Reference translations.")] = None,
+    runs: Annotated[Files, typer.Argument(metavar="RUN", help="One run, or several to compare.")] = None,
+    src: Annotated[Files, typer.Option(help="Source of the test set; once more for each further test set.")] = None,
+    ref: Annotated[Files, typer.Option(help="Its reference translations.")] = None,
+    pairs: Annotated[Files, typer.Option(help="A test set in one file: .csv, .tsv, .jsonl, .parquet, .tmx.")] = None,
+    src_column: SrcColumn = None,
+    tgt_column: TgtColumn = None,
     text: Annotated[Path | None, typer.Option(help="Test text of language models.")] = None,
+    hyp: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=FILE", help="Finished translations of another system.")
+    ] = None,
+    worst: Annotated[int, typer.Option(help="Show so many of the worst lines, by sentence chrF.", min=0)] = 0,
+    analysis: Annotated[bool, typer.Option("--analysis", help="Scores by sentence length, F1 by frequency.")] = False,
     beam: Annotated[int | None, typer.Option(help="Beam size (default: the recipe's).", min=1)] = None,
     length_penalty: Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)] = None,
+    tgt_lang: Annotated[str | None, typer.Option(help="Target language, which cuts BLEU's words (the run's).")] = None,
     tokenised: Annotated[bool, typer.Option("--tokenised", help="The text is tokenised: BLEU with tok:none.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the translations to this file (one run).")] = None,
+    calibrate: Annotated[bool, typer.Option("--calibrate", help="Learn confidences from validation data.")] = False,
+    errors: BadBytes = "strict",
     json_output: Json = False,
     precision: Precision = "float32",
     threads: Threads = 0,
@@ -34,99 +59,106 @@ def evaluate(
 ) -> None:
     """Score runs on a test set: BLEU, chrF and TER, or perplexities, with signatures and 95 % intervals.
 
-    Several runs are compared with the first by paired bootstrap tests.
+    Several systems make one table, each tested against the first by paired bootstrap and approximate randomisation.
+    Test lines that a run was trained on are told. Each run logs its scores in its scores.jsonl and report.md.
 
     Examples:
 
-      heed evaluate runs/en-de --src test.en --ref test.de
+      heed evaluate runs/en-de --src test.en --ref test.de --worst 5
 
-      heed evaluate runs/a runs/b --src test.en --ref test.de --json
+      heed evaluate runs/a runs/b --hyp marian=marian.out --src test.en --ref test.de --json
     """
     import heed
+    from heed.cli.calibrate import calibrate_runs
+    from heed.evaluation.direction import require_direction
+    from heed.evaluation.scoring import evaluate_language_models, evaluate_systems
+    from heed.evaluation.systems import read_finished, read_monolingual, read_parallel, read_records, translated
 
-    if (text is None) == (src is None) or (src is None) != (ref is None):
-        raise UsageError("give --src F --ref F for translation runs, or --text F for language models.")
-    if out is not None and (len(runs) > 1 or text is not None):
-        raise UsageError("--out is for the translations of one run.")
-    opened = [heed.load(folder, device, threads, precision).run for folder in runs]
-    if src is not None and ref is not None:
+    runs, src, ref, pairs, hyp = runs or [], src or [], ref or [], pairs or [], hyp or []
+    num_tests = len(src) + len(pairs)
+    if calibrate:
+        _refuse_beside_calibrate(num_tests or text or hyp or worst or analysis or out)
         said = {"beam_size": beam, "length_penalty": length_penalty, "nbest": 1}
-        results = _translations(opened, src, ref, said, tokenised, out)
-    elif text is not None:
-        results = _likelihoods(opened, text)
-    _print(results, json_output)
+        calibrate_runs(runs, said, json_output, precision, threads, device, quiet)
+        return
+    if (text is None) == (not num_tests) or len(src) != len(ref):
+        raise UsageError("give --src F --ref F (or --pairs F) for translation runs, or --text F for language models.")
+    _check(runs, hyp, out, num_tests, translations_only=bool(worst or analysis))
+    opened = [heed.load(folder, device, threads, precision).run for folder in runs]
+    for run in opened:
+        run.require("language-model" if text else "translation", "evaluate --text" if text else "evaluate --src")
+    evaluated = [evaluate_language_models(read_monolingual(text), opened)] if text is not None else []
+    said = {"beam_size": beam, "length_penalty": length_penalty, "nbest": 1}
+    language = tgt_lang or (opened[0].recipe.data.tgt_lang if opened else "") or None
+    src_lang = opened[0].recipe.data.src_lang if opened else ""
+    columns = parse_column(src_column), parse_column(tgt_column)
+    tests = [read_parallel(*files, errors) for files in zip(src, ref, strict=True)]
+    tests += [read_records(path, columns, (src_lang, language or ""), errors) for path in pairs]
+    for test in tests:
+        for run in opened:
+            require_direction(run, test)
+        finished = [read_finished(named, test) for named in hyp]
+        systems = [translated(run, test, search_options(run.recipe.decoding, said), quiet) for run in opened]
+        if out is not None:
+            _write(out, systems[0].outputs)
+        systems += finished
+        evaluated.append(evaluate_systems(test, systems, language, tokenised=tokenised, num_worst=worst))
+    for evaluations in evaluated:
+        for evaluation in evaluations:
+            _tell_and_log(evaluation, quiet)
+    _print(evaluated, json_output, analysis)
 
 
-def _likelihoods(runs: list[Run], text: Path) -> list[dict[str, Any]]:
-    from heed.metrics.likelihood import evaluate_likelihood
-    from heed.tasks.task import likelihood
-    from heed.text.readers import read_text
-
-    for run in runs:
-        run.require("language-model", "evaluate --text")
-    lines = [line for line in read_text(text) if line.strip()]
-    return [_entry(run, evaluate_likelihood(likelihood(run.translator, lines))) for run in runs]
+def _refuse_beside_calibrate(others: object) -> None:
+    if others:
+        raise UsageError("--calibrate reads the validation data of the run itself: give nothing to score beside it.")
 
 
-def _entry(run: Run, scores: list[Score]) -> dict[str, Any]:
-    return {"run": str(run.folder), "synthetic": run.recipe.data.synthetic, "scores": scores}
+def _check(runs: list[Path], hyp: list[str], out: Path | None, num_tests: int, translations_only: bool) -> None:
+    """Raise UsageError for what does not go together."""
+    if not runs and not (hyp and num_tests):
+        raise UsageError("name a run to score, or finished translations with --hyp NAME=FILE.")
+    if not num_tests and (hyp or translations_only):
+        raise UsageError("--hyp, --worst and --analysis are about translations, not about --text.")
+    if hyp and num_tests > 1:
+        raise UsageError("--hyp NAME=FILE belongs to one test set: give --src and --ref once, or one --pairs.")
+    if out is not None and (len(runs) != 1 or num_tests != 1):
+        raise UsageError("--out is for the translations of one run.")
 
 
-def _translations(
-    runs: list[Run], src: Path, ref: Path, said: dict[str, int | float | None], tokenised: bool, out: Path | None
-) -> list[dict[str, Any]]:
-    from heed.metrics.translation import evaluate_translations
-    from heed.text.readers import read_lines
-
-    for run in runs:
-        run.require("translation", "evaluate --src")
-    sources, references = list(read_lines(src)), list(read_lines(ref))
-    if len(sources) != len(references):
-        raise DataError(f"{src} has {len(sources):,} lines and {ref} {len(references):,}: they must be parallel.")
-    language = runs[0].recipe.data.tgt_lang or None
-    results: list[dict[str, Any]] = []
-    baseline: list[str] = []
-    for run in runs:
-        options = search_options(run.recipe.decoding, said)
-        outputs = [hypothesis.text for hypothesis in run.translator.translate(sources, options)]
-        entry = _entry(run, evaluate_translations(outputs, references, language, tokenised=tokenised))
-        if results:
-            entry["against_first"] = _paired(baseline, outputs, references, language, tokenised)
-        else:
-            baseline = outputs
-        results.append(entry)
-    if out is not None:
-        _write(out, baseline)
-    return results
-
-
-def _paired(
-    baseline: list[str], outputs: list[str], references: list[str], language: str | None, tokenised: bool
-) -> dict[str, Any]:
-    from heed.metrics.translation import paired_bootstrap
-
-    tests = {}
-    for name in ("bleu", "chrf"):
-        delta, p_value = paired_bootstrap(name, baseline, outputs, references, language=language, tokenised=tokenised)
-        tests[name] = {"difference": delta, "p_value": p_value}
-    return tests
-
-
-def _write(path: Path, lines: list[str]) -> None:
+def _write(path: Path, lines: Sequence[str]) -> None:
     from heed.core.files import atomic_write, storage_errors
 
     with storage_errors("write the translations", path=path), atomic_write(path, "w") as file:
         file.writelines(line + "\n" for line in lines)
 
 
-def _print(results: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps([{**r, "scores": [s.to_json() for s in r["scores"]]} for r in results], ensure_ascii=False))
+def _tell_and_log(evaluation: Evaluation, quiet: bool) -> None:
+    """Say on stderr what casts doubt on a score, and write the score into the run folder."""
+    from heed.core.progress import message, warn
+    from heed.evaluation.ledger import log_scores, times_scored
+    from heed.report.page import refresh_report
+
+    if evaluation.leakage is not None and evaluation.leakage.lines:
+        warn(evaluation.leakage.render(evaluation.system) + ".", quiet)
+    if evaluation.run is None:
         return
-    for result in results:
-        print(result["run"] + ("  (synthetic data)" if result["synthetic"] else ""))
-        for score in result["scores"]:
-            print("  " + score.render())
-        for name, test in result.get("against_first", {}).items():
-            tested = f"paired bootstrap, p = {test['p_value']:.3f}"
-            print(f"  {name} against the first: {test['difference']:+.2f} ({tested})")
+    if times := times_scored(evaluation.run, evaluation):
+        often = "once" if len(times) == 1 else f"{len(times)} times"
+        advice = "choices belong on validation data"
+        message(f"note: {evaluation.system} was scored on this test set {often} before ({advice}).", quiet)
+    try:
+        log_scores(evaluation.run, evaluation)
+        refresh_report(evaluation.run)
+    except StorageError as error:  # the scores are there all the same
+        warn(f"the scores were not written into the run folder: {error}", quiet)
+
+
+def _print(evaluated: list[list[Evaluation]], as_json: bool, analysis: bool) -> None:
+    from heed.evaluation.table import render
+
+    if as_json:
+        found = [evaluation.to_json() for evaluations in evaluated for evaluation in evaluations]
+        print(json.dumps(found, ensure_ascii=False))
+    else:
+        print("\n\n".join(render(evaluations, analysis) for evaluations in evaluated))

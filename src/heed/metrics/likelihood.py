@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.metrics.bootstrap import SEED, interval, resampled_totals
@@ -82,6 +83,23 @@ class TextLikelihood:
         return -self.log_prob_sum / self.count(unit)
 
 
+@dataclass(frozen=True)
+class LikelihoodStatistics:
+    """The likelihoods of one model for the sentences of a text, as paired tests take them: by bits per byte."""
+
+    rows: NDArray[np.float64]
+    """[S sentences, K]: the fields of `TextLikelihood`."""
+
+    @classmethod
+    def of(cls, sentences: Sequence[TextLikelihood]) -> LikelihoodStatistics:
+        """Those of sentences in their order."""
+        return cls(np.array([astuple(sentence) for sentence in sentences], dtype=np.float64))
+
+    def value(self, totals: NDArray[np.float64]) -> float:
+        """Bits per byte of the summed statistics [K]."""
+        return TextLikelihood(*totals.tolist()).bits_per_byte
+
+
 _Measure = Callable[[TextLikelihood], float]
 _MEASURES: tuple[tuple[str, str, _Measure], ...] = (
     ("perplexity per token", "token", lambda text: text.perplexity_per_token),
@@ -101,8 +119,8 @@ def evaluate_likelihood(sentences: Sequence[TextLikelihood], intervals: int = 10
     total = sum(sentences, start=TextLikelihood())
     draws: list[TextLikelihood] = []
     if intervals and len(sentences) and math.isfinite(total.log_prob_sum):
-        statistics = np.array([astuple(sentence) for sentence in sentences], dtype=np.float64)
-        draws = [TextLikelihood(*row) for row in resampled_totals(statistics, intervals).tolist()]
+        rows = LikelihoodStatistics.of(sentences).rows
+        draws = [TextLikelihood(*row) for row in resampled_totals(rows, intervals).tolist()]
     scores = []
     for name, unit, measure in _MEASURES:
         ends = "yes" if total.num_sentences else "no"

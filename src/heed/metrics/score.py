@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -20,14 +23,20 @@ class Score:
 
     def render(self) -> str:
         """The score on one line: `BLEU 34.21 [33.10, 35.30]  nrefs:1|bs:1000|...`."""
-        interval = "" if self.low is None or self.high is None else f" [{_number(self.low)}, {_number(self.high)}]"
-        return f"{self.name} {_number(self.value)}{interval}  {self.signature}"
+        return f"{self.name} {self.numbers}  {self.signature}"
+
+    @property
+    def numbers(self) -> str:
+        """The value and its interval: `34.21 [33.10, 35.30]`; of bits per byte the third decimal counts too."""
+        decimals = 3 if " per " in self.name and abs(self.value) < 10 else 2
+        value, *ends = (f"{x:.{decimals}f}" for x in (self.value, self.low, self.high) if x is not None)
+        return f"{value} [{', '.join(ends)}]" if ends else value
 
     def to_json(self) -> dict[str, str | float | None]:
-        """The fields as a dictionary that `json` can write; `Score(**fields)` is the score again."""
-        return asdict(self)
+        """The fields as a dictionary that `json` can write; it has no infinity, which is null there."""
+        return {**asdict(self), "value": self.value if math.isfinite(self.value) else None}
 
-
-def _number(value: float) -> str:
-    """Two decimals, or three below 10, where bits per byte differ in the third."""
-    return f"{value:.2f}" if abs(value) >= 10 else f"{value:.3f}"
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Score:
+        """What `to_json` gave. Raises TypeError for something else."""
+        return cls(**{**fields, "value": math.inf if fields.get("value") is None else fields["value"]})

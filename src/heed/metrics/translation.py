@@ -1,18 +1,17 @@
-"""How close are translations to their references, and is one system really better than another?
+"""How close are translations to their references?
 
 BLEU (Papineni et al. 2002), chrF (Popović 2015, 2017) and TER (Snover et al. 2006) through sacreBLEU, whose
 signature goes with every score. sacreBLEU's metrics are used through the statistics they keep for each sentence
-(as its own significance tests do): intervals, sentence scores and paired tests then need no second pass. The
-drawing is ours because the library takes its seed from an environment variable, holds samples x sentences x
-statistics in memory at once, and calls two equal systems significantly different.
+(as its own significance tests do): intervals, sentence scores, scores of a part of the sentences and paired tests
+then need no second pass over the text.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -68,18 +67,55 @@ class SacrebleuMetric(ABC):
 
     def score(self, hypotheses: Sequence[str], references: Sequence[str], *, intervals: int = 0) -> Score:
         """The score of the corpus, with a 95 % interval when `intervals`, the number of draws, is not 0."""
-        scorer = self.scorer()
-        statistics = _statistics(scorer, hypotheses, references)
-        low = high = None
-        if intervals:
-            scorer.n_bootstrap, scorer.seed = intervals, SEED  # they go into the signature
-            low, high = interval(_values(scorer, resampled_totals(statistics, intervals)))
-        return Score(self.name, _value(scorer, statistics.sum(axis=0)), scorer.get_signature().format(), low, high)
+        return self.statistics(hypotheses, references).score(intervals)
 
     def sentence_scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
         """The score of every sentence alone."""
-        scorer = self.sentence_scorer()
-        return _values(scorer, _statistics(scorer, hypotheses, references))
+        return self.statistics(hypotheses, references).sentence_scores()
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> SentenceStatistics:
+        """What the metric counts in each sentence."""
+        _check(hypotheses, references)
+        rows = self.scorer()._extract_corpus_statistics(hypotheses, [references])
+        return SentenceStatistics(self, np.array(rows, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class SentenceStatistics:
+    """What a metric counted in each sentence of one system; the counts of a corpus are their sum."""
+
+    metric: SacrebleuMetric
+    rows: NDArray[np.float64]
+    """[S sentences, K]."""
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        scorer = self.metric.scorer()
+        scorer.num_refs = 1  # part of the signature; the library learns it where it reads references
+        return scorer
+
+    def value(self, totals: NDArray[np.float64]) -> float:
+        """The score of summed statistics [K]."""
+        return _value(self._scorer, totals)
+
+    def score(self, intervals: int = 0) -> Score:
+        """The score of the corpus, with a 95 % interval when `intervals`, the number of draws, is not 0."""
+        scorer = self._scorer
+        scorer.n_bootstrap, scorer.seed = (intervals, SEED) if intervals else (None, None)  # part of the signature
+        low = high = None
+        if intervals:
+            low, high = interval([self.value(totals) for totals in resampled_totals(self.rows, intervals)])
+        value = self.value(self.rows.sum(axis=0))
+        return Score(self.metric.name, value, scorer.get_signature().format(), low, high)
+
+    def sentence_scores(self) -> list[float]:
+        """The score of every sentence alone."""
+        scorer = self.metric.sentence_scorer()
+        return [_value(scorer, row) for row in self.rows]
+
+    def select(self, chosen: NDArray[np.bool_]) -> SentenceStatistics:
+        """Those of a part of the sentences, `chosen` saying of each whether it is in."""
+        return SentenceStatistics(self.metric, self.rows[chosen])
 
 
 class Bleu(SacrebleuMetric):
@@ -164,14 +200,27 @@ def evaluate_translations(
 
     Raises DataError when there are no lines, or not a reference for each; UsageError for an unknown metric.
     """
+    found = corpus_statistics(hypotheses, references, language, names, tokenised=tokenised)
+    return [statistics.score(intervals) for statistics in found.values()]
+
+
+def corpus_statistics(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    language: str | None = None,
+    names: Sequence[str] = ("bleu", "chrf", "ter"),
+    *,
+    tokenised: bool = False,
+) -> dict[str, SentenceStatistics]:
+    """What each metric counts in each sentence, by the name of the metric. Raises as `evaluate_translations`."""
     _check(hypotheses, references)
     if not tokenised and sum(line.rstrip().endswith(" .") for line in references) > len(references) / 2:
         _warn_once(
             "most references end in ' .', as tokenised text does: their scores compare with no others. "
             "Score against the text as it was written."
         )
-    metrics = [build_metric(name, language, tokenised) for name in names]
-    return [metric.score(hypotheses, references, intervals=intervals) for metric in metrics]
+    metrics = {name: build_metric(name, language, tokenised) for name in names}
+    return {name: metric.statistics(hypotheses, references) for name, metric in metrics.items()}
 
 
 def sentence_scores(
@@ -186,68 +235,31 @@ def sentence_scores(
     return build_metric(name, language, tokenised).sentence_scores(hypotheses, references)
 
 
-def paired_bootstrap(
-    name: str,
-    hypotheses_a: Sequence[str],
-    hypotheses_b: Sequence[str],
-    references: Sequence[str],
-    samples: int = 1000,
-    seed: int = SEED,
-    *,
-    language: str | None = None,
-    tokenised: bool = False,
-) -> tuple[float, float]:
-    """How much higher b scores than a, and the probability of so large a difference by the choice of sentences.
+def word_cutter(tokenizer: str) -> Callable[[str], list[str]]:
+    """How sacreBLEU's tokenizer of this name (`tok` of BLEU's signature) cuts a line into words.
 
-    Koehn (2004), in the form of Moses and sacreBLEU: over the same draws for both systems, how often the absolute
-    difference exceeds its mean by at least the one observed. Raises DataError as `evaluate_translations` does.
+    Raises UsageError for a name that `bleu_tokenizer` never gives (sacreBLEU would load models for some) and where
+    the package that cuts is missing.
     """
-    scorer = build_metric(name, language, tokenised).scorer()
-    a, b = (_statistics(scorer, hypotheses, references) for hypotheses in (hypotheses_a, hypotheses_b))
-    delta = _difference(scorer, a.sum(axis=0), b.sum(axis=0))
-    pairs = zip(resampled_totals(a, samples, seed), resampled_totals(b, samples, seed), strict=True)
-    sizes = np.abs([_difference(scorer, *pair) for pair in pairs])
-    return delta, _p_value(sizes - sizes.mean(), delta)
+    from sacrebleu.metrics.bleu import BLEU
+
+    code = tokenizer.partition("-")[0]
+    if tokenizer not in ("13a", "none", *_TOKENIZERS.values()) or not _installed(code):
+        raise UsageError(f"words cannot be cut by {tokenizer!r} here: it needs the package sacrebleu[{code}].")
+    tokenise = BLEU(tokenize=tokenizer, force=True).tokenizer
+    return lambda line: tokenise(line.rstrip()).split()
 
 
-def paired_randomisation(
-    name: str,
-    hypotheses_a: Sequence[str],
-    hypotheses_b: Sequence[str],
-    references: Sequence[str],
-    samples: int = 10_000,
-    seed: int = SEED,
-    *,
-    language: str | None = None,
-    tokenised: bool = False,
-) -> tuple[float, float]:
-    """How much higher b scores than a, and the probability of so large a difference were the systems the same.
-
-    Approximate randomisation (Noreen 1989; Riezler & Maxwell 2005): were they the same, it would not matter which
-    of the two translated which sentence; so swap at random and count. Raises DataError as above.
-    """
-    scorer = build_metric(name, language, tokenised).scorer()
-    a, b = (_statistics(scorer, hypotheses, references) for hypotheses in (hypotheses_a, hypotheses_b))
-    total_a, total_b = a.sum(axis=0), b.sum(axis=0)
-    random = np.random.default_rng(seed)
-    sizes = np.empty(samples)
-    for i in range(samples):
-        moved = random.integers(2, size=len(a), dtype=bool) @ (a - b)
-        sizes[i] = abs(_difference(scorer, total_b + moved, total_a - moved))
-    delta = _difference(scorer, total_a, total_b)
-    return delta, _p_value(sizes, delta)
-
-
-def length_ratio(hypotheses: Sequence[str], references: Sequence[str], language: str | None = None) -> float:
+def length_ratio(
+    hypotheses: Sequence[str], references: Sequence[str], language: str | None = None, *, tokenised: bool = False
+) -> float:
     """Words in the hypotheses per word in the references, words as BLEU cuts them.
 
     Raises DataError when there are no lines, not a reference for each, or no word in the references.
     """
     _check(hypotheses, references)
-    tokenise = Bleu(language).scorer().tokenizer
-    num_hypothesis, num_reference = (
-        sum(len(tokenise(line.rstrip()).split()) for line in lines) for lines in (hypotheses, references)
-    )
+    words = word_cutter(bleu_tokenizer(language, tokenised))
+    num_hypothesis, num_reference = (sum(len(words(line)) for line in lines) for lines in (hypotheses, references))
     if not num_reference:
         raise DataError("the references have no words. Give the references in the order of the hypotheses.")
     return num_hypothesis / num_reference
@@ -268,13 +280,17 @@ def bleu_tokenizer(language: str | None, tokenised: bool = False) -> str:
     if tokenised:
         return "none"
     code = _code(language)
-    if not all(find_spec(package) for package in _PACKAGES.get(code, ())):
+    if not _installed(code):
         _warn_once(
             f"BLEU counts characters, not words: cutting '{code}' into words needs the package sacrebleu[{code}]. "
             "Install it for scores that compare with published ones."
         )
         return "char"
     return _TOKENIZERS.get(code, "13a")
+
+
+def _installed(code: str) -> bool:
+    return all(find_spec(package) for package in _PACKAGES.get(code, ()))
 
 
 def _code(language: str | None) -> str:
@@ -298,28 +314,5 @@ def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
         raise DataError("nothing to score: no hypotheses and no references were given.")
 
 
-def _statistics(scorer: Scorer, hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-    """What the metric counts in each sentence, [S, K]; the counts of a corpus are the sum over its sentences."""
-    _check(hypotheses, references)
-    return np.array(scorer._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
-
-
 def _value(scorer: Scorer, totals: NDArray[np.float64]) -> float:
     return float(scorer._compute_score_from_stats(totals.tolist()).score)
-
-
-def _values(scorer: Scorer, rows: NDArray[np.float64]) -> list[float]:
-    return [_value(scorer, row) for row in rows]
-
-
-def _difference(scorer: Scorer, totals_a: NDArray[np.float64], totals_b: NDArray[np.float64]) -> float:
-    return _value(scorer, totals_b) - _value(scorer, totals_a)
-
-
-def _p_value(sizes: NDArray[np.float64], delta: float) -> float:
-    """The share of draws at least as extreme as `delta`, which itself counts as one.
-
-    "At least", where sacreBLEU has "more than": two equal systems then differ with probability 1, not 1/1001.
-    The margin is for equal differences of edits, which rounding makes unequal as scores.
-    """
-    return float((np.sum(sizes >= abs(delta) - 1e-9) + 1) / (len(sizes) + 1))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from heed.core.config import Config
 from heed.core.errors import UsageError
+from heed.text.archives import is_stream, shown_name
 from heed.text.normalise import Normaliser
 from heed.text.pair_filter import PairFilterConfig
 from heed.text.readers import CorpusFiles
+
+Column = Annotated[int, Field(ge=1)] | str
 
 
 class DataConfig(Config):
@@ -24,7 +27,7 @@ class DataConfig(Config):
     tgt: str = ""
     """Target side, line by line the translation of the source."""
     pairs: str = ""
-    """In place of src and tgt: one file of pairs (TSV, JSONL or Parquet)."""
+    """In place of src and tgt: one file of pairs (TSV, CSV, JSONL, Parquet or TMX)."""
     text: str = ""
     """For language models: one sentence or paragraph a line."""
     valid_src: str = ""
@@ -35,20 +38,21 @@ class DataConfig(Config):
     """Validation pairs in one file."""
     valid_text: str = ""
     """Validation text of a language model."""
-    format: Literal["", "tsv", "jsonl", "parquet"] = ""
+    format: Literal["", "tsv", "csv", "jsonl", "parquet", "tmx"] = ""
     """Format of `pairs`; empty: told by the name."""
-    src_column: int = Field(default=1, ge=1)
-    """TSV: column of the source, counted from 1."""
-    tgt_column: int = Field(default=2, ge=1)
-    """TSV: column of the target."""
+    src_column: Column = ""
+    """TSV and CSV: column of the source, counted from 1 or by its name in the first row; empty: the first, or the one
+    that is named as src_lang is. JSONL and Parquet: its name."""
+    tgt_column: Column = ""
+    """The same of the target; empty: the second."""
     src_field: str = "src"
-    """JSONL and Parquet: field of the source."""
+    """JSONL and Parquet: field of the source, when src_column is empty."""
     tgt_field: str = "tgt"
-    """JSONL and Parquet: field of the target."""
+    """JSONL and Parquet: field of the target, when tgt_column is empty."""
     src_lang: str = ""
-    """Language code of the source."""
+    """Language code of the source; a TMX file needs it, and the text is compared with it."""
     tgt_lang: str = ""
-    """Language code of the target; it chooses the tokenisation of BLEU."""
+    """Language code of the target; it also chooses the tokenisation of BLEU."""
     errors: Literal["strict", "replace"] = "strict"
     """Bytes that are not UTF-8: stop, or read them as U+FFFD."""
     hold_out: int = Field(default=1000, ge=1)
@@ -65,10 +69,11 @@ class DataConfig(Config):
     """Which training pairs are left out."""
 
     def resolve(self, path: str) -> str:
-        """A path of this table as it can be opened. Raises UsageError for standard input."""
-        if path == "-":
-            raise UsageError("Standard input cannot be read twice; write it to a file first.")
-        return str(Path(self.dir) / path)
+        """A path of this table as it can be opened. Raises UsageError for standard input and pipes."""
+        found = path if path == "-" else str(Path(self.dir) / path)
+        if is_stream(found):
+            raise UsageError(f"{shown_name(found)} cannot be read twice, as training must: write it to a file first.")
+        return found
 
     def train_files(self) -> CorpusFiles:
         """The training pairs."""
@@ -88,6 +93,7 @@ class DataConfig(Config):
         return CorpusFiles(
             src=self.resolve(src) if src else None, tgt=self.resolve(tgt) if tgt else None,
             pairs=self.resolve(pairs) if pairs else None, format=self.format or None,
-            src_column=self.src_column, tgt_column=self.tgt_column,
+            src_column=self.src_column or None, tgt_column=self.tgt_column or None,
             src_field=self.src_field, tgt_field=self.tgt_field,
+            src_lang=self.src_lang, tgt_lang=self.tgt_lang,
         )  # fmt: skip

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from heed.core.errors import UsageError
+from heed.core.progress import watched
 from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
@@ -35,26 +37,30 @@ def read_lines_of(data: DataConfig, path: str) -> Iterator[prepare.Row]:
 
 def prepare_language_model(
     data: DataConfig, tokenizer: TokenizerConfig, seed: int, folder: Path, num_lines: int,
-    reuse: Mapping[str, Tokenizer] | None = None,
+    reuse: Mapping[str, Tokenizer] | None = None, quiet: bool = True,
 ) -> Corpus:  # fmt: skip
     """Hold out, train a tokenizer (or `reuse` one), encode; all into the run folder."""
     if not data.text:
         raise UsageError("data.text is missing: give --text F.")
     dropped: Counter[str] = Counter()
 
-    def rows(held: bool) -> Iterator[prepare.Row]:
-        lines = read_lines_of(data, data.text)
+    def rows(held: bool, title: str) -> Iterator[prepare.Row]:
+        lines = watched(read_lines_of(data, data.text), title, "lines", quiet)
         if data.valid_text:
             return read_lines_of(data, data.valid_text) if held else lines
         return prepare.split_rows(lines, num_lines, data.hold_out, seed, held)
 
-    valid = prepare.cap_valid(rows(held=True), data)
+    valid = prepare.cap_valid(rows(True, "holding out"), data)
     prepare.write_valid(folder, valid)
-    tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, lambda: rows(held=False), folder)
-    ids = prepare.encode_rows(rows(held=False), [tokenizers["tgt"]], data.max_tokens, dropped)
+    text = partial(rows, False, "reading for the tokenizer")
+    tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, text, num_lines, folder)
+    seen = prepare.Seen()
+    ids = prepare.encode_rows(rows(False, "encoding"), [tokenizers["tgt"]], data.max_tokens, dropped, seen)
     files = {"text": fingerprint_file(data.resolve(data.text))}
     store = prepare.write_tokens(folder, SIDES, ids, tokenizers, files)
-    corpus = Corpus(len(store), len(valid), dict(dropped), files)
+    seen.write(folder)
+    valid_files = {"text": fingerprint_file(data.resolve(data.valid_text))} if data.valid_text else {}
+    corpus = Corpus(len(store), len(valid), dict(dropped), files, valid_files)
     prepare.write_corpus(folder, corpus)
     return corpus
 
@@ -69,13 +75,20 @@ class LanguageModellingTask:
         self.device = device
         self.metrics: Sequence[str] = ("perplexity",)
         self.valid = [row[0] for row in prepare.read_valid(folder)]
+        self.vocabularies: Mapping[str, str] = prepare.vocabulary_digests({"tgt": tokenizer})
 
-    def loader(self, tokens_per_batch: int, seed: int) -> BatchLoader:
+    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1) -> BatchLoader:
         """Batches of lines."""
         return BatchLoader(
             TokenStore.open(self.folder / "data" / "train"), tokens_per_batch=tokens_per_batch, seed=seed,
             bos_id=Vocabulary.bos_id, eos_id=Vocabulary.eos_id, pad_id=Vocabulary.pad_id,
+            rank=rank, world_size=world_size,
         )  # fmt: skip
+
+    def text_of(self, row: int) -> str:
+        """A line of the training data."""
+        store = TokenStore.open(self.folder / "data" / "train")
+        return repr(self.tokenizer.decode([store.row("tgt", row).tolist()])[0])
 
     def sequences(self) -> Iterable[Sequence[int]]:
         """Every training line."""

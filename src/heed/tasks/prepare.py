@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +18,9 @@ from typing import Any, TypeVar
 
 from heed.core.errors import DataError
 from heed.core.files import atomic_write
+from heed.data.line_hashes import LineHasher, LineHashes
 from heed.data.store import TokenStore, write_store
+from heed.metrics.word_frequency import WordCounts
 from heed.tasks.config import DataConfig
 from heed.tasks.task import Corpus
 from heed.text.readers import FileFingerprint
@@ -26,6 +29,11 @@ from heed.text.tokenizers import Tokenizer, TokenizerConfig, save, train_tokeniz
 Row = tuple[str, ...]
 T = TypeVar("T")
 _CHUNK = 4096
+MAX_TOKENIZER_ROWS = 2_000_000
+"""Rows that subwords are learned from."""
+
+VALID, LINES_SEEN, WORDS_SEEN = "data/valid.jsonl", "data/hashes", "data/words.json"
+"""Where a run folder keeps its validation lines, the hashes of its training lines, and its training words."""
 
 
 def is_held_out(text: str, num_rows: int, hold_out: int, seed: int) -> bool:
@@ -61,12 +69,18 @@ def chunks(items: Iterable[T], size: int = _CHUNK) -> Iterator[list[T]]:
 
 
 def train_tokenizers(
-    config: TokenizerConfig, sides: Sequence[str], rows: Callable[[], Iterable[Row]], folder: Path
+    config: TokenizerConfig, sides: Sequence[str], all_rows: Callable[[], Iterable[Row]], num_rows: int, folder: Path
 ) -> dict[str, Tokenizer]:
     """A tokenizer for each side, one for all where they are joint; written into the run folder.
 
-    `rows` gives the rows anew at each call, so that separate tokenizers need not keep the corpus in memory.
+    `all_rows` gives the rows anew at each call, so that separate tokenizers need not keep the corpus in memory. Of a
+    large corpus every n-th is looked at: a trainer keeps every distinct word.
     """
+    step = -(-num_rows // MAX_TOKENIZER_ROWS) or 1
+
+    def rows() -> Iterable[Row]:
+        return islice(all_rows(), 0, None, step)
+
     if config.joint or len(sides) == 1:
         tokenizer = train_tokenizer(config, (text for row in rows() for text in row))
         save(tokenizer, folder / "tokenizer.json")
@@ -79,18 +93,53 @@ def train_tokenizers(
 
 
 def encode_rows(
-    rows: Iterable[Row], tokenizers: Sequence[Tokenizer], max_tokens: int, dropped: Counter[str]
+    rows: Iterable[Row], tokenizers: Sequence[Tokenizer], max_tokens: int, dropped: Counter[str], seen: Seen
 ) -> Iterator[tuple[list[int], ...]]:
-    """The ids of each row; rows with an empty or an over-long side are dropped and counted."""
+    """The ids of each row; rows with an empty or an over-long side are dropped and counted, the others are `seen`."""
     for chunk in chunks(rows):
         columns = [tokenizer.encode([row[index] for row in chunk]) for index, tokenizer in enumerate(tokenizers)]
-        for ids in zip(*columns, strict=True):
+        for row, *ids in zip(chunk, *columns, strict=True):
             if any(len(side) == 0 for side in ids):
                 dropped["no tokens"] += 1
             elif any(len(side) > max_tokens for side in ids):
                 dropped[f"longer than {max_tokens} tokens (data.max_tokens)"] += 1
             else:
-                yield ids
+                seen.add(row)
+                yield tuple(ids)
+
+
+class Seen:
+    """What a run remembers of the rows it is trained on: hashes of the lines and, of pairs, the target's words."""
+
+    def __init__(self, words: WordCounts | None = None) -> None:
+        self._lines = LineHasher()
+        self._words = words
+
+    def add(self, row: Row) -> None:
+        """A row that is trained on."""
+        self._lines.add(row)
+        if self._words is not None:
+            self._words.add(row[-1])
+
+    def write(self, folder: Path) -> None:
+        """Write them into the run folder."""
+        self._lines.collected().write(folder / LINES_SEEN)
+        if self._words is not None:
+            self._words.write(folder / WORDS_SEEN)
+
+
+def add_seen(folder: Path, init: Path) -> None:
+    """A model that is fine-tuned has seen what the run `init` was trained on too; where that is unknown, so is this."""
+    lines, lines_before = LineHashes.open(folder / LINES_SEEN), LineHashes.open(init / LINES_SEEN)
+    if lines is not None and lines_before is not None:
+        lines.united(lines_before).write(folder / LINES_SEEN)
+    else:
+        shutil.rmtree(folder / LINES_SEEN, ignore_errors=True)
+    words, words_before = WordCounts.read(folder / WORDS_SEEN), WordCounts.read(init / WORDS_SEEN)
+    if words is not None and words_before is not None and words.tokenizer == words_before.tokenizer:
+        WordCounts(words.tokenizer, words.counts + words_before.counts).write(folder / WORDS_SEEN)
+    else:
+        (folder / WORDS_SEEN).unlink(missing_ok=True)
 
 
 def write_tokens(
@@ -100,25 +149,33 @@ def write_tokens(
     """The token store `data/train` of a run; it remembers the files and vocabularies that it was made with."""
     vocab_sizes = [len(tokenizers[side].vocabulary) for side in sides]
     fingerprint: dict[str, Any] = {"files": {part: dict(found) for part, found in files.items()}}
-    fingerprint |= {f"vocabulary_{side}": tokenizers[side].vocabulary.sha256 for side in sides}
+    fingerprint |= vocabulary_digests({side: tokenizers[side] for side in sides})
     store = write_store(folder / "data" / "train", sides, rows, vocab_sizes, fingerprint)
     if len(store) == 0:
         raise DataError("no training data is left after filtering. `heed data check` on the files tells why.")
     return store
 
 
+def vocabulary_digests(tokenizers: Mapping[str, Tokenizer]) -> dict[str, str]:
+    """A fingerprint of the vocabulary of each side: ids and weights made with one mean nothing with another."""
+    return {f"vocabulary_{side}": tokenizer.vocabulary.sha256 for side, tokenizer in tokenizers.items()}
+
+
 def write_valid(folder: Path, rows: Sequence[Row]) -> None:
     """The validation lines, kept with the run so that a resumed run validates on the same ones."""
     if not rows:
         raise DataError("no validation data. Give it a file of its own (--valid-src and --valid-tgt, or --valid-text).")
-    with atomic_write(folder / "data" / "valid.jsonl", "w") as file:
+    with atomic_write(folder / VALID, "w") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def read_valid(folder: Path) -> list[Row]:
-    """What `write_valid` wrote."""
-    text = (folder / "data" / "valid.jsonl").read_text(encoding="utf-8")
-    return [tuple(json.loads(line)) for line in text.split("\n") if line]
+    """What `write_valid` wrote. Raises DataError when it is damaged."""
+    try:
+        text = (folder / VALID).read_text(encoding="utf-8")
+        return [tuple(json.loads(line)) for line in text.split("\n") if line]
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"{folder / VALID} is damaged or missing. Start anew with --overwrite.") from error
 
 
 def write_corpus(folder: Path, corpus: Corpus) -> None:
@@ -128,5 +185,6 @@ def write_corpus(folder: Path, corpus: Corpus) -> None:
 
 
 def cap_valid(rows: Iterable[Row], data: DataConfig) -> list[Row]:
-    """At most `max_valid` distinct validation rows."""
-    return list(islice(distinct(rows), data.max_valid))
+    """At most `max_valid` distinct validation rows, without those that are too long to be training rows."""
+    short = (row for row in rows if max(map(len, row)) <= data.filter.max_characters)
+    return list(islice(distinct(short), data.max_valid))

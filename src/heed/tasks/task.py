@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -47,6 +47,8 @@ class Corpus:
     num_valid: int
     dropped: Mapping[str, int]
     files: Mapping[str, object]
+    valid_files: Mapping[str, object] = field(default_factory=dict)
+    """Empty where validation data was held out."""
 
 
 class Task(Protocol):
@@ -54,9 +56,15 @@ class Task(Protocol):
 
     folder: Path
     metrics: Sequence[str]
+    vocabularies: Mapping[str, str]
+    """A fingerprint of the vocabulary of each side, which weights made with it carry."""
 
-    def loader(self, tokens_per_batch: int, seed: int) -> BatchLoader:
-        """The training batches."""
+    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1) -> BatchLoader:
+        """The training batches that one of several ranks takes."""
+        ...
+
+    def text_of(self, row: int) -> str:
+        """A row of the training data as a person reads it."""
         ...
 
     def sequences(self) -> Iterable[Sequence[int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heed.core.progress import watched
 from heed.data.batch import Batch
 from heed.data.loader import BatchLoader, Resegment
 from heed.data.store import TokenStore
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.metrics.score import Score
-from heed.metrics.translation import evaluate_translations
+from heed.metrics.translation import bleu_tokenizer, evaluate_translations
+from heed.metrics.word_frequency import WordCounts
 from heed.nn.contract import Autoregressive, Smoothing
 from heed.nn.noise import Noise
 from heed.tasks import prepare
@@ -49,23 +52,29 @@ def filtered_pairs(data: DataConfig, dropped: Counter[str]) -> Iterator[tuple[st
 
 def prepare_translation(
     data: DataConfig, tokenizer: TokenizerConfig, seed: int, folder: Path, num_pairs: int,
-    reuse: Mapping[str, Tokenizer] | None = None,
+    reuse: Mapping[str, Tokenizer] | None = None, quiet: bool = True,
 ) -> Corpus:  # fmt: skip
     """Hold out, train tokenizers (or `reuse` those of a run that is fine-tuned), encode; all into the run folder."""
     dropped: Counter[str] = Counter()
     valid_files = data.valid_files()
 
-    def rows(held: bool, counter: Counter[str]) -> Iterator[prepare.Row]:
-        pairs = filtered_pairs(data, counter)
+    def rows(held: bool, counter: Counter[str], title: str) -> Iterator[prepare.Row]:
+        pairs = watched(filtered_pairs(data, counter), title, "pairs", quiet)
         return pairs if valid_files else prepare.split_rows(pairs, num_pairs, data.hold_out, seed, held)
 
-    valid = prepare.cap_valid(normalised_pairs(data, valid_files) if valid_files else rows(True, Counter()), data)
+    held_out = normalised_pairs(data, valid_files) if valid_files else rows(True, Counter(), "holding out")
+    valid = prepare.cap_valid(held_out, data)
     prepare.write_valid(folder, valid)
-    tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, lambda: rows(False, Counter()), folder)
-    ids = prepare.encode_rows(rows(False, dropped), [tokenizers[side] for side in SIDES], data.max_tokens, dropped)
+    text = partial(rows, False, Counter(), "reading for the tokenizer")
+    tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, text, num_pairs, folder)
+    seen = prepare.Seen(WordCounts(bleu_tokenizer(data.tgt_lang or None)))
+    sides = [tokenizers[side] for side in SIDES]
+    ids = prepare.encode_rows(rows(False, dropped, "encoding"), sides, data.max_tokens, dropped, seen)
     files = fingerprint(data.train_files())
     store = prepare.write_tokens(folder, SIDES, ids, tokenizers, files)
-    corpus = Corpus(len(store), len(valid), dict(dropped), files)
+    seen.write(folder)
+    valid_fingerprint = fingerprint(valid_files) if valid_files else {}
+    corpus = Corpus(len(store), len(valid), dict(dropped), files, valid_fingerprint)
     prepare.write_corpus(folder, corpus)
     return corpus
 
@@ -85,14 +94,21 @@ class TranslationTask:
         self.device = device
         self.metrics: Sequence[str] = ("bleu", "chrf", "perplexity")
         self.valid = prepare.read_valid(folder)
+        self.vocabularies: Mapping[str, str] = prepare.vocabulary_digests(self.tokenizers)
 
-    def loader(self, tokens_per_batch: int, seed: int) -> BatchLoader:
+    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1) -> BatchLoader:
         """Batches of pairs, cut into subwords anew in every epoch where subword dropout is on."""
         return BatchLoader(
             TokenStore.open(self.folder / "data" / "train"), tokens_per_batch=tokens_per_batch, seed=seed,
             bos_id=Vocabulary.bos_id, eos_id=Vocabulary.eos_id, pad_id=Vocabulary.pad_id,
-            resegment=self._resegment() if self.subword_dropout else None,
+            resegment=self._resegment() if self.subword_dropout else None, rank=rank, world_size=world_size,
         )  # fmt: skip
+
+    def text_of(self, row: int) -> str:
+        """A pair of the training data."""
+        store = TokenStore.open(self.folder / "data" / "train")
+        src, tgt = (self.tokenizers[side].decode([store.row(side, row).tolist()])[0] for side in SIDES)
+        return f"{src!r} → {tgt!r}"
 
     def _resegment(self) -> Resegment:
         def resegment(side: str, ids: NDArray[np.integer], epoch: int, row: int) -> Sequence[int]:

@@ -1,0 +1,119 @@
+"""How sure may one be of a single translation? Learned from a run's validation data, and shown to hold.
+
+The validation sources are translated as a user's would be, each output is good or not (see
+`heed.decoding.confidence`), and a logistic regression learns to tell. What is printed and drawn is from
+cross-validation. The same data chose the run's weights, so on other text of the kind it may be a little too sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heed.core.files import atomic_write, storage_errors
+from heed.decoding.confidence import FEATURES, Confidence, features
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
+from heed.metrics.calibration import (
+    Bin,
+    LogisticRegression,
+    area_under_curve,
+    cross_validated,
+    expected_calibration_error,
+    reliability,
+)
+from heed.metrics.translation import sentence_scores
+from heed.run import Run
+from heed.tasks.prepare import read_valid
+
+PICTURE = "reliability.png"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was learned, and how well it holds."""
+
+    confidence: Confidence
+    bins: Sequence[Bin]
+    """By cross-validation."""
+    auc: float
+    """How often a good output is given more than a bad one."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All numbers."""
+        bins = [{"count": b.count, "confidence": b.probability, "share_good": b.share} for b in self.bins]
+        return {**self.confidence.model_dump(), "auc": self.auc, "reliability": bins}
+
+    def render(self) -> str:
+        """For a terminal."""
+        found = self.confidence
+        lines = [
+            f"confidence from {found.num_sentences:,} validation sentences, beam {found.beam_size}: "
+            f"good is a sentence chrF2 of {found.good_chrf:.1f} or more",
+            f"expected calibration error {found.calibration_error:.3f}, area under the curve {self.auc:.3f} "
+            "(both by 5-fold cross-validation)",
+            "  confidence   good   sentences",
+        ]
+        lines += [f"  {b.probability:10.2f}   {b.share:4.2f}   {b.count:9,}" for b in self.bins]
+        weights = zip(FEATURES, found.weights, strict=True)
+        return "\n".join([*lines, "weights: " + ", ".join(f"{name} {weight:+.2f}" for name, weight in weights)])
+
+
+def calibrate(run: Run, options: SearchOptions) -> Calibration:
+    """Learn the confidence of a run from its validation data; writes `confidence.json` and the plot into its folder.
+
+    Raises DataError for too few sentences, or for a run that has lost its validation data.
+    """
+    pairs = read_valid(run.folder)
+    found = run.translator.translate([pair[0] for pair in pairs], options)
+    calibration = learn(found, [pair[-1] for pair in pairs], options.beam_size)
+    with storage_errors("write the confidence", path=run.folder):
+        calibration.confidence.write(run.folder)
+        draw(run.folder / PICTURE, calibration)
+    return calibration
+
+
+def learn(hypotheses: Sequence[Hypothesis], references: Sequence[str], beam_size: int) -> Calibration:
+    """From translations and their references."""
+    scores = np.array(sentence_scores("chrf", [h.text for h in hypotheses], references))
+    median = float(np.median(scores))
+    good = scores >= median
+    x = np.array([features(h) for h in hypotheses])
+    out_of_fold = cross_validated(x, good)
+    bins = reliability(out_of_fold, good)
+    fitted = LogisticRegression.fit(x, good)
+    mean, scale, weights = (tuple(values.tolist()) for values in (fitted.mean, fitted.scale, fitted.weights))
+    confidence = Confidence(
+        mean=mean, scale=scale, weights=weights, bias=fitted.bias, good_chrf=median, num_sentences=len(scores),
+        beam_size=beam_size, calibration_error=expected_calibration_error(bins),
+    )  # fmt: skip
+    return Calibration(confidence, bins, area_under_curve(out_of_fold, good))
+
+
+def draw(path: Path, calibration: Calibration) -> bool:
+    """The reliability diagram, where matplotlib is installed: what was said against what was true."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
+    figure = Figure(figsize=(4.8, 4.8), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="#8a8a8a", linestyle=":", label="as it should be")
+    bins = calibration.bins
+    axes.plot([b.probability for b in bins], [b.share for b in bins], color="#33658a", marker="o", label="measured")
+    for b in bins:
+        axes.annotate(f"{b.count}", (b.probability, b.share), textcoords="offset points", xytext=(6, -10), fontsize=8)
+    axes.set(xlabel="confidence", ylabel="share of good translations", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axes.set_title(f"validation, cross-validated: ECE {calibration.confidence.calibration_error:.3f}")
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="upper left")
+    FigureCanvasAgg(figure)
+    with atomic_write(path) as file:
+        figure.savefig(file, dpi=120, format="png")
+    return True

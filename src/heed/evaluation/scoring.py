@@ -1,0 +1,173 @@
+"""What are systems worth on a test set: scores, tests against the first, where they fail, whether they had seen it?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.evaluation.leakage import Leakage, check_leakage
+from heed.evaluation.sentences import ScoredSentence, worst_sentences
+from heed.evaluation.systems import HeldOut, System
+from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood, evaluate_likelihood
+from heed.metrics.score import Score
+from heed.metrics.sentence_length import LengthBucket, by_length
+from heed.metrics.significance import Comparison, compare
+from heed.metrics.translation import SentenceStatistics, corpus_statistics, length_ratio
+from heed.metrics.word_frequency import FrequencyBand, WordCounts, by_frequency
+from heed.run import Run
+from heed.tasks.prepare import WORDS_SEEN
+from heed.tasks.task import likelihood
+
+INTERVALS = 1000
+"""Draws of each bootstrap interval."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was found out about one system on one test set."""
+
+    system: str
+    test: HeldOut
+    run: Run | None
+    scores: Mapping[str, Score]
+    """By metric, with 95 % intervals."""
+    how: Mapping[str, Any] = field(default_factory=dict)
+    """Choices of the search and of scoring."""
+    length_ratio: float | None = None
+    """Words of the outputs per word of the references."""
+    against_first: Mapping[str, Comparison] = field(default_factory=dict)
+    """By metric; empty for the first system."""
+    leakage: Leakage | None = None
+    """None for a system that has no fingerprint of what it was trained on."""
+    without_leaked: Mapping[str, Score] = field(default_factory=dict)
+    """The scores on the lines that no run was trained on, where there are others."""
+    by_length: Sequence[LengthBucket] = ()
+    by_frequency: Sequence[FrequencyBand] = ()
+    """Empty where no run tells how often training had which word."""
+    worst: Sequence[ScoredSentence] = ()
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the run was trained on the built-in corpus."""
+        return self.run is not None and self.run.recipe.data.synthetic
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it in types that `json` writes; scores in the order of the table."""
+        return {
+            "system": self.system,
+            "run": str(self.run.folder) if self.run else None,
+            "test": self.test.fingerprint(),
+            "synthetic": self.synthetic,
+            **self.how,
+            "scores": [score.to_json() for score in self.scores.values()],
+            "length_ratio": self.length_ratio,
+            "against_first": {name: asdict(comparison) for name, comparison in self.against_first.items()},
+            "leakage": asdict(self.leakage) if self.leakage else None,
+            "without_leaked": [score.to_json() for score in self.without_leaked.values()],
+            "by_length": [bucket.to_json() for bucket in self.by_length],
+            "by_frequency": [band.to_json() for band in self.by_frequency],
+            "worst": [asdict(sentence) for sentence in self.worst],
+        }
+
+
+def evaluate_systems(
+    test: HeldOut,
+    systems: Sequence[System],
+    language: str | None = None,
+    *,
+    tokenised: bool = False,
+    num_worst: int = 0,
+) -> list[Evaluation]:
+    """Score translations by BLEU, chrF and TER; those after the first are compared with it.
+
+    Frequencies of words are those in the training data of the first run that knows them.
+    """
+    leaks = [check_leakage(system.run, test.rows) if system.run else None for system in systems]
+    clean = _unseen(test, leaks)
+    training = next(filter(None, (WordCounts.read(s.run.folder / WORDS_SEEN) for s in systems if s.run)), None)
+    first: Mapping[str, SentenceStatistics] = {}
+    evaluations = []
+    for system, leakage in zip(systems, leaks, strict=True):
+        outputs, references = system.outputs, test.references
+        found = corpus_statistics(outputs, references, language, tokenised=tokenised)
+        evaluations.append(
+            Evaluation(
+                system=system.name,
+                test=test,
+                run=system.run,
+                scores={name: statistics.score(INTERVALS) for name, statistics in found.items()},
+                how={**_search(system), "tokenised": tokenised},
+                length_ratio=length_ratio(outputs, references, language, tokenised=tokenised),
+                against_first={name: compare(statistics, found[name]) for name, statistics in first.items()},
+                leakage=leakage,
+                without_leaked=_without_leaked(found, clean),
+                by_length=by_length(test.sources, {name: found[name] for name in ("bleu", "chrf")}, INTERVALS),
+                by_frequency=by_frequency(outputs, references, training) if training else (),
+                worst=worst_sentences(system, test, found["chrf"].sentence_scores(), num_worst),
+            )
+        )
+        first = first or found
+    return evaluations
+
+
+def _search(system: System) -> dict[str, Any]:
+    """What was said about the search, with the size of the beam and α in any case."""
+    if system.options is None:
+        return {}
+    said = system.options.model_dump(exclude_defaults=True, exclude={"batch_size"})
+    always = {"beam_size": system.options.beam_size, "length_penalty": system.options.length_penalty}
+    return {"search": {**always, **said}}
+
+
+def _unseen(test: HeldOut, leaks: Sequence[Leakage | None]) -> NDArray[np.bool_]:
+    """Which lines no run was trained on."""
+    clean = np.ones(len(test.rows), dtype=bool)
+    for leakage in filter(None, leaks):
+        clean[np.array(leakage.lines, dtype=np.int64) - 1] = False
+    return clean
+
+
+def _without_leaked(found: Mapping[str, SentenceStatistics], clean: NDArray[np.bool_]) -> dict[str, Score]:
+    if clean.all() or not clean.any():
+        return {}
+    return {name: statistics.select(clean).score(INTERVALS) for name, statistics in found.items()}
+
+
+def evaluate_language_models(test: HeldOut, runs: Sequence[Run]) -> list[Evaluation]:
+    """Score language models by perplexities and bits; those after the first are compared with it by bits per byte."""
+    leaks = [check_leakage(run, test.rows) for run in runs]
+    clean = _unseen(test, leaks)
+    first: LikelihoodStatistics | None = None
+    evaluations = []
+    for run, leakage in zip(runs, leaks, strict=True):
+        sentences = likelihood(run.translator, test.sources)
+        statistics = LikelihoodStatistics.of(sentences)
+        unseen = [] if clean.all() else [sentence for sentence, keep in zip(sentences, clean, strict=True) if keep]
+        evaluations.append(
+            Evaluation(
+                system=str(run.folder),
+                test=test,
+                run=run,
+                scores=_likelihood_scores(sentences),
+                against_first=_compared(first, statistics),
+                leakage=leakage,
+                without_leaked=_likelihood_scores(unseen) if unseen else {},
+            )
+        )
+        first = first or statistics
+    return evaluations
+
+
+def _likelihood_scores(sentences: Sequence[TextLikelihood]) -> dict[str, Score]:
+    return {score.name: score for score in evaluate_likelihood(sentences, INTERVALS)}
+
+
+def _compared(first: LikelihoodStatistics | None, other: LikelihoodStatistics) -> dict[str, Comparison]:
+    """A text that one of them holds impossible has no finite difference to test."""
+    if first is None or not (np.isfinite(first.rows).all() and np.isfinite(other.rows).all()):
+        return {}
+    return {"bits per byte": compare(first, other)}

@@ -1,0 +1,118 @@
+"""What is scored, and on what? Test sets, and what runs and other toolkits made of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heed.core.errors import DataError, UsageError
+from heed.core.progress import message
+from heed.decoding.options import SearchOptions
+from heed.run import Run
+from heed.tasks.prepare import Row
+from heed.text.readers import CorpusFiles, Errors, read_lines, read_pairs, read_text
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A test set: the lines of each of its files, (source, reference) or the (text,) of a language model."""
+
+    files: tuple[str, ...]
+    """Names of the files, without folders: the report goes to other people."""
+    rows: Sequence[Row]
+
+    @property
+    def label(self) -> str:
+        """`test.en and test.de, 1,000 lines`."""
+        return f"{' and '.join(self.files)}, {len(self.rows):,} line{'s' * (len(self.rows) != 1)}"
+
+    @property
+    def sources(self) -> list[str]:
+        """The first side."""
+        return [row[0] for row in self.rows]
+
+    @property
+    def references(self) -> list[str]:
+        """The last side."""
+        return [row[-1] for row in self.rows]
+
+    def fingerprint(self) -> list[dict[str, str | int]]:
+        """Name, lines and SHA-256 of each file; of its lines, so that a file is the same packed and unpacked."""
+        return [
+            {"name": name, "lines": len(self.rows), "sha256": _sha256([row[side] for row in self.rows])}
+            for side, name in enumerate(self.files)
+        ]
+
+
+def _sha256(lines: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()
+
+
+def read_parallel(src: Path, ref: Path, errors: Errors = "strict") -> HeldOut:
+    """A test set of two files, line by line. Raises DataError where one has more lines, or both have none."""
+    return HeldOut((src.name, ref.name), _read(CorpusFiles(src, ref), errors))
+
+
+def read_records(
+    pairs: Path,
+    columns: tuple[int | str | None, int | str | None],
+    languages: tuple[str, str],
+    errors: Errors = "strict",
+) -> HeldOut:
+    """A test set in one file of pairs, by its columns or its languages. Raises what `read_pairs` raises."""
+    files = CorpusFiles(
+        pairs=pairs, src_column=columns[0], tgt_column=columns[1], src_lang=languages[0], tgt_lang=languages[1]
+    )
+    return HeldOut((f"{pairs.name} (source)", f"{pairs.name} (reference)"), _read(files, errors))
+
+
+def _read(files: CorpusFiles, errors: Errors) -> list[Row]:
+    rows: list[Row] = list(read_pairs(files, errors))
+    if not rows:
+        raise DataError(f"{' and '.join(map(str, files.paths.values()))}: there is nothing to score.")
+    return rows
+
+
+def read_monolingual(text: Path) -> HeldOut:
+    """A test text of language models: its lines that are not empty."""
+    lines = [line for line in read_text(text) if line.strip()]
+    if not lines:
+        raise DataError(f"{text} has no text to score.")
+    return HeldOut((text.name,), [(line,) for line in lines])
+
+
+@dataclass(frozen=True)
+class System:
+    """What made translations: a run, or another toolkit whose finished translations are in a file."""
+
+    name: str
+    outputs: Sequence[str]
+    run: Run | None = None
+    options: SearchOptions | None = None
+    """How the run was searched."""
+
+
+def translated(run: Run, test: HeldOut, options: SearchOptions, quiet: bool = False) -> System:
+    """What a run makes of a test set."""
+    message(f"translating {test.label} with {run.folder}", quiet)
+    outputs = [hypothesis.text for hypothesis in run.translator.translate(test.sources, options)]
+    return System(str(run.folder), outputs, run, options)
+
+
+def read_finished(named: str, test: HeldOut) -> System:
+    """The translations in a file, given as NAME=FILE. Raises UsageError for another form, DataError for lines."""
+    name, equals, path = named.partition("=")
+    if not (name and equals and path):
+        raise UsageError(f"--hyp is NAME=FILE, for instance marian=marian.out, got {named!r}.")
+    outputs = list(read_lines(path))
+    if len(outputs) != len(test.rows):
+        raise DataError(
+            f"{path} has {len(outputs):,} lines and {test.files[0]} {len(test.rows):,}: "
+            "a translation is needed for each line, an empty one too."
+        )
+    return System(name, outputs)

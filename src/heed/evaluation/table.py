@@ -1,0 +1,144 @@
+"""How do evaluations look on a screen? One table for a test set, and what stands below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from heed.evaluation.scoring import Evaluation
+from heed.metrics.significance import BOOTSTRAP_DRAWS, RANDOMISATION_DRAWS, Comparison
+
+SIGNIFICANCE = (
+    "p: how likely so large a difference is by chance alone, by paired bootstrap (Koehn 2004,\n"
+    f"{BOOTSTRAP_DRAWS:,} draws) / approximate randomisation (Riezler & Maxwell 2005, {RANDOMISATION_DRAWS:,} draws).\n"
+    "Of twenty comparisons of equal systems one has p < 0.05."
+)
+
+MOST_COLUMNS = 5
+"""Tables with more of them are turned."""
+
+
+def render(evaluations: Sequence[Evaluation], analysis: bool = False) -> str:
+    """The evaluations of one test set; with `analysis` also by length of the source and by frequency of words."""
+    parts = [evaluations[0].test.label, _scores(evaluations), _signatures(evaluations)]
+    if any(evaluation.against_first for evaluation in evaluations):
+        parts.append(SIGNIFICANCE)
+    parts.append(_leakage(evaluations))
+    if analysis:
+        parts += [_by_length(evaluations), _by_frequency(evaluations)]
+    parts += [_worst(evaluation) for evaluation in evaluations if evaluation.worst]
+    return "\n\n".join(part for part in parts if part)
+
+
+def columns(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """Rows of cells in columns, the first row being the heads; the columns `right` are flush right."""
+    flush_right = set(right)
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if place in flush_right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _scores(evaluations: Sequence[Evaluation]) -> str:
+    names = list(evaluations[0].scores)
+    has_length = evaluations[0].length_ratio is not None
+    heads = ["", *(score.name for score in evaluations[0].scores.values()), *(["length"] * has_length)]
+    rows = [heads]
+    for evaluation in evaluations:
+        length = [f"{evaluation.length_ratio:.3f}"] if evaluation.length_ratio is not None else []
+        rows.append([_name(evaluation), *(score.numbers for score in evaluation.scores.values()), *length])
+        if evaluation.against_first:
+            tests = [_tested(name, evaluation.against_first.get(name)) for name in names]
+            rows.append(["  against the first", *tests, *([""] * has_length)])
+    return columns(_turned(rows))
+
+
+def _turned(rows: list[list[str]]) -> Sequence[Sequence[str]]:
+    """Many scores, as language models have them, stand below one another: a screen is about 100 columns wide."""
+    return list(zip(*rows, strict=True)) if len(rows[0]) > MOST_COLUMNS else rows
+
+
+def _name(evaluation: Evaluation) -> str:
+    return evaluation.system + (" (synthetic data)" if evaluation.synthetic else "")
+
+
+def _tested(name: str, comparison: Comparison | None) -> str:
+    if comparison is None:
+        return ""
+    decimals = 3 if " per " in name else 2
+    p_values = _probability(comparison.p_bootstrap), _probability(comparison.p_randomisation)
+    return f"{comparison.difference:+.{decimals}f} p {' / '.join(p_values)}"
+
+
+def _probability(p: float) -> str:
+    """Three decimals, or the first one that is not 0."""
+    return f"{p:.3f}" if p >= 0.0005 else f"{p:.1g}"
+
+
+def _signatures(evaluations: Sequence[Evaluation]) -> str:
+    """Each once; those of two language models differ where they count in tokens of their own."""
+    scores = [score for found in zip(*(e.scores.values() for e in evaluations), strict=True) for score in found]
+    return columns([list(pair) for pair in dict.fromkeys((score.name, score.signature) for score in scores)])
+
+
+def _leakage(evaluations: Sequence[Evaluation]) -> str:
+    """What is known of each run, and the scores without the lines that a run was trained on."""
+    lines = []
+    for evaluation in evaluations:
+        if evaluation.leakage is not None:
+            lines.append(f"leakage: {evaluation.leakage.render(evaluation.system)}")
+        elif evaluation.run is not None:
+            lines.append(f"leakage: not checked, {evaluation.system} has no fingerprint of what it was trained on")
+    without = [evaluation for evaluation in evaluations if evaluation.without_leaked]
+    if without:
+        heads = ["without those lines", *(score.name for score in without[0].without_leaked.values())]
+        rows = [[_name(found), *(score.numbers for score in found.without_leaked.values())] for found in without]
+        lines.append("\n" + columns(_turned([heads, *rows])))
+    elif any(evaluation.leakage and evaluation.leakage.lines for evaluation in evaluations):
+        lines.append("No line is left that was not trained on: these scores say nothing.")
+    return "\n".join(lines)
+
+
+def _by_length(evaluations: Sequence[Evaluation]) -> str:
+    """Buckets are the same for all systems: a row for each bucket and system."""
+    rows = []
+    for buckets in zip(*(evaluation.by_length for evaluation in evaluations), strict=True):
+        for place, (evaluation, bucket) in enumerate(zip(evaluations, buckets, strict=True)):
+            begins = ["", ""] if place else [bucket.label, f"{bucket.num_sentences:,}"]
+            rows.append([*begins, evaluation.system, *(score.numbers for score in bucket.scores.values())])
+    if not rows:
+        return ""
+    first = evaluations[0].by_length[0]
+    heads = [f"source, {first.unit}", "lines", "", *(score.name for score in first.scores.values())]
+    return columns([heads, *rows], right=[1])
+
+
+def _by_frequency(evaluations: Sequence[Evaluation]) -> str:
+    """How well each system produces the words of each band that is not empty."""
+    rows = [["word in training", "", "in references", "in output", "right", "precision", "recall", "F1"]]
+    for bands in zip(*(evaluation.by_frequency for evaluation in evaluations), strict=True):
+        if not any(band.num_reference + band.num_output for band in bands):
+            continue
+        for place, (evaluation, band) in enumerate(zip(evaluations, bands, strict=True)):
+            counts = [f"{count:,}" for count in (band.num_reference, band.num_output, band.num_right)]
+            shares = [f"{share:.3f}" for share in (band.precision, band.recall, band.f1)]
+            rows.append(["" if place else band.label, evaluation.system, *counts, *shares])
+    return columns(rows, right=range(2, 8)) if rows[1:] else ""
+
+
+def _worst(evaluation: Evaluation) -> str:
+    lines = [f"worst lines of {evaluation.system} by chrF2"]
+    for sentence in evaluation.worst:
+        lines += [
+            f"  line {sentence.line:,}, chrF2 {sentence.chrf:.2f}",
+            f"    source     {sentence.source}",
+            f"    output     {sentence.output}",
+            f"    reference  {sentence.reference}",
+        ]
+        if sentence.links:
+            lines.append(f"    links      {sentence.links}")
+    return "\n".join(lines)

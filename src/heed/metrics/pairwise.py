@@ -1,0 +1,73 @@
+"""How good is each of several texts when each of the others is its reference? All sentence scores at once.
+
+What a pair has in common is counted for all pairs together, n-grams being numbers in a table; the scores are then
+sacreBLEU's, from the statistics that it would have counted. For a few dozen texts that is some twenty times as fast as
+scoring pair by pair, which counts the n-grams of every text again for each pair.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.core.errors import UsageError
+from heed.metrics.translation import build_metric
+
+Counts = NDArray[np.int64]
+
+
+def pairwise_scores(name: str, texts: Sequence[str], language: str | None = None) -> NDArray[np.float64]:
+    """[N, N]: the sentence score (`chrf` or `bleu`) of text i with text j as its reference."""
+    if name not in ("chrf", "bleu"):
+        raise UsageError(f"texts are compared with one another by chrf or bleu, got {name!r}.")
+    scorer: Any = build_metric(name, language).sentence_scorer()
+    if name == "chrf":
+        statistics = _chrf_statistics(["".join(text.split()) for text in texts], scorer.char_order)
+    else:
+        statistics = _bleu_statistics(
+            [scorer.tokenizer(text.rstrip()).split() for text in texts], scorer.max_ngram_order
+        )
+    rows = statistics.reshape(-1, statistics.shape[2]).tolist()
+    found = [scorer._compute_score_from_stats(row).score for row in rows]
+    return np.array(found, dtype=np.float64).reshape(len(texts), len(texts))
+
+
+def _chrf_statistics(texts: Sequence[str], max_order: int) -> Counts:
+    """[N, N, 3 · orders]: n-grams of the hypothesis (0 where the reference has none), of the reference, in common."""
+    columns = []
+    for order in range(1, max_order + 1):
+        counts = _ngram_counts(texts, order)
+        totals = counts.sum(axis=1)
+        columns += [totals[:, None] * (totals > 0)[None], np.broadcast_to(totals, (len(texts),) * 2), _common(counts)]
+    return np.stack(columns, axis=2)
+
+
+def _bleu_statistics(words: Sequence[Sequence[str]], max_order: int) -> Counts:
+    """[N, N, 2 + 2 · orders]: words of both, n-grams in common, n-grams of the hypothesis."""
+    shape = (len(words),) * 2
+    lengths = np.array([len(text) for text in words], dtype=np.int64)
+    tables = [_ngram_counts(words, order) for order in range(1, max_order + 1)]
+    totals = [np.broadcast_to(counts.sum(axis=1)[:, None], shape) for counts in tables]
+    both = [np.broadcast_to(lengths[:, None], shape), np.broadcast_to(lengths, shape)]
+    return np.stack([*both, *map(_common, tables), *totals], axis=2)
+
+
+def _ngram_counts(texts: Sequence[Sequence[str]], order: int) -> Counts:
+    """[N, G]: how often each n-gram that is in any of the texts is in each."""
+    counters = [Counter(zip(*(text[i:] for i in range(order)), strict=False)) for text in texts]
+    numbers = {
+        ngram: number for number, ngram in enumerate(dict.fromkeys(ngram for found in counters for ngram in found))
+    }
+    counts = np.zeros((len(texts), len(numbers)), dtype=np.int64)
+    for row, found in zip(counts, counters, strict=True):
+        row[[numbers[ngram] for ngram in found]] = list(found.values())
+    return counts
+
+
+def _common(counts: Counts) -> Counts:
+    """[N, N]: n-grams that two texts have in common, each as often as in the one that has fewer."""
+    return np.array([np.minimum(row, counts).sum(axis=1) for row in counts])

@@ -1,0 +1,81 @@
+"""How good are translations of short, of middling and of long sentences?
+
+A model that loses the thread shows it here first: the score of the whole corpus hides a bucket that has few
+sentences. Buckets are by the length of the source, which is the same for every system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from heed.metrics.score import Score
+from heed.metrics.translation import SentenceStatistics
+
+LONGEST_WORDS = (5, 10, 15, 20, 30, 50)
+"""The longest sentence of each bucket but the last, in words."""
+
+CHARACTERS_PER_WORD = 2
+"""Where text has no blanks, a bucket is as many characters for each word of the above."""
+
+LONGEST_MEAN_WORD = 12
+"""Where what stands between blanks has more characters than this on average, it is no words."""
+
+Unit = Literal["words", "characters"]
+
+
+@dataclass(frozen=True)
+class LengthBucket:
+    """The scores of the sentences whose source has from `shortest` to `longest` units."""
+
+    shortest: int
+    longest: int | None
+    """None: no limit."""
+    unit: Unit
+    num_sentences: int
+    scores: Mapping[str, Score]
+    """By the name of the metric, with 95 % intervals."""
+
+    @property
+    def label(self) -> str:
+        """`up to 5`, `6–10`, `over 50`."""
+        if self.longest is None:
+            return f"over {self.shortest - 1}"
+        return f"{self.shortest}–{self.longest}" if self.shortest else f"up to {self.longest}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields in types that `json` writes."""
+        scores = {name: score.to_json() for name, score in self.scores.items()}
+        return {**asdict(self), "label": self.label, "scores": scores}
+
+
+def by_length(
+    sources: Sequence[str], statistics: Mapping[str, SentenceStatistics], intervals: int = 1000
+) -> list[LengthBucket]:
+    """The scores of each bucket that has a sentence, the shortest sentences first.
+
+    `statistics` are those of one system, by the name of the metric.
+    """
+    unit = length_unit(sources)
+    lengths = np.array([_length(line, unit) for line in sources])
+    ends = [end * (CHARACTERS_PER_WORD if unit == "characters" else 1) for end in LONGEST_WORDS]
+    buckets = []
+    for shortest, longest in zip([0, *(end + 1 for end in ends)], [*ends, None], strict=True):
+        chosen = (lengths >= shortest) & (lengths <= (longest or np.inf))
+        if chosen.any():
+            scores = {name: found.select(chosen).score(intervals) for name, found in statistics.items()}
+            buckets.append(LengthBucket(shortest, longest, unit, int(chosen.sum()), scores))
+    return buckets
+
+
+def length_unit(lines: Sequence[str]) -> Unit:
+    """In what the length of such text is counted: words between blanks, or characters where blanks are rare."""
+    words = [word for line in lines for word in line.split()]
+    return "words" if sum(map(len, words)) <= LONGEST_MEAN_WORD * len(words) else "characters"
+
+
+def _length(line: str, unit: Unit) -> int:
+    return len(line.split()) if unit == "words" else len(line.strip())

@@ -1,0 +1,115 @@
+"""Are the words right that training had seldom, or never?
+
+Unigram F1 by frequency, as Sennrich et al. (2016, tables 2 and 3) report it for rare and unseen words and compare-mt
+(Neubig et al. 2019) draws it: words of the output that stand in the reference too, clipped sentence by sentence, over
+the words of a band of frequency. The cut into words is BLEU's, so that a full stop is a word of its own; case counts.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from heed.core.errors import DataError
+from heed.core.files import atomic_write
+from heed.metrics.translation import word_cutter
+
+LEAST_FREQUENT = (0, 1, 2, 5, 10, 100, 1000)
+"""How often training has the rarest word of each band."""
+
+
+@dataclass
+class WordCounts:
+    """How often each word stands in the target side of the training data."""
+
+    tokenizer: str
+    """sacreBLEU's name of the cut into words: `13a`, `zh`, `char`, ..."""
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def cut(self) -> Callable[[str], list[str]]:
+        """A line's words."""
+        return word_cutter(self.tokenizer)
+
+    def add(self, line: str) -> None:
+        """Count one more line."""
+        self.counts.update(self.cut(line))
+
+    def write(self, path: Path) -> None:
+        """Write them as JSON, the most frequent first."""
+        with atomic_write(path, "w") as file:
+            found = {"tokenizer": self.tokenizer, "counts": dict(self.counts.most_common())}
+            json.dump(found, file, ensure_ascii=False, indent=0)
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """What `write` wrote; None where there is no such file. Raises DataError when it is damaged."""
+        if not path.exists():
+            return None
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            counts = Counter({word: int(count) for word, count in found["counts"].items()})
+            return cls(str(found["tokenizer"]), counts)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise DataError(f"{path} is damaged ({error}). Remove it to go on without scores by frequency.") from error
+
+
+@dataclass(frozen=True)
+class FrequencyBand:
+    """The words that stand from `rarest` to `commonest` times in the training data."""
+
+    rarest: int
+    commonest: int | None
+    """None: no limit."""
+    num_reference: int
+    """Such words in the references."""
+    num_output: int
+    """Such words in the outputs."""
+    num_right: int
+    """Those that stand in the output and in the reference of the same sentence."""
+
+    @property
+    def label(self) -> str:
+        """`never`, `once`, `2–4`, `1,000 or more`."""
+        if self.commonest is None:
+            return f"{self.rarest:,} or more"
+        return {0: "never", 1: "once"}.get(self.commonest, f"{self.rarest}–{self.commonest}")
+
+    @property
+    def precision(self) -> float:
+        """Share of the outputs' words that are right; 0 without any."""
+        return self.num_right / max(self.num_output, 1)
+
+    @property
+    def recall(self) -> float:
+        """Share of the references' words that were produced; 0 without any."""
+        return self.num_right / max(self.num_reference, 1)
+
+    @property
+    def f1(self) -> float:
+        """2 PR / (P + R) = 2 · right / (output + reference)."""
+        return 2 * self.num_right / max(self.num_output + self.num_reference, 1)
+
+    def to_json(self) -> dict[str, str | int | float | None]:
+        """The counts and what follows from them, as `json` writes it."""
+        shares = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
+        return {**asdict(self), "label": self.label, **shares}
+
+
+def by_frequency(outputs: Sequence[str], references: Sequence[str], training: WordCounts) -> list[FrequencyBand]:
+    """Every band, unseen words first."""
+    totals: list[list[int]] = [[0, 0, 0] for _ in LEAST_FREQUENT]  # of each band: reference, output, right
+    for output_line, reference_line in zip(outputs, references, strict=True):
+        output, reference = Counter(training.cut(output_line)), Counter(training.cut(reference_line))
+        for column, words in enumerate((reference, output, output & reference)):
+            for word, count in words.items():
+                totals[bisect_right(LEAST_FREQUENT, training.counts[word]) - 1][column] += count
+    ends = [*(rarest - 1 for rarest in LEAST_FREQUENT[1:]), None]
+    found = zip(LEAST_FREQUENT, ends, totals, strict=True)
+    return [FrequencyBand(rarest, commonest, *counts) for rarest, commonest, counts in found]

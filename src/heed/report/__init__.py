@@ -1,0 +1,1 @@
+"""`report.md`: what one would send to a colleague about a run."""

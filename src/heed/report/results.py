@@ -1,0 +1,101 @@
+"""What are the scores: on validation data, on test data each time it was scored, and what do they look like as text?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from heed.evaluation.ledger import read_scores
+from heed.metrics.score import Score
+from heed.report.markdown import code, plain, table
+from heed.run import Run
+
+Event = Mapping[str, Any]
+
+
+def validation_scores(analysis: Event, validations: Sequence[Event]) -> str:
+    """The scores of the weights that were kept, with signatures and intervals; greedy ones without an analysis."""
+    kept = [event for event in validations if event.get("best")]
+    if not kept:
+        return ""
+    scores, search = _kept_scores(kept[-1]), "greedy search"
+    if analysis:
+        scores = [Score.from_json(score) for score in analysis["scores"]]
+        search = f"beam {analysis['search']['beam_size']}" if "search" in analysis else ""
+    heads = ["score", "value, 95 % interval" if analysis else "value", "signature"]
+    rows = [heads, *([score.name, score.numbers, code(score.signature)] for score in scores)]
+    lines = f", {analysis['num_lines']:,} lines" if analysis else ""
+    text = f"The weights of update {kept[-1]['step']:,}{lines}{', ' + search if search else ''}."
+    return f"### On validation data\n\n{text}\n\n{table(rows, right=[1])}"
+
+
+def _kept_scores(event: Event) -> list[Score]:
+    return [
+        Score.from_json({"name": name, "value": event.get(name), "signature": signature})
+        for name, signature in event["signatures"].items()
+    ]
+
+
+def test_scores(run: Run) -> str:
+    """Each time that the run was scored on test data; a table for each kind of scores."""
+    entries = read_scores(run)
+    if not entries:
+        return ""
+    parts = ["### On test data", "Each time that this run was scored, from its `scores.jsonl`."]
+    numbered = list(zip(entries, _times(entries), strict=True))
+    for _, group in groupby(numbered, key=lambda pair: [score["name"] for score in pair[0]["scores"]]):
+        parts += _test_table(list(group))
+    return "\n\n".join(parts)
+
+
+def _times(entries: Sequence[Event]) -> list[int]:
+    """How many times a run had been scored on these very lines, this time included."""
+    seen: list[list[str]] = []
+    times = []
+    for entry in entries:
+        seen.append([file["sha256"] for file in entry["test"]])
+        times.append(seen.count(seen[-1]))
+    return times
+
+
+def _test_table(numbered: Sequence[tuple[Event, int]]) -> list[str]:
+    names = [score["name"] for score in numbered[0][0]["scores"]]
+    rows = [["date", "test data", "lines", "search", *names, "lines trained on"]]
+    for entry, times in numbered:
+        files = " ".join(code(file["name"]) for file in entry["test"])
+        scores = [Score.from_json(score).numbers for score in entry["scores"]]
+        again = "" if times == 1 else f" (time {times})"
+        lines = f"{entry['test'][0]['lines']:,}"
+        rows.append([entry["time"][:10] + again, files, lines, _search(entry), *scores, _leaked(entry)])
+    signatures = {score["name"]: score["signature"] for entry, _ in numbered for score in entry["scores"]}
+    return [table(rows, right=[2]), "\n".join(f"- {name}: {code(text)}" for name, text in signatures.items())]
+
+
+def _search(entry: Event) -> str:
+    return f"beam {entry['search']['beam_size']}" if "search" in entry else ""
+
+
+def _leaked(entry: Event) -> str:
+    """How many of the lines the run was trained on."""
+    return "unknown" if entry.get("leaked") is None else f"{entry['leaked']:,}"
+
+
+def sample_section(analysis: Event, validations: Sequence[Event]) -> str:
+    """Outputs for validation lines, from good to worst."""
+    samples = analysis.get("samples")
+    if samples:
+        how = "Validation lines at fixed places in the order of sentence chrF2: nobody picked them."
+        parts = [f"## Samples\n\n{how}"]
+        for kind, group in groupby(samples, key=lambda sample: sample["kind"]):
+            shown = [_sample(it["source"], it["output"], it["reference"], it["chrf"]) for it in group]
+            parts.append(f"**{str(kind).capitalize()}**\n\n" + "\n".join(shown))
+        return "\n\n".join(parts)
+    last = validations[-1].get("samples", ()) if validations else ()
+    shown = [_sample(it["src"], it["output"], it["reference"]) for it in last if it["src"]]
+    return "## Samples of the last validation (greedy)\n\n" + "\n".join(shown) if shown else ""
+
+
+def _sample(source: str, output: str, reference: str, chrf: float | None = None) -> str:
+    score = "" if chrf is None else f" (chrF2 {chrf:.0f})"
+    return f"- {plain(source)}\n  - output{score}: {plain(output)}\n  - reference: {plain(reference)}"

@@ -1,0 +1,94 @@
+"""Does a run know its training lines again, and no others?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heed.core.errors import DataError
+from heed.data.line_hashes import LineHasher, LineHashes
+
+ROWS = [("Ein Hund.", "A dog."), ("Eine Katze.", "A cat."), ("Ein Hund.", "One dog.")]
+
+
+def found(known: LineHashes, row: tuple[str, ...]) -> dict[str, bool]:
+    """Which kinds of a row are known."""
+    return {kind: bool(which[0]) for kind, which in known.found([row]).items()}
+
+
+def test_pairs_are_known_by_each_side_and_as_a_whole() -> None:
+    known = LineHashes.of(ROWS)
+    assert found(known, ("Ein Hund.", "A dog.")) == {"src": True, "tgt": True, "pair": True}
+    assert found(known, ("Ein Hund.", "A cat.")) == {"src": True, "tgt": True, "pair": False}
+    assert found(known, ("Ein Hund.", "Dogs.")) == {"src": True, "tgt": False, "pair": False}
+    assert found(known, (" Ein Hund. ", "A dog.\n")) == {"src": True, "tgt": True, "pair": True}
+    assert found(known, ("Ein hund.", "a dog.")) == {"src": False, "tgt": False, "pair": False}
+
+
+def test_a_text_has_one_kind() -> None:
+    assert found(LineHashes.of([("one",), ("two",)]), ("two",)) == {"tgt": True}
+
+
+def test_they_come_back_from_their_folder_in_8_bytes_a_distinct_line(tmp_path: Path) -> None:
+    known = LineHashes.of(ROWS)
+    known.write(tmp_path / "hashes")
+    again = LineHashes.open(tmp_path / "hashes")
+    assert again is not None
+    assert sorted(path.name for path in (tmp_path / "hashes").iterdir()) == ["pair.npy", "src.npy", "tgt.npy"]
+    assert {kind: len(keys) for kind, keys in again.hashes.items()} == {"src": 2, "tgt": 3, "pair": 3}
+    for kind, keys in again.hashes.items():
+        np.testing.assert_array_equal(keys, known.hashes[kind])
+        assert (np.diff(keys) > 0).all()
+        assert (tmp_path / "hashes" / f"{kind}.npy").stat().st_size == 128 + 8 * len(keys)
+        assert isinstance(keys.base, np.memmap)
+
+
+def test_without_a_folder_there_are_none(tmp_path: Path) -> None:
+    assert LineHashes.open(tmp_path / "hashes") is None
+
+
+def test_nothing_is_known_to_an_empty_one() -> None:
+    assert found(LineHashes({"src": np.empty(0, "<u8")}), ("a", "b")) == {"src": False}
+    assert LineHasher().collected().found(ROWS) == {}
+
+
+def test_both_are_known_to_the_union_of_two() -> None:
+    both = LineHashes.of(ROWS[:1]).united(LineHashes.of(ROWS[1:]))
+    for kind, keys in LineHashes.of(ROWS).hashes.items():
+        np.testing.assert_array_equal(both.hashes[kind], keys)
+
+
+@pytest.mark.parametrize("array", [np.zeros(3), np.zeros((2, 2), "<u8"), np.array([None])])
+def test_a_file_of_another_kind_is_told_and_no_pickle_is_loaded(tmp_path: Path, array: np.ndarray) -> None:
+    np.save(tmp_path / "src.npy", array)
+    with pytest.raises(DataError, match=r"is damaged .* without the check for leakage"):
+        LineHashes.open(tmp_path)
+
+
+def test_a_file_that_was_cut_off_is_told(tmp_path: Path) -> None:
+    LineHashes.of(ROWS).write(tmp_path)
+    whole = (tmp_path / "src.npy").read_bytes()
+    for length in (0, 4, 100, len(whole) - 1):
+        (tmp_path / "src.npy").write_bytes(whole[:length])
+        with pytest.raises(DataError, match="is damaged"):
+            LineHashes.open(tmp_path)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@given(st.lists(st.tuples(texts, texts), max_size=20), st.lists(st.tuples(texts, texts), max_size=20))
+def test_exactly_the_lines_that_were_added_are_known(
+    rows: list[tuple[str, str]], others: list[tuple[str, str]]
+) -> None:
+    known = LineHashes.of([("x", "x"), *rows])
+    stripped = {(src.strip(), tgt.strip()) for src, tgt in [("x", "x"), *rows]}
+    answers = known.found(others)
+    for place, (src, tgt) in enumerate(others):
+        assert answers["pair"][place] == ((src.strip(), tgt.strip()) in stripped)
+        assert answers["src"][place] == (src.strip() in {pair[0] for pair in stripped})
+        assert answers["tgt"][place] == (tgt.strip() in {pair[1] for pair in stripped})

@@ -1,0 +1,147 @@
+"""Is what is found out about systems what sacreBLEU and a count by hand say?"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from sacrebleu.metrics import BLEU, CHRF, TER
+from toy import pairs, prepared, without_shape_checks
+
+from heed.core.errors import DataError, UsageError
+from heed.evaluation.scoring import evaluate_systems
+from heed.evaluation.sentences import ranked, samples
+from heed.evaluation.systems import HeldOut, System, read_finished, read_monolingual, read_parallel
+from heed.metrics.significance import compare
+from heed.metrics.translation import build_metric
+from heed.metrics.word_frequency import by_frequency
+from heed.run import Run
+from heed.tasks.prepare import WORDS_SEEN, WordCounts, read_valid
+
+__all__ = ["without_shape_checks"]
+
+REFERENCES = ["the small dog runs home", "a man sleeps in a green park", "a dog", "people stand in the street"] * 5
+GOOD = ["the small cat runs home", "a man sleeps in the green park", "a dog", "people stand on the street"] * 5
+POOR = ["the cat", "a man in a park", "dog a", "stand people street in the"] * 5
+TEST = HeldOut(("test.aa", "test.bb"), [(f"source number {i}", line) for i, line in enumerate(REFERENCES)])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A prepared translation run."""
+    return prepared(tmp_path_factory.mktemp("scoring"))
+
+
+def test_scores_are_sacrebleus_and_systems_are_tested_against_the_first() -> None:
+    first, second = evaluate_systems(TEST, [System("good", GOOD), System("poor", POOR)])
+    for evaluation, outputs in ((first, GOOD), (second, POOR)):
+        for name, oracle in (("bleu", BLEU()), ("chrf", CHRF()), ("ter", TER())):
+            assert evaluation.scores[name].value == oracle.corpus_score(outputs, [REFERENCES]).score
+            assert "bs:1000|" in evaluation.scores[name].signature
+    assert first.against_first == {}
+    for name in ("bleu", "chrf", "ter"):
+        statistics = [build_metric(name).statistics(outputs, REFERENCES) for outputs in (GOOD, POOR)]
+        assert second.against_first[name] == compare(*statistics)
+    assert second.against_first["chrf"].difference == pytest.approx(
+        second.scores["chrf"].value - first.scores["chrf"].value
+    )
+    assert (first.length_ratio, second.length_ratio) == (1.0, pytest.approx(14 / 19))
+
+
+def test_a_system_without_a_run_has_neither_leakage_nor_frequencies() -> None:
+    [found] = evaluate_systems(TEST, [System("file", GOOD)])
+    assert (found.leakage, found.by_frequency, found.without_leaked, found.synthetic) == (None, (), {}, False)
+    assert sum(bucket.num_sentences for bucket in found.by_length) == 20
+
+
+def test_lines_that_any_run_was_trained_on_are_left_out_for_all(run: Run) -> None:
+    seen = [row for row in pairs() if row not in read_valid(run.folder)][:3]
+    rows = [*seen, *((f"unseen {i}", f"never {i} before") for i in range(9))]
+    outputs = [row[1] for row in rows[:3]] + [f"never {i} again" for i in range(9)]
+    found = evaluate_systems(HeldOut(("a", "b"), rows), [System("run", outputs, run), System("file", outputs)])
+    assert found[0].leakage is not None and found[0].leakage.lines == (1, 2, 3)
+    for evaluation in found:
+        alone = CHRF().corpus_score(outputs[3:], [[row[1] for row in rows[3:]]]).score
+        assert evaluation.without_leaked["chrf"].value == alone < evaluation.scores["chrf"].value
+
+
+def test_where_all_or_no_lines_are_trained_on_there_is_no_second_score(run: Run) -> None:
+    seen = [row for row in pairs() if row not in read_valid(run.folder)][:3]
+    for rows in (seen, [("unseen", "ungesehen")]):
+        [found] = evaluate_systems(HeldOut(("a", "b"), rows), [System("run", [row[1] for row in rows], run)])
+        assert found.without_leaked == {}
+
+
+def test_frequencies_are_those_of_the_first_run_that_knows_them(run: Run) -> None:
+    outputs = ["kan ler zz"] * 20
+    _, found = evaluate_systems(TEST, [System("file", POOR), System("run", outputs, run)])
+    training = WordCounts.read(run.folder / WORDS_SEEN)
+    assert training is not None
+    assert list(found.by_frequency) == by_frequency(outputs, REFERENCES, training)
+    assert {band.label: band.num_output for band in found.by_frequency}["never"] == 20
+
+
+def test_the_worst_lines_are_those_with_the_lowest_chrf() -> None:
+    outputs = [*REFERENCES[:3], "xyz", *REFERENCES[4:9], "", *REFERENCES[10:]]
+    [found] = evaluate_systems(TEST, [System("file", outputs)], num_worst=3)
+    assert [(it.line, it.chrf, it.output) for it in found.worst[:2]] == [(10, 0.0, ""), (4, 0.0, "xyz")][::-1]
+    assert found.worst[0].reference == REFERENCES[3]
+    assert found.worst[0].source == "source number 3"
+    assert {it.alignment for it in found.worst} == {""}
+    assert len(found.worst) == 3
+
+
+def test_samples_stand_at_fixed_places_from_good_to_worst() -> None:
+    chrf = [float(i) for i in range(100)][::-1]
+    test = HeldOut(("a", "b"), [(str(i), str(i)) for i in range(100)])
+    picked = samples(ranked(test, [str(i) for i in range(100)], chrf))
+    assert [(kind, it.chrf) for kind, it in picked] == [
+        ("good", 95), ("good", 85), ("middle", 55), ("middle", 45), ("bad", 15), ("bad", 5), ("worst", 0),
+    ]  # fmt: skip
+    assert [kind for kind, _ in samples(ranked(HeldOut((), [("a", "b")]), ["c"], [1.0]))] == ["worst"]
+    assert samples([]) == []
+
+
+def test_an_evaluation_can_be_written_as_json(run: Run) -> None:
+    evaluations = [
+        *evaluate_systems(TEST, [System("a", GOOD, run), System("b", POOR)]),
+        *evaluate_systems(TEST, [System("c", GOOD)], num_worst=1),
+    ]
+    first, second, third = json.loads(json.dumps([evaluation.to_json() for evaluation in evaluations]))
+    assert (first["system"], first["run"], second["run"]) == ("a", str(run.folder), None)
+    assert [file["name"] for file in first["test"]] == ["test.aa", "test.bb"]
+    assert [score["name"] for score in first["scores"]] == ["BLEU", "chrF2", "TER"]
+    assert second["against_first"]["bleu"].keys() == {"difference", "p_bootstrap", "p_randomisation"}
+    assert first["leakage"]["num_lines"] == 20
+    assert third["worst"][0].keys() >= {"line", "chrf", "source", "output", "reference", "alignment"}
+
+
+def test_a_test_set_is_known_by_its_lines_packed_or_not(tmp_path: Path) -> None:
+    import gzip
+
+    for name, text in (("t.aa", "one\ntwo\n"), ("t.bb", "eins\nzwei\n")):
+        (tmp_path / name).write_text(text)
+        with gzip.open(tmp_path / f"{name}.gz", "wt") as file:
+            file.write(text)
+    plain = read_parallel(tmp_path / "t.aa", tmp_path / "t.bb")
+    packed = read_parallel(tmp_path / "t.aa.gz", tmp_path / "t.bb.gz")
+    assert plain.label == "t.aa and t.bb, 2 lines"
+    assert [f["sha256"] for f in plain.fingerprint()] == [f["sha256"] for f in packed.fingerprint()]
+    assert Counter(f["lines"] for f in plain.fingerprint()) == {2: 2}
+
+
+def test_what_is_no_test_set_is_told(tmp_path: Path) -> None:
+    (tmp_path / "two").write_text("one\ntwo\n")
+    (tmp_path / "one").write_text("one\n")
+    (tmp_path / "none").write_text("\n \n")
+    with pytest.raises(DataError, match=r"two has 2 lines, .*one has 1: line k of one must be the translation"):
+        read_parallel(tmp_path / "two", tmp_path / "one")
+    with pytest.raises(DataError, match="has no text to score"):
+        read_monolingual(tmp_path / "none")
+    with pytest.raises(DataError, match=r"one has 1 lines and test\.aa 20: a translation is needed for each line"):
+        read_finished(f"other={tmp_path / 'one'}", TEST)
+    for named in ("other", "=file", "other="):
+        with pytest.raises(UsageError, match="--hyp is NAME=FILE"):
+            read_finished(named, TEST)

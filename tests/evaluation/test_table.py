@@ -1,0 +1,112 @@
+"""Do evaluations read well on a screen?"""
+
+from __future__ import annotations
+
+from heed.evaluation.leakage import Leakage
+from heed.evaluation.scoring import Evaluation
+from heed.evaluation.sentences import ScoredSentence
+from heed.evaluation.systems import HeldOut
+from heed.evaluation.table import columns, render
+from heed.metrics.score import Score
+from heed.metrics.sentence_length import LengthBucket
+from heed.metrics.significance import Comparison
+from heed.metrics.word_frequency import FrequencyBand
+
+TEST = HeldOut(("test.en", "test.de"), [("a", "b")] * 1000)
+SIGNATURES = {"bleu": "nrefs:1|tok:13a", "chrf": "nrefs:1|nc:6", "ter": "nrefs:1|tok:tercom"}
+
+
+def scores(bleu: float, chrf: float, ter: float) -> dict[str, Score]:
+    """Scores with intervals of one to either side."""
+    named = {"bleu": ("BLEU", bleu), "chrf": ("chrF2", chrf), "ter": ("TER", ter)}
+    return {key: Score(name, v, SIGNATURES[key], v - 1, v + 1) for key, (name, v) in named.items()}
+
+
+FIRST = Evaluation("runs/a", TEST, None, scores(38, 61.7, 46.02), {}, 0.981)
+SECOND = Evaluation(
+    "marian", TEST, None, scores(39.1, 62.3, 9.5), {}, 1.0,
+    {"bleu": Comparison(1.1, 0.012, 0.015), "chrf": Comparison(0.6, 0.1, 0.12), "ter": Comparison(-12.5, 0.001, 1e-4)},
+)  # fmt: skip
+
+
+def test_several_systems_are_one_table_with_both_tests_below_each_and_signatures_once() -> None:
+    text = render([FIRST, SECOND])
+    assert text.startswith(
+        "test.en and test.de, 1,000 lines\n"
+        "\n"
+        "                     BLEU                   chrF2                  TER                      length\n"
+        "runs/a               38.00 [37.00, 39.00]   61.70 [60.70, 62.70]   46.02 [45.02, 47.02]     0.981\n"
+        "marian               39.10 [38.10, 40.10]   62.30 [61.30, 63.30]   9.50 [8.50, 10.50]       1.000\n"
+        "  against the first  +1.10 p 0.012 / 0.015  +0.60 p 0.100 / 0.120  -12.50 p 0.001 / 0.0001\n"
+        "\n"
+        "BLEU   nrefs:1|tok:13a\n"
+        "chrF2  nrefs:1|nc:6\n"
+        "TER    nrefs:1|tok:tercom\n"
+        "\n"
+        "p: how likely so large a difference is by chance alone, by paired bootstrap (Koehn 2004,\n"
+    )
+
+
+def test_one_system_is_a_table_without_tests() -> None:
+    text = render([FIRST])
+    assert "runs/a  38.00 [37.00, 39.00]" in text
+    assert "Koehn" not in text
+    assert "against" not in text
+    assert text.count("nrefs:1") == 3
+
+
+def test_leakage_is_told_with_the_scores_of_the_other_lines() -> None:
+    leakage = Leakage(1000, {"pair": 4, "src": 12, "tgt": 5}, 0, tuple(range(1, 14)))
+    found = Evaluation("runs/a", TEST, None, scores(38, 61, 46), leakage=leakage, without_leaked=scores(37, 60, 47))
+    text = render([found])
+    assert (
+        "leakage: 13 of 1,000 test lines (1.3 %) stand in the training data of runs/a: "
+        "4 as pairs, 12 by their source, 5 by their reference\n"
+        "\n"
+        "without those lines  BLEU                  chrF2                 TER\n"
+        "runs/a               37.00 [36.00, 38.00]  60.00 [59.00, 61.00]  47.00 [46.00, 48.00]"
+    ) in text
+
+
+def test_where_every_line_was_trained_on_the_scores_say_nothing() -> None:
+    leakage = Leakage(1000, {"pair": 1000}, 0, tuple(range(1, 1001)))
+    text = render([Evaluation("runs/a", TEST, None, scores(99, 99, 1), leakage=leakage)])
+    assert "No line is left that was not trained on" in text
+
+
+def test_buckets_and_bands_have_a_row_for_each_system() -> None:
+    bucket = LengthBucket(6, 10, "words", 840, {"bleu": FIRST.scores["bleu"], "chrf": FIRST.scores["chrf"]})
+    counts = [(0, 0, 312, 205, 85), (1, 1, 0, 0, 0), (1000, None, 9000, 9100, 8000)]
+    bands = [FrequencyBand(*found) for found in counts]
+    both = [
+        Evaluation(name, TEST, None, FIRST.scores, by_length=[bucket], by_frequency=bands) for name in ("runs/a", "b")
+    ]
+    assert render(both, analysis=True).endswith(
+        "source, words  lines          BLEU                  chrF2\n"
+        "6–10             840  runs/a  38.00 [37.00, 39.00]  61.70 [60.70, 62.70]\n"
+        "                      b       38.00 [37.00, 39.00]  61.70 [60.70, 62.70]\n"
+        "\n"
+        "word in training          in references  in output  right  precision  recall     F1\n"
+        "never             runs/a            312        205     85      0.415   0.272  0.329\n"
+        "                  b                 312        205     85      0.415   0.272  0.329\n"
+        "1,000 or more     runs/a          9,000      9,100  8,000      0.879   0.889  0.884\n"
+        "                  b               9,000      9,100  8,000      0.879   0.889  0.884"
+    )
+    assert "6–10" not in render(both)
+
+
+def test_worst_lines_are_shown_with_their_links() -> None:
+    worst = [ScoredSentence(7, 3.2, "Two dogs", "Zwei Katzen", "Zwei Hunde", "0-0 1-1", "Two=Zwei dogs=Katzen")]
+    text = render([Evaluation("runs/a", TEST, None, FIRST.scores, worst=worst)])
+    assert text.endswith(
+        "worst lines of runs/a by chrF2\n"
+        "  line 7, chrF2 3.20\n"
+        "    source     Two dogs\n"
+        "    output     Zwei Katzen\n"
+        "    reference  Zwei Hunde\n"
+        "    links      Two=Zwei dogs=Katzen"
+    )
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    assert columns([["a", "number"], ["long name", "7"]], right=[1]) == "a          number\nlong name       7"

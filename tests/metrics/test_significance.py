@@ -1,0 +1,119 @@
+"""Do the paired tests give the probabilities that they say?"""
+
+import itertools
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.significance import PairedTest
+
+from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
+from heed.metrics.significance import compare, paired_bootstrap, paired_randomisation
+from heed.metrics.translation import METRICS, build_metric
+
+ORACLES = {"bleu": BLEU, "chrf": CHRF, "chrf++": lambda: CHRF(word_order=2), "ter": TER}
+WORDS = ["the", "small", "dog", "runs", "park.", "a", "man", "sleeps,", "Hund", "groß", "42", '"quoted"']
+
+
+@pytest.fixture(autouse=True)
+def _library_defaults(monkeypatch):
+    monkeypatch.delenv("SACREBLEU_SEED", raising=False)
+
+
+def corpus(seed=0, num_sentences=64, noise=(0.4, 0.3)):
+    """References, and two systems that get a share of the words wrong."""
+    random = np.random.default_rng(seed)
+    references = [random.choice(WORDS, size=random.integers(1, 14)).tolist() for _ in range(num_sentences)]
+    systems = [
+        [
+            " ".join(str(random.choice(WORDS)) if random.random() < share else word for word in line)
+            for line in references
+        ]
+        for share in noise
+    ]
+    return [" ".join(line) for line in references], *systems
+
+
+def statistics(name, references, *systems):
+    """What the metric counts in each system."""
+    return [build_metric(name).statistics(system, references) for system in systems]
+
+
+def by_sacrebleu(kind, name, references, a, b):
+    _, columns = PairedTest([("a", a), ("b", b)], {name: ORACLES[name]()}, [references], kind, n_samples=200)()
+    first, second = next(column for key, column in columns.items() if key != "System")
+    return second.score - first.score, second.p_value
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_paired_bootstrap_is_that_of_sacrebleu(name):
+    texts = corpus(noise=(0.40, 0.36))
+    found = paired_bootstrap(*statistics(name, *texts), samples=200)
+    assert found == pytest.approx(by_sacrebleu("bs", name, *texts))
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "chrf++"])  # differences of TER are often equal: see below
+def test_paired_randomisation_is_that_of_sacrebleu(name):
+    # 64 sentences: sacreBLEU draws all its random bits at once, and only whole groups of 32 come out the same
+    texts = corpus(noise=(0.40, 0.36), num_sentences=64)
+    found = paired_randomisation(*statistics(name, *texts), samples=200)
+    assert found == pytest.approx(by_sacrebleu("ar", name, *texts))
+
+
+def test_paired_randomisation_estimates_the_share_of_all_ways_to_swap():
+    references, a, b = corpus(num_sentences=10, noise=(0.5, 0.3))
+    edits = [
+        [TER().sentence_score(line, [reference]).num_edits for line, reference in zip(system, references, strict=True)]
+        for system in (a, b)
+    ]
+    fewer = np.subtract(*edits)
+    signs = np.array(list(itertools.product([-1, 1], repeat=10)))
+    share = np.mean(abs(signs @ fewer) >= abs(fewer.sum()))
+    delta, p_value = paired_randomisation(*statistics("ter", references, a, b), samples=4000)
+    assert delta == pytest.approx(-100 * fewer.sum() / sum(len(line.split()) for line in references))
+    assert 0.05 < share < 0.95 and p_value == pytest.approx(share, abs=0.03)
+
+
+@pytest.mark.parametrize("test", [paired_bootstrap, paired_randomisation])
+def test_a_system_does_not_differ_from_itself(test):
+    references, a, _ = corpus()
+    assert test(*statistics("bleu", references, a, a), samples=50) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("test", [paired_bootstrap, paired_randomisation])
+def test_a_much_better_system_is_significantly_better_either_way_round(test):
+    a, b = statistics("chrf", *corpus(noise=(0.9, 0.1)))
+    delta, p_value = test(a, b, samples=300)
+    assert delta > 20 and p_value < 0.01
+    backwards, same = test(b, a, samples=300)
+    assert backwards == -delta and same < 0.01
+
+
+def test_one_sentence_of_difference_is_no_evidence_for_randomisation():
+    references, a, _ = corpus()
+    b = [references[0], *a[1:]]
+    delta, p_value = paired_randomisation(*statistics("ter", references, a, b), samples=100)
+    assert delta < 0 and p_value == 1
+
+
+def test_a_comparison_is_both_tests():
+    a, b = statistics("ter", *corpus(num_sentences=20))
+    found = compare(a, b)
+    assert (found.difference, found.p_bootstrap) == paired_bootstrap(a, b)
+    assert (found.difference, found.p_randomisation) == paired_randomisation(a, b)
+
+
+def test_language_models_are_compared_by_bits_per_byte():
+    texts = [f"{'ab' * (i % 7 + 1)}" for i in range(60)]
+    nats = np.random.default_rng(0).uniform(2, 9, size=60)
+    first, better = (
+        LikelihoodStatistics.of(
+            [TextLikelihood.of_sentence(text, -n + gain, 3) for text, n in zip(texts, nats, strict=True)]
+        )
+        for gain in (0.0, 0.5)
+    )
+    num_bytes = sum(len(text) + 1 for text in texts)
+    found = compare(first, better)
+    assert found.difference == pytest.approx(-0.5 * 60 / num_bytes / np.log(2))
+    assert found.p_bootstrap < 0.01 and found.p_randomisation < 0.01
+    assert compare(first, first).p_bootstrap == compare(first, first).p_randomisation == 1

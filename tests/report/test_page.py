@@ -1,0 +1,219 @@
+"""Does `report.md` say what was trained on what, how, how well, and how sure that is?"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from toy import prepared, trainer_of, unchecked_shapes, without_shape_checks, write_lines, write_pairs
+
+from heed.api import Planner, TrainOptions, prepare_run
+from heed.core.config import Document
+from heed.evaluation.ledger import log_scores
+from heed.evaluation.scoring import evaluate_systems
+from heed.evaluation.systems import HeldOut, System
+from heed.report.page import REPORT, finish_report, refresh_report, write_report
+from heed.report.validation import VALIDATION, analyse
+from heed.run import Run
+from heed.tasks.prepare import read_valid
+from heed.training.journal import read_journal
+
+__all__ = ["without_shape_checks"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A translation run that was trained for 20 updates, with its report."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_pairs(folder, "valid", 40, seed=5)
+    with unchecked_shapes():
+        run = prepared(
+            folder, data__valid_src=str(folder / "valid.aa"), data__valid_tgt=str(folder / "valid.bb"),
+            data__src_lang="aa", data__tgt_lang="bb",
+        )  # fmt: skip
+        trainer_of(run).run()
+        finish_report(Run(run.folder), quiet=True)
+    return Run(run.folder)
+
+
+@pytest.fixture
+def copied(finished: Run, tmp_path: Path) -> Run:
+    """The same in a folder of its own."""
+    shutil.copytree(finished.folder, tmp_path / "run")
+    return Run(tmp_path / "run")
+
+
+def text_of(run: Run) -> str:
+    """The report."""
+    return (run.folder / REPORT).read_text(encoding="utf-8")
+
+
+def test_the_first_lines_say_what_it_is_on_what_how_long_where_and_how_good(finished: Run) -> None:
+    title, summary = text_of(finished).split("\n\n")[:2]
+    assert re.findall(r"^- \*\*(\w+)\*\*: ", summary, re.MULTILINE) == ["Model", "Data", "Training", "Quality"]
+    assert title == "# Translation aa → bb: run"
+    assert "a Transformer encoder-decoder (" in summary
+    assert "1 + 1 layers, 16 features, 2 heads" in summary
+    assert re.search(r"byte-pair encoding, \d+ pieces for both sides; [\d,]+ parameters\.", summary)
+    assert "300 sentence pairs of `train.aa` and `train.bb`" in summary
+    assert re.search(r"ended after 20 updates and \d:\d\d, [\d,]+ target tokens/s in the median: reached 20", summary)
+    assert re.search(r"On \d+ CPU cores? \(.+\), \d+ GiB of memory, in float32\.", summary)
+    assert re.search(r"\*\*BLEU [\d.]+ \[[\d.]+, [\d.]+\]\*\*, \*\*chrF2 .*\*\* on 40 validation lines\.", summary)
+    assert "synthetic" not in text_of(finished)
+
+
+def test_scores_have_signatures_and_intervals_and_say_how_was_searched(finished: Run) -> None:
+    text = text_of(finished)
+    step = [event for event in read_journal(finished.folder) if event.get("best")][-1]["step"]
+    assert f"The weights of update {step}, 40 lines, beam 2." in text
+    for name in ("BLEU", "chrF2", "TER", "perplexity per token"):
+        assert re.search(rf"^\| {name} \| [\d.]+ \[[\d.]+, [\d.]+\] \| `[^|]*(\\\|[^|]*)+` \|$", text, re.MULTILINE)
+
+
+def test_the_data_is_told_with_fingerprints_what_was_left_out_and_what_the_doctor_found(finished: Run) -> None:
+    text = text_of(finished)
+    sha256 = finished.corpus["files"]["src"]["sha256"][:16]
+    assert re.search(rf"\| `train.aa` \| training \| 300 \| [\d,]+ \| `{sha256}…` \|", text)
+    assert re.search(r"\| `valid.bb` \| validation \| 40 \| [\d,]+ \| `[0-9a-f]{16}…` \|", text)
+    assert "300 sentence pairs to train on, 40 to validate." in text
+    assert "What the data doctor found:\n\n```\ntrain: 300 pairs" in text
+    assert str(finished.folder.parent) not in text
+
+
+def test_samples_are_from_good_to_worst_with_their_chrf(finished: Run) -> None:
+    text = text_of(finished)
+    kinds = re.findall(r"^\*\*(\w+)\*\*$", text, re.MULTILINE)
+    assert kinds == ["Good", "Middle", "Bad", "Worst"]
+    values = [int(value) for value in re.findall(r"- output \(chrF2 (\d+)\)", text)]
+    assert len(values) == 7
+    assert values == sorted(values, reverse=True)
+
+
+def test_weaknesses_use_and_citation_are_there(finished: Run) -> None:
+    text = text_of(finished)
+    assert "There are only 40 validation lines" in text
+    assert "By length of the source:" in text
+    assert "Words by how often training has them:" in text
+    assert "heed translate run < in.txt > out.txt" in text
+    assert (
+        "heed train recipe.toml --data.src=FOLDER/train.aa --data.tgt=FOLDER/train.bb --data.valid_src=FOLDER/valid.aa "
+        "--data.valid_tgt=FOLDER/valid.bb --out NEW"
+    ) in text
+    assert "the Transformer (Vaswani et al. 2017); byte-pair encoding (Sennrich et al. 2016); sacreBLEU" in text
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
+        "Training", "Scores", "Samples", "Known weaknesses", "Data", "Use it", "Make it again", "Cite it",
+    ]  # fmt: skip
+
+
+def test_the_analysis_is_of_the_weights_that_were_kept_with_the_search_of_the_recipe(finished: Run) -> None:
+    event = json.loads((finished.folder / VALIDATION).read_text())
+    rows = read_valid(finished.folder)
+    outputs = [h.text for h in finished.translator.translate([src for src, _ in rows], finished.recipe.decoding)]
+    test = HeldOut(("a", "b"), rows)
+    [expected] = evaluate_systems(test, [System("", outputs)], "bb")
+    assert event["scores"][:3] == [score.to_json() for score in expected.scores.values()]
+    assert event["by_length"] == [bucket.to_json() for bucket in expected.by_length]
+    assert event["num_parameters"] == sum(p.numel() for p in finished.model.parameters())
+    assert sum(band["num_reference"] for band in event["by_frequency"]) == sum(len(tgt.split()) for _, tgt in rows)
+
+
+def test_test_scores_are_listed_with_date_files_intervals_and_how_often(copied: Run) -> None:
+    rows = [("ba ce", "ler kan"), ("di fo", "not mis")]
+    [found] = evaluate_systems(HeldOut(("test.aa", "test.bb"), rows), [System("run", ["ler kan", "x"], copied)])
+    assert "On test data" not in text_of(copied)
+    for _ in range(2):
+        log_scores(copied, found)
+        refresh_report(copied)
+    text = text_of(copied)
+    [first, second] = re.findall(r"^\| (\d{4}-\d\d-\d\d.*) \|$", text, re.MULTILINE)
+    assert re.match(r"\d{4}-\d\d-\d\d \| `test.aa` `test.bb` \| 2 \| .*\[[\d.]+, [\d.]+\]", first)
+    assert re.match(r"\d{4}-\d\d-\d\d \(time 2\) \| `test.aa`", second)
+    assert re.search(r"^- chrF2: `nrefs:1", text, re.MULTILINE)
+    assert text.index("### On validation data") < text.index("### On test data") < text.index("## Samples")
+
+
+def test_a_report_is_refreshed_only_where_there_is_one_and_not_through_a_link(copied: Run, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("precious")
+    (copied.folder / REPORT).unlink()
+    refresh_report(copied)
+    assert not (copied.folder / REPORT).exists()
+    (copied.folder / REPORT).symlink_to(elsewhere)
+    refresh_report(copied)
+    assert elsewhere.read_text() == "precious"
+
+
+def test_a_picture_that_is_a_link_is_not_drawn(copied: Run, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("precious")
+    (copied.folder / "curves.png").unlink(missing_ok=True)
+    (copied.folder / "curves.png").symlink_to(elsewhere)
+    assert "curves.png" not in write_report(copied).read_text()
+    assert elsewhere.read_text() == "precious"
+
+
+def test_a_run_of_an_older_heed_has_a_report_with_greedy_scores(copied: Run) -> None:
+    (copied.folder / VALIDATION).unlink()
+    shutil.rmtree(copied.folder / "data")
+    text = write_report(Run(copied.folder)).read_text()
+    assert "greedy search" in text
+    assert "## Samples of the last validation (greedy)" in text
+    assert re.search(r"^\| bleu \| [\d.]+ \| `nrefs:1", text, re.MULTILINE)
+    assert "Known weaknesses" not in text
+    assert "## Data" not in text
+
+
+def test_an_analysis_of_other_weights_is_not_shown(copied: Run) -> None:
+    path = copied.folder / "metrics.jsonl"
+    kept = next(event for event in reversed(read_journal(copied.folder)) if event.get("best"))
+    with path.open("a") as file:
+        file.write(json.dumps({**kept, "step": 999}) + "\n")
+    assert "The weights of update 999, greedy search." in write_report(copied).read_text()
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "3", '{"step": 20}', '{"step": 20, "scores": [{}], "num_lines": 4}'])
+def test_a_damaged_analysis_is_passed_over(copied: Run, damage: str) -> None:
+    (copied.folder / VALIDATION).write_text(damage)
+    assert "greedy search" in write_report(copied).read_text()
+
+
+def test_text_of_the_data_cannot_mark_the_report_up(copied: Run) -> None:
+    path = copied.folder / VALIDATION
+    text = path.read_text().replace('"source": "', '"source": "<script>*x* ')
+    path.write_text(text)
+    assert r"\<script\>\*x\* " in write_report(copied).read_text()
+
+
+def test_a_run_that_ended_at_once_has_a_report(tmp_path: Path) -> None:
+    text = finish_report(prepared(tmp_path), quiet=True).read_text()
+    assert "It ended: nothing was trained." in text
+    assert "## Data" in text
+    assert "## Scores" not in text
+
+
+def test_every_score_on_the_built_in_corpus_is_called_synthetic(tmp_path: Path) -> None:
+    assert "**synthetic**" in write_report(prepared(tmp_path, data__synthetic=True)).read_text()
+
+
+def test_separate_tokenizers_and_other_models_are_described(tmp_path: Path) -> None:
+    run = prepared(tmp_path, model__kind="rnn_attention", tokenizer__joint=False, tokenizer__kind="character")
+    text = write_report(run).read_text()
+    assert "a recurrent encoder-decoder with additive attention: GRUs of 16 features, embeddings of 16; " in text
+    assert re.search(r"\d+ pieces \(src\) and \d+ pieces \(tgt\)", text)
+    assert "attention over a recurrent encoder (Bahdanau et al. 2015)" in text
+
+
+def test_a_counted_language_model_has_a_report(tmp_path: Path) -> None:
+    lines = [f"the {noun} {verb} ." for noun in ("dog", "cat", "man") for verb in ("runs", "sleeps")] * 40
+    keys = {"task": "language-model", "data.text": str(write_lines(tmp_path / "text", lines)), "data.hold_out": 90}
+    options = TrainOptions(tmp_path / "lm", device="cpu", threads=1, quiet=True)
+    run = prepare_run(Planner(Document(), keys, options).plan(), options.out, quiet=True)
+    model = run.new_model()
+    model.estimate(run.task().sequences())  # type: ignore[union-attr]
+    run.model = model
+    found = analyse(run)
+    assert [score["name"] for score in found["scores"]][:2] == ["perplexity per token", "perplexity per word"]
+    assert "by_length" not in found or found["by_length"] == []
