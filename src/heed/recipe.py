@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from heed.core.config import Config
+from heed.core.config import Config, Document
+from heed.core.formats import FORMAT, require_format
 from heed.decoding.options import SearchOptions
 from heed.models import ModelConfig
 from heed.models.transformer import TransformerConfig
@@ -20,6 +21,8 @@ SOURCE_MODELS = ("transformer", "rnn_attention")
 class Recipe(Config):
     """Everything a run needs to be made again."""
 
+    format: int = Field(default=FORMAT, ge=1, le=FORMAT)
+    """Of the run folder; a newer heed may write a higher one."""
     task: Literal["translation", "language-model"]
     """What is learned."""
     seed: int = Field(default=1, ge=0)
@@ -43,3 +46,8 @@ class Recipe(Config):
         if self.task == "language-model" and self.training.stop_metric != "perplexity":
             raise ValueError('a language model is stopped by perplexity: training.stop_metric = "perplexity"')
         return self
+
+
+def require_known_format(document: Document) -> None:
+    """Say that a recipe is a newer heed's, before its keys are found to be unknown ones. Raises DataError."""
+    require_format(document.values.get("format", FORMAT), document.name)

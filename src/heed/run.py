@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from heed.core.config import build, read_toml
 from heed.core.errors import DataError, MissingInputError, UsageError
-from heed.decoding.translator import ModelTranslator
+from heed.core.files import first_foreign
+from heed.data.store import TokenStore
+from heed.decoding.confidence import Confidence
+from heed.decoding.guard import Guard
+from heed.decoding.translator import Judgement, ModelTranslator
 from heed.models import Model, build_model
+from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.nn.contract import Autoregressive, Vocabularies
-from heed.recipe import Recipe
+from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, shapes_of
+from heed.recipe import Recipe, require_known_format
 from heed.tasks.language_modelling import LanguageModellingTask
+from heed.tasks.prepare import read_valid, vocabulary_digests
 from heed.tasks.translation import TranslationTask
 from heed.text.tokenizers import Tokenizer, load_tokenizer
 
@@ -29,20 +35,14 @@ RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
 def load_tokenizers(folder: Path, sides: tuple[str, ...]) -> dict[str, Tokenizer]:
     """The tokenizer of each side: `tokenizer.json` for all, or `tokenizer.SIDE.json`."""
     if (folder / "tokenizer.json").exists():
-        return dict.fromkeys(sides, load_tokenizer(folder / "tokenizer.json"))
-    return {side: load_tokenizer(folder / f"tokenizer.{side}.json") for side in sides}
+        return dict.fromkeys(sides, _load_tokenizer(folder / "tokenizer.json"))
+    return {side: _load_tokenizer(folder / f"tokenizer.{side}.json") for side in sides}
 
 
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file; nothing in it can run code."""
-    try:
-        return load_file(path)
-    except FileNotFoundError as error:
-        raise MissingInputError(
-            f"{path.parent} has no {WEIGHTS}: its training has not got as far as a first validation."
-        ) from error
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{path} is damaged or no safetensors file: {error}") from error
+def _load_tokenizer(path: Path) -> Tokenizer:
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is no regular file.")
+    return load_tokenizer(path)
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
@@ -51,13 +51,8 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -
     if not parameters:  # a counting model: its counts are whatever was counted
         model.load_state_dict(tensors)
         return
-    if parameters.keys() != tensors.keys():
-        odd = sorted(parameters.keys() ^ tensors.keys())[0]
-        raise DataError(f"{where}: the weights are not those of the recipe's model ({odd!r} is on one side only).")
+    require_shapes(shapes_of(tensors), shapes_of(parameters), where)
     for name, parameter in parameters.items():
-        if parameter.shape != tensors[name].shape:
-            shapes = f"{list(tensors[name].shape)}, the recipe's model has {list(parameter.shape)}"
-            raise DataError(f"{where}: {name!r} has the shape {shapes}.")
         parameter.data.copy_(tensors[name])
 
 
@@ -69,13 +64,15 @@ class Run:
         self.device = device or torch.device("cpu")
         if not self.folder.is_dir():
             raise MissingInputError(f"{folder}: there is no such run folder. A run is what `heed train --out` makes.")
-        if not (self.folder / RECIPE).exists():
+        if not (self.folder / RECIPE).is_file():
             raise MissingInputError(f"{folder} is no run folder: it has no {RECIPE}.")
 
     @cached_property
     def recipe(self) -> Recipe:
         """The resolved recipe."""
-        return build(Recipe, read_toml(self.folder / RECIPE))
+        document = read_toml(self.folder / RECIPE)
+        require_known_format(document)
+        return build(Recipe, document)
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -100,9 +97,40 @@ class Run:
             return build_model(self.recipe.model, self.vocabularies)
 
     @cached_property
+    def blank_model(self) -> Model:
+        """The recipe's model without memory for its weights. Raises DataError for one that no machine can hold."""
+        try:
+            with torch.device("meta"):
+                return build_model(self.recipe.model, self.vocabularies)
+        except (RuntimeError, TypeError, OverflowError) as error:  # PyTorch counts bytes in 64 bits
+            raise DataError(f"{self.folder / RECIPE}: [model] describes a model that no machine can hold.") from error
+
+    @property
+    def shapes(self) -> Shapes:
+        """The names and shapes of the weights that are trained; a counting model has none."""
+        return shapes_of(dict(self.blank_model.named_parameters()))
+
+    def weights(self) -> dict[str, Tensor]:
+        """The tensors of model.safetensors. They are the recipe's model's, or are refused before memory is taken."""
+        path = self.folder / WEIGHTS
+        if not path.exists():
+            raise MissingInputError(
+                f"{self.folder} has no {WEIGHTS}: its training has not got as far as a first validation."
+            )
+        made_with = read_header(path).metadata
+        for key, digest in vocabulary_digests(self.tokenizers).items():
+            if made_with.get(key, digest) != digest:
+                side = "" if (self.folder / "tokenizer.json").exists() else f".{key.removeprefix('vocabulary_')}"
+                raise DataError(
+                    f"{self.folder}/tokenizer{side}.json is not the tokenizer that {WEIGHTS} was trained with: its "
+                    "vocabulary is another one. Put the run's own tokenizer back."
+                )
+        return read_weights(path, self.shapes or None)
+
+    @cached_property
     def model(self) -> Model:
         """The model with its trained weights, without gradients."""
-        tensors = read_weights(self.folder / WEIGHTS)
+        tensors = self.weights()
         with torch.no_grad():
             model = self.new_model()
             load_weights(model, tensors, self.folder / WEIGHTS)
@@ -123,20 +151,82 @@ class Run:
     @cached_property
     def translator(self) -> ModelTranslator:
         """The model with its tokenizers: translates, generates and scores."""
-        normaliser = self.recipe.data.normaliser
-        return ModelTranslator(
-            cast(Autoregressive, self.model),
-            self.tokenizers.get("src"),
-            self.tokenizers["tgt"],
-            normaliser,
-            self.device,
-        )
+        return self._translator(cast(Autoregressive, self.model), self.judgement)
+
+    def translator_with(self, others: Sequence[Run], lm: Run | None = None, lm_weight: float = 0.0) -> ModelTranslator:
+        """This run and others as one model, a language model having a weighted share in every score.
+
+        Raises UsageError where a vocabulary is not this run's: ids would mean something else.
+        """
+        for other in others:
+            other.require("translation", "an ensemble")
+            self._require_vocabularies_of(other)
+        models = [cast(Autoregressive, run.model) for run in (self, *others)]
+        model = cast(Autoregressive, Ensemble(models)) if others else models[0]
+        if lm is None:
+            return self._translator(model, replace(self.judgement, confidence=None))  # which is that of one model
+        lm.require("language-model", "--lm")
+        self._require_vocabularies_of(lm)
+        language_model = cast(Autoregressive, lm.model)
+        fused = cast(Autoregressive, ShallowFusion(model, language_model, lm_weight))
+        return self._translator(fused, replace(self.judgement, confidence=None, lm=language_model))
+
+    def _require_vocabularies_of(self, other: Run) -> None:
+        for side in other.sides:
+            if other.tokenizers[side].vocabulary.sha256 != self.tokenizers[side].vocabulary.sha256:
+                raise UsageError(
+                    f"{other.folder} has another vocabulary than {self.folder} ({side} side), and only runs with the "
+                    "same one work together: train one with --tokenizer-of the other."
+                )
+
+    def _translator(self, model: Autoregressive, judgement: Judgement) -> ModelTranslator:
+        tokenizers, normaliser = self.tokenizers, self.recipe.data.normaliser
+        return ModelTranslator(model, tokenizers.get("src"), tokenizers["tgt"], normaliser, self.device, judgement)
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """What is known of this run's outputs: the guard for its language pair, and its confidence."""
+        if self.recipe.task != "translation":
+            return Judgement()
+        src_lang, tgt_lang = self.recipe.data.src_lang, self.recipe.data.tgt_lang
+        try:
+            valid = read_valid(self.folder)
+        except DataError:  # translating needs none of it; then no length is odd
+            valid = []
+        guard = Guard.of_pairs([(row[0], row[-1]) for row in valid[:1000]], bool(src_lang) and src_lang == tgt_lang)
+        return Judgement(guard, Confidence.read(self.folder), tgt_lang=tgt_lang)
 
     @cached_property
     def corpus(self) -> dict[str, Any]:
         """What the run was trained on, where the folder still tells."""
         path = self.folder / "data" / "corpus.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        try:
+            found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        except ValueError as error:
+            raise DataError(f"{path} is damaged: {error}. Delete it; only resuming needs it.") from error
+        return found if isinstance(found, dict) else {}
+
+    def require_resumable(self) -> None:
+        """Raise DataError unless the folder holds its own files, and the data that was prepared for its tokenizers.
+
+        A training writes into its folder, and a link in it could lead anywhere.
+        """
+        if path := first_foreign(self.folder):
+            raise DataError(
+                f"{path} is a link, or no file: a training uses nothing outside its folder. Put a copy there."
+            )
+        if not (self.folder / "data" / "corpus.json").exists():
+            raise DataError(
+                f"{self.folder} has no prepared data: it was removed, or preparing it was interrupted. "
+                "Start anew with --overwrite."
+            )
+        made_with = TokenStore.open(self.folder / "data" / "train", verify=True).manifest.fingerprint
+        for key, digest in vocabulary_digests(self.tokenizers).items():
+            if made_with.get(key) != digest:
+                raise DataError(
+                    f"{self.folder}: data/train was not made with this tokenizer ({key.removeprefix('vocabulary_')} "
+                    "side). Put the run's own tokenizer back, or start anew with --overwrite."
+                )
 
     def require(self, task: Literal["translation", "language-model"], verb: str) -> None:
         """Refuse a language model where a translator is needed, and the other way round."""

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import resource
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +14,24 @@ from pathlib import Path
 import pytest
 
 from heed.core import files
-from heed.core.errors import DataError, StorageError
-from heed.core.files import atomic_folder, atomic_write, format_bytes, free_bytes, sha256_file, storage_errors
+from heed.core.errors import DataError, StorageError, UsageError
+from heed.core.files import (
+    atomic_folder,
+    atomic_write,
+    empty_folder,
+    first_foreign,
+    format_bytes,
+    free_bytes,
+    is_claimed,
+    is_debris,
+    is_plain_file,
+    remove_debris,
+    remove_folder,
+    require_room,
+    sha256_file,
+    sole_writer,
+    storage_errors,
+)
 
 
 class Interrupted(BaseException):
@@ -189,20 +206,29 @@ def largest_file(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_write_that_the_system_refuses_is_a_storage_error_without_debris(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "free_bytes", lambda path: 2_000_000)
+def test_a_write_that_the_system_refuses_is_a_storage_error_without_debris(tmp_path: Path) -> None:
     target = tmp_path / "model"
     with pytest.raises(StorageError) as refused, largest_file(1_000_000):  # noqa: SIM117
         with storage_errors("write the checkpoint", needed=31_000_000), atomic_write(target) as file:
             file.write(bytes(2_000_000))
     assert str(refused.value) == (
         "cannot write the checkpoint: the file would be larger than is allowed here "
-        f"(needs 31 MB, 2.0 MB free at {target}). Free some space or choose another --out."
+        "(needs 31 MB, 1.0 MB allowed by ulimit -f). Free some space or choose another --out."
     )
     assert refused.value.exit_code == 74
     assert names(tmp_path) == []
+
+
+def test_a_full_disk_is_told_with_what_is_needed_what_is_free_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "free_bytes", lambda path: 2_000_000)
+    with pytest.raises(StorageError) as refused, storage_errors("save", 31_000_000, "run", "resume elsewhere"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert str(refused.value) == (
+        "cannot save: no space left on the device (needs 31 MB, 2.0 MB free at run). "
+        "Free some space or resume elsewhere."
+    )
 
 
 def test_a_folder_that_does_not_exist_is_a_storage_error(tmp_path: Path) -> None:
@@ -268,3 +294,130 @@ def test_other_errors_pass_through(error: Exception) -> None:
     with pytest.raises(type(error)) as seen, storage_errors("save"):
         raise error
     assert seen.value is error
+
+
+# --- room, debris, one writer ---------------------------------------------------------------------------
+
+
+def disk(monkeypatch: pytest.MonkeyPatch, total: int, free: int) -> None:
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(total, total - free, free))  # type: ignore[attr-defined]
+
+
+def test_room_is_asked_for_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk(monkeypatch, total=1000, free=100)
+    require_room(tmp_path / "new", 100)
+    assert names(tmp_path / "new") == []
+    with pytest.raises(OSError, match="No space left") as full:
+        require_room(tmp_path / "new", 101)
+    assert full.value.errno == errno.ENOSPC
+
+
+def test_a_file_system_that_does_not_know_its_size_is_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk(monkeypatch, total=0, free=0)
+    require_room(tmp_path, 1_000_000)
+
+
+def test_a_folder_that_cannot_be_written_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(self: Path, exist_ok: bool = True) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(self))
+
+    monkeypatch.setattr(Path, "touch", read_only)
+    with pytest.raises(OSError, match="Read-only file system"):
+        require_room(tmp_path, 1)
+
+
+DEBRIS = ".heed-0123456789ab.tmp"
+
+
+def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints" / DEBRIS).mkdir(parents=True)
+    (tmp_path / "checkpoints" / DEBRIS / "weights").touch()
+    (tmp_path / DEBRIS).touch()
+    (tmp_path / ".heed-notes.tmp").touch()
+    assert is_debris(tmp_path / DEBRIS)
+    remove_debris(tmp_path)
+    assert names(tmp_path) == [".heed-notes.tmp", "checkpoints"]
+    assert names(tmp_path / "checkpoints") == []
+
+
+def test_a_temporary_name_is_debris(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "file"):
+        assert all(map(is_debris, tmp_path.iterdir()))
+    with atomic_folder(tmp_path / "folder") as folder:
+        assert is_debris(folder)
+
+
+def test_a_folder_is_removed_whole_or_a_link_to_it(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    remove_folder(tmp_path / "link")
+    assert names(tmp_path) == ["folder"]
+    remove_folder(tmp_path / "folder")
+    assert names(tmp_path) == []
+
+
+def test_a_folder_that_is_being_removed_has_lost_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "step-7").mkdir()
+
+    def killed(path: Path) -> None:
+        raise Interrupted
+
+    monkeypatch.setattr(files.shutil, "rmtree", killed)
+    with pytest.raises(Interrupted):
+        remove_folder(tmp_path / "step-7")
+    assert all(map(is_debris, tmp_path.iterdir()))
+
+
+def test_the_file_that_says_what_a_folder_is_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "recipe.toml", "z"):
+        (tmp_path / name).touch()
+    (tmp_path / "data").mkdir()
+    gone: list[str] = []
+    delete = files._delete
+    monkeypatch.setattr(files, "_delete", lambda path: (gone.append(path.name), delete(path)))
+    empty_folder(tmp_path, last="recipe.toml")
+    assert names(tmp_path) == []
+    assert gone[-1] == "recipe.toml"
+
+
+def test_one_process_at_a_time_writes_into_a_folder(tmp_path: Path) -> None:
+    (tmp_path / DEBRIS).touch()
+    with sole_writer(tmp_path):
+        assert names(tmp_path) == []
+        assert is_claimed(tmp_path)
+        (tmp_path / DEBRIS).touch()
+        with (
+            pytest.raises(UsageError, match=r"another process is training in .* Wait for it, or stop it first"),
+            sole_writer(tmp_path),
+        ):
+            pytest.fail("two writers")
+        assert names(tmp_path) == [DEBRIS], "what the other one is writing is left alone"
+    assert not is_claimed(tmp_path)
+    with sole_writer(tmp_path):
+        pass
+
+
+def test_where_nothing_can_be_claimed_nobody_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(files.fcntl, "flock", unsupported)
+    with sole_writer(tmp_path), sole_writer(tmp_path):
+        assert not is_claimed(tmp_path)
+
+
+def test_links_and_pipes_are_told_from_plain_files(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "file").touch()
+    assert first_foreign(tmp_path) is None
+    for make in (lambda path: path.symlink_to("nowhere"), lambda path: path.symlink_to(tmp_path), os.mkfifo):
+        path = tmp_path / "deep" / "strange"
+        make(path)
+        assert first_foreign(tmp_path) == path
+        assert not is_plain_file(path)
+        path.unlink()
+    assert is_plain_file(tmp_path / "deep" / "file")
+    assert not is_plain_file(tmp_path / "deep")
+    assert not is_plain_file(tmp_path / "nothing")

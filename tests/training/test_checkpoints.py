@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
-from heed.core.errors import DataError, StorageError
+from heed.core import files
+from heed.core.errors import DataError, StorageError, UsageError
+from heed.core.formats import NewerFormatError
 from heed.data.loader import Position
+from heed.training import checkpoints
 from heed.training.checkpoints import (
+    FILES,
     Checkpoint,
     Progress,
     list_checkpoints,
@@ -20,11 +27,13 @@ from heed.training.checkpoints import (
     load_optimizer_tensors,
     newest_checkpoint,
     optimizer_tensors,
+    require_room_for,
     save_checkpoint,
 )
 from heed.training.journal import Window
+from heed.training.manifest import write_manifest
 
-FILES = ["weights.safetensors", "optimizer.safetensors", "average.safetensors", "state.json", "manifest.json"]
+SHAPES = {"w": (3, 4), "b": (4,)}
 
 
 def checkpoint(step: int = 7) -> Checkpoint:
@@ -34,7 +43,8 @@ def checkpoint(step: int = 7) -> Checkpoint:
     )  # fmt: skip
     torch.manual_seed(step)
     tensors = {"w": torch.randn(3, 4), "b": torch.randn(4)}
-    return Checkpoint(progress, tensors, {"w/exp_avg": torch.randn(3, 4), "w/step": torch.tensor(7.0)}, tensors)
+    optimizer = {"w/exp_avg": torch.randn(3, 4), "w/step": torch.tensor(7.0)}
+    return Checkpoint(progress, tensors, optimizer, {"0/w": tensors["w"] + 1, "b": tensors["b"]}, {"torch": "2"})
 
 
 def flip(path: Path) -> None:
@@ -48,10 +58,17 @@ def test_a_checkpoint_comes_back_bit_for_bit(tmp_path: Path) -> None:
     saved = checkpoint()
     loaded = load_checkpoint(save_checkpoint(tmp_path / "checkpoints", saved, keep=3))
     assert loaded.progress == saved.progress
+    assert loaded.made_with == saved.made_with
     for part in ("weights", "optimizer", "average"):
         before, after = getattr(saved, part), getattr(loaded, part)
         assert before.keys() == after.keys()
         assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_checkpoint_may_be_read_by_whoever_may_read_other_files(tmp_path: Path) -> None:
+    path = save_checkpoint(tmp_path / "checkpoints", checkpoint(), keep=1)
+    (tmp_path / "file").touch()
+    assert {file.stat().st_mode for file in path.iterdir()} == {(tmp_path / "file").stat().st_mode}
 
 
 def test_a_checkpoint_without_an_average_comes_back_too(tmp_path: Path) -> None:
@@ -61,69 +78,193 @@ def test_a_checkpoint_without_an_average_comes_back_too(tmp_path: Path) -> None:
     assert not loaded.average
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 5e-324, 1 / 3, 1e300, -0.0])
+def test_every_number_of_the_state_comes_back_bit_for_bit(tmp_path: Path, number: float) -> None:
+    saved = Checkpoint(Progress(window=Window(loss_sum=number), seconds=number), {}, {}, {})
+    loaded = load_checkpoint(save_checkpoint(tmp_path, saved, keep=1))
+    assert repr(loaded.progress) == repr(saved.progress)
+
+
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:
-    for step in (5, 10, 100, 20):
+    for step in (5, 10, 20, 12_345_678):
         save_checkpoint(tmp_path, checkpoint(step), keep=2)
-    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-0000020", "step-0000100"]
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-0000020", "step-12345678"]
 
 
-@pytest.mark.parametrize("name", FILES)
+def test_ten_million_updates_come_after_nine_million(tmp_path: Path) -> None:
+    for step in (9_999_999, 10_000_000):
+        save_checkpoint(tmp_path, checkpoint(step), keep=2)
+    assert newest_checkpoint(tmp_path).progress.step == 10_000_000
+
+
+def test_other_names_are_no_checkpoints(tmp_path: Path) -> None:
+    for name in ("step-1", "step-000000x", "step-0000001.bak", ".heed-0123456789ab.tmp"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "step-0000002").touch()
+    assert list_checkpoints(tmp_path) == []
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("name", [*FILES, "manifest.json"])
 @pytest.mark.parametrize(
-    "harm",
-    [flip, lambda path: path.write_bytes(path.read_bytes()[:-1]), Path.unlink],
-    ids=["flipped bit", "cut off", "deleted"],
+    "harm", [flip, cut_off, emptied, Path.unlink], ids=["flipped", "cut off", "emptied", "deleted"]
 )
-def test_damage_to_any_file_is_noticed(tmp_path: Path, name: str, harm: Callable[[Path], object]) -> None:
-    path = save_checkpoint(tmp_path, checkpoint(), keep=1)
-    harm(path / name)
-    with pytest.raises(DataError, match=r"checkpoint step-0000007 is damaged"):
-        load_checkpoint(path)
-
-
-def test_the_damaged_file_is_named(tmp_path: Path) -> None:
-    path = save_checkpoint(tmp_path, checkpoint(), keep=1)
-    flip(path / "optimizer.safetensors")
-    with pytest.raises(DataError, match=r"optimizer\.safetensors does not match its SHA-256"):
-        load_checkpoint(path)
-    (path / "optimizer.safetensors").unlink()
-    with pytest.raises(DataError, match=r"optimizer\.safetensors is missing"):
-        load_checkpoint(path)
-
-
-def test_a_format_of_the_future_is_told(tmp_path: Path) -> None:
-    path = save_checkpoint(tmp_path, checkpoint(), keep=1)
-    manifest = json.loads((path / "manifest.json").read_text())
-    (path / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
-    with pytest.raises(DataError, match="format 99; this heed reads 1"):
-        load_checkpoint(path)
-
-
-def test_the_one_before_a_damaged_checkpoint_is_used_with_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_damage_to_any_file_is_named_and_the_one_before_is_used_or_strict_refuses(
+    tmp_path: Path, name: str, harm: Callable[[Path], object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for step in (5, 10):
         path = save_checkpoint(tmp_path, checkpoint(step), keep=2)
-    flip(path / "weights.safetensors")
+    harm(path / name)
+    with pytest.raises(DataError, match=rf"^checkpoint step-0000010 is damaged: {name} .*\. Without --strict"):
+        newest_checkpoint(tmp_path, strict=True)
+    assert capsys.readouterr().err == ""
     assert newest_checkpoint(tmp_path).progress.step == 5
     warning = capsys.readouterr().err
-    assert warning.startswith("warning: checkpoint step-0000010 is damaged: weights.safetensors")
-    # It is out of the way: the training will write its own when it gets there again.
-    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-0000005"]
-    assert (tmp_path / "damaged-step-0000010").is_dir()
+    assert warning.startswith(f"warning: checkpoint step-0000010 is damaged: {name} ")
+    assert warning.endswith(". The one before it is used.\n")
+    assert len(list_checkpoints(tmp_path)) == 2, "looking changes nothing"
 
 
-def test_strict_refuses_a_damaged_checkpoint_and_touches_nothing(tmp_path: Path) -> None:
+def test_the_damage_is_named(tmp_path: Path) -> None:
+    path = save_checkpoint(tmp_path, checkpoint(), keep=1)
+    flip(path / "optimizer.safetensors")
+    with pytest.raises(DataError, match=r"optimizer\.safetensors does not match its SHA-256\.$"):
+        load_checkpoint(path)
+    (path / "optimizer.safetensors").unlink()
+    with pytest.raises(DataError, match=r"optimizer\.safetensors is missing\.$"):
+        load_checkpoint(path)
+
+
+def test_a_damaged_checkpoint_is_replaced_when_the_training_gets_there_again(tmp_path: Path) -> None:
+    for step in (5, 10):
+        path = save_checkpoint(tmp_path, checkpoint(step), keep=3)
+    flip(path / "weights.safetensors")
+    save_checkpoint(tmp_path, checkpoint(7), keep=3)
+    save_checkpoint(tmp_path, checkpoint(10), keep=3)
+    assert newest_checkpoint(tmp_path, strict=True).progress.step == 10
+    assert [int(path.name[-2:]) for path in tmp_path.iterdir() if path in list_checkpoints(tmp_path)] != []
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_damaged_checkpoint_ahead_is_none_of_those_to_keep(tmp_path: Path) -> None:
     for step in (5, 10):
         path = save_checkpoint(tmp_path, checkpoint(step), keep=2)
-    flip(path / "state.json")
-    with pytest.raises(DataError, match=r"state\.json does not match.*Without --strict"):
-        newest_checkpoint(tmp_path, strict=True)
-    assert len(list_checkpoints(tmp_path)) == 2
+    flip(path / "weights.safetensors")
+    for step in (6, 7, 8):
+        save_checkpoint(tmp_path, checkpoint(step), keep=1)
+    assert newest_checkpoint(tmp_path).progress.step == 8
+
+
+def test_a_whole_checkpoint_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
+    path = save_checkpoint(tmp_path, checkpoint(5), keep=1)
+    before = (path / "weights.safetensors").stat().st_ino
+    assert save_checkpoint(tmp_path, checkpoint(5), keep=1) == path
+    assert (path / "weights.safetensors").stat().st_ino == before
 
 
 def test_no_whole_checkpoint_at_all_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no whole checkpoint"):
         newest_checkpoint(tmp_path)
+    with pytest.raises(DataError, match="no whole checkpoint"):
+        newest_checkpoint(tmp_path / "nowhere")
+
+
+# --- what is not damaged, but not to be trusted ---------------------------------------------------------
+
+
+def forge(path: Path, name: str, content: Any) -> None:
+    """Other content for a file of a checkpoint, with a manifest that says it is right."""
+    if isinstance(content, bytes):
+        (path / name).write_bytes(content)
+    else:
+        save_file(content, path / name)
+    write_manifest(path, FILES, {})
+
+
+def test_a_newer_heeds_checkpoint_is_neither_damage_nor_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_checkpoint(tmp_path, checkpoint(5), keep=2)
+    monkeypatch.setattr("heed.training.manifest.FORMAT", 2)
+    save_checkpoint(tmp_path, checkpoint(10), keep=2)
+    with pytest.raises(NewerFormatError, match=r"checkpoint step-0000010 has format 2.*Update heed"):
+        newest_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["weights", "optimizer", "average"])
+def test_a_pickle_in_the_place_of_tensors_is_refused(tmp_path: Path, part: str) -> None:
+    path = save_checkpoint(tmp_path, checkpoint(), keep=1)
+    torch.save({"w": torch.ones(3)}, path / f"{part}.safetensors")
+    forge(path, f"{part}.safetensors", (path / f"{part}.safetensors").read_bytes())
+    with pytest.raises(DataError, match=rf"{part}\.safetensors is damaged or no safetensors file"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "tensors", "error", "message"),
+    [
+        ("weights", {"w": torch.ones(3, 5), "b": torch.ones(4)}, UsageError, "another model than recipe.toml"),
+        ("weights", {"w": torch.ones(3, 4)}, UsageError, "another model than recipe.toml"),
+        ("optimizer", {"w/exp_avg": torch.ones(300, 400)}, DataError, r"'w/exp_avg' of the shape \[300, 400\]"),
+        ("optimizer", {"x/exp_avg": torch.ones(3, 4)}, DataError, "'x/exp_avg' .* belongs to no weight"),
+        ("average", {"0/w": torch.ones(5)}, DataError, "'0/w' .* belongs to no weight"),
+    ],
+)
+def test_tensors_that_are_not_the_models_are_refused_before_they_are_read(
+    tmp_path: Path, part: str, tensors: Any, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save_checkpoint(tmp_path, checkpoint(), keep=1)
+    assert load_checkpoint(path, SHAPES).progress.step == 7
+    forge(path, f"{part}.safetensors", tensors)
+    monkeypatch.setattr(checkpoints, "load_file", lambda path: pytest.fail("it was read"))
+    with pytest.raises(error, match=message):
+        load_checkpoint(path, SHAPES)
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (b"", r"state\.json: : Invalid JSON"),
+        (b"[1]", "Input should be an object"),
+        (b'{"step": "7"}', "step: Input should be a valid integer"),
+        (b'{"step": 7.5}', "step: Input should be a valid integer"),
+        (b'{"position": {"epoch": null}}', r"position\.epoch: Input should be a valid integer"),
+        (b'{"position": 3}', "position: Input should be an object"),
+        (b'{"best_score": [1]}', "best_score: Input should be a valid number"),
+        (b'{"window": {"loss_sum": true}}', r"window\.loss_sum: Input should be a valid number"),
+        (b"[" * 200_000, "Invalid JSON"),
+        (b" " * 2_000_000, "larger than 1.0 MB"),
+    ],
+)
+def test_a_state_of_wrong_types_is_refused(tmp_path: Path, state: bytes, message: str) -> None:
+    path = save_checkpoint(tmp_path, checkpoint(), keep=1)
+    forge(path, "state.json", state)
+    with pytest.raises(DataError, match=rf"^checkpoint step-0000007 is damaged: .*{message}"):
+        load_checkpoint(path)
+
+
+def test_a_state_without_what_was_added_later_is_read(tmp_path: Path) -> None:
+    path = save_checkpoint(tmp_path, checkpoint(), keep=1)
+    forge(path, "state.json", json.dumps({"step": 7, "position": {"epoch": 1}}).encode())
+    assert load_checkpoint(path).progress == Progress(step=7, position=Position(1, 0))
+
+
+def test_a_link_in_the_place_of_a_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = save_checkpoint(tmp_path / "elsewhere", checkpoint(5), keep=1)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / path.name).symlink_to(path)
+    with pytest.raises(DataError, match="step-0000005 is damaged: it is a link"):
+        newest_checkpoint(tmp_path / "here", strict=True)
+
+
+# --- storage --------------------------------------------------------------------------------------------
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_the_old_checkpoint_and_no_debris(
@@ -135,10 +276,75 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_old_checkpoint_and_no_debris
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(StorageError, match=r"cannot write a checkpoint: no space left .*needs .* free at .*"):
+    with pytest.raises(StorageError) as refused:
         save_checkpoint(tmp_path, checkpoint(10), keep=1)
+    message = str(refused.value)
+    assert message.startswith("cannot write a checkpoint: no space left on the device (needs 216 bytes, ")
+    assert message.endswith(
+        f" free at {tmp_path}/step-0000010). Free some space or move the run to another disk; --resume goes on from "
+        "the checkpoint before."
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["step-0000005"]
     assert load_checkpoint(tmp_path / "step-0000005").progress.step == 5
+
+
+def disk_with(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 0, free))  # type: ignore[attr-defined]
+
+
+def test_no_checkpoint_is_begun_without_a_fifth_more_room_than_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = checkpoint()
+    needed = -(-saved.num_bytes * 12 // 10)
+
+    disk_with(monkeypatch, free=needed - 1)
+    for refuse in (lambda: save_checkpoint(tmp_path, saved, keep=1), lambda: require_room_for(tmp_path, saved)):
+        with pytest.raises(StorageError, match=rf"no space left .*needs {needed} bytes, {needed - 1} bytes free at"):
+            refuse()
+    assert list(tmp_path.iterdir()) == []
+    disk_with(monkeypatch, free=needed)
+    require_room_for(tmp_path, saved)
+    save_checkpoint(tmp_path, saved, keep=1)
+
+
+def test_the_first_checkpoint_asks_for_the_room_that_the_optimiser_will_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk_with(monkeypatch, free=300)
+    with pytest.raises(StorageError, match="needs 480 bytes, 300 bytes free"):  # 1.2 × (100 + 2 × 100 + 100)
+        save_checkpoint(tmp_path, Checkpoint(Progress(), {"w": torch.ones(25)}, {}, {"w": torch.ones(25)}), keep=1)
+
+
+def test_the_first_checkpoint_that_cannot_be_written_asks_for_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(self: Path, exist_ok: bool = True) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(self))
+
+    monkeypatch.setattr(Path, "touch", read_only)
+    with pytest.raises(
+        StorageError, match=r"a checkpoint: the file system is read-only at .*\. Choose another --out\."
+    ):
+        save_checkpoint(tmp_path, checkpoint(), keep=1)
+
+
+@pytest.mark.parametrize("doing", ["save_file", "write_manifest", "rename"])
+def test_a_save_that_is_broken_off_leaves_the_old_checkpoint_and_no_debris(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doing: str
+) -> None:
+    """A second signal leaves at once, wherever the save is."""
+    save_checkpoint(tmp_path, checkpoint(5), keep=1)
+
+    def leave(*_: object) -> None:
+        raise SystemExit(130)
+
+    monkeypatch.setattr(Path if doing == "rename" else checkpoints, doing, leave)
+    with pytest.raises(SystemExit):
+        save_checkpoint(tmp_path, checkpoint(10), keep=1)
+    monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ["step-0000005"]
+    assert newest_checkpoint(tmp_path, strict=True).progress.step == 5
 
 
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
@@ -164,7 +370,7 @@ def test_an_optimiser_that_takes_its_state_back_goes_on_bit_for_bit(kind: type[t
     with torch.no_grad():
         for other, parameter in zip(others, parameters, strict=True):
             other.copy_(parameter)
-    load_optimizer_tensors(other_optimizer, names, taken)
+    load_optimizer_tensors(other_optimizer, dict(zip(names, others, strict=True)), taken)
     for pair in ((parameters, optimizer), (others, other_optimizer)):
         step(*pair, number=4)
     assert all(torch.equal(one, other) for one, other in zip(parameters, others, strict=True))

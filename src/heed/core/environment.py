@@ -36,14 +36,29 @@ class Distributed:
     rank: int = 0
     world_size: int = 1
     local_rank: int = 0
+    local_world_size: int = 1
+    """How many of them are on this machine."""
 
 
 def distributed() -> Distributed:
-    """Read RANK, WORLD_SIZE and LOCAL_RANK; without them there is one process. Raises UsageError for nonsense."""
+    """Read what `torchrun` sets; without it there is one process. Raises UsageError for nonsense."""
     rank, world_size, local_rank = _whole("RANK", 0), _whole("WORLD_SIZE", 1), _whole("LOCAL_RANK", 0)
     if not 0 <= rank < world_size:
         raise UsageError(f"RANK must be from 0 to WORLD_SIZE - 1, got RANK={rank} and WORLD_SIZE={world_size}.")
-    return Distributed(rank, world_size, local_rank)
+    return Distributed(rank, world_size, local_rank, max(1, _whole("LOCAL_WORLD_SIZE", 1)))
+
+
+def variables_of_rank(rank: int, world_size: int, port: int) -> dict[str, str]:
+    """This process's variables and those that `torchrun` would set for one of several processes on this machine."""
+    return {
+        **os.environ,
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(world_size),
+        "LOCAL_WORLD_SIZE": str(world_size),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
 
 
 def _whole(name: str, default: int) -> int:
@@ -83,10 +98,21 @@ def limit_kernel_caches(capacity: int) -> None:
     os.environ.setdefault("LRU_CACHE_CAPACITY", str(capacity))
 
 
+def processor_name() -> str:
+    """What the processor is called, for a person."""
+    found = re.search(r"^model name\s*: (.+)$", _read(_ROOT / "proc/cpuinfo"), re.MULTILINE)
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
 def num_cpus() -> int:
     """The processors this process may use: its affinity, and the quota of its container rounded up."""
     num = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, math.ceil(min(num, _cpu_quota(_ROOT))))
+
+
+def num_threads() -> int:
+    """The threads to compute with unless another number is given: this process's share of the processors."""
+    return max(1, num_cpus() // distributed().local_world_size)
 
 
 def memory_bytes() -> int:

@@ -2,23 +2,26 @@
 
 Written is a temporary file beside the target, flushed to the device, then renamed over the target: a reader, a
 second process and a power cut find the old file or the new one. Only a process killed outright leaves debris,
-under a name that begins with `.heed-`.
+under a name that begins with `.heed-`; the next one that writes there removes it (`sole_writer`).
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import re
+import resource
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Literal, TextIO, overload
 
-from heed.core.errors import HeedError, StorageError
+from heed.core.errors import HeedError, StorageError, UsageError
 
 
 @overload
@@ -79,9 +82,77 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
         raise
 
 
+def remove_folder(path: Path) -> None:
+    """Delete a folder, or a link; it loses its name before its content, so nobody finds half of it."""
+    hidden = _beside(path)
+    path.rename(hidden)
+    with suppress(OSError):  # it is out of the way; the next writer tries again
+        _delete(hidden)
+    _flush_folder(path.parent)
+
+
+@contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Be the only process that writes into a run folder, and remove what killed ones left there unfinished.
+
+    The claim ends with the process, however that ends. Raises UsageError while another process has it. Where the file
+    system knows no claims, nobody is refused.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if not _claim(descriptor):
+            raise UsageError(f"another process is training in {folder}. Wait for it, or stop it first.")
+        remove_debris(folder)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_claimed(folder: Path) -> bool:
+    """Whether another process is the sole writer of a folder now."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        return not _claim(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _claim(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EAGAIN, errno.EACCES)
+    return True
+
+
+def remove_debris(folder: Path) -> None:
+    """Delete the unfinished files and folders that killed processes left in a folder or below it."""
+    for path in [path for path in folder.rglob("*") if is_debris(path)]:
+        with suppress(OSError):
+            _delete(path)
+
+
+def is_debris(path: Path) -> bool:
+    """Whether a path has the name of something unfinished."""
+    return re.fullmatch(r"\.heed-[0-9a-f]{12}\.tmp", path.name) is not None
+
+
+def empty_folder(folder: Path, last: str) -> None:
+    """Delete all that is in a folder, the file `last` at the end: until then everybody sees what the folder is."""
+    for path in sorted(folder.iterdir(), key=lambda path: path.name == last):
+        _delete(path)
+
+
 def _beside(target: Path) -> Path:
     """A new hidden name in the same folder, so that renaming moves no data; short, as names have a longest length."""
     return target.with_name(f".heed-{secrets.token_hex(6)}.tmp")
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _refuse_existing(target: Path) -> None:
@@ -121,6 +192,37 @@ def sha256_file(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def is_plain_file(path: Path) -> bool:
+    """Whether a path is a regular file itself: no link, no pipe, no device, nothing that reading could hang on."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def first_foreign(folder: Path) -> Path | None:
+    """Something in a folder or below it that is neither a file nor a folder of its own: a link, a pipe, a device."""
+    for parent, folders, names in os.walk(folder):
+        for path in (Path(parent) / name for name in (*folders, *names)):
+            if path.is_symlink() or not (path.is_dir() or is_plain_file(path)):
+                return path
+    return None
+
+
+def require_room(folder: Path, needed: int) -> None:
+    """Make the folder if it is not there. Raises OSError when nothing can be written there, or not `needed` bytes.
+
+    A file system that does not know its own size is not asked.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = _beside(folder / "probe")
+    probe.touch(exist_ok=False)
+    probe.unlink(missing_ok=True)
+    usage = shutil.disk_usage(folder)
+    if usage.total and usage.free < needed:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+
+
 def free_bytes(path: str | Path) -> int:
     """The bytes this user may still write on the device that holds `path`, or would hold it once it exists."""
     place = Path(path).absolute()
@@ -158,12 +260,14 @@ _ABOUT_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, _INCOMPLETE)
 
 
 @contextmanager
-def storage_errors(doing: str, needed: int | None = None, path: str | Path | None = None) -> Iterator[None]:
+def storage_errors(
+    doing: str, needed: int | None = None, path: str | Path | None = None, otherwise: str = "choose another --out"
+) -> Iterator[None]:
     """Turn the failures of writing into one StorageError that says what to do.
 
     `doing` names the work ("write the checkpoint"), `needed` its size in bytes, `path` the place when the error
-    itself may not know it. Recognised are OSError and what torch, safetensors and tokenizers raise instead.
-    Every other error passes through.
+    itself may not know it, `otherwise` what to do when no space can be freed. Recognised are OSError and what
+    torch, safetensors and tokenizers raise instead. Every other error passes through.
     """
     try:
         yield
@@ -173,7 +277,7 @@ def storage_errors(doing: str, needed: int | None = None, path: str | Path | Non
         code, filename = _failure(error)
         if code not in _REASONS:
             raise
-        raise StorageError(_explain(doing, code, needed, filename or path)) from error
+        raise StorageError(_explain(doing, code, needed, filename or path, otherwise)) from error
 
 
 def _failure(error: BaseException) -> tuple[int | None, str | None]:
@@ -191,12 +295,20 @@ def _failure(error: BaseException) -> tuple[int | None, str | None]:
     return (errno.ENOSPC, None) if "No space left" in str(error) else (None, None)
 
 
-def _explain(doing: str, code: int, needed: int | None, path: str | Path | None) -> str:
+def _explain(doing: str, code: int, needed: int | None, path: str | Path | None, otherwise: str) -> str:
     facts = f" at {path}" if path else ""
-    advice = "Choose another --out."
+    advice = otherwise[:1].upper() + otherwise[1:]
     if code in _ABOUT_SPACE:
         parts = [f"needs {format_bytes(needed)}"] if needed is not None else []
-        parts += [f"{format_bytes(free_bytes(path))} free at {path}"] if path else []
+        parts += [_room(code, path)] if path else []
         facts = f" ({', '.join(parts)})" if parts else ""
-        advice = "Free some space or choose another --out."
-    return f"cannot {doing}: {_REASONS[code]}{facts}. {advice}"
+        advice = f"Free some space or {otherwise}"
+    return f"cannot {doing}: {_REASONS[code]}{facts}. {advice}."
+
+
+def _room(code: int, path: str | Path) -> str:
+    """What there is: the longest file that is allowed, where that was the reason, else what is free."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if code == errno.EFBIG and limit != resource.RLIM_INFINITY:
+        return f"{format_bytes(limit)} allowed by ulimit -f"
+    return f"{format_bytes(free_bytes(path))} free at {path}"

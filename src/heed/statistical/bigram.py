@@ -66,13 +66,27 @@ class BigramCounts:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> BigramCounts:
-        """The counts that `arrays` gave."""
-        return cls(
+        """The counts that `arrays` gave. Raises DataError for arrays that are no counts."""
+        if missing := [name for name in ("offsets", "words", "counts", "predictable") if name not in arrays]:
+            raise DataError(f"these are no bigram counts: {missing[0]!r} is missing.")
+        found = cls(
             offsets=arrays["offsets"].astype(np.int64),
             words=arrays["words"].astype(np.int32),
             counts=arrays["counts"].astype(np.int64),
             predictable=arrays["predictable"].astype(np.bool_),
         )
+        if not found._fits_together():
+            raise DataError("these are no bigram counts: their sizes and numbers do not fit together.")
+        return found
+
+    def _fits_together(self) -> bool:
+        """Whether the pairs of every context are a part of the list, and words of the vocabulary."""
+        flat = all(array.ndim == 1 for array in (self.offsets, self.words, self.counts, self.predictable))
+        if not flat or len(self.offsets) != self.vocab_size + 1 or len(self.words) != len(self.counts):
+            return False
+        ends_fit = self.offsets[0] == 0 and self.offsets[-1] == len(self.words)
+        in_order, are_words = np.diff(self.offsets) >= 0, (self.words >= 0) & (self.words < self.vocab_size)
+        return bool(ends_fit and in_order.all() and are_words.all() and (self.counts > 0).all())
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """All there is to save."""

@@ -8,28 +8,39 @@ each of them. Random masks and data order are keyed by seed, epoch and index, so
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
+import re
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from heed.core.errors import DataError
-from heed.core.files import atomic_folder, atomic_write, sha256_file, storage_errors
+from heed.core.errors import DataError, UsageError
+from heed.core.files import atomic_folder, remove_folder, require_room, storage_errors
+from heed.core.formats import NewerFormatError
 from heed.core.progress import warn
 from heed.data.loader import Position
+from heed.nn.device import arithmetic
+from heed.nn.weight_file import Header, Shapes, read_header
 from heed.training.journal import Window
+from heed.training.manifest import checked_manifest, read_small, write_manifest
+from heed.training.sharding import shared_like
+from heed.training.stopping import Divergence
 
-FORMAT = 1
-_PREFIX = "step-"
-_PARTS = ("weights", "optimizer", "average")
+PARTS = ("weights", "optimizer", "average")
+STATE = "state.json"
+FILES = (*(f"{part}.safetensors" for part in PARTS), STATE)
+ROOM = 1.2
+"""Times the size of a checkpoint that must be free before it is begun."""
+_NAME = re.compile(r"step-(\d{7,})")
 
 
 @dataclass
@@ -47,90 +58,161 @@ class Progress:
     validations_since_best: int = 0
     average_updates: int = 0
     skipped_in_a_row: int = 0
+    max_positions: int = 0
+    divergence: Divergence = field(default_factory=Divergence)
     window: Window = field(default_factory=Window)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything needed to continue exactly."""
+    """Everything needed to continue exactly; `made_with` is what computed it: another machine may round otherwise."""
 
     progress: Progress
     weights: Mapping[str, Tensor]
     optimizer: Mapping[str, Tensor]
     average: Mapping[str, Tensor]
+    made_with: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> dict[str, Mapping[str, Tensor]]:
+        """The tensors of each file."""
+        return {part: getattr(self, part) for part in PARTS}
+
+    @property
+    def num_bytes(self) -> int:
+        """What its numbers take."""
+        return sum(tensor.nbytes for part in self.parts.values() for tensor in part.values())
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
     """Write `folder/step-NNNNNNN`, then delete all but the newest `keep`. Raises StorageError when the disk is full.
 
-    A checkpoint of that update that is there already is left alone.
+    A whole checkpoint of that update that is there already is left alone.
     """
-    target = folder / f"{_PREFIX}{checkpoint.progress.step:07d}"
-    if target.exists():
+    target = folder / f"step-{checkpoint.progress.step:07d}"
+    if target.exists() and _is_whole(target):
         return target
-    tensors = {"weights": checkpoint.weights, "optimizer": checkpoint.optimizer, "average": checkpoint.average}
-    files = {f"{part}.safetensors": save({k: t.contiguous() for k, t in tensors[part].items()}) for part in _PARTS}
-    files["state.json"] = json.dumps(asdict(checkpoint.progress), indent=1).encode()
-    needed = sum(map(len, files.values()))
-    with storage_errors("write a checkpoint", needed, folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    with _explained(folder, checkpoint):
+        require_room(folder, _room(checkpoint))
+        if target.exists():
+            remove_folder(target)
         with atomic_folder(target) as temporary:
-            for name, content in files.items():
-                (temporary / name).write_bytes(content)
-            hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-            manifest = {"format": FORMAT, "sha256": hashes}
-            (temporary / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-        for old in list_checkpoints(folder)[:-keep]:
-            shutil.rmtree(old)
+            _write(temporary, checkpoint)
+        # One of a later update is damaged: else it would have been gone on from. It is not one of those to keep.
+        for old in [path for path in list_checkpoints(folder) if _step(path) <= checkpoint.progress.step][:-keep]:
+            remove_folder(old)
     return target
+
+
+def require_room_for(folder: Path, checkpoint: Checkpoint) -> None:
+    """Raise StorageError when another checkpoint of that size could not be written."""
+    with _explained(folder, checkpoint):
+        require_room(folder, _room(checkpoint))
+
+
+def _explained(folder: Path, checkpoint: Checkpoint) -> AbstractContextManager[None]:
+    moved = "move the run to another disk; --resume goes on from the checkpoint before"
+    otherwise = moved if list_checkpoints(folder) else "choose another --out"
+    return storage_errors("write a checkpoint", _room(checkpoint), folder, otherwise)
+
+
+def _room(checkpoint: Checkpoint) -> int:
+    size = checkpoint.num_bytes
+    if not checkpoint.optimizer:  # before the first update; from then on Adam keeps two numbers for each weight
+        size += 2 * sum(tensor.nbytes for tensor in checkpoint.weights.values())
+    return math.ceil(ROOM * size)
+
+
+def _write(folder: Path, checkpoint: Checkpoint) -> None:
+    (folder / STATE).write_bytes(json.dumps(asdict(checkpoint.progress), indent=1).encode())
+    for part, tensors in checkpoint.parts.items():
+        path = folder / f"{part}.safetensors"
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+        shutil.copymode(folder / STATE, path)  # the library lets nobody else read what it writes
+    write_manifest(folder, FILES, checkpoint.made_with)
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """The checkpoints, whole or damaged, oldest first."""
-    return sorted(path for path in folder.glob(f"{_PREFIX}*") if path.is_dir())
+    found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir()]
+    return sorted(found, key=_step)
 
 
-def load_checkpoint(path: Path) -> Checkpoint:
-    """Read one checkpoint and check every file against its hash. Raises DataError that names the damage."""
+def _step(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
+
+
+_Progress = TypeAdapter(Progress)
+
+
+def load_checkpoint(path: Path, shapes: Shapes | None = None) -> Checkpoint:
+    """Read one checkpoint and check every file against its hash.
+
+    With `shapes`, those of the recipe's weights, what holds other tensors is refused before memory is taken for them.
+    Raises DataError that names the damage, UsageError when it is a checkpoint of another model.
+    """
     try:
-        manifest: dict[str, Any] = json.loads((path / "manifest.json").read_bytes())
-        if manifest["format"] != FORMAT:
-            raise DataError(f"checkpoint {path.name} has format {manifest['format']!r}; this heed reads {FORMAT}.")
-        for name in (*(f"{part}.safetensors" for part in _PARTS), "state.json"):
-            if sha256_file(path / name) != manifest["sha256"][name]:
-                raise DataError(f"checkpoint {path.name} is damaged: {name} does not match its SHA-256.")
-        state = json.loads((path / "state.json").read_bytes())
-        state |= {"position": Position(**state["position"]), "window": Window(**state["window"])}
-        return Checkpoint(Progress(**state), *(load_file(path / f"{part}.safetensors") for part in _PARTS))
-    except FileNotFoundError as error:
-        raise DataError(f"checkpoint {path.name} is damaged: {Path(error.filename).name} is missing.") from error
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise DataError(f"checkpoint {path.name} is damaged: {error or type(error).__name__}.") from error
+        if path.is_symlink():
+            raise DataError("it is a link")
+        manifest = checked_manifest(path, FILES)
+        headers = {part: read_header(path / f"{part}.safetensors") for part in PARTS}
+        if shapes is not None:
+            _require_fit(headers, shapes)
+        progress = _Progress.validate_json(read_small(path / STATE), strict=True)
+        weights, optimizer, average = (load_file(path / f"{part}.safetensors") for part in PARTS)
+        return Checkpoint(progress, weights, optimizer, average, manifest.made_with)
+    except NewerFormatError:
+        raise
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        what = f"{STATE}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise DataError(f"checkpoint {path.name} is damaged: {what}.") from error
+    except (DataError, OSError, SafetensorError) as error:
+        raise DataError(f"checkpoint {path.name} is damaged: {str(error).removesuffix('.')}.") from error
 
 
-def newest_checkpoint(folder: Path, strict: bool = False) -> Checkpoint:
-    """The newest checkpoint that is whole. A damaged one is named, put aside and passed over; or refused, if `strict`.
+def _is_whole(path: Path) -> bool:
+    try:
+        checked_manifest(path, FILES)
+    except (DataError, OSError):
+        return False
+    return True
 
-    Raises DataError when there is none.
+
+def _require_fit(headers: Mapping[str, Header], shapes: Shapes) -> None:
+    """The weights are the model's; every other tensor belongs to one of them, and has its shape or is one number."""
+    if headers["weights"].shapes != shapes:
+        raise UsageError("the checkpoint is of another model than recipe.toml: was [model] edited?")
+    for part in ("optimizer", "average"):
+        for name, shape in headers[part].shapes.items():
+            weight = next((word for word in name.split("/") if word in shapes), None)
+            if weight is None or shape not in ((), shapes[weight]):
+                raise DataError(f"{part}.safetensors: {name!r:.100} of the shape {list(shape)} belongs to no weight")
+
+
+def newest_checkpoint(folder: Path, strict: bool = False, shapes: Shapes | None = None) -> Checkpoint:
+    """The newest checkpoint that is whole. A damaged one is named and passed over; or refused, if `strict`.
+
+    What is passed over is replaced when the training gets there again. Raises DataError when there is none.
     """
     for path in reversed(list_checkpoints(folder)):
         try:
-            return load_checkpoint(path)
+            return load_checkpoint(path, shapes)
+        except NewerFormatError:
+            raise
         except DataError as error:
             if strict:
                 raise DataError(f"{error} Without --strict the one before it is used.") from error
-            aside = path.with_name(f"damaged-{path.name}")
-            shutil.rmtree(aside, ignore_errors=True)
-            path.rename(aside)  # so that the training writes its own when it gets there again
-            warn(f"{error} It is put aside as {aside.name}, and the one before it is used.")
+            warn(f"{error} The one before it is used.")
     raise DataError(f"{folder} holds no whole checkpoint to go on from. Start anew with --overwrite.")
 
 
-def save_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write weights as one safetensors file, whole or not at all."""
-    blob = save({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, dict(metadata))
-    with storage_errors("write the weights", len(blob), path.parent), atomic_write(path) as file:
-        file.write(blob)
+def tell_other_arithmetic(checkpoint: Checkpoint, device: torch.device, quiet: bool) -> None:
+    """Warn where numbers may be rounded otherwise than when the checkpoint was made."""
+    then, now = checkpoint.made_with, arithmetic(device)
+    changed = [f"{name} was {then[name]}, is {now.get(name, 'none')}" for name in then if then[name] != now.get(name)]
+    if changed:
+        warn(f"the last bits of a number may differ from a training that never stopped: {', '.join(changed)}.", quiet)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:
@@ -143,11 +225,13 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dic
     }
 
 
-def load_optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str], tensors: Mapping[str, Tensor]) -> None:
-    """Give an optimiser back what `optimizer_tensors` took."""
-    index = {name: i for i, name in enumerate(names)}
+def load_optimizer_tensors(
+    optimizer: torch.optim.Optimizer, weights: Mapping[str, Tensor], tensors: Mapping[str, Tensor]
+) -> None:
+    """Give an optimiser of these weights back what `optimizer_tensors` took."""
+    index = {name: i for i, name in enumerate(weights)}
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         name, quantity = key.rsplit("/", 1)
-        state.setdefault(index[name], {})[quantity] = tensor
+        state.setdefault(index[name], {})[quantity] = shared_like(tensor, weights[name])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -1,0 +1,179 @@
+"""How are weights kept in one file that can be trusted?
+
+A safetensors file is 8 bytes with the length of its header, a header in JSON that gives each tensor's type, shape and
+place, and the bytes. What a file says it holds is read and checked from the header alone, before memory is taken for
+it. heed's own files also tell their format and a SHA-256 of what they hold, so a changed bit is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from heed.core.errors import DataError, MissingInputError
+from heed.core.files import atomic_write, format_bytes, storage_errors
+from heed.core.formats import FORMAT, require_format
+
+MAX_HEADER_BYTES = 16_000_000
+MAX_TENSORS = 50_000
+"""Averages of a deep model's last weights take some thousands."""
+OURS = "heed"
+"""The key of what heed says about its own files: one JSON text, as the library writes several keys in any order."""
+
+Shapes = Mapping[str, tuple[int, ...]]
+_ITEM_BYTES = {
+    "BOOL": 1, "U8": 1, "I8": 1, "U16": 2, "I16": 2, "F16": 2, "BF16": 2, "U32": 4, "I32": 4, "F32": 4, "U64": 8,
+    "I64": 8, "F64": 8,
+}  # fmt: skip
+
+
+class StoredTensor(BaseModel):
+    """A tensor as the header describes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    dtype: Literal["BOOL", "U8", "I8", "U16", "I16", "F16", "BF16", "U32", "I32", "F32", "U64", "I64", "F64"]
+    shape: Annotated[list[NonNegativeInt], Field(max_length=8)]
+    data_offsets: Annotated[list[NonNegativeInt], Field(min_length=2, max_length=2)]
+
+    @property
+    def num_bytes(self) -> int:
+        """What the shape takes."""
+        return math.prod(self.shape) * _ITEM_BYTES[self.dtype]
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a file says it holds; `metadata` is what `save_weights` was told, with the format and the SHA-256."""
+
+    tensors: Mapping[str, StoredTensor]
+    metadata: Mapping[str, str]
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each tensor."""
+        return {name: tuple(tensor.shape) for name, tensor in self.tensors.items()}
+
+    @property
+    def num_elements(self) -> int:
+        """The numbers in all tensors."""
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+
+def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor."""
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def read_header(path: Path) -> Header:
+    """What a safetensors file says it holds, checked against its size.
+
+    Raises MissingInputError when there is no such file, and DataError when it is none of this format, or cut off, or
+    when its header is larger than any of heed's.
+    """
+    if not path.exists():
+        raise MissingInputError(f"{path}: there is no such file.")
+    if not path.is_file():
+        raise _damaged(path, "it is no regular file")
+    with path.open("rb") as file:
+        size = path.stat().st_size
+        length = int.from_bytes(file.read(8), "little")
+        if not 2 <= length <= size - 8:
+            raise _damaged(path, f"of {size} bytes it claims {length} as its header")
+        if length > MAX_HEADER_BYTES:
+            limit = format_bytes(MAX_HEADER_BYTES)
+            raise _damaged(path, f"its header has {format_bytes(length)}, at most {limit} are read")
+        return _parsed(path, file.read(length), size - 8 - length)
+
+
+class _Entries(BaseModel):
+    """A header taken apart."""
+
+    model_config = ConfigDict(strict=True)
+
+    metadata: dict[str, str]
+    tensors: Annotated[dict[str, StoredTensor], Field(max_length=MAX_TENSORS)]
+
+
+def _parsed(path: Path, text: bytes, num_data_bytes: int) -> Header:
+    try:
+        entries = json.loads(text)
+        metadata = entries.pop("__metadata__", {}) if isinstance(entries, dict) else {}
+        ours = json.loads(metadata.get(OURS, "{}")) if isinstance(metadata, dict) else metadata
+        found = _Entries.model_validate({"metadata": ours, "tensors": entries})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise _damaged(path, f"its header is wrong at {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _damaged(path, "its header is no JSON") from error
+    for name, tensor in found.tensors.items():
+        begin, end = tensor.data_offsets
+        if end - begin != tensor.num_bytes:
+            raise _damaged(path, f"{name!r} has {end - begin} bytes, its shape needs {tensor.num_bytes}")
+        if end > num_data_bytes:
+            raise _damaged(path, f"{name!r} lies outside the file")
+    return Header(found.tensors, found.metadata)
+
+
+def _damaged(path: Path, what: str) -> DataError:
+    return DataError(f"{path} is damaged or no safetensors file: {what:.300}.")  # a name can be as long as a header
+
+
+def require_shapes(found: Shapes, wanted: Shapes, where: Path) -> None:
+    """Raise DataError unless names and shapes are those of the recipe's model."""
+    if found.keys() != wanted.keys():
+        odd = sorted(found.keys() ^ wanted.keys())[0]
+        raise DataError(f"{where}: the weights are not those of the recipe's model ({odd!r:.100} is on one side only).")
+    for name, shape in wanted.items():
+        if found[name] != shape:
+            shapes = f"{list(found[name])}, the recipe's model has {list(shape)}"
+            raise DataError(f"{where}: {name!r} has the shape {shapes}.")
+
+
+def read_weights(path: Path, shapes: Shapes | None = None) -> dict[str, Tensor]:
+    """The tensors of a file that `save_weights` wrote; other programs' safetensors files are read too.
+
+    With `shapes`, those of the recipe's model, a file of other weights is refused before it is read. Raises DataError
+    and MissingInputError; nothing in the file can run code.
+    """
+    header = read_header(path)
+    number = header.metadata.get("format", "1")
+    require_format(int(number) if number.isdecimal() else number, path)
+    if shapes is not None:
+        require_shapes(header.shapes, shapes, path)
+    try:
+        tensors = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise _damaged(path, str(error)) from error
+    if "sha256" in header.metadata and header.metadata["sha256"] != digest(tensors):
+        raise DataError(f"{path} is damaged: its numbers do not match their SHA-256.")
+    return tensors
+
+
+def save_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write weights as one safetensors file, whole or not at all. Raises StorageError."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    said = {**metadata, "format": str(FORMAT), "sha256": digest(tensors)}
+    blob = save(tensors, {OURS: json.dumps(said, sort_keys=True)})
+    with storage_errors("write the weights", len(blob), path.parent), atomic_write(path) as file:
+        file.write(blob)
+
+
+def digest(tensors: Mapping[str, Tensor]) -> str:
+    """A SHA-256 of names, types, shapes and numbers, however they are laid out in a file."""
+    found = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        found.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()

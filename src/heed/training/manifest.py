@@ -1,0 +1,95 @@
+"""How is a changed bit in a folder noticed, and told from the work of a newer heed?
+
+`manifest.json` lists the SHA-256 of every file, and ends with a seal: the SHA-256 of the manifest's own other entries.
+So a manifest whose seal fits says truly which format it has, whatever that format adds to it; any other is damaged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from heed.core.errors import DataError
+from heed.core.files import format_bytes, is_plain_file, sha256_file
+from heed.core.formats import FORMAT, require_format
+
+MANIFEST = "manifest.json"
+MAX_BYTES = 1_000_000
+"""Of a file that holds a few numbers."""
+
+
+class Manifest(BaseModel):
+    """What `manifest.json` says, but for its seal."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    format: int
+    made_with: dict[str, str]
+    sha256: dict[str, Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]]
+
+
+def write_manifest(folder: Path, names: Sequence[str], made_with: Mapping[str, str]) -> None:
+    """Write down which files a folder holds. Raises OSError."""
+    hashes = {name: sha256_file(folder / name) for name in names}
+    entries = Manifest(format=FORMAT, made_with=dict(made_with), sha256=hashes).model_dump()
+    text = json.dumps({**entries, "seal": _seal(entries)}, indent=1)
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def checked_manifest(folder: Path, names: Sequence[str]) -> Manifest:
+    """The manifest of a folder that holds exactly these files, each as it was written.
+
+    Raises DataError that names the damage, and NewerFormatError.
+    """
+    manifest = _read(folder)
+    if odd := sorted(manifest.sha256.keys() ^ set(names)):
+        raise DataError(f"{MANIFEST} and the format differ on the file {odd[0]!r:.100}")
+    for name in names:
+        require_plain(folder / name)
+        if sha256_file(folder / name) != manifest.sha256[name]:
+            raise DataError(f"{name} does not match its SHA-256")
+    return manifest
+
+
+def _read(folder: Path) -> Manifest:
+    try:
+        entries = json.loads(read_small(folder / MANIFEST))
+        seal = entries.pop("seal", None) if isinstance(entries, dict) else None
+        if seal != _seal(entries):
+            raise DataError(f"{MANIFEST} does not match its seal")
+        require_format(entries.get("format"), f"checkpoint {folder.name}")
+        return Manifest.model_validate(entries)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise DataError(f"{MANIFEST}: {'.'.join(map(str, first['loc']))!r:.100}: {first['msg']}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{MANIFEST} is no JSON") from error
+
+
+def _seal(entries: Any) -> str:
+    """The same for all formats, for ever."""
+    return hashlib.sha256(json.dumps(entries, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def read_small(path: Path) -> bytes:
+    """The bytes of a file that holds a few numbers. Raises DataError when it is missing, no file, or large."""
+    require_plain(path)
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise DataError(f"{path.name} is larger than {format_bytes(MAX_BYTES)}")
+    return content
+
+
+def require_plain(path: Path) -> None:
+    """Raise DataError unless there is a file of the folder's own: no link to elsewhere, no pipe, no device."""
+    if is_plain_file(path):
+        return
+    raise DataError(
+        f"{path.name} is a link or no file" if path.is_symlink() or path.exists() else f"{path.name} is missing"
+    )

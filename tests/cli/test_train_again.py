@@ -1,0 +1,81 @@
+"""What does the same command say when it is given again: on a run that was interrupted, and on one that is running?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import Result, call
+from toy import TINY, flags, prepared, trainer_of, write_pairs
+
+from heed.core.files import sole_writer
+from heed.training.checkpoints import FILES, list_checkpoints, newest_checkpoint
+from heed.training.manifest import write_manifest
+
+
+def again(folder: Path, *words: object) -> Result:
+    """The command that made `folder / run`, once more."""
+    src, tgt = write_pairs(folder)
+    files = ("--task", "translation", "--src", src, "--tgt", tgt, "--data.hold_out=8")
+    return call("train", *files, *flags({**TINY, "training.max_steps": 2}), "--out", folder / "run", "--quiet", *words)
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> Path:
+    """A run that was stopped after its first updates."""
+    trainer = trainer_of(prepared(tmp_path, training__max_steps=1))
+    trainer.run()
+    return tmp_path / "run"
+
+
+def test_an_interrupted_run_is_named_with_what_to_do_and_nothing_is_touched(interrupted: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in interrupted.rglob("*")}
+    result = again(interrupted.parent)
+    assert result.code == 2
+    assert result.err == (
+        f"error: {interrupted} already holds a run whose newest checkpoint is step-0000001. "
+        f"Go on with `heed train --resume {interrupted}`, or start anew with --overwrite.\n"
+    )
+    assert {path: path.stat().st_mtime_ns for path in interrupted.rglob("*")} == before
+
+
+def test_a_run_whose_preparing_was_interrupted_can_only_be_started_anew(tmp_path: Path) -> None:
+    (prepared(tmp_path).folder / "data" / "corpus.json").unlink()
+    result = again(tmp_path)
+    assert result.code == 2
+    assert "already holds a run without checkpoints. Start anew with --overwrite, or name another --out." in result.err
+    resumed = call("train", "--resume", tmp_path / "run")
+    assert resumed.code == 65
+    assert "Start anew with --overwrite" in resumed.err
+    assert again(tmp_path, "--overwrite").code == 0
+
+
+def test_what_was_killed_before_it_had_a_recipe_is_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".heed-0123456789ab.tmp").touch()
+    assert again(tmp_path).code == 0
+    assert not list((tmp_path / "run").glob(".heed-*"))
+
+
+def test_a_run_in_which_another_process_is_training_is_neither_continued_nor_replaced(interrupted: Path) -> None:
+    recipe = interrupted / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("max_steps = 1", "max_steps = 3"))
+    with sole_writer(interrupted):
+        for result in (call("train", "--resume", interrupted, "--quiet"), again(interrupted.parent, "--overwrite")):
+            assert (result.code, "another process is training in" in result.err) == (2, True)
+        assert [path.name for path in list_checkpoints(interrupted / "checkpoints")][-1] == "step-0000001"
+    assert call("train", "--resume", interrupted, "--quiet").code == 0
+
+
+def test_a_machine_that_may_round_otherwise_is_told_of_and_goes_on(interrupted: Path) -> None:
+    same = call("train", "--resume", interrupted)
+    assert "last bits" not in same.err
+    newest = list_checkpoints(interrupted / "checkpoints")[-1]
+    made_with = newest_checkpoint(interrupted / "checkpoints").made_with
+    assert made_with["threads"] == "1"
+    write_manifest(newest, FILES, {**made_with, "threads": "64"})
+    result = call("train", "--resume", interrupted)
+    assert result.code == 0, result.err
+    assert (
+        "warning: the last bits of a number may differ from a training that never stopped: threads was 64, is 1.\n"
+    ) in result.err

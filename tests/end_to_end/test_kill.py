@@ -1,0 +1,41 @@
+"""Does a training survive being killed at any moment? The short form of benchmarks/kill.py."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "kill.py"
+
+
+def number(name: str, table: str) -> int:
+    """What a row of the script's table says."""
+    found = re.search(rf"^\| {re.escape(name)}.* \| ([\d,]+) \|$", table, re.MULTILINE)
+    assert found, table
+    return int(found[1].replace(",", ""))
+
+
+def run(*arguments: str) -> str:
+    result = subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks and waits as Linux does")
+def test_a_training_that_is_killed_at_random_moments_ends_as_if_nothing_had_been() -> None:
+    table = run("--kills", "4", "--during-save", "1")
+    assert number("kills", table) >= 4
+    assert number("... during a save", table) >= 1
+    assert number("checkpoints left by kills", table) > 0
+    assert number("... of which written again after a kill", table) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="forks and waits as Linux does")
+def test_so_it_does_a_hundred_times() -> None:
+    table = run("--kills", "100", "--seed", "2")
+    assert number("... during a save", table) >= 25

@@ -1,0 +1,76 @@
+"""Does a second signal leave at once, whatever the training is doing, and leave no half-written checkpoint?"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from toy import TINY, flags, write_pairs
+
+from heed.core.files import is_debris
+from heed.training.checkpoints import list_checkpoints, newest_checkpoint
+
+SLOW = {
+    "validation": """
+import heed.tasks.translation as tasks
+tasks.TranslationTask.validate = lambda self, model, metrics: hold()
+""",
+    "save": """
+import heed.training.checkpoints as checkpoints
+def slow(tensors, path, original=checkpoints.save_file):
+    original(tensors, path)
+    if "optimizer" in path.name and tensors:
+        hold()
+checkpoints.save_file = slow
+""",
+}  # fmt: skip
+"""What makes a training take for ever at one place, after it has said that it is there."""
+
+PROGRAM = """
+import sys, time
+def hold():
+    print("here", flush=True)
+    for _ in range(600):
+        time.sleep(0.1)
+{slow}
+from heed.cli.main import main
+main()
+"""
+
+
+def started(folder: Path, slow: str) -> subprocess.Popen[bytes]:
+    """A training that holds at one place, and has got there."""
+    src, tgt = write_pairs(folder)
+    keys = {**TINY, "training.eval_every": 3, "training.save_every": 2, "data.max_valid": 3}
+    words = ["train", "--task", "translation", "--src", src, "--tgt", tgt, *flags(keys), "--out", folder / "run"]
+    program = [sys.executable, "-c", PROGRAM.format(slow=SLOW[slow]), *map(str, words), "--threads", "1", "--quiet"]
+    process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"here\n", process.communicate()[1].decode()
+    return process
+
+
+@pytest.mark.parametrize(("slow", "number"), [("validation", signal.SIGINT), ("save", signal.SIGTERM)])
+def test_a_second_signal_leaves_at_once(tmp_path: Path, slow: str, number: signal.Signals) -> None:
+    with started(tmp_path, slow) as process:
+        process.send_signal(number)
+        if slow == "validation":  # which the first signal breaks off, to save and to end
+            assert process.wait(30) == 128 + number
+        else:
+            time.sleep(0.3)
+            assert process.poll() is None, "the first signal lets it finish"
+            process.send_signal(number)
+            begin = time.monotonic()
+            assert process.wait(30) == 128 + number
+            assert time.monotonic() - begin < 10
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    folder = tmp_path / "run"
+    newest = newest_checkpoint(folder / "checkpoints", strict=True)
+    assert newest.progress.step == {"validation": 3, "save": 0}[slow]
+    assert len(list_checkpoints(folder / "checkpoints")) == (1 if slow != "validation" else 3)
+    assert not any(map(is_debris, folder.rglob("*")))

@@ -1,0 +1,255 @@
+"""Is a run folder that is not what it says refused, in a sentence and before memory is taken?"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from command import call
+from safetensors.torch import load_file, save_file
+from toy import prepared, trainer_of, without_shape_checks, write_pairs
+
+import heed
+from heed.api import TrainOptions, resume
+from heed.core.errors import DataError, HeedError, UsageError
+from heed.run import Run
+from heed.training.checkpoints import list_checkpoints
+
+__all__ = ["without_shape_checks"]
+
+SRC = Path(__file__).resolve().parent.parent / "src"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    trainer_of(prepared(folder, training__max_steps=4, training__eval_every=4)).run()
+    return folder / "run"
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def go_on(run: Path) -> None:
+    change(run / "recipe.toml", "max_steps = 4", "max_steps = 6")
+    resume(TrainOptions(run, device="cpu", threads=1, quiet=True))
+
+
+def test_the_folder_itself_is_trusted(run: Path) -> None:
+    go_on(run)
+    assert list_checkpoints(run / "checkpoints")[-1].name == "step-0000006"
+    assert heed.load(run, threads=1).translate(["ba ce"])
+
+
+# --- the recipe asks for too much -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [10**5, 10**9])
+def test_a_model_of_absurd_size_is_refused_against_the_weights_and_never_made(run: Path, size: int) -> None:
+    change(run / "recipe.toml", "d_model = 16", f"d_model = {size}")
+    with pytest.raises(
+        DataError, match=rf"model\.safetensors: '.*' has the shape \[.*16\], the recipe's model has \[.*{size}"
+    ):
+        _ = Run(run).model
+    with pytest.raises(UsageError, match=r"the checkpoint is of another model than recipe\.toml"):
+        go_on(run)
+
+
+@pytest.mark.parametrize("keys", [{"d_model = 16": f"d_model = {10**12}"}, {"d_ff = 32": f"d_ff = {10**18}"}])
+def test_a_model_whose_bytes_cannot_even_be_counted_is_refused(run: Path, keys: dict[str, str]) -> None:
+    for old, new in keys.items():
+        change(run / "recipe.toml", old, new)
+    with pytest.raises(DataError, match=r"recipe\.toml: \[model\] describes a model that no machine can hold"):
+        _ = Run(run).model
+    with pytest.raises(DataError, match="no machine can hold"):
+        go_on(run)
+
+
+def test_more_layers_than_anybody_has_are_refused_before_one_is_made(run: Path) -> None:
+    change(run / "recipe.toml", "num_decoder_layers = 1", "num_decoder_layers = 1000000000")
+    with pytest.raises(UsageError, match=r"num_decoder_layers: expected a whole number from 1 to 1000, got 1000000000"):
+        _ = Run(run).model
+
+
+def test_a_recipe_of_a_newer_heed_asks_for_a_newer_heed_not_for_other_keys(run: Path) -> None:
+    change(run / "recipe.toml", "format = 1", 'format = 2\nflavour = "new"')
+    for doing in (lambda: Run(run).recipe, lambda: go_on(run)):
+        with pytest.raises(
+            DataError, match=r"recipe\.toml has format 2, and this heed reads formats up to 1.*Update heed"
+        ):
+            doing()
+    result = call("train", run / "recipe.toml", "--out", run.parent / "again")
+    assert (result.code, result.err.count("\n")) == (65, 1)
+    assert "Update heed" in result.err
+
+
+# --- the weights are others -----------------------------------------------------------------------------
+
+
+def test_a_flipped_bit_in_the_weights_is_noticed(run: Path) -> None:
+    content = bytearray((run / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (run / "model.safetensors").write_bytes(content)
+    result = call("translate", run, stdin="ba\n")
+    assert (result.code, result.lines) == (65, [])
+    assert result.err == f"error: {run / 'model.safetensors'} is damaged: its numbers do not match their SHA-256.\n"
+
+
+def test_a_pickle_in_the_place_of_the_weights_runs_nothing(run: Path, tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+            return os.mkdir, (str(tmp_path / "it ran"),)
+
+    torch.save({"w": Bomb()}, run / "model.safetensors")
+    for words in (("translate", run), ("info", run), ("evaluate", run, "--src", os.devnull, "--ref", os.devnull)):
+        result = call(*words)
+        assert result.code == 65, result.err
+        assert "is damaged or no safetensors file" in result.err
+    assert not (tmp_path / "it ran").exists()
+
+
+def test_a_pipe_in_the_place_of_the_weights_does_not_hang(run: Path) -> None:
+    (run / "model.safetensors").unlink()
+    os.mkfifo(run / "model.safetensors")
+    with pytest.raises(DataError, match="it is no regular file"):
+        _ = Run(run).model
+
+
+@pytest.mark.parametrize("name", ["recipe.toml", "tokenizer.json"])
+def test_a_pipe_in_the_place_of_another_file_does_not_hang(run: Path, name: str) -> None:
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    with pytest.raises(HeedError):
+        _ = Run(run).translator
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("counted")
+    text, _ = write_pairs(folder)
+    result = call("train", "--task", "language-model", "--text", text, "--out", folder / "run", "--quiet")
+    assert result.code == 0, result.err
+    return folder / "run"
+
+
+@pytest.mark.parametrize("what", ["offsets", "words", "counts", "predictable", "missing", "half", "other vocabulary"])
+def test_counts_that_are_none_are_refused(counted: Path, tmp_path: Path, what: str) -> None:
+    run = Path(shutil.copytree(counted, tmp_path / "run"))
+    arrays = load_file(run / "model.safetensors")
+    if what == "missing":
+        del arrays["words"]
+    elif what == "half":
+        arrays["counts"] = torch.full_like(arrays["counts"], float("nan"), dtype=torch.bfloat16)
+    elif what == "other vocabulary":
+        arrays["predictable"] = torch.cat((arrays["predictable"], arrays["predictable"][-1:]))
+        arrays["offsets"] = torch.cat((arrays["offsets"], arrays["offsets"][-1:]))
+    else:
+        arrays[what] = arrays[what].flip(0) if what == "offsets" else arrays[what].long()[:-1] - 1000
+    save_file({name: array.contiguous() for name, array in arrays.items()}, run / "model.safetensors")
+    with pytest.raises(DataError, match=r"these are no bigram counts|the counts are of \d+ tokens"):
+        _ = Run(run).model
+
+
+# --- a training uses its own folder alone ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "metrics.jsonl", "checkpoints", "data/train/src.tok", "extra"])
+def test_a_training_does_not_go_on_through_links(run: Path, tmp_path: Path, name: str) -> None:
+    """It would write where they lead; to read through them harms nobody."""
+    elsewhere = tmp_path / "elsewhere"
+    if (run / name).exists():
+        (run / name).rename(elsewhere)
+    else:
+        elsewhere.write_text("precious")
+    (run / name).symlink_to(elsewhere)
+    with pytest.raises(DataError, match=rf"{name} is a link, or no file: a training uses nothing outside its folder"):
+        go_on(run)
+    assert heed.load(run, threads=1).translate(["ba"])
+
+
+def test_data_that_is_not_what_was_prepared_is_refused(run: Path) -> None:
+    content = bytearray((run / "data/train/tgt.tok").read_bytes())
+    content[0] ^= 1
+    (run / "data/train/tgt.tok").write_bytes(content)
+    with pytest.raises(DataError, match=r"train is damaged: the bytes of tgt\.tok are not those that were written"):
+        go_on(run)
+
+
+def test_a_tokenizer_that_did_not_make_the_data_is_refused(run: Path) -> None:
+    other = prepared(run.parent, "other", seed=9, data__hold_out=100)
+    assert (other.folder / "tokenizer.json").read_bytes() != (run / "tokenizer.json").read_bytes()
+    shutil.copy(other.folder / "tokenizer.json", run)
+    if len(Run(run).tokenizers["src"].vocabulary) != 290:
+        pytest.skip("the other tokenizer has another size")
+    with pytest.raises(DataError, match=r"data/train was not made with this tokenizer \(src side\)"):
+        go_on(run)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("data/valid.jsonl", "{", r"valid\.jsonl is damaged or missing"),
+        ("data/valid.jsonl", "5\n", r"valid\.jsonl is damaged or missing"),
+        ("data/corpus.json", "[", r"corpus\.json is damaged"),
+        ("data/train/manifest.json", '{"sides": {"../src": {}}}', "is damaged: manifest.json"),
+    ],
+)
+def test_other_damaged_files_are_named(run: Path, name: str, content: str, message: str) -> None:
+    (run / name).write_text(content)
+    with pytest.raises(DataError, match=message):
+        go_on(run)
+
+
+def test_a_log_of_nonsense_does_not_stop_a_training(run: Path) -> None:
+    lines = ["[1]", "{}", '{"event": "train"}', '{"event": "train", "step": "x"}', "\x00"]
+    (run / "metrics.jsonl").write_text("\n".join(lines))
+    go_on(run)
+    assert json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])["event"] == "end"
+
+
+# --- nothing can run code -------------------------------------------------------------------------------
+
+
+def test_nothing_that_could_run_code_is_ever_read() -> None:
+    """No pickle in any of its forms, no YAML, no eval, in all of the package."""
+    forbidden = {
+        "pickle",
+        "cPickle",
+        "dill",
+        "cloudpickle",
+        "marshal",
+        "shelve",
+        "yaml",
+        "joblib",
+        "torch.load",
+        "eval",
+        "exec",
+    }
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name.split(".")[0] for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [(node.module or "").split(".")[0], *(f"{node.module}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Call):
+                names = [ast.unparse(node.func)]
+            assert not forbidden & set(names), f"{path}:{node.lineno}"  # type: ignore[attr-defined]
+            pickles = (
+                isinstance(node, ast.keyword) and node.arg == "allow_pickle" and ast.unparse(node.value) != "False"
+            )
+            assert not pickles, path
