@@ -125,3 +125,16 @@ def test_a_folder_is_claimed_only_when_it_is_empty_or_given_up(tmp_path: Path) -
     check(run.folder, overwrite=True)
     with pytest.raises(UsageError, match="is the run that --overwrite would remove"):
         check(run.folder, overwrite=True, init=run.folder)
+
+
+def test_a_vocabulary_that_does_not_know_the_text_stops_the_training_unless_it_is_forced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    src = write_lines(tmp_path / "a", [f"ba ce w{i}" for i in range(200)])
+    tgt = write_lines(tmp_path / "b", [f"kan ler v{i}" for i in range(200)])
+    keys = tiny_keys(tmp_path, data__src=str(src), data__tgt=str(tgt), tokenizer__kind="word", training__max_steps=1)
+    keys |= {"tokenizer.min_frequency": 2}
+    with pytest.raises(DataError, match=r"validation src tokens \(33\.3 %\) are unknown to the vocabulary.*--force"):
+        heed.train(keys, tmp_path / "run", threads=1, quiet=True)
+    heed.train(keys, tmp_path / "run", overwrite=True, force=True, threads=1)
+    assert "stop: 7 of 21 validation src tokens (33.3 %) are unknown" in capsys.readouterr().err

@@ -30,10 +30,13 @@ LINES = """
     tasks
     training
     recipe chooser run
+    evaluation
+    report
     api
     compress inspect export
     serve
     cli heed
+    __main__
 """
 RANK = {name: rank for rank, line in enumerate(LINES.split("\n")) for name in line.split()}
 

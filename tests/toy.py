@@ -16,7 +16,6 @@ from typing import Any
 import jaxtyping
 import pytest
 import torch
-import typecheck
 
 from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
@@ -115,13 +114,10 @@ def events(folder: Path) -> list[dict[str, Any]]:
 @contextmanager
 def unchecked_shapes() -> Iterator[None]:
     """Whole runs are many times faster without the checks of shapes, which the layers' own tests make."""
-    with pytest.MonkeyPatch.context() as patch:
-        check = typecheck.checked
-        patch.setattr(typecheck, "checked", lambda it: it if "<locals>" in it.__qualname__ else check(it))
-        before = jaxtyping.config.jaxtyping_disable
-        jaxtyping.config.update("jaxtyping_disable", True)
-        yield
-        jaxtyping.config.update("jaxtyping_disable", before)
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 @pytest.fixture(autouse=True)

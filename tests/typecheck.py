@@ -17,11 +17,14 @@ _ANYTHING = Annotated[object, Is[lambda value: True]]
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, checked by beartype at every call.
+    """The function, checked by beartype at every call; one made inside a function is left as it is.
 
+    Those are made anew at each call, and so would be their checks, which takes far longer than the call.
     Left to mypy: `Self`, which beartype knows only where it decorates a whole class, and protocols, which
     nobody may test for at run time.
     """
+    if "<locals>" in function.__qualname__:
+        return function
     hints = [part for hint in function.__annotations__.values() for part in _parts(hint)]
     unchecked = {hint: _ANYTHING for hint in hints if hint is Self or getattr(hint, "_is_protocol", False)}
     return beartype(function, conf=BeartypeConf(hint_overrides=FrozenDict(unchecked)))

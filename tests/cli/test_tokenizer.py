@@ -37,6 +37,14 @@ def test_pieces_that_are_spaces_or_digits_come_back(corpus: Path, tmp_path: Path
     assert call("tokenizer", "decode", out, stdin=encoded.stdout).out == "ba ce\n12 34\n"
 
 
+def test_numbers_that_are_no_id_are_passed_over_and_bad_bytes_are_replaced_when_asked(translator: Path) -> None:
+    found = call("tokenizer", "decode", translator, "--ids", stdin=f"{'9' * 5000} 99999 1\n\n")
+    assert (found.code, found.out) == (0, "\n\n")
+    for verb in ("encode", "decode"):
+        assert call("tokenizer", verb, translator, stdin=b"ba\xff\n").code == 65
+        assert call("tokenizer", verb, translator, "--errors", "replace", stdin=b"ba\xff\n").code == 0
+
+
 def test_the_tokenizer_of_a_run_is_found_in_its_folder(translator: Path) -> None:
     encoded = call("tokenizer", "encode", translator, stdin="ba ce\n")
     assert call("tokenizer", "decode", translator, stdin=encoded.stdout).out == "ba ce\n"

@@ -57,6 +57,13 @@ def test_without_a_recipe_everything_is_chosen_told_and_written(corpus: Path) ->
     assert Run(corpus / "again").recipe == Run(corpus / "run").recipe
 
 
+def test_the_task_is_told_by_the_files(corpus: Path) -> None:
+    assert train("--src", "train.aa", "--tgt", "train.bb").code == 0
+    assert Run(corpus / "run").recipe.task == "translation"
+    assert call("train", "--text", "train.aa", "--out", "text", "--quiet").code == 0
+    assert Run(corpus / "text").recipe.task == "language-model"
+
+
 def test_languages_are_told_by_the_names_of_the_files(corpus: Path) -> None:
     write_lines(corpus / "train.de.txt", [tgt for _, tgt in pairs()])
     german = ("--task", "translation", "--src", "train.aa", "--tgt", "train.de.txt")
@@ -217,13 +224,28 @@ def as_parquet(folder: Path) -> tuple[str, ...]:
     return ("--pairs", "c.parquet")
 
 
+def as_csv(folder: Path) -> tuple[str, ...]:
+    rows = "".join(f'{i};"{tgt}";"{src}"\r\n' for i, (src, tgt) in enumerate(pairs()))
+    (folder / "c.csv").write_text(f"id;bb;aa\r\n{rows}", "utf-8-sig", newline="")
+    return ("--pairs", "c.csv", "--src-column", "aa", "--tgt-column", "2")
+
+
+def as_tmx(folder: Path) -> tuple[str, ...]:
+    units = "".join(
+        f'<tu><tuv xml:lang="BB"><seg>{tgt}</seg></tuv><tuv xml:lang="aa-XX"><seg>{src}</seg></tuv></tu>'
+        for src, tgt in pairs()
+    )
+    (folder / "c.tmx.gz").write_bytes(gzip.compress(f"<tmx><header/><body>{units}</body></tmx>".encode()))
+    return ("--pairs", "c.tmx.gz", "--src-lang", "aa", "--tgt-lang", "bb")
+
+
 def as_compressed(folder: Path) -> tuple[str, ...]:
     (folder / "c.aa.gz").write_bytes(gzip.compress((folder / "train.aa").read_bytes()))
     (folder / "c.bb.xz").write_bytes(lzma.compress((folder / "train.bb").read_bytes()))
     return ("--src", "c.aa.gz", "--tgt", "c.bb.xz")
 
 
-@pytest.mark.parametrize("write", [as_tsv, as_jsonl, as_parquet, as_compressed])
+@pytest.mark.parametrize("write", [as_tsv, as_csv, as_jsonl, as_parquet, as_tmx, as_compressed])
 def test_every_form_of_input_trains_the_same_model(corpus: Path, write: Any) -> None:
     keys = {**SHORT, "training.max_steps": 1, "training.average": "none"}
     assert train(*FILES, keys=keys, out="plain").code == 0
@@ -249,7 +271,7 @@ def test_other_models_go_the_same_way(recurrent: Path, bigram: Path) -> None:
     assert call("evaluate", recurrent, "--src", recurrent.parent / "train.aa", "--ref", recurrent.parent / "train.bb",
                 "--beam", "1").code == 0  # fmt: skip
     assert call("score", recurrent, "--src", "/dev/null", stdin="").code == 0
-    assert "It ended after 1 updates" in (bigram / "report.md").read_text()
+    assert "It was counted in one pass over the data." in (bigram / "report.md").read_text()
     assert [event["event"] for event in events(bigram)] == ["validation"]
     resumed = call("train", "--resume", bigram)
     assert resumed.code == 2
@@ -265,7 +287,9 @@ def test_other_models_go_the_same_way(recurrent: Path, bigram: Path) -> None:
         (("--task", "translation", "--src", "train.aa"), 2, "data.src and data.tgt (or data.pairs) are missing"),
         (("--task", "language-model"), 2, "data.text is missing"),
         (("nowhere.toml",), 66, "nowhere.toml: no such file"),
-        (("train.aa",), 2, "train.aa:1: not valid TOML"),
+        (("train.aa",), 2, "train.aa: the name of a recipe ends in .toml. Data is named by flags: --src F --tgt F"),
+        (("train.aa", "train.bb"), 2, "one recipe at a time, got train.aa and train.bb. Data is named by flags: --src"),
+        (("train.toml",), 2, "train.toml:1: not valid TOML"),
         ((*FILES, "--training.lrr=1"), 2, "unknown key 'training.lrr'. Did you mean 'training.lr'?"),
         ((*FILES, "--tsak=translation"), 2, "unknown key 'tsak'. Did you mean 'task'?"),
         ((*FILES, "--training.lr=fast"), 2, "--training.lr: expected a number above 0, got 'fast'"),
@@ -276,12 +300,13 @@ def test_other_models_go_the_same_way(recurrent: Path, bigram: Path) -> None:
         ((*FILES, "--src", "nowhere.aa"), 66, "nowhere.aa does not exist"),
         ((*FILES, "--valid-src", "train.aa"), 2, "give both data.valid_src and data.valid_tgt"),
         ((*FILES, "--data.hold_out=200"), 65, "would hold out more than half of the 300 lines"),
-        (("--task", "translation", "--src", "-", "--tgt", "train.bb"), 2, "Standard input cannot be read twice"),
+        (("--task", "translation", "--src", "-", "--tgt", "train.bb"), 2, "standard input cannot be read twice"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_before_anything_is_trained(
     corpus: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
+    (corpus / "train.toml").write_text("ba ce\n")
     result = call("train", *words, "--out", "run", "--quiet", stdin="ba\n")
     assert result.code == code, result.err
     assert message in result.err

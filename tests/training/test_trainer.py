@@ -17,6 +17,7 @@ from heed.metrics.score import Score
 from heed.nn.noise import Noise
 from heed.tasks.task import Validation
 from heed.training.checkpoints import list_checkpoints, load_checkpoint
+from heed.training.stopping import Divergence
 from heed.training.trainer import Trainer
 
 
@@ -246,3 +247,80 @@ def test_bfloat16_trains_and_keeps_float32_weights(tmp_path: Path) -> None:
     losses = [event["loss"] for event in events(tmp_path / "run") if event["event"] == "train"]
     assert losses[-1] < losses[0]
     assert {tensor.dtype for tensor in load_file(tmp_path / "run" / "model.safetensors").values()} == {torch.float32}
+
+
+def scarce(trainer: Trainer, most: int) -> list[int]:
+    """Let memory not suffice for the loss of more than so many positions; the sizes that were tried."""
+    loss = trainer.task.loss
+    tried: list[int] = []
+
+    def limited(model: Any, batch: Batch, *others: Any) -> tuple[Tensor, Tensor, int]:
+        tried.append(batch.num_positions)
+        if batch.num_positions > most:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+        return loss(model, batch, *others)
+
+    trainer.task.loss = limited  # type: ignore[method-assign]
+    return tried
+
+
+def test_where_memory_does_not_suffice_a_batch_is_computed_in_parts_with_the_same_gradient(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    enough, little = (trainer_of(prepared(tmp_path, name)) for name in ("enough", "little"))
+    little.quiet = False
+    batches = batches_of(enough, 6)
+    largest = max(batch.num_positions for batch in batches)
+    tried = scarce(little, largest // 2)
+    expected, found = gradients(enough, batches), gradients(little, batches)
+    for name, gradient in expected.items():
+        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-7, msg=name)
+    assert 0 < little.progress.max_positions < largest
+    assert sum(size > largest // 2 for size in tried) <= 3  # cut at most so often, and remembered
+    assert capsys.readouterr().err.count("memory does not suffice") == 1
+
+
+def test_a_sentence_that_memory_does_not_suffice_for_ends_the_training_with_advice(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path))
+    scarce(trainer, 0)
+    with pytest.raises(HeedError, match=r"one sentence of \d+ tokens.*Lower --data\.max_tokens"):
+        trainer.train_step(batches_of(trainer, 1))
+    assert all(torch.isfinite(weights).all() for weights in trainer.weights.master.values())
+
+
+def test_gradients_of_what_failed_half_way_are_forgotten(tmp_path: Path) -> None:
+    enough, little = (trainer_of(prepared(tmp_path, name)) for name in ("enough", "little"))
+    batches = batches_of(enough, 3)
+    failed = []
+
+    backward = little._backward
+
+    def fails_late(step: int, batch: Batch, num_tokens: float) -> tuple[float, float]:
+        sums = backward(step, batch, num_tokens)
+        if batch is batches[1] and not failed:
+            failed.append(batch)
+            raise MemoryError
+        return sums
+
+    little._backward = fails_late  # type: ignore[method-assign]
+    expected, found = gradients(enough, batches), gradients(little, batches)
+    assert failed
+    for name, gradient in expected.items():
+        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-7, msg=name)
+
+
+def test_other_errors_of_the_loss_are_not_taken_for_a_lack_of_memory(trainer: Trainer) -> None:
+    def wrong(*arguments: Any) -> tuple[Tensor, Tensor, int]:
+        raise RuntimeError("The size of tensor a (3) must match the size of tensor b (4)")
+
+    trainer.task.loss = wrong  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="size of tensor"):
+        trainer.train_step(batches_of(trainer, 1))
+
+
+def test_a_loss_that_stays_far_above_its_best_is_told_once() -> None:
+    watch = Divergence()
+    told = [watch.see(loss, step) for step, loss in enumerate([5.0, 3.0, 4.5, 2.0, *[3.5] * 12, 2.5, *[9.0] * 9], 1)]
+    assert [bool(message) for message in told].index(True) == 13
+    assert sum(map(bool, told)) == 1
+    assert told[13].startswith("the training diverges: the loss is 3.50 at update 14, it was 2.00 at update 4.")

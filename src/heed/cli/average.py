@@ -29,8 +29,10 @@ def average(
     from heed.core.errors import DataError
     from heed.core.files import atomic_folder, storage_errors
     from heed.core.progress import message
+    from heed.nn.weight_file import save_weights
     from heed.run import RECIPE, WEIGHTS, Run
-    from heed.training.checkpoints import list_checkpoints, load_checkpoint, save_weights
+    from heed.tasks.prepare import vocabulary_digests
+    from heed.training.checkpoints import list_checkpoints, load_checkpoint
     from heed.training.weights import mean_of
 
     opened = Run(run)
@@ -41,9 +43,9 @@ def average(
         kept = f"{run} keeps {len(found)} checkpoints, not {last} (training.keep_checkpoints): all are averaged."
         message(kept, quiet)
     names = ", ".join(path.name for path in found)
-    weights = mean_of([load_checkpoint(path).weights for path in found])
+    weights = mean_of([load_checkpoint(path, opened.shapes).weights for path in found])
     with storage_errors("write the new run", path=out), atomic_folder(out) as folder:
         for source in (opened.folder / RECIPE, *opened.folder.glob("tokenizer*.json")):
             shutil.copy(source, folder / source.name)
-        save_weights(folder / WEIGHTS, weights, {"averaged": names})
+        save_weights(folder / WEIGHTS, weights, {"averaged": names, **vocabulary_digests(opened.tokenizers)})
     message(f"{out}: the mean of {names}", quiet)

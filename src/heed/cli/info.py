@@ -15,7 +15,8 @@ def info(run: RunFolder, json_output: Json = False, debug: Debug = False) -> Non
 
       heed info runs/en-de
     """
-    from heed.run import WEIGHTS, Run, read_weights
+    from heed.nn.weight_file import read_header
+    from heed.run import WEIGHTS, Run
     from heed.training.journal import read_journal
 
     opened = Run(run)
@@ -33,7 +34,7 @@ def info(run: RunFolder, json_output: Json = False, debug: Debug = False) -> Non
         "trained on": opened.corpus.get("num_rows", "?"),
     }  # fmt: skip
     if (opened.folder / WEIGHTS).exists():
-        facts["parameters"] = sum(tensor.numel() for tensor in read_weights(opened.folder / WEIGHTS).values())
+        facts["parameters"] = read_header(opened.folder / WEIGHTS).num_elements
     if best:
         names = best[-1]["signatures"]
         facts["best validation"] = {"update": best[-1]["step"], **{name: best[-1][name] for name in names}}

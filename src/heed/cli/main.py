@@ -40,7 +40,7 @@ def _give_up_stdout() -> None:
 
 
 RECIPE_KEYS = {"ignore_unknown_options": True}
-"""Flags that `heed train` does not name are keys of the recipe."""
+"""Flags that `heed train` and `heed translate` do not name are keys of the recipe."""
 
 app = typer.Typer(
     name="heed",
@@ -54,7 +54,7 @@ app = typer.Typer(
 )
 app.command("train", context_settings=RECIPE_KEYS)(train.train)
 app.command("demo")(demo.demo)
-app.command("translate")(translate.translate)
+app.command("translate", context_settings=RECIPE_KEYS)(translate.translate)
 app.command("generate")(generate.generate)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import Debug, Quiet
+from heed.cli.options import BadBytes, Debug, Quiet
 from heed.core.errors import DataError
 
 app = typer.Typer(help="Train a tokenizer, or use one as a filter.", no_args_is_help=True, rich_markup_mode=None)
@@ -21,6 +21,7 @@ def train(
     kind: Annotated[str, typer.Option(help="bpe, unigram, word, character, byte or char-bigram.")] = "bpe",
     vocab_size: Annotated[int, typer.Option(help="The most pieces to have.")] = 8000,
     shortlist: Annotated[int, typer.Option(help="char-bigram: words that stay whole.")] = 0,
+    errors: BadBytes = "strict",
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -37,7 +38,7 @@ def train(
     from heed.text.tokenizers import TokenizerConfig, save, train_tokenizer
 
     config = build(TokenizerConfig, Document({"kind": kind, "vocab_size": vocab_size, "shortlist": shortlist}))
-    tokenizer = train_tokenizer(config, (line for path in files for line in read_lines(path)))
+    tokenizer = train_tokenizer(config, (line for path in files for line in read_lines(path, errors)))
     with storage_errors("write the tokenizer", path=out):
         save(tokenizer, out)
     message(f"{out}: {len(tokenizer.vocabulary):,} pieces", quiet)
@@ -47,6 +48,7 @@ def train(
 def encode(
     tokenizer: File,
     ids: Annotated[bool, typer.Option("--ids", help="Numbers in the place of pieces.")] = False,
+    errors: BadBytes = "strict",
     debug: Debug = False,
 ) -> None:
     """Text on stdin to pieces, separated by spaces.
@@ -59,7 +61,7 @@ def encode(
     from heed.text.tokenizers import load_tokenizer
 
     loaded = load_tokenizer(_path(tokenizer))
-    for lines in groups_as_they_come():
+    for lines in groups_as_they_come(errors):
         for encoded in loaded.encode(lines):
             write_line(" ".join(str(i) if ids else _shown(loaded.vocabulary.piece(i)) for i in encoded))
         flush()
@@ -69,6 +71,7 @@ def encode(
 def decode(
     tokenizer: File,
     ids: Annotated[bool, typer.Option("--ids", help="Numbers in the place of pieces.")] = False,
+    errors: BadBytes = "strict",
     debug: Debug = False,
 ) -> None:
     """Pieces on stdin, as `encode` wrote them, back to text.
@@ -83,15 +86,20 @@ def decode(
     loaded = load_tokenizer(_path(tokenizer))
     known = {_shown(piece): i for i, piece in reversed(list(enumerate(loaded.vocabulary.pieces)))}
     number = 0
-    for lines in groups_as_they_come():
+    for lines in groups_as_they_come(errors):
         for line in lines:
             number += 1
             words = line.split()
             if ids and not all(word.isdecimal() for word in words):
                 raise DataError(f"stdin, line {number}: not all of it is numbers. Pieces are decoded without --ids.")
-            sequence = [int(word) if ids else known.get(word, loaded.vocabulary.unk_id) for word in words]
+            sequence = [_id(word) if ids else known.get(word, loaded.vocabulary.unk_id) for word in words]
             write_line(loaded.decode([sequence])[0])
         flush()
+
+
+def _id(word: str) -> int:
+    """The number that a word of digits spells; one with more digits than any id is -1, which is none either."""
+    return int(word) if len(word) < 19 else -1
 
 
 def _shown(piece: str) -> str:

@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import Debug, Device, FloatKind, OnBadBytes, Quiet, Seed, Threads, parse_minutes
+from heed.cli.launch import launch
+from heed.cli.options import (
+    Debug,
+    Device,
+    FloatKind,
+    OnBadBytes,
+    Quiet,
+    Seed,
+    SrcColumn,
+    TgtColumn,
+    Threads,
+    language_of,
+    parse_column,
+    parse_minutes,
+)  # fmt: skip
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.api import Plan, TrainOptions
+    from heed.training.ranks import Ranks
     from heed.training.trainer import Outcome
 
 KEYS = {
     "task": "task", "src": "data.src", "tgt": "data.tgt", "pairs": "data.pairs", "text": "data.text",
     "valid_src": "data.valid_src", "valid_tgt": "data.valid_tgt", "valid_pairs": "data.valid_pairs",
     "valid_text": "data.valid_text", "src_lang": "data.src_lang", "tgt_lang": "data.tgt_lang",
-    "seed": "seed", "precision": "training.precision", "errors": "data.errors",
+    "src_column": "data.src_column", "tgt_column": "data.tgt_column", "seed": "seed",
+    "precision": "training.precision", "errors": "data.errors",
 }  # fmt: skip
 """The recipe key that each plain flag stands for."""
 
-NO_LANGUAGES = {
-    "bpe", "csv", "dat", "hyp", "low", "lst", "out", "raw", "ref", "src", "tgt", "tok", "trg", "tsv", "txt",
-}  # fmt: skip
-"""Endings of file names that look like the code of a language."""
+
+FILES_ARE_FLAGS = "Data is named by flags: --src F --tgt F, --pairs F or --text F."
 
 
 def train(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without it, heed chooses everything.")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="translation or language-model.")] = None,
+    task: Annotated[str | None, typer.Option(help="translation or language-model (told by the files).")] = None,
     src: Annotated[str | None, typer.Option(help="Source side, a sentence a line (.gz, .xz, .zst too).")] = None,
     tgt: Annotated[str | None, typer.Option(help="Target side.")] = None,
-    pairs: Annotated[str | None, typer.Option(help="One file of pairs: .tsv, .jsonl or .parquet.")] = None,
+    pairs: Annotated[str | None, typer.Option(help="One file: .csv, .tsv, .jsonl, .parquet or .tmx.")] = None,
+    src_column: SrcColumn = None,
+    tgt_column: TgtColumn = None,
     text: Annotated[str | None, typer.Option(help="Text of a language model.")] = None,
     valid_src: Annotated[str | None, typer.Option(help="Validation source; else pairs are held out.")] = None,
     valid_tgt: Annotated[str | None, typer.Option(help="Validation target.")] = None,
@@ -46,11 +63,13 @@ def train(
     tgt_lang: Annotated[str | None, typer.Option(help="Language code of the target, such as de.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to make.")] = None,
     init: Annotated[Path | None, typer.Option(metavar="RUN", help="Fine-tune: begin with this run's weights.")] = None,
+    tokenizer_of: Annotated[Path | None, typer.Option(metavar="RUN", help="Take this run's tokenizers.")] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with an interrupted run.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in --out.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be trained, how long, and stop.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Train although the data doctor says stop.")] = False,
+    nproc: Annotated[int, typer.Option(help="Processes that train together on this machine.", min=1)] = 1,
     max_time: Annotated[str | None, typer.Option(help="Stop after this time: 90s, 30m, 2h.")] = None,
     precision: Annotated[FloatKind | None, typer.Option(help="Of the arithmetic; weights are float32.")] = None,
     errors: Annotated[OnBadBytes | None, typer.Option(help="Bytes that are not UTF-8: stop, or U+FFFD.")] = None,
@@ -73,27 +92,34 @@ def train(
       heed train --resume runs/en-de
     """
     from heed.core.config import parse_overrides
+    from heed.core.environment import distributed
 
+    if nproc > 1 and distributed().world_size == 1:
+        raise typer.Exit(launch(nproc, sys.argv[1:]))
     said = locals()
     recipe, arguments = split_words(words or [])
     overrides = parse_overrides(arguments)
+    said |= {"src_column": parse_column(src_column), "tgt_column": parse_column(tgt_column)}
     overrides.update({key: said[name] for name, key in KEYS.items() if said[name] is not None})
     if max_time is not None:
         overrides["training.max_minutes"] = parse_minutes(max_time)
     if resume is not None:
-        others = {"a recipe": recipe, "--out": out, "--init": init, "--overwrite": overwrite, "--dry-run": dry_run}
+        others = {
+            "a recipe": recipe, "--out": out, "--init": init, "--tokenizer-of": tokenizer_of, "--overwrite": overwrite,
+            "--dry-run": dry_run,
+        }  # fmt: skip
         _refuse_beside_resume(resume, [name for name, value in others.items() if value] + [f"--{k}" for k in overrides])
         _resume(resume, threads, device, quiet, strict)
         return
     if recipe is None:
-        overrides = {**_languages_of({"src": src, "tgt": tgt}), **overrides}
+        overrides = {**_task_of(src or tgt or pairs, text), **_languages_of({"src": src, "tgt": tgt}), **overrides}
         if "task" not in overrides:
             raise UsageError("say what to train: --task translation --src F --tgt F, or the path of a recipe.")
     if out is None and not dry_run:
         raise UsageError("--out is missing: name the run folder to make, such as --out runs/en-de.")
     from heed.api import TrainOptions
 
-    options = TrainOptions(out or Path(), overwrite, force, init, device, threads, quiet)
+    options = TrainOptions(out or Path(), overwrite, force, init, device, threads, quiet, tokenizer_of)
     _train(recipe, overrides, options, dry_run)
 
 
@@ -113,23 +139,40 @@ def split_words(words: Sequence[str]) -> tuple[Path | None, list[str]]:
         elif recipe is None:
             recipe = Path(word)
         else:
-            raise UsageError(f"one recipe at a time, got {recipe} and {word}.")
+            raise UsageError(f"one recipe at a time, got {recipe} and {word}. {FILES_ARE_FLAGS}")
+    if recipe is not None and recipe.suffix.lower() != ".toml":
+        raise UsageError(f"{recipe}: the name of a recipe ends in .toml. {FILES_ARE_FLAGS}")
     return recipe, flags
+
+
+def _task_of(pairs: str | None, text: str | None) -> dict[str, object]:
+    """What the files are for, unless something else was said."""
+    return {"task": "translation"} if pairs else {"task": "language-model"} if text else {}
 
 
 def _languages_of(files: dict[str, str | None]) -> dict[str, object]:
     """`train.de.gz` is German, unless something else was said."""
-    languages: dict[str, object] = {}
-    for side, name in files.items():
-        suffixes = [s[1:].lower() for s in Path(name or "").suffixes if s not in (".gz", ".xz", ".zst")]
-        code = suffixes[-1] if suffixes else ""
-        if code.isascii() and code.isalpha() and len(code) in (2, 3) and code not in NO_LANGUAGES:
-            languages[f"data.{side}_lang"] = code
-    return languages
+    languages = {f"data.{side}_lang": language_of(name) for side, name in files.items() if name}
+    return {key: code for key, code in languages.items() if code}
 
 
 def _train(recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool) -> None:
-    from heed.api import Planner, check_diagnosis, check_folder, execute
+    from heed.api import follow
+    from heed.nn.device import choose_device
+    from heed.training.ranks import joined
+
+    with joined(choose_device(options.device)) as ranks:
+        if ranks.is_first:
+            _lead(recipe, overrides, options, dry_run, ranks)
+        elif not dry_run:
+            _finish(options.out, follow(options, ranks), quiet=True)
+
+
+def _lead(
+    recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool, ranks: Ranks
+) -> None:
+    """Say what will be done, and do it; the first of several ranks does it for all."""
+    from heed.api import Planner, check_diagnosis, check_folder, execute, require_readable
     from heed.core.config import Document, read_toml
     from heed.core.progress import message
 
@@ -137,13 +180,14 @@ def _train(recipe: Path | None, overrides: dict[str, object], options: TrainOpti
         check_folder(options)
     document = Document() if recipe is None else read_toml(recipe)
     plan = Planner(document, overrides, options).plan()
+    require_readable(plan.diagnosis)
     message(plan.diagnosis.render(), options.quiet)
     check_diagnosis(plan.diagnosis, options.force)
     if not options.quiet:
         _show_choices(plan)
         _show_expectation(plan)
     if not dry_run:
-        _finish(options.out, execute(plan, options), options.quiet)
+        _finish(options.out, execute(plan, options, ranks), options.quiet)
 
 
 def _show_choices(plan: Plan) -> None:
@@ -177,9 +221,12 @@ def _refuse_beside_resume(folder: Path, others: list[str]) -> None:
 
 def _resume(folder: Path, threads: int, device: str, quiet: bool, strict: bool) -> None:
     from heed.api import TrainOptions, resume
+    from heed.nn.device import choose_device
+    from heed.training.ranks import joined
 
     options = TrainOptions(folder, device=device, threads=threads, quiet=quiet)
-    _finish(folder, resume(options, strict), quiet)
+    with joined(choose_device(device)) as ranks:
+        _finish(folder, resume(options, strict, ranks), quiet or not ranks.is_first)
 
 
 def _finish(folder: Path, outcome: Outcome, quiet: bool) -> None:

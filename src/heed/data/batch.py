@@ -50,6 +50,25 @@ class Batch:
         """The share of positions that are padding, over both sides, 0 to 1."""
         return 1 - (self.num_tokens + self.num_src_tokens) / self.num_positions
 
+    def halves(self) -> tuple[Batch, Batch]:
+        """The first half of the rows and the others, each without columns that are all padding."""
+        middle = len(self.rows) // 2
+        return self._part(slice(0, middle)), self._part(slice(middle, None))
+
+    def _part(self, rows: slice) -> Batch:
+        mask = self.tgt_mask[rows]
+        longest = int(mask.sum(1).max())
+        source = self.source.part(rows) if self.source else None
+        return Batch(
+            source=source,
+            tgt_in=self.tgt_in[rows, :longest],
+            tgt_out=self.tgt_out[rows, :longest],
+            tgt_mask=mask[:, :longest],
+            rows=self.rows[rows],
+            num_tokens=int(mask.sum()),
+            num_src_tokens=int(source.mask.sum()) if source else 0,
+        )
+
     def to(self, device: torch.device) -> Batch:
         """The same batch on another device."""
         return replace(

@@ -39,6 +39,12 @@ class Source:
     def __len__(self) -> int:
         return self.ids.shape[0]
 
+    def part(self, rows: slice) -> Source:
+        """Some of the rows, without columns that are all padding."""
+        mask = self.mask[rows]
+        longest = int(mask.sum(1).max())
+        return Source(self.ids[rows, :longest], mask[:, :longest])
+
     def to(self, device: torch.device) -> Source:
         """The same source on another device."""
         return Source(self.ids.to(device), self.mask.to(device))

@@ -1,1 +1,1 @@
-"""The loop and what it keeps: schedules, weights and their averages, checkpoints, the report."""
+"""The loop and what it keeps: schedules, weights and their averages, checkpoints."""

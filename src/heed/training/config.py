@@ -17,6 +17,8 @@ class TrainingConfig(Config):
     """Sentences of a batch times the longest side among them, padding included."""
     accumulate: int = Field(default=1, ge=1)
     """Batches whose gradients are added up for one update."""
+    parallel: Literal["data", "sharded"] = "data"
+    """With several processes: the whole model in each ("data"), or a part of every weight in each ("sharded")."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the forward and backward pass; the weights themselves are kept in float32."""
     optimizer: Literal["adam", "adamw"] = "adam"

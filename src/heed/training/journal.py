@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from heed.core.errors import UsageError
 from heed.core.files import storage_errors
-from heed.data.batch import Batch
 from heed.tasks.task import Validation
 
 
@@ -27,13 +26,13 @@ class Window:
     num_real: int = 0
     seconds: float = 0.0
 
-    def add(self, batch: Batch, loss_sum: float, nll_sum: float) -> None:
-        """Count one batch."""
+    def add(self, loss_sum: float, nll_sum: float, num_tokens: float, num_positions: float, num_real: float) -> None:
+        """Count the batches of one update."""
         self.loss_sum += loss_sum
         self.nll_sum += nll_sum
-        self.num_tokens += batch.num_tokens
-        self.num_positions += batch.num_positions
-        self.num_real += batch.num_tokens + batch.num_src_tokens
+        self.num_tokens += int(num_tokens)
+        self.num_positions += int(num_positions)
+        self.num_real += int(num_real)
 
     def values(self, lr: float) -> dict[str, float]:
         """The numbers of a line in metrics.jsonl."""
@@ -121,7 +120,7 @@ def read_journal(folder: Path) -> list[dict[str, Any]]:
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             event = json.loads(line)
-        except json.JSONDecodeError:
+            events[str(event["event"]), int(event["step"])] = event
+        except (ValueError, KeyError, TypeError):
             continue
-        events[event["event"], event["step"]] = event
-    return sorted(events.values(), key=lambda event: int(event["step"]))
+    return [events[key] for key in sorted(events, key=lambda key: key[1])]

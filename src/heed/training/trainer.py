@@ -10,25 +10,26 @@ from __future__ import annotations
 import copy
 import math
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from heed.core.errors import HeedError, UsageError
+from heed.core.files import sole_writer
 from heed.core.progress import Progress as Bar
 from heed.core.progress import warn
 from heed.data.batch import Batch
 from heed.data.loader import Position
+from heed.nn.device import arithmetic, is_out_of_memory
 from heed.nn.noise import Noise
+from heed.nn.weight_file import save_weights
 from heed.tasks.task import Task, Validation
 from heed.training.checkpoints import (
     Checkpoint,
@@ -36,11 +37,13 @@ from heed.training.checkpoints import (
     load_optimizer_tensors,
     optimizer_tensors,
     save_checkpoint,
-    save_weights,
 )
 from heed.training.config import TrainingConfig
 from heed.training.journal import Journal, Window, validation_event
+from heed.training.ranks import ALONE, Ranks
 from heed.training.schedules import SCHEDULES
+from heed.training.sharding import shared_like, whole
+from heed.training.stopping import BrokenOffError, Stop, heeding_signals
 from heed.training.weights import MovingAverage, Weights, mean_of
 
 HIGHER_IS_BETTER = {"bleu": True, "chrf": True, "perplexity": False}
@@ -56,44 +59,25 @@ class Outcome:
     interrupted_by: int | None = None
 
 
-class _BrokenOffError(Exception):
-    """A validation was broken off; it is made again when the training goes on."""
-
-
-@dataclass
-class _Stop:
-    """Set by a signal: finish the update, or break the validation off, then save and go."""
-
-    signal: int | None = None
-    in_validation: bool = False
-    handlers: dict[int, Any] = field(default_factory=dict)
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self.signal is not None:
-            sys.exit(128 + number)
-        self.signal = number
-        if self.in_validation:
-            raise _BrokenOffError
-
-
 class Trainer:
-    """Trains one model on one task into one run folder."""
+    """Trains one model on one task into one run folder, alone or as one of several ranks."""
 
     def __init__(
         self, config: TrainingConfig, model: nn.Module, task: Task, folder: Path, seed: int, device: torch.device,
-        d_model: int, quiet: bool = False,
+        d_model: int, quiet: bool = False, ranks: Ranks = ALONE,
     ) -> None:  # fmt: skip
         self.config = config
         self.task = task
         self.folder = folder
         self.seed = seed
         self.device = device
-        self.quiet = quiet
-        self.evaluated: Any = copy.deepcopy(model).to(device)  # float32: what a user of the run will get
-        for parameter in self.evaluated.parameters():
-            parameter.requires_grad_(False)
-        self.model: Any = model.to(device)
-        self.weights = Weights(self.model, config.precision)
+        self.quiet = quiet or not ranks.is_first
+        self.ranks = ranks
+        if ranks.is_first:  # who validates; in float32: what a user of the run will get
+            self.evaluated: Any = copy.deepcopy(model).to(device).requires_grad_(False)
+        self.sharded = ranks.world_size > 1 and config.parallel == "sharded"
+        self.model: Any = model if self.sharded else model.to(device)
+        self.weights = Weights(self.model, config.precision, ranks.mesh(device) if self.sharded else None)
         self.average = MovingAverage(self.weights.master, config.ema_decay) if config.average == "ema" else None
         self.recent: list[Mapping[str, Tensor]] = []
         self.optimizer = _optimizer(config, self.weights.parameters(), device)
@@ -105,21 +89,75 @@ class Trainer:
     # --- one update -------------------------------------------------------------------------------------
 
     def train_step(self, batches: Sequence[Batch]) -> None:
-        """One update from the gradients of one or more batches."""
+        """One update from the gradients of one or more batches of each rank."""
         step = self.progress.step + 1
-        num_tokens = sum(batch.num_tokens for batch in batches)
-        for batch in batches:
-            noise = Noise.for_step(self.seed, step, batch.rows)
-            loss_sum, nll_sum, _ = self.task.loss(self.model, batch, self.config.smoothing, noise)
-            (loss_sum / num_tokens).backward()  # type: ignore[no-untyped-call]
-            self.weights.collect_gradients()
-            self.progress.window.add(batch, float(loss_sum.detach()), float(nll_sum))
+        mine = (
+            sum(batch.num_tokens for batch in batches),
+            sum(batch.num_positions for batch in batches),
+            sum(batch.num_tokens + batch.num_src_tokens for batch in batches),
+        )
+        num_tokens, num_positions, num_real = self.ranks.sums(*mine)
+        loss_sum, nll_sum = self.ranks.sums(*self._gradients(step, batches, num_tokens))
+        self.progress.window.add(loss_sum, nll_sum, num_tokens, num_positions, num_real)
         self._update(step, batches)
         self.progress.step = step
-        self.progress.num_tokens += num_tokens
+        self.progress.num_tokens += int(num_tokens)
+
+    def _gradients(self, step: int, batches: Sequence[Batch], num_tokens: float) -> tuple[float, float]:
+        """Add the gradients of the batches up, over all ranks; the sums of the loss and of -log p on this rank.
+
+        Where memory does not suffice for a batch, all is done again in smaller parts, and larger batches are cut
+        beforehand from then on.
+        """
+        too_large: Batch | None = None
+        while True:
+            if too_large is not None:
+                self._remember_limit(too_large)
+            sums = [0.0, 0.0]
+            for batch in _parts(batches, self.progress.max_positions):
+                try:
+                    sums = [a + b for a, b in zip(sums, self._backward(step, batch, num_tokens), strict=True)]
+                except (RuntimeError, MemoryError) as error:
+                    if not is_out_of_memory(error):
+                        raise
+                    too_large = batch
+                    break
+            else:
+                if not self.sharded:
+                    self.ranks.add_up(self.weights.gradients())
+                return sums[0], sums[1]
+
+    def _backward(self, step: int, batch: Batch, num_tokens: float) -> tuple[float, float]:
+        noise = Noise.for_step(self.seed, step, batch.rows)
+        loss_sum, nll_sum, _ = self.task.loss(self.model, batch, self.config.smoothing, noise)
+        (loss_sum / num_tokens).backward()  # type: ignore[no-untyped-call]
+        self.weights.collect_gradients()
+        return float(loss_sum.detach()), float(nll_sum)
+
+    def _remember_limit(self, batch: Batch) -> None:
+        """Memory did not suffice for this batch: forget its gradients, and make none of its size again."""
+        self.weights.clear_gradients()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        first = not self.progress.max_positions
+        self.progress.max_positions = batch.num_positions - 1
+        if len(batch.rows) == 1:
+            raise HeedError(
+                f"memory does not suffice for one sentence of {batch.num_tokens} tokens with its source. "
+                "Lower --data.max_tokens, or take a smaller model."
+            )
+        if self.sharded:
+            raise HeedError("memory does not suffice. Lower --training.tokens_per_batch, or start more processes.")
+        if first:
+            warn(
+                f"memory does not suffice for a batch of {batch.num_positions:,} positions: such batches are computed "
+                "in parts from now on, with the same result. A lower --training.tokens_per_batch is faster.",
+                self.quiet,
+            )
 
     def _update(self, step: int, batches: Sequence[Batch]) -> None:
         norm = torch.nn.utils.clip_grad_norm_(self.weights.parameters(), self.config.clip_norm or math.inf)
+        norm = whole(norm)
         if not bool(torch.isfinite(norm)):
             self._skip(step, batches)
             return
@@ -139,7 +177,11 @@ class Trainer:
         self.progress.skipped_in_a_row += 1
         rows = [row for batch in batches for row in batch.rows.tolist()]
         shown = ", ".join(map(str, rows[:5])) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
-        warn(f"update {step} is skipped: its gradient is not finite (rows {shown} of data/train).", self.quiet)
+        warn(
+            f"update {step} is skipped: its gradient is not finite (rows {shown} of data/train; the first is "
+            f"{self.task.text_of(rows[0])}).",
+            self.quiet,
+        )
         if self.progress.skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
             raise HeedError(
                 f"the gradient was not finite in {MAX_SKIPPED_IN_A_ROW} updates in a row (up to update {step}). "
@@ -152,22 +194,22 @@ class Trainer:
         """Train until something says stop. The best weights are in `model.safetensors` then."""
         self._started = time.perf_counter()
         self._begin_seconds = self.progress.seconds
-        loader = self.task.loader(self.config.tokens_per_batch, self.seed)
+        ranks = self.ranks
+        loader = self.task.loader(self.config.tokens_per_batch, self.seed, ranks.rank, ranks.world_size)
         with (
-            Journal(self.folder, self.config.tensorboard) as journal,
+            sole_writer(self.folder) if ranks.is_first else nullcontext(),
+            Journal(self.folder, self.config.tensorboard) if ranks.is_first else nullcontext() as journal,
             Bar(self.config.max_steps, "updates", "training", self.quiet, initial=self.progress.step) as bar,
-            _signals() as stop,
+            heeding_signals() as stop,
             closing(loader.batches_from(self.progress.position)) as batches,
         ):
-            try:
-                reason = self._loop(batches, journal, bar, stop)
-            except _BrokenOffError:
-                reason = self._reason_to_stop(stop)
+            reason = self._loop(batches, journal, bar, stop)
             self.save()
-            journal.write("end", self.progress.step, {"reason": reason, "seconds": round(self.progress.seconds, 1)})
-        return Outcome(reason, self.progress, stop.signal)
+            if journal:
+                journal.write("end", self.progress.step, {"reason": reason, "seconds": round(self.progress.seconds, 1)})
+        return Outcome(reason, self.progress, stop.agreed)
 
-    def _loop(self, batches: Iterator[tuple[Position, Batch]], journal: Journal, bar: Bar, stop: _Stop) -> str:
+    def _loop(self, batches: Iterator[tuple[Position, Batch]], journal: Journal | None, bar: Bar, stop: Stop) -> str:
         """Update until there is a reason to stop.
 
         What is due after an update, a validation or a checkpoint, is done at the beginning of the next round, so a
@@ -177,7 +219,7 @@ class Trainer:
         while True:
             if self.progress.step and self.progress.step % self.config.eval_every == 0:
                 self._validate(journal, bar, stop)
-            if reason := self._reason_to_stop(stop):
+            if reason := self._agreed_reason(stop):
                 break
             if self.progress.step % self.config.save_every == 0:
                 self.save()
@@ -189,14 +231,17 @@ class Trainer:
             self._tick()
             self._log(journal, bar)
         self._validate(journal, bar, stop)
-        return reason
+        return self._reason_to_stop(stop) or reason
 
-    def _log(self, journal: Journal, bar: Bar) -> None:
+    def _log(self, journal: Journal | None, bar: Bar) -> None:
         step = self.progress.step
         values = self.progress.window.values(self.rate(step))
-        bar.update(step, _shown(values), self._seconds_left())
+        bar.update(step, _shown(values), self._seconds_left(), self._share_done())
         if step % self.config.log_every == 0:
-            journal.write("train", step, {**_rounded(values), **self._spent()})
+            if journal:
+                journal.write("train", step, {**_rounded(values), **self._spent()})
+            if found := self.progress.divergence.see(values["loss"], step):
+                warn(found, self.quiet)
             self.progress.window = Window()
 
     def _tick(self) -> None:
@@ -205,10 +250,17 @@ class Trainer:
     def _spent(self) -> dict[str, float]:
         return {"seconds": round(self.progress.seconds, 1), "epoch": self.progress.position.epoch}
 
-    def _reason_to_stop(self, stop: _Stop) -> str:
+    def _agreed_reason(self, stop: Stop) -> str:
+        """A signal to any rank, or a limit that the first one has reached, stops all of them at the same update."""
+        reason = self._reason_to_stop(stop)
+        caught, ended = self.ranks.highest(stop.signal or 0, bool(reason and self.ranks.is_first))
+        stop.agreed = int(caught) or None
+        return self._reason_to_stop(stop) or "the first rank has stopped" if caught or ended else ""
+
+    def _reason_to_stop(self, stop: Stop) -> str:
         progress, config = self.progress, self.config
-        if stop.signal is not None:
-            return f"stopped by {signal.Signals(stop.signal).name}"
+        if stop.agreed is not None:
+            return f"stopped by {signal.Signals(stop.agreed).name}"
         if progress.step >= config.max_steps:
             return f"reached {config.max_steps:,} updates (training.max_steps)"
         if config.max_epochs and progress.position.epoch >= config.max_epochs:
@@ -227,6 +279,16 @@ class Trainer:
             left = min(left, 60 * config.max_minutes - progress.seconds)
         return max(left, 0.0)
 
+    def _share_done(self) -> float:
+        """How much of the training is over, by the limit that is nearest; it may end before, when nothing improves."""
+        progress, config = self.progress, self.config
+        shares = [progress.step / config.max_steps]
+        if config.max_minutes:
+            shares.append(progress.seconds / (60 * config.max_minutes))
+        if config.max_epochs:
+            shares.append(progress.position.epoch / config.max_epochs)
+        return min(1.0, max(shares))
+
     # --- validation -------------------------------------------------------------------------------------
 
     def candidate(self) -> Mapping[str, Tensor]:
@@ -240,28 +302,47 @@ class Trainer:
         current = {name: tensor.detach().clone() for name, tensor in self.weights.master.items()}
         return [*self.recent, current][-self.config.average_last :]
 
-    def _validate(self, journal: Journal, bar: Bar, stop: _Stop) -> None:
+    def _validate(self, journal: Journal | None, bar: Bar, stop: Stop) -> None:
         """Validate, unless these weights were validated already or a signal came."""
-        if stop.signal is not None or self.progress.validated_at == self.progress.step:
+        if stop.agreed is not None or self.progress.validated_at == self.progress.step:
             return
-        candidate = self.candidate()
+        candidate = {name: whole(tensor) for name, tensor in self.candidate().items()}
+        validation = self._validation(candidate, stop) if self.ranks.is_first else None
+        [broken_off_by] = self.ranks.sums(stop.signal or 0 if self.ranks.is_first and validation is None else 0)
+        if broken_off_by:
+            stop.agreed = int(broken_off_by)
+            return
+        self.progress.validated_at = self.progress.step
+        self.progress.num_validations += 1
+        if self.config.average == "last":
+            self.recent = self._last_validated()
+        if journal and validation is not None:
+            self._keep_if_best(validation, candidate, journal, bar)
+
+    def _validation(self, candidate: Mapping[str, Tensor], stop: Stop) -> Validation | None:
+        """The scores of these weights; None when a signal broke it off."""
         with torch.no_grad():
             for name, parameter in self.evaluated.named_parameters():
                 parameter.copy_(candidate[name])
-        stop.in_validation = True
-        validation = self.task.validate(self.evaluated, self.task.metrics)
-        stop.in_validation = False
-        if self.config.average == "last":
-            self.recent = self._last_validated()
+        try:
+            stop.in_validation = True
+            return None if stop.signal else self.task.validate(self.evaluated, self.task.metrics)
+        except BrokenOffError:
+            return None
+        finally:
+            stop.in_validation = False
+
+    def _keep_if_best(
+        self, validation: Validation, candidate: Mapping[str, Tensor], journal: Journal, bar: Bar
+    ) -> None:
         self._tick()
         progress = self.progress
-        progress.num_validations += 1
-        progress.validated_at = progress.step
         value = validation.value(self.config.stop_metric)
         best = progress.best_score is None or _better(value, progress.best_score, self.config.stop_metric)
         if best:
             progress.best_score, progress.best_step, progress.validations_since_best = value, progress.step, 0
-            save_weights(self.folder / "model.safetensors", candidate, {"step": str(progress.step)})
+            metadata = {"step": str(progress.step), **self.task.vocabularies}
+            save_weights(self.folder / "model.safetensors", candidate, metadata)
         else:
             progress.validations_since_best += 1
         journal.write("validation", progress.step, {**validation_event(validation), **self._spent(), "best": best})
@@ -276,13 +357,12 @@ class Trainer:
         average = dict(self.average.tensors) if self.average is not None else {}
         for index, weights in enumerate(self.recent):
             average.update({f"{index}/{name}": tensor for name, tensor in weights.items()})
-        checkpoint = Checkpoint(
-            self.progress,
-            {name: tensor.detach() for name, tensor in self.weights.master.items()},
-            optimizer_tensors(self.optimizer, list(self.weights.master)),
-            average,
-        )
-        save_checkpoint(self.folder / "checkpoints", checkpoint, self.config.keep_checkpoints)
+        weights = {name: tensor.detach() for name, tensor in self.weights.master.items()}
+        parts = [weights, optimizer_tensors(self.optimizer, list(weights)), average]
+        weights, optimizer, average = ({name: whole(tensor) for name, tensor in part.items()} for part in parts)
+        if self.ranks.is_first:
+            checkpoint = Checkpoint(self.progress, weights, optimizer, average, arithmetic(self.device))
+            save_checkpoint(self.folder / "checkpoints", checkpoint, self.config.keep_checkpoints)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint. Raises UsageError when it is of another model or another kind of average."""
@@ -290,18 +370,28 @@ class Trainer:
         if _shapes(master) != _shapes(checkpoint.weights):
             raise UsageError("the checkpoint is of another model than recipe.toml: was [model] edited?")
         self.weights.load(checkpoint.weights)
-        load_optimizer_tensors(self.optimizer, list(master), checkpoint.optimizer)
+        load_optimizer_tensors(self.optimizer, master, checkpoint.optimizer)
         kept = checkpoint.average
         numbers = sorted({name.split("/")[0] for name in kept if "/" in name}, key=int)
         if self.average is not None:
             if kept.keys() != master.keys():
                 raise UsageError('the checkpoint has no moving average: training.average was not "ema" then.')
-            for name, tensor in self.average.tensors.items():
-                tensor.copy_(kept[name])
-            self.average.num_updates = checkpoint.progress.average_updates
+            self.average.load(kept, checkpoint.progress.average_updates)
         elif self.config.average == "last":
-            self.recent = [{name: kept[f"{number}/{name}"] for name in master} for number in numbers]
+            self.recent = [
+                {name: shared_like(kept[f"{number}/{name}"], weight) for name, weight in master.items()}
+                for number in numbers
+            ]
         self.progress = checkpoint.progress
+
+
+def _parts(batches: Sequence[Batch], max_positions: int) -> Iterator[Batch]:
+    """The batches, those of more positions cut in two until they fit (0: none is cut)."""
+    for batch in batches:
+        if max_positions and batch.num_positions > max_positions and len(batch.rows) > 1:
+            yield from _parts(batch.halves(), max_positions)
+        else:
+            yield batch
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
@@ -342,19 +432,3 @@ def _validation_line(progress: Progress, validation: Validation, best: bool) -> 
     mark = "  best so far" if best else f"  (best at update {progress.best_step:,})"
     when = f"update {progress.step:,}, epoch {progress.position.epoch + 1}, {minutes:.1f} min"
     return f"validation at {when}: {numbers}{mark}"
-
-
-@contextmanager
-def _signals() -> Iterator[_Stop]:
-    """SIGINT and SIGTERM finish the step and save; a second one leaves at once."""
-    stop = _Stop()
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            stop.handlers[int(number)] = signal.signal(number, stop)
-    except ValueError:  # not in the main thread: signals are someone else's business
-        pass
-    try:
-        yield stop
-    finally:
-        for caught, handler in stop.handlers.items():
-            signal.signal(caught, handler)

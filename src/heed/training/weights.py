@@ -10,12 +10,21 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+
+from heed.training.sharding import shard, shared_like
 
 
 class Weights:
-    """Float32 weights by name (`master`), and the model that computes with them in the chosen precision."""
+    """Float32 weights by name (`master`), and the model that computes with them in the chosen precision.
 
-    def __init__(self, model: nn.Module, precision: str) -> None:
+    With a `mesh` each of its ranks keeps a part of every weight.
+    """
+
+    def __init__(self, model: nn.Module, precision: str, mesh: DeviceMesh | None = None) -> None:
+        if mesh is not None:
+            shard(model, precision, mesh)
+            precision = "float32"  # what the parts are kept in
         self.model = model
         self._working = dict(model.named_parameters())
         self.master: dict[str, Tensor] = {}
@@ -45,11 +54,14 @@ class Weights:
 
     def clear_gradients(self) -> None:
         """Forget the gradients."""
+        for parameter in self._working.values():
+            parameter.grad = None
         if self._copies:
-            torch._foreach_zero_([m.grad for m in self.master.values() if m.grad is not None])
-        else:
-            for parameter in self._working.values():
-                parameter.grad = None
+            torch._foreach_zero_(self.gradients())
+
+    def gradients(self) -> list[Tensor]:
+        """The float32 gradients so far."""
+        return [weight.grad for weight in self.master.values() if weight.grad is not None]
 
     @torch.no_grad()
     def publish(self) -> None:
@@ -61,7 +73,7 @@ class Weights:
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Take other weights."""
         for name, tensor in self.master.items():
-            tensor.copy_(tensors[name])
+            tensor.copy_(shared_like(tensors[name], tensor))
         self.publish()
 
 
@@ -82,6 +94,13 @@ class MovingAverage:
         self.num_updates += 1
         decay = min(self.decay, (1 + self.num_updates) / (10 + self.num_updates))
         torch._foreach_lerp_(list(self.tensors.values()), [weights[name] for name in self.tensors], 1 - decay)
+
+    @torch.no_grad()
+    def load(self, tensors: Mapping[str, Tensor], num_updates: int) -> None:
+        """Take the average of a checkpoint."""
+        self.num_updates = num_updates
+        for name, tensor in self.tensors.items():
+            tensor.copy_(shared_like(tensors[name], tensor))
 
 
 def mean_of(collection: list[Mapping[str, Tensor]]) -> dict[str, Tensor]:

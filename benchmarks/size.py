@@ -1,0 +1,171 @@
+"""How much memory and time does heed take for a corpus of ten million sentence pairs?
+
+Generates the pairs, then looks at them, prepares them and reads them, each in a process of its own whose peak memory is
+measured. Checks that every pair comes exactly once in an epoch, for one and two ranks and several depths of
+preparing ahead, and that going on from the end of an epoch takes no longer than beginning it. Exits 0 only when
+preparing stayed under 1 GB, the loader under 1.5 GB, and all pairs came once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peers
+
+GB = 10**9
+MOST_TO_PREPARE, MOST_TO_LOAD = 1.0 * GB, 1.5 * GB
+BLOCK = 50_000
+TOKENS_PER_BATCH = 16384
+Measured = dict[str, Any]
+
+
+def write_corpus(folder: Path, num_pairs: int) -> int:
+    """`train.aa` and `train.bb`: words of a Zipfian vocabulary, 3 to 25 a line; their bytes."""
+    dice = np.random.default_rng(1)
+    ranks = np.arange(1, 200_001)
+    shares = np.cumsum(1 / (ranks + 2.7))
+    shares /= shares[-1]
+    syllables = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
+    names = ["".join(syllables[(rank // 60**place) % 60] for place in range(3)) for rank in ranks.tolist()]
+    words = {
+        side: np.array([ending + name for name in names], dtype=object) for side, ending in (("aa", ""), ("bb", "z"))
+    }
+    files = {side: (folder / f"train.{side}").open("w", encoding="utf-8") for side in words}
+    for begin in range(0, num_pairs, BLOCK):
+        lengths = dice.integers(3, 26, min(BLOCK, num_pairs - begin))
+        drawn = np.searchsorted(shares, dice.random(int(lengths.sum())))
+        ends = np.cumsum(lengths)
+        for side, file in files.items():
+            said = words[side][drawn].tolist()
+            spans = zip((ends - lengths).tolist(), ends.tolist(), strict=True)
+            file.writelines(" ".join(said[first:end]) + "\n" for first, end in spans)
+    for file in files.values():
+        file.close()
+    return sum((folder / f"train.{side}").stat().st_size for side in words)
+
+
+def plan_of(folder: Path) -> Any:
+    """The recipe that heed chooses for the corpus; the data doctor looks at all of it."""
+    from heed.api import Planner, TrainOptions
+    from heed.core.config import Document
+
+    keys = {
+        "task": "translation", "data.src": str(folder / "train.aa"), "data.tgt": str(folder / "train.bb"),
+        "training.tokens_per_batch": TOKENS_PER_BATCH,
+    }  # fmt: skip
+    return Planner(Document(), keys, TrainOptions(folder / "run", device="cpu", quiet=True)).plan()
+
+
+def prepare(folder: Path) -> Measured:
+    """The tokenizer and the token store, with the doctor before them."""
+    from heed.api import prepare_run
+
+    run = prepare_run(plan_of(folder), folder / "run", quiet=True)
+    return {"pairs": run.corpus["num_rows"]}
+
+
+def loader_of(folder: Path, **options: Any) -> Any:
+    """The training batches of the prepared run."""
+    from heed.data.loader import BatchLoader
+    from heed.data.store import TokenStore
+
+    store = TokenStore.open(folder / "run" / "data" / "train")
+    ids = {"bos_id": 1, "eos_id": 2, "pad_id": 0}
+    return BatchLoader(store, tokens_per_batch=TOKENS_PER_BATCH, seed=1, **ids, **options)
+
+
+def read_epoch(folder: Path, world_size: int, prefetch: int) -> Measured:
+    """All batches of one epoch, by all ranks in turn in this process: how often each pair came."""
+    loaders = [loader_of(folder, rank=rank, world_size=world_size, prefetch=prefetch) for rank in range(world_size)]
+    seen = np.zeros(len(loaders[0].store), dtype=np.uint8)
+    num_batches = loaders[0].num_batches(0)
+    streams = [loader.batches_from() for loader in loaders]
+    for number in range(num_batches):
+        _, batch = next(streams[number % world_size])
+        seen[batch.rows.numpy()] += 1
+    for stream in streams:
+        stream.close()
+    return {"pairs": len(seen), "batches": num_batches, "once": bool((seen == 1).all())}
+
+
+def go_on(folder: Path, share: float) -> Measured:
+    """The first batch after a resume when a share of the epoch is over."""
+    from heed.data.loader import Position
+
+    loader = loader_of(folder, prefetch=0)
+    begin = time.perf_counter()
+    next(loader.batches_from(Position(0, int(share * (loader.num_batches(0) - 1)))))
+    return {"seconds_to_batch": time.perf_counter() - begin}
+
+
+def _measured(pipe: Any, work: Callable[..., Measured], arguments: tuple[Any, ...]) -> None:
+    begin = time.perf_counter()
+    found = work(*arguments)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    pipe.send({**found, "seconds": time.perf_counter() - begin, "peak": peak})
+
+
+def measured(work: Callable[..., Measured], *arguments: Any) -> Measured:
+    """A piece of work in a new process: what it found, its seconds, and its peak memory in bytes."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_measured, args=(theirs, work, arguments))
+    process.start()
+    theirs.close()
+    try:
+        return dict(ours.recv())
+    except EOFError:
+        sys.exit(f"{work.__name__} failed; its error stands above.")
+    finally:
+        process.join()
+
+
+def checks(folder: Path, readings: list[tuple[int, int]]) -> Iterator[tuple[str, Measured, bool]]:
+    """(what, what was measured, whether it held)."""
+    found = measured(prepare, folder)
+    yield "doctor, tokenizer, token store", found, found["peak"] < MOST_TO_PREPARE
+    for world_size, prefetch in readings:
+        found = measured(read_epoch, folder, world_size, prefetch)
+        name = f"an epoch, {world_size} rank{'s' if world_size > 1 else ''}, {prefetch} batches prepared ahead"
+        yield name, found, found["once"] and found["peak"] < MOST_TO_LOAD
+    for share in (0.0, 1.0):
+        found = measured(go_on, folder, share)
+        yield f"first batch after {share:.0%} of an epoch", found, found["peak"] < MOST_TO_LOAD
+
+
+def main() -> None:
+    """Measure, print, and say by the exit code whether all held."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=10_000_000, help="sentence pairs (default ten million)")
+    parser.add_argument("--folder", type=Path, help="where to work (default: a new temporary folder)")
+    parser.add_argument(
+        "--all", action="store_true", help="read with 0 to 3 batches ahead and 1 and 2 ranks; else with two of these"
+    )
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        folder = Path(name)
+        num_bytes = write_corpus(folder, given.pairs)
+        print(peers.machine_line(1, []), flush=True)
+        print(f"Corpus: {given.pairs:,} pairs, {num_bytes / GB:.2f} GB of text", flush=True)
+        readings = [(n, k) for n in (1, 2) for k in (0, 1, 2, 3)] if given.all else [(1, 2), (2, 2)]
+        rows, held = [], True
+        for what, found, good in checks(folder, readings):
+            held &= good
+            seconds = found.get("seconds_to_batch", found["seconds"])
+            rows.append([what, f"{found['peak'] / GB:.2f}", f"{seconds:,.1f}", "yes" if good else "NO"])
+            print(f"  {what}: {found}", file=sys.stderr, flush=True)
+    print(peers.table(["", "peak memory, GB", "seconds", "held"], rows))
+    sys.exit(0 if held else 1)
+
+
+if __name__ == "__main__":
+    main()

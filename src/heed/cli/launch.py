@@ -1,0 +1,79 @@
+"""How does one command become several processes that train together on this machine?
+
+Each gets the variables that `torchrun` would set; on many machines `torchrun` itself starts `python -m heed train`.
+A signal is passed on to all of them, and when one fails, the others are ended.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+from heed.core import environment
+
+GRACE = 10.0
+"""Seconds that the others have, when one has failed, to say so and end."""
+STOPPED = (0, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+"""Codes of a process that ended as it should, when it was done or asked to stop."""
+
+
+def launch(num_processes: int, arguments: Sequence[str]) -> int:
+    """Run `heed ARGUMENTS` in so many processes; the exit code of the first that failed, else 0."""
+    port = _free_port()
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "heed", *arguments],
+            env=environment.variables_of_rank(rank, num_processes, port),
+            start_new_session=True,  # so that a terminal's Ctrl-C comes once, through this process
+        )
+        for rank in range(num_processes)
+    ]
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        for process in processes:
+            if process.poll() is None:
+                process.send_signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return _exit_code(_wait(processes))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+
+
+def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> list[int]:
+    """Wait until all have ended, or `GRACE` longer than the first failure; the codes in the order of their ends."""
+    codes: dict[int, int] = {}
+    deadline = float("inf")
+    while len(codes) < len(processes) and time.monotonic() < deadline:
+        for rank, process in enumerate(processes):
+            code = process.poll()
+            if code is not None and rank not in codes:
+                codes[rank] = code
+                if code not in STOPPED:
+                    deadline = min(deadline, time.monotonic() + GRACE)
+        time.sleep(0.1)
+    return list(codes.values())
+
+
+def _exit_code(codes: Sequence[int]) -> int:
+    """The first that is not 0, as a shell reports it."""
+    code = next((code for code in codes if code), 0)
+    return 128 - code if code < 0 else code
+
+
+def _free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

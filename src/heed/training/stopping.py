@@ -1,0 +1,79 @@
+"""Who asks a training to stop, and how is it told that it goes wrong?
+
+SIGINT and SIGTERM let it finish the update, or break a validation off, and save; a second signal leaves at once. A loss
+that stays far above its best is told once, with advice: the weights with the best score are kept in any case.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+FAR_ABOVE_BEST = 1.0
+"""Nats per token by which a training that diverges is worse than it was."""
+FOR_LONG = 10
+"""Lines of the log in a row."""
+
+
+class BrokenOffError(Exception):
+    """A validation was broken off by a signal; it is made again when the training goes on."""
+
+
+@dataclass
+class Stop:
+    """What a signal has asked for, and what all ranks have agreed on."""
+
+    signal: int | None = None
+    agreed: int | None = None
+    in_validation: bool = False
+    handlers: dict[int, Any] = field(default_factory=dict)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None:
+            sys.exit(128 + number)
+        self.signal = number
+        if self.in_validation:
+            raise BrokenOffError
+
+
+@contextmanager
+def heeding_signals() -> Iterator[Stop]:
+    """SIGINT and SIGTERM finish the step and save; a second one leaves at once."""
+    stop = Stop()
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            stop.handlers[int(number)] = signal.signal(number, stop)
+    except ValueError:  # not in the main thread: signals are someone else's business
+        pass
+    try:
+        yield stop
+    finally:
+        for caught, handler in stop.handlers.items():
+            signal.signal(caught, handler)
+
+
+@dataclass
+class Divergence:
+    """Watches the training loss, one line of the log after the other; kept in a checkpoint."""
+
+    best: float | None = None
+    best_step: int = 0
+    lines_above: int = 0
+
+    def see(self, loss: float, step: int) -> str:
+        """What to tell after this line of the log, once; mostly nothing."""
+        if self.best is None or loss < self.best:
+            self.best, self.best_step = loss, step
+        self.lines_above = self.lines_above + 1 if loss > self.best + FAR_ABOVE_BEST else 0
+        if self.lines_above != FOR_LONG:
+            return ""
+        return (
+            f"the training diverges: the loss is {loss:.2f} at update {step:,}, it was {self.best:.2f} at update "
+            f"{self.best_step:,}. Start anew with a lower --training.lr or more --training.warmup_steps; the weights "
+            "with the best validation score are kept."
+        )

@@ -1,0 +1,132 @@
+"""Do several processes make the updates that one would make, and stop, fail and go on together?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from command import Result, run, start
+from safetensors.torch import load_file
+from torch import Tensor
+from toy import events, flags, tiny_keys
+
+from heed.training.checkpoints import list_checkpoints
+from heed.training.ranks import ALONE, _buckets
+
+KEYS = {
+    "tokenizer__dropout": 0.1, "model__attention_dropout": 0.1, "training__max_steps": 8, "training__eval_every": 4,
+    "training__save_every": 4, "training__log_every": 2, "training__epsilon": 1e-5,  # rounding must not decide
+}  # fmt: skip
+
+
+def words(folder: Path, out: str, num_processes: int, **changes: Any) -> list[str]:
+    """A call of `heed train` on toy pairs."""
+    keys = flags(tiny_keys(folder, **{**KEYS, **changes}))
+    return ["train", *keys, "--out", str(folder / out), "--nproc", str(num_processes), "--quiet"]
+
+
+def train(folder: Path, out: str, num_processes: int, **changes: Any) -> Result:
+    """Make that call and expect it to succeed."""
+    result = run(*words(folder, out, num_processes, **changes))
+    assert result.code == 0, result.err
+    return result
+
+
+def losses(folder: Path) -> list[float]:
+    """The training losses in the log."""
+    return [event["loss"] for event in events(folder) if event["event"] == "train"]
+
+
+def assert_close(found: Path, expected: Path) -> None:
+    """The weights of two runs are equal but for rounding."""
+    ours, theirs = load_file(found / "model.safetensors"), load_file(expected / "model.safetensors")
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        torch.testing.assert_close(tensor, theirs[name], rtol=1e-3, atol=1e-5, msg=name)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of toy pairs with a run of one process that takes two batches an update."""
+    folder = tmp_path_factory.mktemp("ranks")
+    train(folder, "one", 1, training__accumulate=2)
+    return folder
+
+
+@pytest.mark.parametrize("parallel", ["data", "sharded"])
+def test_two_processes_make_the_updates_of_one_with_both_batches_dropout_included(corpus: Path, parallel: str) -> None:
+    train(corpus, parallel, 2, training__parallel=parallel)
+    assert losses(corpus / parallel) == pytest.approx(losses(corpus / "one"), rel=1e-5)
+    assert_close(corpus / parallel, corpus / "one")
+    [ours, theirs] = [
+        [path.name for path in list_checkpoints(corpus / name / "checkpoints")] for name in (parallel, "one")
+    ]
+    assert ours == theirs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("parallel", "then"), [("data", 2), ("sharded", 2), ("sharded", 1)])
+def test_two_processes_that_are_asked_to_stop_save_and_go_on(corpus: Path, parallel: str, then: int) -> None:
+    name = f"stopped-{parallel}-{then}"
+    long = {"training__max_steps": 60, "training__parallel": parallel, "training__eval_every": 30}
+    train(corpus, f"straight-{parallel}-{then}", 2, **long)
+    with start(*words(corpus, name, 2, **long)) as process:
+        wait_for_update(corpus / name, 10)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 143
+    result = run("train", "--resume", str(corpus / name), "--nproc", str(then), "--quiet")
+    assert result.code == 0, result.err
+    if then == 2:
+        assert losses(corpus / name) == losses(corpus / f"straight-{parallel}-{then}")
+        files = [corpus / run / "model.safetensors" for run in (name, f"straight-{parallel}-{then}")]
+        assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.slow
+def test_when_one_process_is_killed_the_other_ends_and_the_training_can_go_on(corpus: Path) -> None:
+    long = {"training__max_steps": 200, "training__eval_every": 100}
+    with start(*words(corpus, "killed", 2, **long)) as process:
+        wait_for_update(corpus / "killed", 10)
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[1:]:
+            os.kill(int(child), signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode not in (0, 143)
+    assert "another process of this training was lost" in err.decode()
+    result = run("train", "--resume", str(corpus / "killed"), "--nproc", "2", "--quiet")
+    assert result.code == 0, result.err
+    train(corpus, "never-killed", 2, **long)
+    assert losses(corpus / "killed")[-5:] == losses(corpus / "never-killed")[-5:]
+
+
+def wait_for_update(folder: Path, step: int) -> None:
+    """Until the log of a run tells of an update."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        log = folder / "metrics.jsonl"
+        lines = log.read_text(encoding="utf-8").split("\n")[:-1] if log.exists() else []
+        if any(json.loads(line)["step"] >= step for line in lines):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"no update {step} within a minute")
+
+
+def test_a_rank_alone_has_nobody_to_tell(tmp_path: Path) -> None:
+    tensors = [torch.ones(3), torch.ones(2, 2)]
+    ALONE.add_up(tensors)
+    ALONE.wait()
+    assert ALONE.is_first
+    assert ALONE.sums(1.0, 2.0) == ALONE.highest(1.0, 2.0) == [1.0, 2.0]
+    assert all(torch.equal(tensor, torch.ones_like(tensor)) for tensor in tensors)
+
+
+def test_gradients_travel_in_buckets_that_hold_each_of_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heed.training.ranks.BUCKET_ELEMENTS", 10)
+    tensors: list[Tensor] = [torch.zeros(size) for size in (4, 4, 4, 30, 1)]
+    assert [[len(tensor) for tensor in bucket] for bucket in _buckets(tensors)] == [[4, 4, 4], [30], [1]]
