@@ -140,6 +140,7 @@ def test_a_file_that_is_no_archive_is_refused(here: Path, suffix: str) -> None:
         (b"PK\x03\x04\x14\xff", 'a zip archive or a spreadsheet: unpack it, or save the sheet as "CSV UTF-8"'),
         (b"%PDF-1.7 \xe2\xe3", "a PDF: export the text first"),
     ],
+    ids=["gz", "xz", "zst", "zip", "pdf"],
 )
 def test_a_file_that_is_no_text_is_told_from_one_in_another_encoding(here: Path, data: bytes, expected: str) -> None:
     assert message(lambda: lines_of(data, "train.de")) == f"train.de is no text but {expected}."
