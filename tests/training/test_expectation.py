@@ -41,10 +41,15 @@ def test_longer_batches_and_larger_models_need_more_memory() -> None:
 
 
 def test_it_is_two_lines_for_a_person() -> None:
-    found = Expectation(1_234_567, 8_000.4, 3725, 3 * 2**30, max_minutes=55)
+    found = Expectation(1_234_567, 8_000.4, 3725, 3 * 2**30, max_minutes=65)
     assert found.render().split("\n") == [
-        "expected: 1,234,567 parameters, about 8,000 target tokens/s, 1:02:05 an epoch, at most 55 minutes "
+        "expected: 1,234,567 parameters, about 8,000 target tokens/s, 1:02:05 an epoch, at most 65 minutes "
         "(training.max_minutes),",
         "          about 3.0 GiB of memory",
     ]
     assert "no limit of time" in Expectation(1, 1, 1, 1, max_minutes=0).render()
+
+
+def test_a_limit_that_is_shorter_than_an_epoch_is_told_as_its_share() -> None:
+    found = Expectation(1, 1, 7200, 1, max_minutes=30).render()
+    assert "at most 30 minutes (training.max_minutes): 25% of an epoch," in found

@@ -39,6 +39,9 @@ class Expectation:
         limit = (
             f"at most {self.max_minutes:g} minutes (training.max_minutes)" if self.max_minutes else "no limit of time"
         )
+        share = 60 * self.max_minutes / self.seconds_per_epoch
+        if 0 < share < 1:
+            limit += f": {share:.0%} of an epoch"
         return (
             f"expected: {self.num_parameters:,} parameters, about {self.tokens_per_second:,.0f} target tokens/s, "
             f"{format_seconds(self.seconds_per_epoch)} an epoch, {limit},\n"
