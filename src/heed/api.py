@@ -27,7 +27,7 @@ from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator, TokenScores
 from heed.models import Model, build_model
 from heed.nn.contract import Vocabularies
-from heed.nn.device import choose_device, set_threads
+from heed.nn.device import choose_device, give_memory_back, set_threads
 from heed.nn.packing import pack
 from heed.nn.weight_file import save_weights
 from heed.recipe import Recipe, require_known_format
@@ -355,6 +355,7 @@ def prepare_run(
     """
     tokenizer_of = tokenizer_of or init
     folder.mkdir(parents=True, exist_ok=True)
+    give_memory_back()  # what the data doctor took
     empty_folder(folder, last=RECIPE)
     with atomic_write(folder / RECIPE, "w") as file:
         file.write(to_toml(plan.recipe, plan.reasons))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from heed.core.errors import UsageError
 from heed.nn import device
-from heed.nn.device import best_precision, choose_device, matmul_rate, set_threads
+from heed.nn.device import best_precision, choose_device, give_memory_back, matmul_rate, set_threads
 
 CPU = torch.device("cpu")
 
@@ -56,3 +58,18 @@ def test_bfloat16_is_chosen_where_it_gains_a_third(
 
 def test_a_rate_is_measured() -> None:
     assert matmul_rate(torch.float32, CPU, size=32) > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells a process's memory so")
+def test_memory_that_was_freed_is_given_back() -> None:
+    set_threads(1)
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1])
+
+    before = resident()
+    held = [bytes(50_000) for _ in range(2000)]  # 100 MB in blocks that the C library keeps
+    taken = resident() - before
+    del held
+    give_memory_back()
+    assert resident() - before < taken / 2

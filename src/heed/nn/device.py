@@ -44,13 +44,26 @@ def set_threads(threads: int) -> None:
     """
     torch.set_num_threads(threads)
     environment.limit_kernel_caches(KERNELS_KEPT)
-    if sys.platform == "linux":
-        try:
-            mallopt = ctypes.CDLL(None).mallopt
-        except (OSError, AttributeError):  # another C library
-            return
-        mallopt(_M_MMAP_THRESHOLD, 1 << 30)
-        mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+    if library := _c_library():
+        library.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+        library.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def give_memory_back() -> None:
+    """Return what was freed to the system: between stages of work that need much of it for different things."""
+    if library := _c_library():
+        library.malloc_trim(0)
+
+
+def _c_library() -> ctypes.CDLL | None:
+    """GNU's C library; None where there is another one."""
+    if sys.platform != "linux":
+        return None
+    try:
+        library = ctypes.CDLL(None)
+        return library if library.mallopt and library.malloc_trim else None
+    except (OSError, AttributeError):
+        return None
 
 
 def arithmetic(device: torch.device) -> dict[str, str]:

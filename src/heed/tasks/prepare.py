@@ -21,6 +21,7 @@ from heed.core.files import atomic_write
 from heed.data.line_hashes import LineHasher, LineHashes
 from heed.data.store import TokenStore, write_store
 from heed.metrics.word_frequency import WordCounts
+from heed.nn.device import give_memory_back
 from heed.tasks.config import DataConfig
 from heed.tasks.task import Corpus
 from heed.text.readers import FileFingerprint
@@ -84,11 +85,13 @@ def train_tokenizers(
     if config.joint or len(sides) == 1:
         tokenizer = train_tokenizer(config, (text for row in rows() for text in row))
         save(tokenizer, folder / "tokenizer.json")
+        give_memory_back()
         return dict.fromkeys(sides, tokenizer)
     tokenizers: dict[str, Tokenizer] = {}
     for index, side in enumerate(sides):
         tokenizers[side] = train_tokenizer(config, (row[index] for row in rows()))
         save(tokenizers[side], folder / f"tokenizer.{side}.json")
+        give_memory_back()
     return tokenizers
 
 
