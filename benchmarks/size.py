@@ -83,18 +83,29 @@ def loader_of(folder: Path, **options: Any) -> Any:
     return BatchLoader(store, tokens_per_batch=TOKENS_PER_BATCH, seed=1, **ids, **options)
 
 
-def read_epoch(folder: Path, world_size: int, prefetch: int) -> Measured:
-    """All batches of one epoch, by all ranks in turn in this process: how often each pair came."""
-    loaders = [loader_of(folder, rank=rank, world_size=world_size, prefetch=prefetch) for rank in range(world_size)]
-    seen = np.zeros(len(loaders[0].store), dtype=np.uint8)
-    num_batches = loaders[0].num_batches(0)
-    streams = [loader.batches_from() for loader in loaders]
-    for number in range(num_batches):
-        _, batch = next(streams[number % world_size])
-        seen[batch.rows.numpy()] += 1
-    for stream in streams:
-        stream.close()
-    return {"pairs": len(seen), "batches": num_batches, "once": bool((seen == 1).all())}
+def read_epoch(folder: Path, rank: int, world_size: int, prefetch: int) -> Measured:
+    """One rank's batches of an epoch, and which pairs they held; a pair that comes twice is an error."""
+    loader = loader_of(folder, rank=rank, world_size=world_size, prefetch=prefetch)
+    seen = np.zeros(len(loader.store), dtype=np.bool_)
+    batches = loader.batches_from()
+    for _ in range(rank, loader.num_batches(0), world_size):
+        rows = next(batches)[1].rows.numpy()
+        if seen[rows].any() or len(np.unique(rows)) < len(rows):
+            raise SystemExit("a pair came twice")
+        seen[rows] = True
+    batches.close()
+    return {"seen": np.packbits(seen), "pairs": len(seen)}
+
+
+def read_by_all(folder: Path, world_size: int, prefetch: int) -> Measured:
+    """An epoch by all ranks, each in a process of its own: whether each pair came once, and the largest peak."""
+    ranks = [measured(read_epoch, folder, rank, world_size, prefetch) for rank in range(world_size)]
+    counts = sum(np.unpackbits(found["seen"])[: found["pairs"]] for found in ranks)
+    return {
+        "once": bool((counts == 1).all()),
+        "peak": max(found["peak"] for found in ranks),
+        "seconds": max(found["seconds"] for found in ranks),
+    }
 
 
 def go_on(folder: Path, share: float) -> Measured:
@@ -134,7 +145,7 @@ def checks(folder: Path, readings: list[tuple[int, int]]) -> Iterator[tuple[str,
     found = measured(prepare, folder)
     yield "doctor, tokenizer, token store", found, found["peak"] < MOST_TO_PREPARE
     for world_size, prefetch in readings:
-        found = measured(read_epoch, folder, world_size, prefetch)
+        found = read_by_all(folder, world_size, prefetch)
         name = f"an epoch, {world_size} rank{'s' if world_size > 1 else ''}, {prefetch} batches prepared ahead"
         yield name, found, found["once"] and found["peak"] < MOST_TO_LOAD
     for share in (0.0, 1.0):

@@ -8,20 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from toy import prepared, trainer_of, without_shape_checks
+from toy import trained, without_shape_checks
 
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.decoding.options import SearchOptions
 from heed.run import Run
 
-__all__ = ["without_shape_checks"]
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("trained")
-    trainer_of(prepared(folder, training__max_steps=4, training__eval_every=4)).run()
-    return folder / "run"
+__all__ = ["trained", "without_shape_checks"]
 
 
 @pytest.fixture

@@ -105,6 +105,14 @@ def trainer_of(run: Run) -> Trainer:
     return Trainer(recipe.training, model, run.task(), run.folder, recipe.seed, run.device, d_model, quiet=True)
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a few updates with its data and checkpoints, for the modules that import this; not to be changed."""
+    folder = tmp_path_factory.mktemp("trained")
+    trainer_of(prepared(folder, training__max_steps=4, training__eval_every=4)).run()
+    return folder / "run"
+
+
 def events(folder: Path) -> list[dict[str, Any]]:
     """The lines of `metrics.jsonl` without the times."""
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()

@@ -9,11 +9,12 @@ import torch
 from hashed_model import HashedModel
 from random_models import BOS, EOS, PAD, half_trained, random_source
 
+from heed.data.batch import collate
 from heed.decoding.beam import BeamChooser
 from heed.decoding.filters import Forbid, MinTokens
 from heed.decoding.hypothesis import Hypothesis, LengthPenalty
 from heed.decoding.pick import PickChooser, greedy
-from heed.decoding.scoring import frame, token_log_probs
+from heed.decoding.scoring import token_log_probs
 from heed.decoding.search import search
 from heed.nn.contract import Autoregressive, Source, Vocabularies
 
@@ -51,7 +52,8 @@ def every_output(
 ) -> list[tuple[float, tuple[int, ...]]]:
     """Score and ids of everything that ends within `limit` tokens, best first: each scored by itself."""
     outputs = [ids for length in range(limit) for ids in itertools.product(words, repeat=length)]
-    tgt_in, tgt_out, mask = frame(outputs, BOS, EOS, PAD)
+    framed = collate(None, outputs, range(len(outputs)), BOS, EOS, PAD)
+    tgt_in, tgt_out, mask = framed.tgt_in, framed.tgt_out, framed.tgt_mask
     repeated = Source(source.ids.expand(len(outputs), -1), source.mask.expand(len(outputs), -1))
     log_probs = (token_log_probs(model, repeated, tgt_in, tgt_out) * mask).sum(1).tolist()
     scored = [(total / penalty.divisor(len(ids) + 1), ids) for total, ids in zip(log_probs, outputs, strict=True)]

@@ -17,12 +17,12 @@ import torch
 from hashed_model import HashedModel
 from random_models import BOS, EOS, PAD, half_trained
 
-from heed.data.batch import source_from_ids
+from heed.data.batch import collate, source_from_ids
 from heed.decoding.coverage import cross_attention
 from heed.decoding.hypothesis import LengthPenalty
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints
-from heed.decoding.scoring import frame, token_log_probs
+from heed.decoding.scoring import token_log_probs
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Source, Trace
 from heed.text.normalise import Normaliser
@@ -57,7 +57,8 @@ def every_output(translator: ModelTranslator, line: str, longest: int = LONGEST)
     """All that may come out for a line."""
     words = range(4, len(translator.tgt_tokenizer.vocabulary))
     outputs = [ids for length in range(longest + 1) for ids in itertools.product(words, repeat=length)]
-    tgt_in, tgt_out, mask = frame(outputs, BOS, EOS, PAD)
+    framed = collate(None, outputs, range(len(outputs)), BOS, EOS, PAD)
+    tgt_in, tgt_out, mask = framed.tgt_in, framed.tgt_out, framed.tgt_mask
     source = source_from_ids(translator.src_tokenizer.encode([line]) * len(outputs), EOS, PAD)
     log_probs = (token_log_probs(translator.model, source, tgt_in, tgt_out) * mask).sum(1).tolist()
     texts = translator.tgt_tokenizer.decode(outputs)
@@ -157,7 +158,7 @@ def test_a_coverage_penalty_ranks_by_the_attention_to_each_source_word(name: str
 
     def score(output: Output, line: str) -> float:
         [ids] = words.encode([line])
-        tgt_in, _, _ = frame([output.ids], BOS, EOS, PAD)
+        tgt_in = collate(None, [output.ids], [0], BOS, EOS, PAD).tgt_in
         source: Source = source_from_ids([ids], EOS, PAD)
         trace = Trace()
         with torch.no_grad():

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from noisy_systems import corpus
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
@@ -12,26 +13,11 @@ from heed.metrics.significance import compare, paired_bootstrap, paired_randomis
 from heed.metrics.translation import METRICS, build_metric
 
 ORACLES = {"bleu": BLEU, "chrf": CHRF, "chrf++": lambda: CHRF(word_order=2), "ter": TER}
-WORDS = ["the", "small", "dog", "runs", "park.", "a", "man", "sleeps,", "Hund", "groß", "42", '"quoted"']
 
 
 @pytest.fixture(autouse=True)
 def _library_defaults(monkeypatch):
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
-
-
-def corpus(seed=0, num_sentences=64, noise=(0.4, 0.3)):
-    """References, and two systems that get a share of the words wrong."""
-    random = np.random.default_rng(seed)
-    references = [random.choice(WORDS, size=random.integers(1, 14)).tolist() for _ in range(num_sentences)]
-    systems = [
-        [
-            " ".join(str(random.choice(WORDS)) if random.random() < share else word for word in line)
-            for line in references
-        ]
-        for share in noise
-    ]
-    return [" ".join(line) for line in references], *systems
 
 
 def statistics(name, references, *systems):

@@ -7,6 +7,7 @@ import pytest
 import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from noisy_systems import corpus
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from heed.core.errors import DataError, UsageError
@@ -27,27 +28,12 @@ ORACLES = {
     "chrf++": lambda: CHRF(word_order=2),
     "ter": lambda: TER(),
 }
-WORDS = ["the", "small", "dog", "runs", "park.", "a", "man", "sleeps,", "Hund", "groß", "42", '"quoted"']
 
 
 @pytest.fixture(autouse=True)
 def _library_defaults(monkeypatch):
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
     translation._warn_once.cache_clear()
-
-
-def corpus(seed=0, num_sentences=64, noise=(0.4, 0.3)):
-    """References, and two systems that get a share of the words wrong."""
-    random = np.random.default_rng(seed)
-    references = [random.choice(WORDS, size=random.integers(1, 14)).tolist() for _ in range(num_sentences)]
-    systems = [
-        [
-            " ".join(str(random.choice(WORDS)) if random.random() < share else word for word in line)
-            for line in references
-        ]
-        for share in noise
-    ]
-    return [" ".join(line) for line in references], *systems
 
 
 # Known answers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -68,4 +69,4 @@ def demo(
     print()
     for sentence, hypothesis in zip(SENTENCES, run.translator.translate(SENTENCES, SearchOptions()), strict=True):
         print(f"{sentence}\n  → {hypothesis.text}")
-    print(f'\nTry it: echo "The old man sees the small dog." | heed translate {out}')
+    print(f'\nTry it: echo "The old man sees the small dog." | {sys.argv[0]} translate {out}')

@@ -58,12 +58,6 @@ def _interrupts_leave_at_once() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def read_stdin_lines(errors: Errors = "strict") -> Iterator[str]:
-    """The same lines one by one."""
-    for group in groups_as_they_come(errors):
-        yield from group
-
-
 def _raw_groups(max_lines: int) -> Iterator[list[bytes]]:
     rest = b""
     for block in _blocks(sys.stdin.fileno()):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -81,7 +80,8 @@ def translate(
     """
     import heed
     from heed.cli.constraints import InputLines, read_ban
-    from heed.cli.stdio import flush, groups_as_they_come, write_line
+    from heed.cli.output import Output
+    from heed.cli.stdio import groups_as_they_come
 
     if not sample and any(value is not None for value in (temperature, top_k, top_p)):
         raise UsageError("--temperature, --top-k and --top-p are about drawing: give --sample too.")
@@ -98,25 +98,14 @@ def translate(
     options = search_options(loaded.run.recipe.decoding, {**keys, **{k: v for k, v in said.items() if v is not None}})
     wanted = InputLines(json_input, prefix_file, glossary, loaded.run.recipe.data.normaliser.apply)
     _check(options, paragraphs, (scores or alignment) and not json_lines, prefix_file, json_input, glossary)
-    number = 0
+    output = Output(loaded, options.nbest, json_lines, scores, alignment)
     for group in groups_as_they_come(errors):
         sources, constraints = wanted.read(group)
         if paragraphs:
             found = _paragraphs(loaded, sources, options, wanted)
         else:
             found = loaded.translator.translate(sources, options, constraints)
-        for place, (line, hypothesis) in enumerate(zip(sources, found, strict=True)):
-            if json_lines:
-                record = _record(loaded, line, hypothesis, alignment)
-                if constraints is not None and constraints[place].prefix:
-                    record["prefix"] = constraints[place].prefix
-                write_line(json.dumps(record, ensure_ascii=False))
-            elif options.nbest > 1:
-                _write_nbest(number, hypothesis)
-            else:
-                write_line(_plain(loaded, line, hypothesis, scores, alignment))
-            number += 1
-        flush()
+        output.write(sources, found, [kept_to.prefix for kept_to in constraints or ()])
     wanted.finish()
 
 
@@ -161,43 +150,3 @@ def _paragraphs(loaded: Loaded, lines: list[str], options: SearchOptions, wanted
 
     language = loaded.run.recipe.data.src_lang or None
     return translate_apart([split_paragraph(line, language) for line in lines], translated)
-
-
-def _plain(loaded: Loaded, line: str, best: Hypothesis, scores: bool, alignment: bool) -> str:
-    prefix = f"{best.log_prob:.4f}\t" if scores else ""
-    return prefix + (_pharaoh(loaded, line, best.text) + "\t" if alignment else "") + best.text
-
-
-def _write_nbest(number: int, best: Hypothesis) -> None:
-    from heed.cli.stdio import write_line
-
-    for h in (best, *best.alternatives):
-        write_line(f"{number} ||| {h.text} ||| logprob= {h.log_prob:.4f} ||| {h.score:.4f}")
-
-
-def _record(loaded: Loaded, line: str, best: Hypothesis, alignment: bool) -> dict[str, Any]:
-    from heed.text.vocabulary import Vocabulary
-
-    ids = (*best.ids, Vocabulary.eos_id)[: len(best.token_log_probs)]  # what was cut off has no end
-    pieces = loaded.run.tokenizers["tgt"].pieces(ids)
-    record: dict[str, Any] = {
-        "source": line, "translation": best.text, "log_prob": best.log_prob, "score": best.score,
-        "finished": best.finished, "flags": best.flags, "fallback": best.fallback,
-        "tokens": [{"piece": p, "log_prob": lp} for p, lp in zip(pieces, best.token_log_probs, strict=True)],
-    }  # fmt: skip
-    if best.confidence is not None:
-        record["confidence"] = best.confidence
-    if best.lm_log_prob is not None:
-        record["lm_log_prob"] = best.lm_log_prob
-        record["translation_log_prob"] = best.log_prob - loaded.lm_weight * best.lm_log_prob
-    if best.alternatives:
-        record["alternatives"] = [{"text": h.text, "log_prob": h.log_prob, "score": h.score} for h in best.alternatives]
-    if alignment:
-        record["alignment"] = _pharaoh(loaded, line, best.text)
-    return record
-
-
-def _pharaoh(loaded: Loaded, source: str, target: str) -> str:
-    from heed.decoding.alignment import word_links
-
-    return " ".join(f"{i}-{j}" for i, j in word_links(loaded.translator, source, target))

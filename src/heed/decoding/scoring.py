@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -19,16 +17,3 @@ def token_log_probs(
     state = model.start(source, 1 if source is not None else tgt_in.shape[0])
     features, _ = model.advance(tgt_in, state)
     return model.head.log_prob(features, tgt_out)
-
-
-def frame(sequences: Sequence[Sequence[int]], bos_id: int, eos_id: int, pad_id: int) -> tuple[Tensor, Tensor, Tensor]:
-    """(tgt_in, tgt_out, mask): begin and ids, ids and end, and which positions are real; each `[B, T]`."""
-    longest = max(len(ids) for ids in sequences) + 1
-    tgt_in = torch.full((len(sequences), longest), pad_id, dtype=torch.long)
-    tgt_out = tgt_in.clone()
-    mask = torch.zeros((len(sequences), longest), dtype=torch.bool)
-    for row, ids in enumerate(sequences):
-        tgt_in[row, : len(ids) + 1] = torch.tensor([bos_id, *ids])
-        tgt_out[row, : len(ids) + 1] = torch.tensor([*ids, eos_id])
-        mask[row, : len(ids) + 1] = True
-    return tgt_in, tgt_out, mask

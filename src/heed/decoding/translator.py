@@ -26,7 +26,7 @@ from heed.decoding.memory import in_parts_that_fit
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request, groups
 from heed.decoding.roles import BOS_ID, EOS_ID, PAD_ID, Demand, Roles
-from heed.decoding.scoring import frame, token_log_probs
+from heed.decoding.scoring import token_log_probs
 from heed.decoding.search import search
 from heed.nn.contract import Autoregressive, Source, Trace
 from heed.text.normalise import Normaliser
@@ -132,7 +132,7 @@ class ModelTranslator:
             src_ids = self._encode(self.src_tokenizer, sources)
         lengths = [max(len(ids), len(src_ids[i]) if src_ids else 0) + 1 for i, ids in enumerate(tgt_ids)]
         longest = max(lengths, default=0)
-        if longest > MAX_SCORED_TOKENS and not getattr(self.model, "counted", False):
+        if longest > MAX_SCORED_TOKENS and not self.model.counted:
             raise DataError(
                 f"a line has {longest:,} tokens, and at most {MAX_SCORED_TOKENS:,} are scored at once: "
                 "cut it into sentences."
@@ -290,8 +290,8 @@ class ModelTranslator:
         out: list[Hypothesis] = []
         for begin in range(0, len(found), MAX_SCORED_ROWS):
             part = found[begin : begin + MAX_SCORED_ROWS]
-            tgt_in, tgt_out, _ = (x.to(self.device) for x in frame([h.ids for h in part], BOS_ID, EOS_ID, PAD_ID))
-            steps = token_log_probs(lm, None, tgt_in, tgt_out).tolist()
+            batch = collate(None, [h.ids for h in part], range(len(part)), BOS_ID, EOS_ID, PAD_ID).to(self.device)
+            steps = token_log_probs(lm, None, batch.tgt_in, batch.tgt_out).tolist()
             out += [
                 replace(h, lm_log_prob=sum(row[: len(h.ids) + h.finished])) for h, row in zip(part, steps, strict=True)
             ]

@@ -132,6 +132,8 @@ class Head(Protocol):
 class Autoregressive(Protocol):
     """A model of P(w_t | w_<t, source)."""
 
+    counted: bool
+    """Whether it is estimated from counts: then it keeps no cache, and no text is too long for it."""
     head: Head
 
     def start(
