@@ -62,7 +62,7 @@ def make_subjects(folder: Path) -> Subjects:
     made = [
         call("train", "--task", "translation", "--src", src, "--tgt", tgt, "--out", folder / "translator", "--quiet",
              *flags({**TINY, "training.max_steps": 30})),
-        call("train", "--task", "language-model", "--text", text, "--out", folder / "bigram", "--quiet"),
+        call("train", "--text", text, "--model.kind=bigram", "--out", folder / "bigram", "--quiet"),
     ]  # fmt: skip
     for result in made:
         if result.code:

@@ -1,11 +1,14 @@
 """Does a training that is killed at any moment go on as if nothing had been?
 
     python benchmarks/kill.py --kills 100
+    python benchmarks/kill.py --kills 20 --ranks 2
 
-Small trainings on the built-in corpus, their settings drawn at random, are killed outright (SIGKILL) at random moments,
-a part of them while a checkpoint is being written, and gone on with until they end. Each is compared with the same
-training that ran straight through: every checkpoint that a killed one leaves, every loss and score it logs, and its
-last weights, bit for bit; and nothing half-written may be left. Prints what was seen; exits with 0 only when all held.
+Small trainings on the built-in corpus, translators and a language model that carries its state, their settings drawn at
+random, are killed outright (SIGKILL) at random moments, a part of them while a checkpoint is being written, and gone on
+with until they end. Each is compared with the same training that ran straight through: every checkpoint that a killed
+one leaves, every loss and score it logs, and its last weights, bit for bit; and nothing half-written may be left. Of
+several ranks one is killed, and the others must end by themselves, with one sentence. Prints what was seen; exits with
+0 only when all held.
 
 This process has imported everything and computes nothing; it forks the processes that train, so that a kill costs
 tenths of a second.
@@ -27,26 +30,32 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+from same_training import BrokenError, Seen, compare_checkpoint, compare_end, unfinished
+
 from heed import api
+from heed.cli.launch import free_port, supervise
 from heed.core.config import Document
+from heed.core.environment import variables_of_rank
 from heed.core.errors import HeedError
 from heed.core.files import is_debris
 from heed.text.synthetic import build_corpus, write_corpus
-from heed.training.checkpoints import FILES, list_checkpoints
-from heed.training.manifest import checked_manifest
+from heed.training.checkpoints import list_checkpoints
+from heed.training.ranks import joined
 
 KILLS_OF_ONE = 10
-"""Of one training at most; then the next settings are drawn."""
+"""Of one training at most, of several ranks half as many; then the next settings are drawn."""
+LOST = "another process of this training was lost"
+"""What a rank says that another has left alone."""
+JOINED = "has joined"
 MAX_STEPS = 60
 BEGIN_SECONDS, SAVE_SECONDS = 0.4, 0.015
 """A training takes about so long to begin, and to save."""
-TIMES = ("seconds", "tokens_per_second")
-"""What differs between two equal trainings."""
 
 SMALL: dict[str, Any] = {
     "task": "translation", "data.src": "train.en", "data.tgt": "train.de", "data.valid_src": "valid.en",
@@ -59,41 +68,28 @@ MODELS: dict[str, dict[str, Any]] = {
     "transformer": {"model.d_ff": 32, "model.num_heads": 2, "model.num_encoder_layers": 1,
                     "model.num_decoder_layers": 1, "model.attention_dropout": 0.1},
     "rnn_attention": {"model.hidden_size": 16, "model.attention_size": 16},
+    "rnn": {"task": "language-model", "data.text": "train.de", "data.valid_text": "valid.de",
+            "data.text_as": "stream", "tokenizer.kind": "bpe",
+            "model.hidden_size": 16, "training.num_streams": 8, "training.context": 12,
+            "training.random_context": True, "training.stop_metric": "perplexity"},
 }  # fmt: skip
 DRAWN: dict[str, tuple[Any, ...]] = {
     "model.kind": tuple(MODELS), "model.dropout": (0.0, 0.2), "tokenizer.dropout": (0.0, 0.2),
     "training.accumulate": (1, 3), "training.precision": ("float32", "bfloat16"),
     "training.average": ("none", "ema", "last"), "training.save_every": (1, 2, 3, 5),
+    "training.loader_workers": (0, 0, 0, 1),
 }  # fmt: skip
 """What is drawn at random, each value as often as the others of its key."""
 
 
-class BrokenError(Exception):
-    """A promise was broken."""
-
-
-@dataclass
-class Seen:
-    """What happened, added up."""
-
-    kills: int = 0
-    in_a_save: int = 0
-    in_other_files: int = 0
-    before_any_checkpoint: int = 0
-    checkpoints: int = 0
-    losses: int = 0
-    replayed: int = 0
-    validations: int = 0
-    settings: list[str] = field(default_factory=list)
-
-
 @dataclass(frozen=True)
 class Wanted:
-    """How often is killed, and with what luck."""
+    """How often is killed, and with what luck; and how many ranks train together."""
 
     kills: int
     in_a_save: int
     dice: random.Random
+    num_ranks: int
 
     def satisfied(self, seen: Seen) -> bool:
         """Whether there were enough kills of both sorts."""
@@ -103,8 +99,8 @@ class Wanted:
 # --- processes ------------------------------------------------------------------------------------------
 
 
-def start(work: Callable[[], object], log: Path) -> int:
-    """The number of a new process that does the work and ends with 0; what it prints goes to the log."""
+def start(work: Callable[[], int | None], log: Path) -> int:
+    """The number of a new process that does the work and ends with what it returns; what it prints goes to the log."""
     sys.stdout.flush()
     pid = os.fork()
     if pid:
@@ -113,33 +109,111 @@ def start(work: Callable[[], object], log: Path) -> int:
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
-        work()
-        os._exit(0)
+        os._exit(work() or 0)
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)
 
 
-def require_success(status: int, log: Path) -> None:
-    """Raise BrokenError unless a process has ended with 0."""
-    if status != 0:
-        raise BrokenError(f"a training ended with {status}:\n{log.read_text(encoding='utf-8')[-3000:]}")
-
-
-def train(folder: Path, keys: dict[str, Any]) -> None:
-    """Begin a training, or go on from its last checkpoint, refusing any damage."""
+def train(folder: Path, keys: dict[str, Any]) -> int:
+    """Begin a training, or go on from its last checkpoint, refusing any damage; its exit code."""
     options = api.TrainOptions(folder, overwrite=True, device="cpu", threads=1, quiet=True)
-    if list_checkpoints(folder / "checkpoints"):
-        api.resume(options, strict=True)
-    else:  # it was killed before its first checkpoint
-        api.execute(api.Planner(Document(), keys, options).plan(), options)
+    try:
+        with joined(torch.device("cpu")) as ranks:
+            print(f"rank {ranks.rank} {JOINED}", flush=True)
+            if list_checkpoints(folder / "checkpoints"):
+                api.resume(options, strict=True, ranks=ranks)
+            elif ranks.is_first:  # it was killed before its first checkpoint
+                api.execute(api.Planner(Document(), keys, options).plan(), options, ranks)
+            else:
+                api.follow(options, ranks)
+    except HeedError as error:
+        print(error, flush=True)
+        return error.exit_code
+    return 0
 
 
-def train_straight(folder: Path, keys: dict[str, Any], imported: Path) -> None:
+def train_straight(folder: Path, keys: dict[str, Any], imported: Path) -> int:
     """The training that nobody kills, with every checkpoint kept; and what it has imported on its way."""
-    train(folder, {**keys, "training.keep_checkpoints": MAX_STEPS + 1})
+    code = train(folder, {**keys, "training.keep_checkpoints": MAX_STEPS + 1})
     imported.write_text("\n".join(sys.modules), encoding="utf-8")
+    return code
+
+
+@dataclass
+class Member:
+    """One rank as the launcher handles it."""
+
+    pid: int
+    code: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code, or minus the signal that ended it; None while it runs."""
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code
+
+    def send_signal(self, number: int) -> None:
+        """Pass a signal on."""
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it."""
+        os.kill(self.pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Training:
+    """The processes of one training."""
+
+    pid: int
+    """Which ends when all have ended."""
+    members: list[int]
+    """Those that compute, of which one is killed."""
+    logs: list[Path]
+    """What they print."""
+
+    def printed(self, member: int) -> str:
+        """What one of them said."""
+        return self.logs[member].read_text(encoding="utf-8", errors="replace") if self.logs[member].exists() else ""
+
+    def require_success(self) -> None:
+        """Wait for the end. Raises BrokenError unless it was a good one."""
+        if code := os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]):
+            said = "\n".join(self.printed(member)[-3000:] for member in range(len(self.members)))
+            raise BrokenError(f"a training ended with {code}:\n{said}")
+
+
+def begin(work: Callable[[], int], log: Path, num_ranks: int) -> Training:
+    """Start the work in one process, or in several ranks that the launcher looks after."""
+    logs = [log.with_name(f"{log.name}-{rank}.log") for rank in range(num_ranks)]
+    for path in logs:
+        path.unlink(missing_ok=True)
+    if num_ranks == 1:
+        pid = start(work, logs[0])
+        return Training(pid, [pid], logs)
+    reader, writer = os.pipe()
+
+    def launched() -> int:
+        port = free_port()
+        members = [
+            Member(start(partial(_as_rank, work, rank, num_ranks, port), logs[rank])) for rank in range(num_ranks)
+        ]
+        os.write(writer, json.dumps([member.pid for member in members]).encode())
+        return supervise(members)
+
+    pid = start(launched, log.with_name(f"{log.name}.log"))
+    members = json.loads(os.read(reader, 4096))
+    os.close(reader)
+    os.close(writer)
+    return Training(pid, members, logs)
+
+
+def _as_rank(work: Callable[[], int], rank: int, num_ranks: int, port: int) -> int:
+    os.environ.update(variables_of_rank(rank, num_ranks, port))
+    return work()
 
 
 def import_the_same(imported: Path) -> None:
@@ -158,11 +232,6 @@ def wait_until(pid: int, reached: Callable[[], bool]) -> bool:
     return True
 
 
-def unfinished(folder: Path) -> set[Path]:
-    """What is in a folder or below it and not whole yet."""
-    return {path for path in folder.rglob(".heed-*") if is_debris(path)} if folder.exists() else set()
-
-
 class SaveWatch:
     """Tells when the n-th save from now begins, by the folder that is being written."""
 
@@ -175,73 +244,6 @@ class SaveWatch:
         with suppress(FileNotFoundError):
             self.seen |= {path for path in self.folder.iterdir() if is_debris(path)} - self.stale
         return len(self.seen) >= self.number
-
-
-# --- comparing ------------------------------------------------------------------------------------------
-
-
-def without_times(value: Any) -> Any:
-    """The same without what a clock says."""
-    if isinstance(value, dict):
-        return {name: without_times(inner) for name, inner in value.items() if name not in TIMES}
-    return value
-
-
-def compare_checkpoint(path: Path, straight: Path) -> None:
-    """Whole, and equal bit for bit to the straight run's checkpoint of that update."""
-    try:
-        checked_manifest(path, FILES)
-    except HeedError as error:
-        raise BrokenError(f"{path} is damaged: {error}") from error
-    other = straight / "checkpoints" / path.name
-    for name in FILES:
-        one, two = (path / name).read_bytes(), (other / name).read_bytes()
-        if name.endswith(".json"):
-            one, two = (without_times(json.loads(text)) for text in (one, two))
-        if one != two:
-            raise BrokenError(f"{path / name} is not what the straight run had")
-
-
-def events(folder: Path) -> Iterator[tuple[tuple[str, int], Any]]:
-    """The lines of the log by kind and update; a kill may have cut one off."""
-    for line in (folder / "metrics.jsonl").read_text(encoding="utf-8", errors="replace").split("\n"):
-        try:
-            event = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if event["event"] != "end":
-            yield (event["event"], event["step"]), without_times(event)
-
-
-def compare_log(folder: Path, straight: Path, seen: Seen) -> None:
-    """Every line that was written, however often, is the straight run's, and none is missing."""
-    expected = dict(events(straight))
-    found: set[tuple[str, int]] = set()
-    for key, event in events(folder):
-        if event != expected.get(key):
-            raise BrokenError(f"{folder}: {key} was logged as {event}, the straight run has {expected.get(key)}")
-        seen.replayed += key in found and key[0] == "train"
-        seen.losses += key[0] == "train"
-        seen.validations += key[0] == "validation"
-        found.add(key)
-    if missing := expected.keys() - found:
-        raise BrokenError(f"{folder}: never logged: {sorted(missing)[0]}")
-
-
-def compare_end(folder: Path, straight: Path, seen: Seen) -> None:
-    """The training has ended as the straight one, and left nothing half-written."""
-    compare_log(folder, straight, seen)
-    if (folder / "model.safetensors").read_bytes() != (straight / "model.safetensors").read_bytes():
-        raise BrokenError(f"{folder}: the weights are not those of the straight run")
-    checkpoints = list_checkpoints(folder / "checkpoints")
-    if checkpoints[-1].name != f"step-{MAX_STEPS:07d}" or len(checkpoints) > SMALL["training.keep_checkpoints"]:
-        raise BrokenError(f"{folder} has the checkpoints {[path.name for path in checkpoints]}")
-    for path in checkpoints:
-        compare_checkpoint(path, straight)
-    there = {path.relative_to(folder).parts[0] for path in folder.rglob("*")}
-    expected = {path.relative_to(straight).parts[0] for path in straight.rglob("*")}
-    if there != expected or unfinished(folder):
-        raise BrokenError(f"{folder} holds {sorted(there)}, unfinished: {sorted(map(str, unfinished(folder)))}")
 
 
 # --- killing --------------------------------------------------------------------------------------------
@@ -260,31 +262,54 @@ def look_after_kill(folder: Path, straight: Path, stale: set[Path], seen: Seen) 
         seen.checkpoints += 1
 
 
+def kill(training: Training, member: int, seen: Seen) -> bool:
+    """Kill one process and wait for the end of all; False when the training had ended before."""
+    with suppress(ProcessLookupError):
+        os.kill(training.members[member], signal.SIGKILL)
+    begun = time.perf_counter()
+    code = os.waitstatus_to_exitcode(os.waitpid(training.pid, 0)[1])
+    if code == 0:
+        return False
+    if len(training.members) == 1 and code != -signal.SIGKILL:
+        raise BrokenError(f"a training ended with {code}:\n{training.printed(0)[-3000:]}")
+    seen.slowest_end = max(seen.slowest_end, time.perf_counter() - begun)
+    for other in set(range(len(training.members))) - {member}:
+        look_at_survivor(training.printed(other), other, seen)
+    return True
+
+
+def look_at_survivor(said: str, rank: int, seen: Seen) -> None:
+    """What a rank said that another has left alone: one sentence, unless it was still waiting to join."""
+    if LOST in said and "Traceback" not in said:
+        seen.survivors += 1
+    elif JOINED in said or "Traceback" in said:
+        raise BrokenError(f"rank {rank}, whose neighbour was killed, did not say so:\n{said[-3000:]}")
+    else:
+        seen.not_joined += 1
+
+
 def kill_and_go_on(folder: Path, keys: dict[str, Any], straight: Path, wanted: Wanted, seen: Seen) -> None:
     """Kill a training again and again; let it end at last, and compare."""
-    log, dice = folder.with_name(f"{folder.name}.log"), wanted.dice
+    dice, work = wanted.dice, partial(begin, partial(train, folder, keys), folder, wanted.num_ranks)
     newest = list_checkpoints(straight / "checkpoints")[-1]
     seconds = BEGIN_SECONDS + json.loads((newest / "state.json").read_bytes())["seconds"] / 2
-    for number in range(KILLS_OF_ONE):
+    for number in range(KILLS_OF_ONE if wanted.num_ranks == 1 else KILLS_OF_ONE // 2):
         if wanted.satisfied(seen):
             break
         stale, watch = unfinished(folder), SaveWatch(folder / "checkpoints", dice.randint(1, 3))
-        pid = start(partial(train, folder, keys), log)
+        training = work()
         if number == 0:
             time.sleep(dice.random() * BEGIN_SECONDS)
         elif number % 2:
-            wait_until(pid, watch)
+            wait_until(training.pid, watch)
             time.sleep(dice.random() * SAVE_SECONDS)
         else:
             time.sleep(dice.random() * seconds)
-        os.kill(pid, signal.SIGKILL)
-        status = os.waitpid(pid, 0)[1]
-        if not os.WIFSIGNALED(status):
-            require_success(status, log)
+        if not kill(training, dice.randrange(wanted.num_ranks), seen):
             break
         look_after_kill(folder, straight, stale, seen)
-    require_success(os.waitpid(start(partial(train, folder, keys), log), 0)[1], log)
-    compare_end(folder, straight, seen)
+    work().require_success()
+    compare_end(folder, straight, SMALL["training.keep_checkpoints"], seen)
 
 
 def shuffled(values: tuple[Any, ...], dice: random.Random) -> Iterator[Any]:
@@ -311,9 +336,8 @@ def killed_often(folder: Path, wanted: Wanted) -> Seen:
             raise BrokenError(f"only {seen.in_a_save} of {seen.kills} kills met a save")
         drawn = next(settings)
         keys = {**SMALL, **drawn, "data.dir": str(folder / "corpus")}
-        straight, killed, log = (folder / f"{number}-{name}" for name in ("straight", "killed", "straight.log"))
-        pid = start(partial(train_straight, straight, keys, imported), log)
-        require_success(os.waitpid(pid, 0)[1], log)
+        straight, killed = (folder / f"{number}-{name}" for name in ("straight", "killed"))
+        begin(partial(train_straight, straight, keys, imported), straight, wanted.num_ranks).require_success()
         import_the_same(imported)
         kill_and_go_on(killed, keys, straight, wanted, seen)
         seen.settings.append(", ".join(f"{name} {drawn[name]}" for name in DRAWN))
@@ -336,6 +360,10 @@ def report(seen: Seen, seconds: float) -> str:
         "trainings, final weights equal to the straight run's bit for bit": len(seen.settings),
         "seconds": round(seconds),
     }
+    if seen.survivors or seen.not_joined:
+        rows["ranks that a killed one left alone, and that said so in one sentence and ended"] = seen.survivors
+        rows["... that were still waiting to join, and were ended by the launcher"] = seen.not_joined
+        rows["seconds from a kill to the end of all ranks, at most"] = math.ceil(seen.slowest_end)
     lines = ["| seen | number |", "| --- | ---: |", *(f"| {name} | {number:,} |" for name, number in rows.items())]
     return "\n".join([*lines, "", "Settings:", *(f"- {described}" for described in seen.settings)])
 
@@ -344,15 +372,19 @@ def main() -> None:
     """Kill, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100, help="SIGKILLs altogether, at least (default 100)")
-    parser.add_argument("--during-save", type=int, help="of them during a save, at least (default: a quarter)")
+    parser.add_argument(
+        "--during-save", type=int, help="of them during a save, at least (default: a quarter; a tenth of several ranks)"
+    )
+    parser.add_argument("--ranks", type=int, default=1, help="processes that train together, of which one is killed")
     parser.add_argument("--seed", type=int, default=1, help="of settings and moments (default 1)")
     given = parser.parse_args()
-    in_saves = math.ceil(given.kills / 4) if given.during_save is None else given.during_save
+    share = 4 if given.ranks == 1 else 10  # only the first rank saves
+    in_saves = math.ceil(given.kills / share) if given.during_save is None else given.during_save
     begin = time.perf_counter()
     folder = Path(tempfile.mkdtemp(prefix="heed-kill-"))
     write_corpus(folder / "corpus", build_corpus(num_train=400, num_valid=4, num_test=0))
     try:
-        seen = killed_often(folder, Wanted(given.kills, in_saves, random.Random(given.seed)))
+        seen = killed_often(folder, Wanted(given.kills, in_saves, random.Random(given.seed), given.ranks))
     except BrokenError as broken:
         print(f"BROKEN: {broken}\nEverything is left in {folder}.")
         sys.exit(1)

@@ -1,14 +1,15 @@
 """How much memory and time does heed take for a corpus of ten million sentence pairs?
 
 Generates the pairs, then looks at them, prepares them and reads them, each in a process of its own whose peak memory is
-measured. Checks that every pair comes exactly once in an epoch, for one and two ranks and several depths of
-preparing ahead, and that going on from the end of an epoch takes no longer than beginning it. Exits 0 only when
-preparing stayed under 1 GB, the loader under 1.5 GB, and all pairs came once.
+measured. Checks that every pair comes exactly once in an epoch, for one and two ranks and several numbers of loader
+workers, and that going on from the end of an epoch takes no longer than beginning it. Exits 0 only when preparing
+stayed under 1 GB, the loader of a rank with its workers under 1.5 GB, and all pairs came once.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import resource
 import sys
 import tempfile
@@ -83,9 +84,9 @@ def loader_of(folder: Path, **options: Any) -> Any:
     return BatchLoader(store, tokens_per_batch=TOKENS_PER_BATCH, seed=1, **ids, **options)
 
 
-def read_epoch(folder: Path, rank: int, world_size: int, prefetch: int) -> Measured:
+def read_epoch(folder: Path, rank: int, world_size: int, workers: int) -> Measured:
     """One rank's batches of an epoch, and which pairs they held; a pair that comes twice is an error."""
-    loader = loader_of(folder, rank=rank, world_size=world_size, prefetch=prefetch)
+    loader = loader_of(folder, rank=rank, world_size=world_size, workers=workers)
     seen = np.zeros(len(loader.store), dtype=np.bool_)
     batches = loader.batches_from()
     for _ in range(rank, loader.num_batches(0), world_size):
@@ -93,17 +94,27 @@ def read_epoch(folder: Path, rank: int, world_size: int, prefetch: int) -> Measu
         if seen[rows].any() or len(np.unique(rows)) < len(rows):
             raise SystemExit("a pair came twice")
         seen[rows] = True
+    of_workers = sum(peaks_of_children())
     batches.close()
-    return {"seen": np.packbits(seen), "pairs": len(seen)}
+    return {"seen": np.packbits(seen), "pairs": len(seen), "peak_of_workers": of_workers}
 
 
-def read_by_all(folder: Path, world_size: int, prefetch: int) -> Measured:
-    """An epoch by all ranks, each in a process of its own: whether each pair came once, and the largest peak."""
-    ranks = [measured(read_epoch, folder, rank, world_size, prefetch) for rank in range(world_size)]
+def peaks_of_children() -> Iterator[int]:
+    """The peak memory of each process that this one has started, in bytes; Linux tells it."""
+    for started in Path("/proc/self/task").glob("*/children"):
+        for pid in started.read_text().split():
+            status = Path(f"/proc/{pid}/status").read_text()
+            yield int(re.findall(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)[0]) * 1024
+
+
+def read_by_all(folder: Path, world_size: int, workers: int) -> Measured:
+    """An epoch by all ranks, one after the other: whether each pair came once; the largest peak, workers included."""
+    ranks = [measured(read_epoch, folder, rank, world_size, workers) for rank in range(world_size)]
     counts = sum(np.unpackbits(found["seen"])[: found["pairs"]] for found in ranks)
     return {
         "once": bool((counts == 1).all()),
-        "peak": max(found["peak"] for found in ranks),
+        "peak": max(found["peak"] + found["peak_of_workers"] for found in ranks),
+        "peak_of_workers": max(found["peak_of_workers"] for found in ranks),
         "seconds": max(found["seconds"] for found in ranks),
     }
 
@@ -121,8 +132,9 @@ def go_on(folder: Path, share: float) -> Measured:
 def _measured(pipe: Any, work: Callable[..., Measured], arguments: tuple[Any, ...]) -> None:
     begin = time.perf_counter()
     found = work(*arguments)
+    seconds = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    pipe.send({**found, "seconds": time.perf_counter() - begin, "peak": peak})
+    pipe.send({**found, "seconds": seconds, "peak": peak})
 
 
 def measured(work: Callable[..., Measured], *arguments: Any) -> Measured:
@@ -144,9 +156,9 @@ def checks(folder: Path, readings: list[tuple[int, int]]) -> Iterator[tuple[str,
     """(what, what was measured, whether it held)."""
     found = measured(prepare, folder)
     yield "doctor, tokenizer, token store", found, found["peak"] < MOST_TO_PREPARE
-    for world_size, prefetch in readings:
-        found = read_by_all(folder, world_size, prefetch)
-        name = f"an epoch, {world_size} rank{'s' if world_size > 1 else ''}, {prefetch} batches prepared ahead"
+    for world_size, workers in readings:
+        found = read_by_all(folder, world_size, workers)
+        name = f"an epoch, {world_size} rank{'s' if world_size > 1 else ''}, {workers or 'no'} workers"
         yield name, found, found["once"] and found["peak"] < MOST_TO_LOAD
     for share in (0.0, 1.0):
         found = measured(go_on, folder, share)
@@ -159,7 +171,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=10_000_000, help="sentence pairs (default ten million)")
     parser.add_argument("--folder", type=Path, help="where to work (default: a new temporary folder)")
     parser.add_argument(
-        "--all", action="store_true", help="read with 0 to 3 batches ahead and 1 and 2 ranks; else with two of these"
+        "--all", action="store_true", help="read with 0 to 3 loader workers and 1 and 2 ranks; else with two of these"
     )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
@@ -167,7 +179,7 @@ def main() -> None:
         num_bytes = write_corpus(folder, given.pairs)
         print(peers.machine_line(1, []), flush=True)
         print(f"Corpus: {given.pairs:,} pairs, {num_bytes / GB:.2f} GB of text", flush=True)
-        readings = [(n, k) for n in (1, 2) for k in (0, 1, 2, 3)] if given.all else [(1, 2), (2, 2)]
+        readings = [(n, k) for n in (1, 2) for k in (0, 1, 2, 3)] if given.all else [(1, 0), (2, 2)]
         rows, held = [], True
         for what, found, good in checks(folder, readings):
             held &= good

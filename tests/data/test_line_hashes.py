@@ -47,13 +47,24 @@ def test_they_come_back_from_their_folder_in_8_bytes_a_distinct_line(tmp_path: P
         assert isinstance(keys.base, np.memmap)
 
 
+def test_rows_that_pass_one_by_one_are_written_as_those_of_a_list(tmp_path: Path) -> None:
+    hasher = LineHasher(tmp_path)
+    for row in [*ROWS, *ROWS]:
+        hasher.add(row)
+    hasher.write(tmp_path / "passed")
+    LineHashes.of(ROWS).write(tmp_path / "listed")
+    for kind in ("src", "tgt", "pair"):
+        files = [tmp_path / name / f"{kind}.npy" for name in ("passed", "listed")]
+        assert files[0].read_bytes() == files[1].read_bytes()
+
+
 def test_without_a_folder_there_are_none(tmp_path: Path) -> None:
     assert LineHashes.open(tmp_path / "hashes") is None
 
 
 def test_nothing_is_known_to_an_empty_one() -> None:
     assert found(LineHashes({"src": np.empty(0, "<u8")}), ("a", "b")) == {"src": False}
-    assert LineHasher().collected().found(ROWS) == {}
+    assert LineHashes.of([]).found(ROWS) == {}
 
 
 def test_both_are_known_to_the_union_of_two() -> None:

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.data.batch import Batch
-from heed.data.loader import BatchLoader, Position, Resegment
+from heed.data.loader import BatchLoader, Position
 from heed.data.store import TokenStore, write_store
 
 NUM_ROWS = 60
@@ -36,7 +37,7 @@ def loader(
     world_size: int = 1,
     prefetch: int = 0,
     seed: int = 3,
-    resegment: Resegment | None = None,
+    subword_dropout: Any = None,
 ) -> BatchLoader:
     return BatchLoader(
         store,
@@ -45,7 +46,7 @@ def loader(
         bos_id=197,
         eos_id=198,
         pad_id=199,
-        resegment=resegment,
+        subword_dropout=subword_dropout,
         rank=rank,
         world_size=world_size,
         prefetch=prefetch,
@@ -151,7 +152,7 @@ def test_resegmentation_is_keyed_by_side_epoch_and_row(store: TokenStore) -> Non
         calls[side, epoch, row] += 1
         return [epoch, row, 7]
 
-    one = loader(store, resegment=resegment)
+    one = loader(store, subword_dropout=resegment)
     batches = list(islice(one.batches_from(), one.num_batches(0) + one.num_batches(1)))
     assert calls == Counter((side, epoch, row) for side in store.sides for epoch in range(2) for row in range(NUM_ROWS))
     assert batches[-1][1].tgt_out.tolist() == [[1, row, 7, 198] for row in batches[-1][1].rows.tolist()]
@@ -165,7 +166,7 @@ def test_an_error_in_the_thread_reaches_the_reader_in_its_place(store: TokenStor
             raise DataError(f"row {row} is wrong")
         return list(ids)
 
-    batches = loader(store, prefetch=2, resegment=resegment).batches_from()
+    batches = loader(store, prefetch=2, subword_dropout=resegment).batches_from()
     assert len([next(batches) for _ in range(3)]) == 3
     with pytest.raises(DataError, match="is wrong"):
         next(batches)

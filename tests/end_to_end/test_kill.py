@@ -39,3 +39,12 @@ def test_a_training_that_is_killed_at_random_moments_ends_as_if_nothing_had_been
 def test_so_it_does_a_hundred_times() -> None:
     table = run("--kills", "100", "--seed", "2")
     assert number("... during a save", table) >= 25
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="forks and waits as Linux does")
+def test_when_one_of_two_ranks_is_killed_the_other_says_so_and_they_go_on_as_if_nothing_had_been() -> None:
+    table = run("--kills", "5", "--ranks", "2", "--during-save", "0")
+    assert number("kills", table) >= 5
+    assert number("ranks that a killed one left alone", table) >= 4
+    assert number("seconds from a kill to the end of all ranks", table) <= 15

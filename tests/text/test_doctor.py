@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -465,3 +466,30 @@ def test_no_text_whatever_upsets_the_doctor(pairs: list[Pair]) -> None:
     assert diagnosis.num_pairs == len(pairs)
     assert all(0 < finding.count <= finding.total or finding.check == "few" for finding in diagnosis.findings)
     assert diagnose_text([src for src, _ in pairs]).num_pairs == len(pairs)
+
+
+class PlainSet:
+    """What `HashSet` stands for."""
+
+    def __init__(self) -> None:
+        self.keys: set[int] = set()
+
+    def add(self, key: int) -> bool:
+        new = key not in self.keys
+        self.keys.add(key)
+        return new
+
+
+def test_with_pythons_own_sets_the_findings_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of pairs that come again, and of sources with several targets, in a corpus over which the sets grow."""
+    dice = random.Random(5)
+    pairs = healthy(2500)
+    pairs += [pairs[dice.randrange(2500)] for _ in range(700)]
+    pairs += [(pairs[dice.randrange(2500)][0], f"anders {number}.") for number in range(300)]
+    lines = [src for src, _ in pairs]
+    dice.shuffle(pairs)
+    found = diagnose(pairs), diagnose_text(lines)
+    for module in ("heed.text.doctor.pairs", "heed.text.doctor.diagnose", "heed.text.pair_filter"):
+        monkeypatch.setattr(sys.modules[module], "HashSet", PlainSet)
+    assert found == (diagnose(pairs), diagnose_text(lines))
+    assert {"duplicate", "several-targets"} <= {finding.check for finding in found[0].findings}

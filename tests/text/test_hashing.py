@@ -38,3 +38,30 @@ def test_white_space_at_the_ends_does_not_count_and_the_border_of_a_pair_does() 
     assert hash_text(" a b\t") == hash_text("a b") != hash_text("a  b")
     assert hash_pair(" a", "b ") == hash_pair("a", "b")
     assert len({hash_pair("ab", "c"), hash_pair("a", "bc"), hash_pair("", "abc"), hash_pair("abc", "")}) == 4
+
+
+@given(
+    keys=st.lists(st.integers(1, 2**64 - 1), min_size=1, unique=True),
+    crowd=st.integers(0, 1500),
+    end=st.booleans(),
+)
+def test_the_set_keeps_a_crowd_that_wants_one_place(keys: list[int], crowd: int, end: bool) -> None:
+    """Also at the end of the table, where those that find no room go on at the beginning."""
+    keys = [*keys, *(range(2**64 - crowd, 2**64) if end else range(1, crowd + 1))]
+    ours = HashSet()
+    theirs: set[int] = set()
+    for key in keys:
+        assert ours.add(key) == (key not in theirs)
+        theirs.add(key)
+    assert len(ours) == len(theirs)
+    assert not any(ours.add(key) for key in keys)
+
+
+def test_ten_thousand_members_take_at_most_15_bytes_each() -> None:
+    ours = HashSet()
+    sizes = []
+    for number in range(30_000):
+        ours.add(hash_text(str(number)))
+        if number >= 10_000:
+            sizes.append(8 * len(ours._slots) / len(ours))
+    assert 11 < min(sizes) < max(sizes) < 15

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -53,3 +54,20 @@ def test_every_pair_is_kept_or_counted_and_keeping_twice_changes_nothing(pairs: 
     kept = list(pair_filter.kept(pairs))
     assert len(kept) + pair_filter.dropped.total() == len(pairs)
     assert list(PairFilter().kept(kept)) == kept
+
+
+def test_the_pairs_that_stay_are_those_that_a_set_of_the_texts_keeps() -> None:
+    """Over enough pairs that the compact set grows several times."""
+    dice = random.Random(4)
+    pairs = [
+        (f"{dice.randrange(60)} quelle{' ' * dice.randrange(2)}", f"goal {dice.randrange(60)}") for _ in range(9000)
+    ]
+    seen: set[tuple[str, str]] = set()
+    expected = []
+    for pair in pairs:
+        stripped = pair[0].strip(), pair[1].strip()
+        if stripped not in seen:
+            expected.append(pair)
+        seen.add(stripped)
+    assert 2000 < len(expected) < 4000
+    assert list(PairFilter().kept(pairs)) == expected

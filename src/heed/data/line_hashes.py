@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.core.files import atomic_write
+from heed.data.distinct import DTYPE, DistinctNumbers
 from heed.text.hashing import hash_pair, hash_text
 
 Row = tuple[str, ...]
 """(source, target), or the (line,) of a text."""
-
-_DTYPE = np.dtype("<u8")  # the same on every machine
 
 
 def hashes_of(row: Row) -> dict[str, int]:
@@ -33,19 +32,25 @@ def hashes_of(row: Row) -> dict[str, int]:
 
 
 class LineHasher:
-    """Collects the hashes of rows as they pass, 8 bytes a row a kind."""
+    """Collects the hashes of rows as they pass and writes what `LineHashes.open` reads, in little memory."""
 
-    def __init__(self) -> None:
-        self._hashes: dict[str, array[int]] = {}
+    def __init__(self, folder: Path) -> None:
+        """`folder` is on the disk that has room for 8 bytes a row a kind."""
+        self._folder = folder
+        self._hashes: dict[str, DistinctNumbers] = {}
 
     def add(self, row: Row) -> None:
         """One more row."""
         for kind, key in hashes_of(row).items():
-            self._hashes.setdefault(kind, array("Q")).append(key)
+            if kind not in self._hashes:
+                self._hashes[kind] = DistinctNumbers(self._folder)
+            self._hashes[kind].add(key)
 
-    def collected(self) -> LineHashes:
-        """Those of the rows so far."""
-        return LineHashes({kind: np.unique(np.array(keys, dtype=_DTYPE)) for kind, keys in self._hashes.items()})
+    def write(self, folder: Path) -> None:
+        """Write those of the rows so far into a folder, which is made where it is missing."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for kind, hashes in self._hashes.items():
+            hashes.write(folder / f"{kind}.npy")
 
 
 class LineHashes:
@@ -57,11 +62,12 @@ class LineHashes:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> LineHashes:
-        """Those of all rows."""
-        hasher = LineHasher()
+        """Those of all rows, in memory."""
+        keys: dict[str, array[int]] = {}
         for row in rows:
-            hasher.add(row)
-        return hasher.collected()
+            for kind, key in hashes_of(row).items():
+                keys.setdefault(kind, array("Q")).append(key)
+        return cls({kind: np.unique(np.array(found, dtype=DTYPE)) for kind, found in keys.items()})
 
     @classmethod
     def open(cls, folder: Path) -> Self | None:
@@ -83,7 +89,7 @@ class LineHashes:
 
     def united(self, other: LineHashes) -> LineHashes:
         """The lines of both."""
-        nothing = np.empty(0, dtype=_DTYPE)
+        nothing = np.empty(0, dtype=DTYPE)
         kinds = {**self.hashes, **other.hashes}
         return LineHashes(
             {kind: np.union1d(self.hashes.get(kind, nothing), other.hashes.get(kind, nothing)) for kind in kinds}
@@ -93,14 +99,14 @@ class LineHashes:
         """Which rows are among them, by kind [num_rows]."""
         keys = [hashes_of(row) for row in rows]
         return {
-            kind: _among(known, np.array([key[kind] for key in keys], dtype=_DTYPE))
+            kind: _among(known, np.array([key[kind] for key in keys], dtype=DTYPE))
             for kind, known in self.hashes.items()
         }
 
 
 def _mapped(path: Path) -> NDArray[np.uint64]:
     found = np.asarray(np.load(path, mmap_mode="r"))
-    if found.dtype != _DTYPE or found.ndim != 1:
+    if found.dtype != DTYPE or found.ndim != 1:
         raise ValueError(f"{path.name} holds {found.dtype} numbers in {found.ndim} dimensions")
     return found
 

@@ -9,9 +9,10 @@ ranks take equally many batches, and n ranks see in one step what one rank sees 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TypeVar
 
 import numpy as np
@@ -21,9 +22,9 @@ from heed.core.errors import DataError
 from heed.data.batch import Batch, Ids, collate
 from heed.data.batching import plan_epoch
 from heed.data.store import TokenStore
+from heed.data.subword_dropout import SubwordDropout
+from heed.data.workers import ids_of, running
 
-# Another segmentation of a row into subwords: (side, ids, epoch, row) -> ids.
-Resegment = Callable[[str, NDArray[np.integer], int, int], Sequence[int]]
 Item = TypeVar("Item")
 
 
@@ -35,13 +36,23 @@ class Position:
     batch: int = 0
 
 
+@dataclass(frozen=True)
+class Turn:
+    """A batch of the schedule."""
+
+    epoch: int
+    rows: NDArray[np.int64]
+    after: Position
+    """Once all ranks took a batch."""
+
+
 class BatchLoader:
     """The batches of a token store with the sides `src` and `tgt`, or `tgt` alone.
 
     `tokens_per_batch` bounds rows × the longest sequence of either side, with its eos (see `plan_epoch`).
-    `resegment` must be a pure function (BPE-dropout keyed by seed, epoch and row). Batches are planned with the
-    lengths in the store, so what it makes longer can exceed the budget.
-    `prefetch` batches are prepared ahead in a thread; 0 prepares each when it is asked for. The batches are the same.
+    Batches are planned with the lengths in the store, so what `subword_dropout` makes longer can exceed the budget.
+    So many `workers`, processes of their own, find the ids of the batches in turns, and `prefetch` batches are prepared
+    ahead in a thread; with 0 of both each is prepared when it is asked for. The batches are the same.
     """
 
     def __init__(
@@ -53,19 +64,20 @@ class BatchLoader:
         bos_id: int,
         eos_id: int,
         pad_id: int,
-        resegment: Resegment | None = None,
+        subword_dropout: SubwordDropout | None = None,
         rank: int = 0,
         world_size: int = 1,
         prefetch: int = 2,
+        workers: int = 0,
     ) -> None:
         if len(store) == 0:
             raise DataError(f"The token store {store.folder} has no rows: there is nothing to train on.")
         self.store = store
         self.tokens_per_batch, self.seed = tokens_per_batch, seed
         self.bos_id, self.eos_id, self.pad_id = bos_id, eos_id, pad_id
-        self.resegment = resegment
+        self.subword_dropout = subword_dropout
         self.rank, self.world_size = rank, world_size
-        self.prefetch = prefetch
+        self.prefetch, self.workers = prefetch, workers
         self._lengths = [store.lengths(side) + 1 for side in store.sides]
         self._planned: tuple[int, list[NDArray[np.int64]]] = (-1, [])
 
@@ -76,13 +88,32 @@ class BatchLoader:
     def batches_from(self, position: Position = Position()) -> Generator[tuple[Position, Batch], None, None]:
         """This rank's batches from `position` on, without end, each with the position *after* it on all ranks.
 
-        Close the iterator to stop its thread. Raises DataError for a position that the corpus does not have.
+        Close the iterator to stop its thread and its workers. Raises DataError for a position that the corpus does not
+        have, and HeedError when a worker is lost.
         """
-        batches = ((after, self._batch(epoch, rows)) for after, epoch, rows in self._schedule(position))
-        return _prepared_ahead(batches, self.prefetch) if self.prefetch else batches
+        schedule = self._schedule(position)
+        batches = self._made_by_workers(schedule) if self.workers else map(self._made_here, schedule)
+        return _prepared_ahead(batches, self.prefetch)
 
-    def _schedule(self, start: Position) -> Iterator[tuple[Position, int, NDArray[np.int64]]]:
-        """(position after all ranks took a batch, the epoch of this rank's batch, its rows)."""
+    def _made_here(self, turn: Turn) -> tuple[Position, Batch]:
+        return self._batch(turn, ids_of(self.store, self.subword_dropout, turn.epoch, turn.rows))
+
+    def _made_by_workers(self, schedule: Iterator[Turn]) -> Generator[tuple[Position, Batch], None, None]:
+        """Each of n workers makes every n-th batch, so that they come back in the order of the schedule."""
+        with running(self.workers, self.store, self.subword_dropout) as workers:
+            begun: deque[Turn] = deque()
+            for worker, turn in zip(cycle(workers), schedule, strict=False):
+                ids = worker.finish() if len(begun) == len(workers) else None
+                worker.begin(turn.epoch, turn.rows)
+                begun.append(turn)
+                if ids is not None:
+                    yield self._batch(begun.popleft(), ids)
+
+    def _batch(self, turn: Turn, ids: Mapping[str, list[Ids]]) -> tuple[Position, Batch]:
+        batch = collate(ids.get("src"), ids["tgt"], turn.rows, self.bos_id, self.eos_id, self.pad_id)
+        return turn.after, batch
+
+    def _schedule(self, start: Position) -> Iterator[Turn]:
         epoch, index = start.epoch, start.batch
         if index >= self.num_batches(epoch):
             raise DataError(
@@ -97,7 +128,7 @@ class BatchLoader:
                 index += 1
                 if index == len(plan):
                     epoch, index = epoch + 1, 0
-            yield Position(epoch, index), *mine
+            yield Turn(*mine, Position(epoch, index))
 
     def _plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """The plan of one epoch; the latest is kept."""
@@ -109,19 +140,11 @@ class BatchLoader:
             self._planned = (epoch, plan)
         return plan
 
-    def _batch(self, epoch: int, rows: NDArray[np.int64]) -> Batch:
-        ids = {side: [self._ids(side, int(row), epoch) for row in rows] for side in self.store.sides}
-        batch = collate(ids.get("src"), ids["tgt"], rows, self.bos_id, self.eos_id, self.pad_id)
-        self.store.release_pages()
-        return batch
-
-    def _ids(self, side: str, row: int, epoch: int) -> Ids:
-        ids = self.store.row(side, row)
-        return ids if self.resegment is None else self.resegment(side, ids, epoch, row)
-
 
 def _prepared_ahead(items: Iterator[Item], num_ahead: int) -> Generator[Item, None, None]:
     """The items of an endless iterator, the next `num_ahead` of them being made in one thread meanwhile."""
+    if not num_ahead:
+        yield from items
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="heed-batches") as thread:
         pending = deque(thread.submit(next, items) for _ in range(num_ahead))
         try:
@@ -131,3 +154,5 @@ def _prepared_ahead(items: Iterator[Item], num_ahead: int) -> Generator[Item, No
                 yield item
         finally:
             thread.shutdown(cancel_futures=True)
+            if isinstance(items, Generator):
+                items.close()

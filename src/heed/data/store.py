@@ -111,6 +111,11 @@ class TokenStore:
         stored = self._sides[side]
         return stored.tokens[stored.offsets[i] : stored.offsets[i + 1]]
 
+    def all_tokens(self, side: str) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint64]]:
+        """The ids of all rows one after the other, read-only, and where each row begins, the end of all behind them."""
+        stored = self._sides[side]
+        return stored.tokens, stored.offsets
+
     def lengths(self, side: str) -> NDArray[np.int32]:
         """The number of tokens of every row `[num_rows]`."""
         lengths = np.diff(self._sides[side].offsets)

@@ -30,7 +30,7 @@ class PairFilterConfig(Config):
 
 
 class PairFilter:
-    """One pass over a corpus: remembers the pairs it has seen (12 to 27 bytes each) and counts what it drops."""
+    """One pass over a corpus: remembers the pairs it has seen (11 to 15 bytes each) and counts what it drops."""
 
     def __init__(self, config: PairFilterConfig | None = None) -> None:
         self.config = config or PairFilterConfig()

@@ -1,7 +1,7 @@
 """Is this data fit to train on? One pass over it, before any training.
 
-Memory: about 27 bytes a pair for each of three sets of hashes (what came before, by source, by pair, and in the
-filter): 0.4 GB for ten million pairs, 0.5 GB while they grow; and 100 bytes for each pair of validation and test sets.
+Memory: 11 to 15 bytes a pair for each of two sets of hashes (what came before, by source and by pair): 0.3 GB for ten
+million pairs, and 100 bytes for each pair of validation and test sets.
 """
 
 from __future__ import annotations
