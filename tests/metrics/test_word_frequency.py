@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.core.errors import DataError
-from heed.metrics.word_frequency import FrequencyBand, WordCounts, by_frequency
+from heed.metrics.word_frequency import FrequencyBand, WordCounts, by_frequency, unigram_f1
 
 TRAINING = WordCounts("none", Counter({"a": 1000, "dog": 150, "cat": 12, "fox": 5, "owl": 4, "emu": 2, "yak": 1}))
 
@@ -59,6 +59,30 @@ def test_all_bands_together_have_every_word_and_perfect_output_is_perfect(pairs)
     assert sum(band.num_reference for band in found) == sum(len(line.split()) for line in references)
     assert all(band.num_right <= min(band.num_output, band.num_reference) for band in found)
     assert all(band.f1 in (0, 1) for band in by_frequency(references, references, TRAINING))
+
+
+def test_rare_words_are_those_beyond_the_most_frequent_and_unseen_ones_are_rare_too():
+    """Sennrich et al. 2016: rare is what is not among the 50,000 most frequent words of the training data."""
+    outputs = ["a dog a yak", "a zebu emu emu", "owl"]
+    references = ["a dog a dog", "a yak zebu emu", "fox"]
+    found = unigram_f1(outputs, references, TRAINING, num_common=3)  # a, dog, cat
+    assert {kind: (m.num_reference, m.num_output, m.num_right) for kind, m in found.items()} == {
+        "all": (9, 9, 6),
+        "rare": (4, 5, 2),  # yak and fox are wrong, emu right once of twice, zebu right
+        "unseen": (1, 1, 1),
+    }
+    assert found["rare"].f1 == 2 * 2 / (4 + 5)
+    assert found["all"].f1 == 2 * 6 / (9 + 9)
+    everything, nothing = (unigram_f1(outputs, references, TRAINING, number) for number in (0, 1000))
+    assert everything["rare"] == everything["all"]
+    assert nothing["rare"] == nothing["unseen"]
+
+
+def test_which_of_equally_frequent_words_is_rare_does_not_depend_on_their_order():
+    for words in ("b a", "a b"):
+        counts = WordCounts("none", Counter(words.split()))
+        assert unigram_f1(["a b"], ["b c"], counts, 1)["rare"].num_output == 1
+        assert unigram_f1(["a"], ["a"], counts, 1)["rare"].num_output == 0
 
 
 def test_words_are_cut_as_bleu_cuts_them_and_case_counts():

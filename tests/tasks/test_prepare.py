@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +21,8 @@ from heed.run import Run
 from heed.tasks import prepare
 from heed.tasks.config import DataConfig
 from heed.tasks.prepare import cap_valid, chunks, distinct, is_held_out, read_valid, split_rows
-from heed.tasks.translation import filtered_pairs, prepare_translation
+from heed.tasks.training_pairs import filtered_pairs
+from heed.tasks.translation import prepare_translation
 from heed.text.tokenizers import TokenizerConfig
 
 
@@ -85,7 +88,8 @@ def test_what_the_filter_drops_is_counted_by_reason(tmp_path: Path) -> None:
     src = write_lines(tmp_path / "a", [src for src, _ in good + bad])
     tgt = write_lines(tmp_path / "b", [tgt for _, tgt in good + bad])
     dropped: Counter[str] = Counter()
-    kept = list(filtered_pairs(DataConfig(src=str(src), tgt=str(tgt)), dropped))
+    data = DataConfig(src=str(src), tgt=str(tgt))
+    kept = list(filtered_pairs(data, data.train_files(), dropped))
     assert kept == good
     assert dropped == {"empty": 2, "duplicate": 2, "length ratio": 1}
 
@@ -182,14 +186,53 @@ def test_data_paths_are_relative_to_their_folder() -> None:
         data.resolve("-")
 
 
-def test_of_a_large_corpus_the_tokenizer_sees_every_nth_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepare, "MAX_TOKENIZER_ROWS", 10)
+@pytest.fixture
+def learned_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """The lines that tokenizers are learned from, of rows (a0, b0), (a1, b1), ... when at most 10 are looked at."""
+    monkeypatch.setattr(prepare, "MAX_SUBWORD_ROWS", 10)
     seen: list[str] = []
-    monkeypatch.setattr(prepare, "train_tokenizer", lambda config, texts: seen.extend(texts))
+    monkeypatch.setattr(prepare, "train_tokenizer", lambda config, texts, tags: seen.extend(texts))
     monkeypatch.setattr(prepare, "save", lambda tokenizer, path: None)
-    config = TokenizerConfig()
-    prepare.train_tokenizers(config, ("src", "tgt"), lambda: ((f"a{i}", f"b{i}") for i in range(25)), 25, tmp_path)
-    assert seen == [text for i in range(0, 25, 3) for text in (f"a{i}", f"b{i}")]
-    seen.clear()
-    prepare.train_tokenizers(config, ("tgt",), lambda: ((f"a{i}",) for i in range(10)), 10, tmp_path)
-    assert seen == [f"a{i}" for i in range(10)]
+
+    def learned(num_rows: int, sides: tuple[str, ...] = ("src", "tgt"), **config: Any) -> list[str]:
+        seen.clear()
+        rows = [tuple(f"{side}{i}" for side, _ in zip("ab", sides, strict=False)) for i in range(num_rows)]
+        prepare.train_tokenizers(TokenizerConfig(**config), sides, lambda: iter(rows), num_rows, tmp_path, quiet=False)
+        return list(seen)
+
+    return learned
+
+
+def test_up_to_a_bound_subwords_are_learned_from_every_row(
+    learned_from: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert learned_from(10, ("tgt",)) == [f"a{i}" for i in range(10)]
+    assert learned_from(10) == [f"{side}{i}" for i in range(10) for side in "ab"]
+    assert capsys.readouterr().err == ""
+
+
+def test_of_a_large_corpus_subwords_are_learned_from_a_sample_of_neighbours_that_is_told(
+    learned_from: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = learned_from(25)
+    rows = [int(text[1:]) for text in found[::2]]
+    assert found == [f"{side}{i}" for i in rows for side in "ab"]
+    assert [row // 3 for row in rows] == list(range(len(rows)))
+    assert len(rows) <= 10
+    assert len({row % 3 for row in rows}) > 1, "not every third: a corpus may have a pattern"
+    assert found == learned_from(25)
+    assert learned_from(25, joint=False) == [f"{side}{i}" for side in "ab" for i in rows]
+    assert "learns its subwords from a sample of 10 of the 25 rows" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["word", "character", "char-bigram"])
+def test_closed_lists_are_counted_in_all_of_a_large_corpus(learned_from: Callable[..., list[str]], kind: str) -> None:
+    assert learned_from(25, ("tgt",), kind=kind) == [f"a{i}" for i in range(25)]
+
+
+@given(st.integers(1, 300), st.integers(1, 60))
+def test_a_sample_has_at_most_so_many_rows_and_nearly_as_many(num_rows: int, most: int) -> None:
+    rows = [(str(i),) for i in range(num_rows)]
+    found = list(prepare.sampled(rows, num_rows, most))
+    assert num_rows // -(-num_rows // most) <= len(found) <= min(most, num_rows)
+    assert found == [row for row in rows if row in set(found)]

@@ -1,8 +1,9 @@
 """Are the words right that training had seldom, or never?
 
-Unigram F1 by frequency, as Sennrich et al. (2016, tables 2 and 3) report it for rare and unseen words and compare-mt
-(Neubig et al. 2019) draws it: words of the output that stand in the reference too, clipped sentence by sentence, over
-the words of a band of frequency. The cut into words is BLEU's, so that a full stop is a word of its own; case counts.
+Unigram F1 by frequency, as compare-mt (Neubig et al. 2019) draws it: words of the output that stand in the reference
+too, clipped sentence by sentence, over the words of a band of frequency. And as Sennrich et al. (2016, tables 2 and 3)
+report it: of all words, of rare ones (not among the 50,000 most frequent of the training data), and of unseen ones. The
+cut into words is BLEU's, so that a full stop is a word of its own; case counts.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from heed.core.errors import DataError
 from heed.core.files import atomic_write
 from heed.metrics.translation import word_cutter
+
+K = TypeVar("K", bound=Hashable)
 
 LEAST_FREQUENT = (0, 1, 2, 5, 10, 100, 1000)
 """How often training has the rarest word of each band."""
@@ -60,26 +63,16 @@ class WordCounts:
             raise DataError(f"{path} is damaged ({error}). Remove it to go on without scores by frequency.") from error
 
 
-@dataclass(frozen=True)
-class FrequencyBand:
-    """The words that stand from `rarest` to `commonest` times in the training data."""
+@dataclass(frozen=True, kw_only=True)
+class WordMatches:
+    """How many words of some kind stand in outputs, in references, and in both."""
 
-    rarest: int
-    commonest: int | None
-    """None: no limit."""
     num_reference: int
     """Such words in the references."""
     num_output: int
     """Such words in the outputs."""
     num_right: int
     """Those that stand in the output and in the reference of the same sentence."""
-
-    @property
-    def label(self) -> str:
-        """`never`, `once`, `2–4`, `1,000 or more`."""
-        if self.commonest is None:
-            return f"{self.rarest:,} or more"
-        return {0: "never", 1: "once"}.get(self.commonest, f"{self.rarest}–{self.commonest}")
 
     @property
     def precision(self) -> float:
@@ -98,18 +91,65 @@ class FrequencyBand:
 
     def to_json(self) -> dict[str, str | int | float | None]:
         """The counts and what follows from them, as `json` writes it."""
-        shares = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
-        return {**asdict(self), "label": self.label, **shares}
+        return {**asdict(self), "precision": self.precision, "recall": self.recall, "f1": self.f1}
+
+
+@dataclass(frozen=True)
+class FrequencyBand(WordMatches):
+    """The words that stand from `rarest` to `commonest` times in the training data."""
+
+    rarest: int
+    commonest: int | None
+    """None: no limit."""
+
+    @property
+    def label(self) -> str:
+        """`never`, `once`, `2–4`, `1,000 or more`."""
+        if self.commonest is None:
+            return f"{self.rarest:,} or more"
+        return {0: "never", 1: "once"}.get(self.commonest, f"{self.rarest}–{self.commonest}")
+
+    def to_json(self) -> dict[str, str | int | float | None]:
+        """With its label."""
+        return {**super().to_json(), "label": self.label}
 
 
 def by_frequency(outputs: Sequence[str], references: Sequence[str], training: WordCounts) -> list[FrequencyBand]:
     """Every band, unseen words first."""
-    totals: list[list[int]] = [[0, 0, 0] for _ in LEAST_FREQUENT]  # of each band: reference, output, right
-    for output_line, reference_line in zip(outputs, references, strict=True):
-        output, reference = Counter(training.cut(output_line)), Counter(training.cut(reference_line))
-        for column, words in enumerate((reference, output, output & reference)):
-            for word, count in words.items():
-                totals[bisect_right(LEAST_FREQUENT, training.counts[word]) - 1][column] += count
+    found = _matches(
+        outputs, references, training, lambda word: [bisect_right(LEAST_FREQUENT, training.counts[word]) - 1]
+    )
     ends = [*(rarest - 1 for rarest in LEAST_FREQUENT[1:]), None]
-    found = zip(LEAST_FREQUENT, ends, totals, strict=True)
-    return [FrequencyBand(rarest, commonest, *counts) for rarest, commonest, counts in found]
+    bands = zip(LEAST_FREQUENT, ends, range(len(ends)), strict=True)
+    return [FrequencyBand(rarest, commonest, **asdict(found(place))) for rarest, commonest, place in bands]
+
+
+def unigram_f1(
+    outputs: Sequence[str], references: Sequence[str], training: WordCounts, num_common: int
+) -> dict[str, WordMatches]:
+    """Of `all` words, of `rare` ones, which are not among the `num_common` most frequent, and of `unseen` ones.
+
+    Unseen words are rare too. Of equally frequent words the first in the alphabet count as more frequent.
+    """
+    ranked = sorted(training.counts, key=lambda word: (-training.counts[word], word))
+    common = frozenset(ranked[:num_common])
+
+    def kinds(word: str) -> list[str]:
+        return ["all"] + ["rare"] * (word not in common) + ["unseen"] * (word not in training.counts)
+
+    found = _matches(outputs, references, training, kinds)
+    return {kind: found(kind) for kind in ("all", "rare", "unseen")}
+
+
+def _matches(
+    outputs: Sequence[str], references: Sequence[str], training: WordCounts, kinds: Callable[[str], Iterable[K]]
+) -> Callable[[K], WordMatches]:
+    """The matches of each kind of word."""
+    reference, output, right = Counter[K](), Counter[K](), Counter[K]()
+    for output_line, reference_line in zip(outputs, references, strict=True):
+        said, wanted = Counter(training.cut(output_line)), Counter(training.cut(reference_line))
+        for totals, words in ((reference, wanted), (output, said), (right, said & wanted)):
+            for word, count in words.items():
+                for kind in kinds(word):
+                    totals[kind] += count
+    return lambda kind: WordMatches(num_reference=reference[kind], num_output=output[kind], num_right=right[kind])

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from heed.core.config import Config
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, UsageError
+from heed.decoding.reading import TextAs
+from heed.tasks.parts import Part, PartConfig, listed
 from heed.text.archives import is_stream, shown_name
+from heed.text.line_ends import LineEnd
 from heed.text.normalise import Normaliser
 from heed.text.pair_filter import PairFilterConfig
 from heed.text.readers import CorpusFiles
+from heed.text.vocabulary import spelled_tag
 
 Column = Annotated[int, Field(ge=1)] | str
 
@@ -38,6 +43,14 @@ class DataConfig(Config):
     """Validation pairs in one file."""
     valid_text: str = ""
     """Validation text of a language model."""
+    text_as: TextAs = "lines"
+    """A language model's text: lines that stand alone, one "stream" with the state carried on, or "windows" of it."""
+    line_end: LineEnd = "eos"
+    """In a stream or windows each line ends with the end-of-sentence token, a "newline" as a character, or "none"."""
+    vocabulary_text: str = ""
+    """Text that a language model's tokenizer learns from, such as a list of words; empty: the training text."""
+    keep_blank_lines: bool = False
+    """Read lines without words too, as a character or an end of sentence of their own."""
     format: Literal["", "tsv", "csv", "jsonl", "parquet", "tmx"] = ""
     """Format of `pairs`; empty: told by the name."""
     src_column: Column = ""
@@ -53,6 +66,18 @@ class DataConfig(Config):
     """Language code of the source; a TMX file needs it, and the text is compared with it."""
     tgt_lang: str = ""
     """Language code of the target; it also chooses the tokenisation of BLEU."""
+    tokenised: bool = False
+    """The text is cut into words already, with blanks between: BLEU counts these (tok:none)."""
+    tag: str = ""
+    """Stands before each source of the files above, such as "2de"; empty: nothing does."""
+    repeat: int = Field(default=1, ge=1)
+    """How often each pair of the files above comes in an epoch."""
+    valid_tag: str = ""
+    """Stands before each source of validation; empty: `tag`."""
+    default_tag: str = ""
+    """Stands before what is translated without --tag; empty: nothing does, or the only tag that there is."""
+    parts: tuple[PartConfig, ...] = ()
+    """More training data: back-translated, or of other languages."""
     errors: Literal["strict", "replace"] = "strict"
     """Bytes that are not UTF-8: stop, or read them as U+FFFD."""
     hold_out: int = Field(default=1000, ge=1)
@@ -68,6 +93,51 @@ class DataConfig(Config):
     filter: PairFilterConfig = PairFilterConfig()
     """Which training pairs are left out."""
 
+    @model_validator(mode="after")
+    def _check_text(self) -> DataConfig:
+        if self.text_as == "lines" and (self.line_end != "eos" or self.keep_blank_lines):
+            raise ValueError('lines that stand alone have words and end with "eos": give data.text_as = "stream"')
+        return self
+
+    @model_validator(mode="after")
+    def _check(self) -> DataConfig:
+        try:
+            for tag in filter(None, (*self.tags_used, self.valid_tag, self.default_tag)):
+                spelled_tag(tag)
+        except DataError as error:
+            raise ValueError(str(error).removesuffix(".")) from error
+        for name in ("valid_tag", "default_tag"):
+            tag = getattr(self, name)
+            if tag and tag not in self.tags_used:
+                used = listed(self.tags_used) or "it has none"
+                raise ValueError(f"data.{name} = {tag!r} is no tag of the training data ({used})")
+        return self
+
+    @property
+    def tags_used(self) -> list[str]:
+        """The tag of each part of the training data, which may be empty."""
+        return [self.tag, *(part.tag for part in self.parts)]
+
+    @property
+    def tags(self) -> list[str]:
+        """Those that the vocabulary must have."""
+        return list(dict.fromkeys(filter(None, self.tags_used)))
+
+    @property
+    def must_say_tag(self) -> bool:
+        """Whether nobody can tell which tag is meant where none is said."""
+        return not self.default_tag and all(self.tags_used) and len(self.tags) > 1
+
+    @property
+    def tag_of_validation(self) -> str:
+        """What stands before each source of validation."""
+        return self.valid_tag or self.tag
+
+    def languages(self, tag: str = "") -> tuple[str, str]:
+        """Source and target language of the part with this tag; of the files of this table for any other."""
+        part = next((part for part in self.parts if tag and part.tag == tag and tag != self.tag), PartConfig())
+        return part.src_lang or self.src_lang, part.tgt_lang or self.tgt_lang
+
     def resolve(self, path: str) -> str:
         """A path of this table as it can be opened. Raises UsageError for standard input and pipes."""
         found = path if path == "-" else str(Path(self.dir) / path)
@@ -80,6 +150,19 @@ class DataConfig(Config):
         if not self.pairs and not (self.src and self.tgt):
             raise UsageError("data.src and data.tgt (or data.pairs) are missing: give --src F --tgt F, or --pairs F.")
         return self._files(self.src, self.tgt, self.pairs)
+
+    def train_parts(self) -> list[Part]:
+        """All training pairs, those of `train_files` first. Raises UsageError for a part without files."""
+        parts = [Part(0, self.train_files(), self.tag, self.repeat)]
+        for number, part in enumerate(self.parts, start=1):
+            if bool(part.pairs) == bool(part.src or part.tgt) or bool(part.src) != bool(part.tgt):
+                raise UsageError(f"data.parts, number {number}: give it src and tgt, or pairs.")
+            files = replace(
+                self._files(part.src, part.tgt, part.pairs),
+                src_lang=part.src_lang or self.src_lang, tgt_lang=part.tgt_lang or self.tgt_lang,
+            )  # fmt: skip
+            parts.append(Part(number, files, part.tag, part.repeat))
+        return parts
 
     def valid_files(self) -> CorpusFiles | None:
         """The validation pairs, where they are given."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
 from heed.data.batch import Batch
-from heed.data.loader import BatchLoader
-from heed.decoding.translator import ModelTranslator
+from heed.data.loader import Position
+from heed.decoding.translator import ModelTranslator, TokenScores
 from heed.metrics.likelihood import TextLikelihood, evaluate_likelihood
 from heed.metrics.score import Score
-from heed.nn.contract import Autoregressive, Smoothing
+from heed.nn.carried import renewed
+from heed.nn.contract import Autoregressive, Smoothing, State
 from heed.nn.noise import Noise
+from heed.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,30 @@ class Corpus:
     """Empty where validation data was held out."""
 
 
+class Loss(NamedTuple):
+    """What a model makes of a batch."""
+
+    loss_sum: Tensor
+    """What is minimised (nats), summed over real tokens; differentiable."""
+    nll_sum: Tensor
+    """-log p (nats), summed over real tokens."""
+    num_tokens: int
+    state: State | None = None
+    """Of streams: what the next segment goes on with, cut off from the graph."""
+
+
+class Loader(Protocol):
+    """The training batches of one rank."""
+
+    def num_batches(self, epoch: int) -> int:
+        """Batches of an epoch, over all ranks."""
+        ...
+
+    def batches_from(self, position: Position = ...) -> Generator[tuple[Position, Batch], None, None]:
+        """Batches from `position` on, without end, each with the position after it on all ranks."""
+        ...
+
+
 class Task(Protocol):
     """One kind of work on prepared data in a run folder."""
 
@@ -59,8 +85,8 @@ class Task(Protocol):
     vocabularies: Mapping[str, str]
     """A fingerprint of the vocabulary of each side, which weights made with it carry."""
 
-    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1) -> BatchLoader:
-        """The training batches that one of several ranks takes."""
+    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
+        """The training batches that one of several ranks takes, prepared by so many processes (0: by a thread)."""
         ...
 
     def text_of(self, row: int) -> str:
@@ -72,9 +98,10 @@ class Task(Protocol):
         ...
 
     def loss(
-        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, noise: Noise | None
-    ) -> tuple[Tensor, Tensor, int]:
-        """Sum over real tokens of the loss to minimise and of -log p (nats), and the number of tokens."""
+        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, noise: Noise | None,
+        before: State | None = None,
+    ) -> Loss:  # fmt: skip
+        """What a model makes of a batch, whose rows go on from the state `before` where there is one."""
         ...
 
     def validate(self, model: Autoregressive, metrics: Sequence[str]) -> Validation:
@@ -86,10 +113,14 @@ def likelihood(
     translator: ModelTranslator, targets: Sequence[str], sources: Sequence[str] | None = None
 ) -> list[TextLikelihood]:
     """How likely each target is, with the counts of words, characters and bytes that convert perplexities."""
-    scored = translator.score(targets, sources)
+    return likelihoods_of(targets, translator.score(targets, sources))
+
+
+def likelihoods_of(lines: Sequence[str], scored: Sequence[TokenScores]) -> list[TextLikelihood]:
+    """The same from the scores of each line's tokens."""
     return [
-        TextLikelihood.of_sentence(text, tokens.log_prob, len(tokens.ids))
-        for text, tokens in zip(targets, scored, strict=True)
+        TextLikelihood.of_sentence(line, tokens.log_prob, len(tokens.ids), tokens.ids.count(Vocabulary.unk_id))
+        for line, tokens in zip(lines, scored, strict=True)
     ]
 
 
@@ -101,9 +132,16 @@ def perplexity_per_token(
 
 
 def chain_rule_loss(
-    model: Autoregressive, batch: Batch, smoothing: Smoothing, noise: Noise | None
-) -> tuple[Tensor, Tensor, int]:
-    """Teacher forcing: `advance` over the whole target from a fresh start, and the head's fused loss."""
+    model: Autoregressive, batch: Batch, smoothing: Smoothing, noise: Noise | None, before: State | None = None
+) -> Loss:
+    """Teacher forcing: `advance` over the whole target, and the head's fused loss.
+
+    Rows begin from a fresh start, or go on `before` with the noise of this update (truncated back-propagation).
+    """
     rows = 1 if batch.source is not None else batch.tgt_in.shape[0]
-    features, _ = model.advance(batch.tgt_in, model.start(batch.source, rows, noise=noise))
-    return model.head.loss(features, batch.tgt_out, batch.tgt_mask, smoothing)
+    state = model.start(batch.source, rows, noise=noise)
+    if before is not None:
+        state = renewed(before, state)
+    features, after = model.advance(batch.tgt_in, state)
+    found = model.head.loss(features, batch.tgt_out, batch.tgt_mask, smoothing)
+    return Loss(*found, after.detach() if batch.segment is not None else None)

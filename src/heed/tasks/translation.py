@@ -5,78 +5,100 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from heed.core.progress import watched
+from heed.core.errors import UsageError
 from heed.data.batch import Batch
-from heed.data.loader import BatchLoader, Resegment
+from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
+from heed.data.subword_dropout import SIDES, SubwordDropout
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.metrics.score import Score
 from heed.metrics.translation import bleu_tokenizer, evaluate_translations
 from heed.metrics.word_frequency import WordCounts
-from heed.nn.contract import Autoregressive, Smoothing
+from heed.nn.contract import Autoregressive, Smoothing, State
 from heed.nn.noise import Noise
 from heed.tasks import prepare
 from heed.tasks.config import DataConfig
-from heed.tasks.task import Corpus, Sample, Validation, chain_rule_loss, perplexity_per_token
-from heed.text.pair_filter import PairFilter
-from heed.text.readers import CorpusFiles, fingerprint, read_pairs
+from heed.tasks.parts import Part, listed, with_tag
+from heed.tasks.r_drop import r_drop_loss
+from heed.tasks.task import Corpus, Loss, Sample, Validation, chain_rule_loss, perplexity_per_token
+from heed.tasks.training_pairs import TrainingPairs
+from heed.text.readers import fingerprint
 from heed.text.tokenizers import Tokenizer, TokenizerConfig
 from heed.text.vocabulary import Vocabulary
-
-SIDES = ("src", "tgt")
-
-
-def normalised_pairs(data: DataConfig, files: CorpusFiles) -> Iterator[tuple[str, str]]:
-    """The pairs of some files, normalised."""
-    return ((data.normaliser.apply(src), data.normaliser.apply(tgt)) for src, tgt in read_pairs(files, data.errors))
-
-
-def filtered_pairs(data: DataConfig, dropped: Counter[str]) -> Iterator[tuple[str, str]]:
-    """The training pairs, normalised, without those that the filter drops."""
-    pair_filter = PairFilter(data.filter)
-    for row in normalised_pairs(data, data.train_files()):
-        reason = pair_filter.reason_to_drop(*row)
-        if reason is None:
-            yield row
-        else:
-            dropped[reason] += 1
 
 
 def prepare_translation(
     data: DataConfig, tokenizer: TokenizerConfig, seed: int, folder: Path, num_pairs: int,
     reuse: Mapping[str, Tokenizer] | None = None, quiet: bool = True,
 ) -> Corpus:  # fmt: skip
-    """Hold out, train tokenizers (or `reuse` those of a run that is fine-tuned), encode; all into the run folder."""
-    dropped: Counter[str] = Counter()
-    valid_files = data.valid_files()
+    """Hold out, train tokenizers (or `reuse` those of a run that is fine-tuned), encode; all into the run folder.
 
-    def rows(held: bool, counter: Counter[str], title: str) -> Iterator[prepare.Row]:
-        pairs = watched(filtered_pairs(data, counter), title, "pairs", quiet)
-        return pairs if valid_files else prepare.split_rows(pairs, num_pairs, data.hold_out, seed, held)
-
-    held_out = normalised_pairs(data, valid_files) if valid_files else rows(True, Counter(), "holding out")
-    valid = prepare.cap_valid(held_out, data)
+    `num_pairs`: those of the files of `data` itself, without its further parts.
+    """
+    pairs = TrainingPairs(data, seed, num_pairs, quiet)
+    valid = prepare.cap_valid(pairs.held_out(), data)
     prepare.write_valid(folder, valid)
-    text = partial(rows, False, Counter(), "reading for the tokenizer")
-    tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, text, num_pairs, folder)
-    seen = prepare.Seen(WordCounts(bleu_tokenizer(data.tgt_lang or None)))
-    sides = [tokenizers[side] for side in SIDES]
-    ids = prepare.encode_rows(rows(False, dropped, "encoding"), sides, data.max_tokens, dropped, seen)
-    files = fingerprint(data.train_files())
-    store = prepare.write_tokens(folder, SIDES, ids, tokenizers, files)
-    seen.write(folder)
+    pairs.held = frozenset(chain.from_iterable(valid))
+    of_parts = [fingerprint(part.files) for part in pairs.parts]
+    num_rows = sum(max(file["lines"] for file in files.values()) for files in of_parts)
+    text = partial(pairs.all, "reading for the tokenizer")
+    tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, text, num_rows, folder, data.tags, quiet)
+    seen = prepare.Seen(folder, WordCounts(bleu_tokenizer(data.tgt_lang or None, data.tokenised)))
+    dropped = {part: Counter[str]() for part in pairs.parts}
+    ids = (_encoded(pairs, part, tokenizers, dropped[part], seen) for part in pairs.parts)
+    files = {
+        f"{part.prefix}{side}": file
+        for part, of_part in zip(pairs.parts, of_parts, strict=True)
+        for side, file in of_part.items()
+    }
+    store = prepare.write_tokens(folder, SIDES, chain.from_iterable(ids), tokenizers, files)
+    seen.write()
+    valid_files = data.valid_files()
     valid_fingerprint = fingerprint(valid_files) if valid_files else {}
-    corpus = Corpus(len(store), len(valid), dict(dropped), files, valid_fingerprint)
+    corpus = Corpus(len(store), len(valid), _by_reason(dropped), files, valid_fingerprint)
     prepare.write_corpus(folder, corpus)
     return corpus
+
+
+def require_tags(tokenizer: Tokenizer, data: DataConfig) -> None:
+    """Raise UsageError where the vocabulary, which another run brought, lacks a tag."""
+    known = tokenizer.vocabulary.tags
+    if missing := [tag for tag in data.tags if tag not in known]:
+        knows = f"it has {listed(known)}" if known else "it has none"
+        raise UsageError(
+            f"the vocabulary of the other run does not have the tag {listed(missing)} ({knows}). Give sources tags "
+            "that it has, or train a new vocabulary: with --init that is --init-vocabulary new."
+        )
+
+
+def _encoded(
+    pairs: TrainingPairs, part: Part, tokenizers: Mapping[str, Tokenizer], dropped: Counter[str], seen: prepare.Seen
+) -> Iterator[tuple[list[int], ...]]:
+    """The ids of a part, with its tag and as often as it comes."""
+    sides = [tokenizers[side] for side in SIDES]
+    rows = pairs.of(part, dropped, "encoding")
+    ids = prepare.encode_rows(rows, sides, pairs.data.max_tokens, dropped, seen)
+    return with_tag(ids, tag_ids(tokenizers["src"], part.tag), part.repeat)
+
+
+def tag_ids(tokenizer: Tokenizer, tag: str) -> tuple[int, ...]:
+    """The ids before a source with this tag; none where there is no tag."""
+    return (tokenizer.vocabulary.tag_ids[tag],) if tag else ()
+
+
+def _by_reason(dropped: Mapping[Part, Counter[str]]) -> dict[str, int]:
+    """How many pairs were left out and why; of further parts with their name."""
+    return {
+        f"{part.label}: {reason}" if part.number else reason: count
+        for part, reasons in dropped.items()
+        for reason, count in reasons.items()
+    }
 
 
 class TranslationTask:
@@ -84,7 +106,7 @@ class TranslationTask:
 
     def __init__(
         self, folder: Path, data: DataConfig, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer,
-        subword_dropout: float, seed: int, device: torch.device,
+        subword_dropout: float, seed: int, device: torch.device, r_drop: float = 0.0,
     ) -> None:  # fmt: skip
         self.folder = folder
         self.data = data
@@ -92,30 +114,36 @@ class TranslationTask:
         self.subword_dropout = subword_dropout
         self.seed = seed
         self.device = device
+        self.r_drop = r_drop
         self.metrics: Sequence[str] = ("bleu", "chrf", "perplexity")
         self.valid = prepare.read_valid(folder)
         self.vocabularies: Mapping[str, str] = prepare.vocabulary_digests(self.tokenizers)
 
-    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1) -> BatchLoader:
+    def loader(
+        self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0
+    ) -> BatchLoader:
         """Batches of pairs, cut into subwords anew in every epoch where subword dropout is on."""
         return BatchLoader(
             TokenStore.open(self.folder / "data" / "train"), tokens_per_batch=tokens_per_batch, seed=seed,
             bos_id=Vocabulary.bos_id, eos_id=Vocabulary.eos_id, pad_id=Vocabulary.pad_id,
-            resegment=self._resegment() if self.subword_dropout else None, rank=rank, world_size=world_size,
+            subword_dropout=self._subword_dropout(), rank=rank, world_size=world_size, workers=workers,
         )  # fmt: skip
 
     def text_of(self, row: int) -> str:
-        """A pair of the training data."""
+        """A pair of the training data, with its tag."""
         store = TokenStore.open(self.folder / "data" / "train")
-        src, tgt = (self.tokenizers[side].decode([store.row(side, row).tolist()])[0] for side in SIDES)
-        return f"{src!r} → {tgt!r}"
+        ids = {side: store.row(side, row).tolist() for side in SIDES}
+        src, tgt = (self.tokenizers[side].decode([ids[side]])[0] for side in SIDES)
+        tags = "".join(self.tokenizers["src"].pieces(ids["src"][: self._num_tags(ids["src"])]))
+        return f"{tags}{src!r} → {tgt!r}"
 
-    def _resegment(self) -> Resegment:
-        def resegment(side: str, ids: NDArray[np.integer], epoch: int, row: int) -> Sequence[int]:
-            key = (self.seed, epoch, 2 * row + SIDES.index(side))
-            return self.tokenizers[side].encode_with_dropout(ids.tolist(), self.subword_dropout, key)
+    def _num_tags(self, src_ids: Sequence[int]) -> int:
+        """How many tags stand before a source: one or none."""
+        tags = self.tokenizers["src"].vocabulary.tag_ids.values()
+        return sum(id in tags for id in src_ids[:1])
 
-        return resegment
+    def _subword_dropout(self) -> SubwordDropout | None:
+        return SubwordDropout(self.tokenizers, self.subword_dropout, self.seed) if self.subword_dropout else None
 
     def sequences(self) -> Iterable[Sequence[int]]:
         """Every training target."""
@@ -123,14 +151,19 @@ class TranslationTask:
         return (store.row("tgt", index).tolist() for index in range(len(store)))
 
     def loss(
-        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, noise: Noise | None
-    ) -> tuple[Tensor, Tensor, int]:
-        """Cross-entropy of the target given the source, under teacher forcing."""
+        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, noise: Noise | None,
+        before: State | None = None,
+    ) -> Loss:  # fmt: skip
+        """Cross-entropy of the target given the source, under teacher forcing. No pair goes on from another."""
+        if self.r_drop and noise is not None:
+            return r_drop_loss(model, batch, smoothing, noise, self.r_drop)
         return chain_rule_loss(model, batch, smoothing, noise)
 
     def translator(self, model: Autoregressive) -> ModelTranslator:
-        """The model with this run's tokenizers."""
-        return ModelTranslator(model, self.tokenizers["src"], self.tokenizers["tgt"], self.data.normaliser, self.device)
+        """The model with this run's tokenizers, for validation data."""
+        before = tag_ids(self.tokenizers["src"], self.data.tag_of_validation)
+        sides = self.tokenizers["src"], self.tokenizers["tgt"]
+        return ModelTranslator(model, *sides, self.data.normaliser, self.device, before_source=before)
 
     def validate(
         self, model: Autoregressive, metrics: Sequence[str], options: SearchOptions | None = None
@@ -143,7 +176,10 @@ class TranslationTask:
         names = [name for name in metrics if name != "perplexity"]
         scores: dict[str, Score] = {}
         if names:
-            measured = evaluate_translations(outputs, references, self.data.tgt_lang or None, names, intervals=0)
+            _, language = self.data.languages(self.data.tag_of_validation)
+            measured = evaluate_translations(
+                outputs, references, language or None, names, intervals=0, tokenised=self.data.tokenised
+            )
             scores.update(zip(names, measured, strict=True))
         if "perplexity" in metrics:
             scores["perplexity"] = perplexity_per_token(translator, references, sources)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heed.text.doctor.diagnose import diagnose, diagnose_files, diagnose_text, diagnose_text_files
 from heed.text.doctor.findings import Diagnosis, Finding, Severity
+from heed.text.doctor.parts import with_parts
 from heed.text.doctor.pieces import Pieces, unknown_pieces
 from heed.text.doctor.thresholds import Thresholds
 
@@ -18,4 +19,5 @@ __all__ = [
     "diagnose_text",
     "diagnose_text_files",
     "unknown_pieces",
+    "with_parts",
 ]

@@ -43,7 +43,7 @@ class Diagnosis:
 
     findings: tuple[Finding, ...]
     num_pairs: int
-    """Pairs, or lines of a monolingual text, as they were read."""
+    """Pairs, or lines of a monolingual text, as they were read; of several parts those of the first."""
     statistics: Mapping[str, float] = field(default_factory=dict)
     """`num_kept` pairs after filtering; `src_words`, `src_characters`, ...: the mean a line."""
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -54,6 +54,8 @@ class Diagnosis:
     """The statistics in words, a line each."""
     counted: Literal["line", "pair"] = "line"
     """What the numbers of the examples count: lines of the files, or pairs where these are no lines."""
+    num_in_parts: int = 0
+    """Pairs of further parts of the training data."""
 
     @property
     def stops(self) -> tuple[Finding, ...]:

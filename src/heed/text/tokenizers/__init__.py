@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from heed.core.errors import DataError, MissingInputError
@@ -26,7 +26,7 @@ from heed.text.tokenizers.hugging_face import Bpe, Unigram
 from heed.text.tokenizers.symbols import Character, CharBigram, Word
 from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 
-__all__ = ["TOKENIZERS", "Tokenizer", "TokenizerConfig", "load_tokenizer", "save", "train_tokenizer"]
+__all__ = ["TOKENIZERS", "Tokenizer", "TokenizerConfig", "load_tokenizer", "parse_tokenizer", "save", "train_tokenizer"]
 
 TOKENIZERS: dict[str, type[Bpe | Unigram | Word | Character | Byte | CharBigram]] = {
     "bpe": Bpe,
@@ -38,13 +38,14 @@ TOKENIZERS: dict[str, type[Bpe | Unigram | Word | Character | Byte | CharBigram]
 }
 
 
-def train_tokenizer(config: TokenizerConfig, lines: Iterable[str]) -> Tokenizer:
+def train_tokenizer(config: TokenizerConfig, lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizer:
     """Learn a tokenizer of the kind that `config` names; the same lines give the same file, byte for byte.
 
-    Raises UsageError when `vocab_size` is below what the kind needs, and DataError when the lines are empty or one
-    of them is not valid Unicode.
+    Its vocabulary has the tags beyond the size that is asked for. Raises UsageError when `vocab_size` is below what the
+    kind needs, and DataError when the lines are empty or one of them is not valid Unicode.
     """
-    return TOKENIZERS[config.kind].train(config, lines)
+    tokenizer: Tokenizer = TOKENIZERS[config.kind].train(config, lines)
+    return tokenizer.with_tags(tags) if tags else tokenizer
 
 
 def save(tokenizer: Tokenizer, path: str | Path) -> None:
@@ -56,14 +57,18 @@ def save(tokenizer: Tokenizer, path: str | Path) -> None:
 def load_tokenizer(path: str | Path) -> Tokenizer:
     """Read what `save` wrote. Raises MissingInputError or DataError."""
     try:
-        text = Path(path).read_bytes().decode()
-        return TOKENIZERS[_kind(json.loads(text))].from_json(text)
+        return parse_tokenizer(Path(path).read_bytes().decode())
     except OSError as error:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}.") from error
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise DataError(f"{path}: this is no JSON file. Give the tokenizer.json that heed wrote.") from error
     except DataError as error:
         raise DataError(f"{path}: {error} Give the tokenizer.json that heed wrote.") from error
+
+
+def parse_tokenizer(text: str) -> Tokenizer:
+    """The tokenizer that gave this text as its JSON. Raises JSONDecodeError or DataError when none did."""
+    return TOKENIZERS[_kind(json.loads(text))].from_json(text)
 
 
 def _kind(document: object) -> str:

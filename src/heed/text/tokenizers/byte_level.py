@@ -35,7 +35,7 @@ class ByteLevel(ABC):
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        text_pieces = vocabulary.pieces[len(SPECIAL_PIECES) :]
+        text_pieces = vocabulary.text_pieces
         if missing := {*BYTE_SYMBOLS}.difference(text_pieces):
             raise DataError(f"the vocabulary lacks {len(missing)} of the 256 single bytes.")
         if foreign := {*"".join(text_pieces)}.difference(BYTE_SYMBOLS):
@@ -81,8 +81,8 @@ class ByteLevel(ABC):
 class Byte(ByteLevel):
     """One piece for each byte: id = byte + 4."""
 
-    def __init__(self) -> None:
-        super().__init__(Vocabulary(BYTE_SYMBOLS))
+    def __init__(self, tags: Iterable[str] = ()) -> None:
+        super().__init__(Vocabulary(BYTE_SYMBOLS, tags))
 
     @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
@@ -92,9 +92,13 @@ class Byte(ByteLevel):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        if load_pieces(text, "byte") != BYTE_SYMBOLS:
+        pieces, tags = load_pieces(text, "byte")
+        if pieces != BYTE_SYMBOLS:
             raise DataError("its pieces are not the 256 bytes in order.")
-        return cls()
+        return cls(tags)
+
+    def with_tags(self, tags: Sequence[str]) -> Self:
+        return type(self)(tags)
 
     def to_json(self) -> str:
         return dump_pieces("byte", self.vocabulary)

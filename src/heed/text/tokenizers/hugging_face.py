@@ -1,8 +1,8 @@
 """How are subwords learned, and how does their file keep the format that other programs read?
 
 Byte-level BPE and Unigram of the Hugging Face `tokenizers` library, kept as its `tokenizer.json`. Text is first split
-at spaces and between letters, digits and signs, and no piece crosses such a place. That is one reason why no text
-makes the piece `</s>`; the other is `encode_special_tokens`, which is no part of the file and set on every load.
+at spaces and between letters, digits and signs, and no piece crosses such a place. That is one reason why no text makes
+the piece `</s>` or a tag; the other is `encode_special_tokens`, which is no part of the file and set on every load.
 
 The library's own dropout cannot be seeded and would be written into the file, so ours is apart: see dropout.py.
 """
@@ -22,7 +22,7 @@ from heed.core.schema import show
 from heed.text.tokenizers.byte_level import BYTE_SYMBOLS, ByteLevel
 from heed.text.tokenizers.dropout import MergeDropout
 from heed.text.tokenizers.tokenizer import TokenizerConfig, checked, checked_for_training, require_vocab_size
-from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, spelled_tag
 
 LINES_AT_ONCE = 10_000
 SCORE_DIGITS = 5
@@ -40,9 +40,12 @@ class HuggingFace(ByteLevel):
         self._text = text
         self._library = _parse(text)
         self._library.encode_special_tokens = True
-        _refuse_foreign(json.loads(self._library.to_str()), self.model)
+        document = json.loads(self._library.to_str())
+        _refuse_foreign(document, self.model)
         ids = self._library.get_vocab()
-        super().__init__(Vocabulary(sorted(ids, key=lambda piece: ids[piece])[len(SPECIAL_PIECES) :]))
+        pieces = sorted(ids, key=lambda piece: ids[piece])
+        tags = [token["content"][1:-1] for token in document["added_tokens"][len(SPECIAL_PIECES) :]]
+        super().__init__(Vocabulary(pieces[len(SPECIAL_PIECES) : len(pieces) - len(tags)], tags))
 
     def __reduce__(self) -> tuple[type[Self], tuple[str]]:
         return type(self), (self._text,)  # what the library itself pickles has forgotten encode_special_tokens
@@ -57,6 +60,11 @@ class HuggingFace(ByteLevel):
 
     def to_json(self) -> str:
         return self._text
+
+    def with_tags(self, tags: Sequence[str]) -> Self:
+        library = _parse(self._text)
+        library.add_special_tokens([*map(spelled_tag, tags)])
+        return type(self)(library.to_str(pretty=True) + "\n")
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         ids: list[list[int]] = []
@@ -152,10 +160,14 @@ def _parse(text: str) -> Library:
 def _refuse_foreign(document: dict[str, Any], model: str) -> None:
     """Raise DataError for a tokenizer that would change text, or has other special pieces than ours."""
     splitter, decoder = document["pre_tokenizer"] or {}, document["decoder"] or {}
+    special, tags = document["added_tokens"][:4], document["added_tokens"][4:]
+    size = len(document["model"]["vocab"])
     parts = {
         "model": (document["model"]["type"], model),
-        "special pieces": ([token["content"] for token in document["added_tokens"]], list(SPECIAL_PIECES)),
-        "ids of the special pieces": ([token["id"] for token in document["added_tokens"]], [0, 1, 2, 3]),
+        "special pieces": ([token["content"] for token in special], list(SPECIAL_PIECES)),
+        "ids of the special pieces": ([token["id"] for token in special], [0, 1, 2, 3]),
+        "tags": ([tag["content"] for tag in tags], [f"<{tag['content'][1:-1]}>" for tag in tags]),
+        "ids of the tags": ([token["id"] for token in tags], [size + place for place in range(len(tags))]),
         "normalizer": (document["normalizer"], None),
         "post-processor": (document["post_processor"], None),
         "pre-tokenizer": (splitter.get("type"), "ByteLevel"),

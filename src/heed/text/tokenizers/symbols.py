@@ -1,6 +1,6 @@
 """How is text cut into words or characters of a closed list, where what is not on the list becomes `<unk>`?
 
-A symbol of the text that is spelled like a special piece is not on the list, so `</s>` becomes `<unk>` too.
+A symbol of the text that is spelled like a special piece or a tag is not on the list, so `</s>` becomes `<unk>` too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from heed.text.tokenizers.tokenizer import (
     require_vocab_size,
     words_of_characters,
 )
-from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, spelled_tag
 
 MARK = "@@"
 """Follows a piece that the word goes on behind."""
@@ -32,9 +32,9 @@ class Symbols(ABC):
     between: ClassVar[str]
     """What stands between two words of the decoded text."""
 
-    def __init__(self, text_pieces: Iterable[str]) -> None:
-        self.vocabulary = Vocabulary(text_pieces)
-        self._ids = {piece: self.vocabulary.id(piece) for piece in self.vocabulary.pieces[len(SPECIAL_PIECES) :]}
+    def __init__(self, text_pieces: Iterable[str], tags: Iterable[str] = ()) -> None:
+        self.vocabulary = Vocabulary(text_pieces, tags)
+        self._ids = {piece: self.vocabulary.id(piece) for piece in self.vocabulary.text_pieces}
         self._spelled = {id: self._spell(piece) for piece, id in self._ids.items()}
         self._spelled[self.vocabulary.unk_id] = self._spell(SPECIAL_PIECES[Vocabulary.unk_id])
 
@@ -51,7 +51,11 @@ class Symbols(ABC):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        return cls(load_pieces(text, cls.kind))
+        return cls(*load_pieces(text, cls.kind))
+
+    def with_tags(self, tags: Sequence[str]) -> Self:
+        reserved = {*map(spelled_tag, tags)}
+        return type(self)([piece for piece in self.vocabulary.text_pieces if piece not in reserved], tags)
 
     def to_json(self) -> str:
         return dump_pieces(self.kind, self.vocabulary)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 from pydantic import Field
 
@@ -32,8 +32,9 @@ class TokenizerConfig(Config):
 class Tokenizer(Protocol):
     """Text to ids and back.
 
-    No text becomes `pad_id`, `bos_id` or `eos_id`, and none of them is added: a sentence gets its ends where batches
-    are made. A lossless tokenizer never needs `unk_id` and gives every text back exactly.
+    No text becomes `pad_id`, `bos_id`, `eos_id` or a tag, and none of them is added: a sentence gets its ends where
+    batches are made, and its tag where it is said. A lossless tokenizer never needs `unk_id` and gives every text back
+    exactly.
     """
 
     @property
@@ -75,6 +76,10 @@ class Tokenizer(Protocol):
         process and order. Kinds without merges, and `p` = 0, give the ids unchanged. `ids` are pieces of text
         only. Raises KeyError when there is a special one among them.
         """
+        ...
+
+    def with_tags(self, tags: Sequence[str]) -> Self:
+        """The same with these tags, where there were none; a word that is spelled like one is unknown from then on."""
         ...
 
     def to_json(self) -> str:

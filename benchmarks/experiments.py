@@ -1,0 +1,198 @@
+"""How are named experiments trained under one budget, and compared on validation data alone?
+
+Each experiment is a run of `heed train` in a process of its own, in a folder named after it. What has ended is not
+trained again, and what was interrupted goes on, so a table can be made in slices. Runs are compared on the validation
+lines that each keeps in its folder; no other file is read, so no test set is touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heed.api import load
+from heed.core.environment import num_cpus, processor_name
+from heed.evaluation.scoring import Evaluation, evaluate_systems
+from heed.evaluation.systems import HeldOut, System, together, translated
+from heed.metrics.significance import Comparison
+from heed.run import Run
+from heed.tasks.prepare import read_valid
+from heed.training.checkpoints import list_checkpoints
+from heed.training.journal import read_journal
+
+Flags = Sequence[str]
+"""Words behind `heed train`."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A name, and what it changes."""
+
+    name: str
+    flags: Flags
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What each experiment may take; early stopping is off, so that all take it."""
+
+    minutes: float
+    updates: int
+
+    @property
+    def flags(self) -> Flags:
+        """As `heed train` takes it."""
+        limit = [f"--training.max_steps={self.updates}"] if self.updates else []
+        return [*limit, f"--training.max_minutes={self.minutes:g}", "--training.patience=0"]
+
+
+def add_arguments(parser: argparse.ArgumentParser, out: str) -> None:
+    """What all tables of experiments ask for."""
+    parser.add_argument("--out", type=Path, default=Path(out), help=f"folder of the runs (default {out})")
+    parser.add_argument("--minutes", type=float, default=0.0, help="minutes of training for each experiment")
+    parser.add_argument("--updates", type=int, default=0, help="updates for each experiment")
+    parser.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
+    parser.add_argument("--only", default="", help="names, with a comma between; NAME+NAME is both at once")
+    parser.add_argument("--table", action="store_true", help="train nothing, compare what has ended")
+    parser.add_argument("train", nargs="*", metavar="-- FLAGS", help="data and whatever else `heed train` shall get")
+
+
+def budget_of(given: argparse.Namespace) -> Budget:
+    """The budget that was said."""
+    if not given.table and not (given.minutes or given.updates):
+        sys.exit("error: say how much each experiment may take: --minutes M or --updates N.")
+    return Budget(given.minutes, given.updates)
+
+
+def chosen(table: Mapping[str, Flags], only: str, always: str) -> list[Experiment]:
+    """The experiments that are asked for, behind the one that the others are compared with."""
+    names = [name.strip() for name in only.split(",") if name.strip()] or list(table)
+    parts = {name: name.split("+") for name in dict.fromkeys([always, *names])}
+    if unknown := sorted({part for of_one in parts.values() for part in of_one} - {*table}):
+        sys.exit(f"error: no experiment is called {', '.join(unknown)}. There are: {', '.join(table)}.")
+    return [Experiment(name, [flag for part in of_one for flag in table[part]]) for name, of_one in parts.items()]
+
+
+def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads: int, flags: Flags) -> None:
+    """Train what has not ended yet, one after the other. A signal ends this process too."""
+    for number, experiment in enumerate(experiments, start=1):
+        folder = out / folder_name(experiment.name)
+        if has_ended(folder):
+            continue
+        words = ["--resume", str(folder)] if list_checkpoints(folder / "checkpoints") else [
+            *flags, *budget.flags, *experiment.flags, "--out", str(folder), "--overwrite",
+        ]  # fmt: skip
+        command = [sys.executable, "-m", "heed", "train", *words, "--threads", str(threads)]
+        told = shlex.join(["heed", *command[3:]])
+        print(f"[{number} of {len(experiments)}] {experiment.name}: {told}", file=sys.stderr, flush=True)
+        if code := _run(command):
+            sys.exit(f"error: {experiment.name} ended with {code}. The same command again goes on from there.")
+
+
+def _run(command: Sequence[str]) -> int:
+    """Run to the end. An interrupt reaches the training too, which saves before it ends; SIGTERM is passed on."""
+    with subprocess.Popen(command) as process:
+        before = signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+        try:
+            while True:
+                try:
+                    return process.wait()
+                except KeyboardInterrupt:
+                    continue
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+def folder_name(name: str) -> str:
+    """`vocabulary 2,000` as the name of a folder."""
+    return "".join(char if char.isalnum() or char in "+.-" else "-" for char in name)
+
+
+def has_ended(folder: Path) -> bool:
+    """Whether a training came to an end of its own."""
+    ends = [event for event in read_journal(folder) if event["event"] == "end"] if folder.is_dir() else []
+    return bool(ends) and not str(ends[-1]["reason"]).startswith("stopped by")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One experiment as the table shows it."""
+
+    name: str
+    flags: Flags
+    evaluation: Evaluation
+    updates: int | None
+    minutes: float | None
+
+
+def compare(
+    experiments: Sequence[Experiment], out: Path, threads: int, num_common: int = 50_000,
+    ensembles: Sequence[Sequence[str]] = (),
+) -> list[Row]:  # fmt: skip
+    """What has ended, scored on the validation lines that all of them have; the first is what they are tested against.
+
+    `ensembles`: names of experiments whose runs together make one more row.
+    """
+    ended = [experiment for experiment in experiments if has_ended(out / folder_name(experiment.name))]
+    if not ended:
+        sys.exit("error: nothing has ended yet.")
+    runs = {it.name: load(out / folder_name(it.name), threads=threads).run.of_validation() for it in ended}
+    first = runs[ended[0].name]
+    test = _common_validation(runs)
+    systems = [_named(name, translated(run, test, run.recipe.decoding, quiet=True)) for name, run in runs.items()]
+    for names in ensembles:
+        joint = together([runs[name] for name in names], test, first.recipe.decoding, quiet=True)
+        systems.append(_named(f"ensemble of {', '.join(names)}", joint))
+    how: dict[str, Any] = {"tokenised": first.recipe.data.tokenised, "num_common": num_common}
+    found = evaluate_systems(test, systems, first.languages[1] or None, **how)
+    flags = {it.name: it.flags for it in ended}
+    return [Row(it.system, flags.get(it.system, ()), it, *_spent(runs.get(it.system))) for it in found]
+
+
+def _common_validation(runs: Mapping[str, Run]) -> HeldOut:
+    lines = {name: read_valid(run.folder) for name, run in runs.items()}
+    first = next(iter(lines.values()))
+    if others := [name for name, rows in lines.items() if rows != first]:
+        sys.exit(f"error: {', '.join(others)} validated on other lines than the first: give validation files.")
+    return HeldOut(("validation source", "validation target"), first)
+
+
+def _named(name: str, system: System) -> System:
+    return System(name, system.outputs, system.run, system.options)
+
+
+def _spent(run: Run | None) -> tuple[int | None, float | None]:
+    """Updates and minutes of a training."""
+    events = read_journal(run.folder) if run is not None else []
+    if not events:
+        return None, None
+    return int(events[-1]["step"]), max(event.get("seconds", 0.0) for event in events) / 60
+
+
+def machine_line(threads: int) -> str:
+    """What computed."""
+    return f"{threads} threads of {num_cpus()} CPU cores ({processor_name()})"
+
+
+def cells(row: Row, metric: str) -> list[str]:
+    """A score with its interval, and the difference to the first row with its p by paired bootstrap."""
+    return [row.evaluation.scores[metric].numbers, _difference(row.evaluation.against_first.get(metric))]
+
+
+def _difference(comparison: Comparison | None) -> str:
+    if comparison is None:
+        return ""
+    return f"{comparison.difference:+.2f} (p {comparison.p_bootstrap:.2g})"
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    marks = ["---", *["---:"] * (len(heads) - 1)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [heads, marks, *rows])

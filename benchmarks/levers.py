@@ -1,0 +1,108 @@
+"""Which choices make a translator better on this data? Named experiments under one budget, compared on validation data.
+
+    python benchmarks/levers.py --minutes 20 --threads 2 --out runs/levers -- \\
+        --src train.en.gz --tgt train.de.gz --valid-src val.en.gz --valid-tgt val.de.gz
+
+Behind `--` stands what every experiment has: the data, or a recipe. The baseline is that alone, which is what heed
+chooses; each of the others changes one thing. `--only r-drop,r-drop+bpe-dropout` trains these two (and the baseline),
+`--add "wide=--model.d_model=384"` one of your own, `--ensemble baseline,seed-2,seed-3` scores runs together. The same
+command again goes on where it was stopped; `--table` prints what has ended. Differences have a p by paired bootstrap
+over the sentences, which says nothing of the luck of a seed: `seed-2` and `seed-3` show that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from experiments import (
+    Flags,
+    Row,
+    add_arguments,
+    budget_of,
+    cells,
+    chosen,
+    compare,
+    machine_line,
+    markdown,
+    train,
+)
+
+BASELINE = "baseline"
+LEVERS: dict[str, Flags] = {
+    BASELINE: [],
+    "seed-2": ["--seed=2"],
+    "seed-3": ["--seed=3"],
+    "post-norm": ["--model.norm=post"],
+    "post-norm-slow": ["--model.norm=post", "--training.lr=1e-3", "--training.warmup_steps=1000"],
+    "dropout-0.1": ["--model.dropout=0.1"],
+    "dropout-0.2": ["--model.dropout=0.2"],
+    "dropout-0.4": ["--model.dropout=0.4"],
+    "attention-dropout": ["--model.attention_dropout=0.1"],
+    "bpe-dropout": ["--tokenizer.dropout=0.1"],
+    "vocabulary-1000": ["--tokenizer.vocab_size=1000"],
+    "vocabulary-2000": ["--tokenizer.vocab_size=2000"],
+    "vocabulary-8000": ["--tokenizer.vocab_size=8000"],
+    "separate": ["--tokenizer.joint=false", "--model.tie=target"],
+    "unigram": ["--tokenizer.kind=unigram"],
+    "layers-2": ["--model.num_encoder_layers=2", "--model.num_decoder_layers=2"],
+    "layers-5": ["--model.num_encoder_layers=5", "--model.num_decoder_layers=5"],
+    "deep-encoder": ["--model.num_encoder_layers=6", "--model.num_decoder_layers=2"],
+    "narrow": ["--model.d_model=128", "--model.d_ff=512"],
+    "wide": ["--model.d_model=384", "--model.d_ff=1536", "--model.num_heads=6"],
+    "gelu": ["--model.activation=gelu"],
+    "r-drop": ["--training.r_drop=5"],
+    "r-drop-1": ["--training.r_drop=1"],
+    "no-smoothing": ["--training.label_smoothing=0"],
+    "smoothing-0.2": ["--training.label_smoothing=0.2"],
+    "no-average": ["--training.average=none"],
+    "average-last": ["--training.average=last"],
+    "small-batches": ["--training.tokens_per_batch=2048"],
+    "large-batches": ["--training.tokens_per_batch=8192"],
+    "lr-half": ["--training.lr=1e-3"],
+    "lr-double": ["--training.lr=4e-3"],
+    "recurrent": ["--model.kind=rnn_attention"],
+}
+"""What each experiment changes."""
+
+
+def added(texts: list[str]) -> dict[str, Flags]:
+    """Experiments of one's own, given as `NAME=FLAGS`."""
+    found: dict[str, Flags] = {}
+    for text in texts:
+        name, equals, flags = text.partition("=")
+        if not (name and equals and flags.startswith("--")):
+            sys.exit(f'error: --add is "NAME=--KEY=VALUE ...", got {text!r}.')
+        found[name] = flags.split()
+    return found
+
+
+def report(rows: list[Row]) -> str:
+    """The table."""
+    heads = ["experiment", "BLEU", "against the first", "chrF2", "against the first", "updates", "minutes", "flags"]
+    lines = []
+    for row in rows:
+        spent = [f"{row.updates:,}" if row.updates else "", f"{row.minutes:.1f}" if row.minutes else ""]
+        lines.append([row.name, *cells(row, "bleu"), *cells(row, "chrf"), *spent, " ".join(row.flags)])
+    signatures = [score.signature for name, score in rows[0].evaluation.scores.items() if name in ("bleu", "chrf")]
+    return "\n".join([markdown(heads, lines), "", *signatures])
+
+
+def main() -> None:
+    """Train and compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_arguments(parser, "runs/levers")
+    parser.add_argument("--add", action="append", default=[], metavar='"NAME=FLAGS"', help="an experiment of your own")
+    parser.add_argument("--ensemble", action="append", default=[], metavar="NAME,NAME", help="runs as one more row")
+    given = parser.parse_args()
+    budget = budget_of(given)
+    experiments = chosen({**LEVERS, **added(given.add)}, given.only, BASELINE)
+    if not given.table:
+        train(experiments, given.out, budget, given.threads, given.train)
+    ensembles = [names.split(",") for names in given.ensemble]
+    rows = compare(experiments, given.out, given.threads, ensembles=ensembles)
+    print(f"{rows[0].evaluation.test.label}, beam of the recipe; {machine_line(given.threads)}\n\n{report(rows)}")
+
+
+if __name__ == "__main__":
+    main()

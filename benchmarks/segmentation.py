@@ -1,0 +1,77 @@
+"""How should text be cut? Words, characters, pairs of them, BPE for both sides or for each: one table on one pair.
+
+    python benchmarks/segmentation.py --minutes 20 --threads 2 --out runs/segmentation -- \\
+        --src train.en.gz --tgt train.de.gz --valid-src val.en.gz --valid-tgt val.de.gz
+
+The table of Sennrich et al. (2016, tables 2 and 3): BLEU, chrF and unigram F1 of all, of rare and of unseen words, on
+validation data. Rare are words beyond the `--rare` most frequent of the training target (theirs: 50,000, as many as
+their word model has). Unknown words are never put out, so a word model must say something else in their place. The same
+command again goes on where it was stopped; `--table` prints what has ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from experiments import Flags, Row, add_arguments, budget_of, cells, chosen, compare, machine_line, markdown, train
+
+from heed.run import Run
+
+BASELINE = "bpe-joint"
+APART = ["--tokenizer.joint=false", "--model.tie=target"]
+LONG = ["--data.max_tokens=1024"]
+
+
+def tokenizers(num_pieces: int, num_words: int, shortlist: int) -> dict[str, Flags]:
+    """What each experiment changes."""
+    words = [f"--tokenizer.vocab_size={num_words}"]
+    return {
+        BASELINE: ["--tokenizer.kind=bpe", f"--tokenizer.vocab_size={num_pieces}"],
+        "bpe-separate": ["--tokenizer.kind=bpe", f"--tokenizer.vocab_size={num_pieces}", *APART],
+        "unigram": ["--tokenizer.kind=unigram", f"--tokenizer.vocab_size={num_pieces}"],
+        "word": ["--tokenizer.kind=word", *words, *APART],
+        "char-bigram": ["--tokenizer.kind=char-bigram", f"--tokenizer.shortlist={shortlist}", *words, *APART],
+        "character": ["--tokenizer.kind=character", "--tokenizer.vocab_size=1000", *LONG],
+        "byte": ["--tokenizer.kind=byte", "--tokenizer.vocab_size=260", *LONG],
+    }
+
+
+def report(rows: list[Row]) -> str:
+    """The table, with the size of the vocabularies."""
+    kinds = rows[0].evaluation.unigram_f1
+    heads = [f"F1 {kind} ({matches.num_reference:,})" for kind, matches in kinds.items()]
+    lines = []
+    for row in rows:
+        found = [f"{matches.f1:.3f}" for matches in row.evaluation.unigram_f1.values()]
+        assert row.evaluation.run is not None
+        lines.append([row.name, _sizes(row.evaluation.run), *cells(row, "bleu"), *cells(row, "chrf"), *found])
+    first = ["text as", "pieces", "BLEU", "against the first", "chrF2", "against the first"]
+    signatures = [score.signature for name, score in rows[0].evaluation.scores.items() if name in ("bleu", "chrf")]
+    return "\n".join([markdown([*first, *heads], lines), "", *signatures])
+
+
+def _sizes(run: Run) -> str:
+    """`4,000`, or `9,870 + 10,000` where each side has its own."""
+    sizes = [f"{len(tokenizer.vocabulary):,}" for tokenizer in run.tokenizers.values()]
+    return sizes[0] if run.tokenizers["src"] is run.tokenizers["tgt"] else " + ".join(sizes)
+
+
+def main() -> None:
+    """Train and compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_arguments(parser, "runs/segmentation")
+    parser.add_argument("--pieces", type=int, default=4000, help="of a subword vocabulary (default 4000)")
+    parser.add_argument("--words", type=int, default=10_000, help="of a list of words, a side (default 10000)")
+    parser.add_argument("--shortlist", type=int, default=2000, help="whole words beside pairs (default 2000)")
+    parser.add_argument("--rare", type=int, help="words beyond the so many most frequent are rare (default: --words)")
+    given = parser.parse_args()
+    budget = budget_of(given)
+    experiments = chosen(tokenizers(given.pieces, given.words, given.shortlist), given.only, BASELINE)
+    if not given.table:
+        train(experiments, given.out, budget, given.threads, given.train)
+    rows = compare(experiments, given.out, given.threads, num_common=given.rare or given.words)
+    print(f"{rows[0].evaluation.test.label}; {machine_line(given.threads)}\n\n{report(rows)}")
+
+
+if __name__ == "__main__":
+    main()

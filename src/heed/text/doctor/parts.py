@@ -1,0 +1,35 @@
+"""What is wrong with training data that has several parts? The first part's diagnosis, and what the others add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from heed.text.doctor.findings import Diagnosis, Finding, sorted_findings
+
+NOT_OF_PARTS = ("few",)
+"""Checks that are about the corpus as a whole."""
+
+
+def with_parts(first: Diagnosis, others: Mapping[str, Diagnosis]) -> Diagnosis:
+    """One diagnosis of all parts; what is found in a part is told with its name."""
+    findings, summary = [*first.findings], [*first.summary]
+    for name, found in others.items():
+        findings += _named(name, found, first)
+        train, *held_out = found.summary
+        summary += [f"{name}: {train.removeprefix('train: ')}", *(f"{name}, {text}" for text in held_out)]
+    return replace(
+        first,
+        findings=sorted_findings(findings),
+        summary=tuple(summary),
+        num_in_parts=sum(found.num_pairs for found in others.values()),
+        fingerprints={**first.fingerprints, **{name: it.fingerprints.get("train", {}) for name, it in others.items()}},
+    )
+
+
+def _named(name: str, found: Diagnosis, first: Diagnosis) -> Iterator[Finding]:
+    """What is found in a part, but for what is said of the validation data, which is the same in all."""
+    said = {(finding.check, finding.message) for finding in first.findings}
+    for finding in found.findings:
+        if finding.check not in NOT_OF_PARTS and (finding.check, finding.message) not in said:
+            yield replace(finding, message=f"{name}: {finding.message}")

@@ -1,0 +1,150 @@
+"""Can a run be trained on several parts with tags, and used with them, from the command line?"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from command import call
+from toy import TINY, flags, pairs, unchecked_shapes, write_lines, write_pairs
+
+from heed.cli.train import parse_part
+from heed.core.errors import UsageError
+from heed.run import Run
+
+FEW = flags({**TINY, "training.max_steps": 12, "training.eval_every": 12, "data.hold_out": 8, "data.src_lang": "aa"})
+
+
+@pytest.fixture(scope="module")
+def multilingual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trained to say the same words in another order with another tag."""
+    folder = tmp_path_factory.mktemp("multilingual")
+    src, tgt = write_pairs(folder)
+    write_lines(folder / "same.aa", [src for src, _ in pairs(200, seed=3)])
+    write_lines(folder / "same.cc", [src.upper() for src, _ in pairs(200, seed=3)])
+    more = f"src={folder / 'same.aa'},tgt={folder / 'same.cc'},tag=2cc,tgt_lang=cc,repeat=2"
+    with unchecked_shapes():
+        result = call(
+            "train", "--src", src, "--tgt", tgt, "--tgt-lang", "bb", "--tag", "2bb", "--part", more,
+            "--out", folder / "run", *FEW,
+        )  # fmt: skip
+    assert result.code == 0, result.err
+    assert "part 1 (<2cc>): 200 pairs" in result.err
+    return folder / "run"
+
+
+def test_the_recipe_says_it_all_and_can_be_used_again(multilingual: Path, tmp_path: Path) -> None:
+    data = Run(multilingual).recipe.data
+    assert (data.tag, [(part.tag, part.repeat) for part in data.parts]) == ("2bb", [("2cc", 2)])
+    result = call(
+        "train", multilingual / "recipe.toml", "--out", tmp_path / "again", "--training.max_steps=1", "--quiet"
+    )
+    assert result.code == 0, result.err
+    again = tmp_path / "again" / "data" / "train"
+    assert (again / "src.tok").read_bytes() == (multilingual / "data" / "train" / "src.tok").read_bytes()
+
+
+def test_a_tag_must_be_said_and_be_known(multilingual: Path) -> None:
+    result = call("translate", multilingual, stdin="ba ce\n")
+    assert (result.code, result.out) == (2, "")
+    assert "say which with --tag (2bb, 2cc)" in result.err
+    assert "the run knows 2bb, 2cc" in call("translate", multilingual, "--tag", "2xx", stdin="ba\n").err
+    result = call("translate", multilingual, "--tag", "2cc", stdin="ba ce\n\n")
+    assert (result.code, len(result.lines)) == (0, 2)
+
+
+def test_the_report_and_the_facts_tell_the_tags(multilingual: Path) -> None:
+    report = (multilingual / "report.md").read_text(encoding="utf-8")
+    assert "heed translate run --tag 2bb < in.txt" in report
+    assert "tags             2bb, 2cc" in call("info", multilingual).out
+
+
+def test_a_run_without_tags_has_none_to_say(translator: Path) -> None:
+    result = call("translate", translator, "--tag", "2cc", stdin="ba\n")
+    assert result.code == 2
+    assert "the run was trained without tags" in result.err
+
+
+def test_the_default_of_the_recipe_is_used(multilingual: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(multilingual, tmp_path / "run")
+    recipe = (run / "recipe.toml").read_text(encoding="utf-8")
+    (run / "recipe.toml").write_text(recipe.replace('default_tag = ""', 'default_tag = "2cc"'), encoding="utf-8")
+    said = call("translate", multilingual, "--tag", "2cc", "--scores", stdin="ba ce di\nfo\n").lines
+    assert call("translate", run, "--scores", stdin="ba ce di\nfo\n").lines == said
+    other = call("translate", multilingual, "--tag", "2bb", "--scores", stdin="ba ce di\nfo\n").lines
+    assert said != other
+
+
+def test_text_that_looks_like_a_tag_is_text(multilingual: Path) -> None:
+    plain = call("translate", multilingual, "--tag", "2bb", "--json", stdin="<2cc> ba ce\n")
+    [record] = [json.loads(line) for line in plain.lines]
+    with_tag = call("translate", multilingual, "--tag", "2cc", "--json", stdin="ba ce\n")
+    assert record["log_prob"] != json.loads(with_tag.lines[0])["log_prob"]
+    ids = Run(multilingual).tokenizers["src"].encode(["<2cc> ba ce"])[0]
+    assert Run(multilingual).tokenizers["src"].decode([ids]) == ["<2cc> ba ce"]
+
+
+def test_links_count_words_of_the_text_and_not_the_tag(multilingual: Path) -> None:
+    [line] = call("translate", multilingual, "--tag", "2bb", "--alignment", stdin="ba ce di\n").lines
+    links = line.split("\t")[0].split()
+    assert all(0 <= int(link.split("-")[0]) < 3 for link in links)
+
+
+def test_scoring_and_evaluating_take_the_tag(multilingual: Path, translator: Path, tmp_path: Path) -> None:
+    src = write_lines(tmp_path / "t.aa", [src for src, _ in pairs(30, seed=5)])
+    ref = write_lines(tmp_path / "t.cc", [src.upper() for src, _ in pairs(30, seed=5)])
+    scores = [
+        call("score", multilingual, "--src", src, "--tag", tag, stdin=ref.read_bytes()).lines for tag in ("2bb", "2cc")
+    ]
+    assert scores[0] != scores[1]
+    ref = write_lines(tmp_path / "t.bb", [tgt for _, tgt in pairs(30, seed=5)])
+    files = ("--src", src, "--ref", ref, "--beam", "1", "--json")
+    result = call("evaluate", multilingual, translator, "--tag", "2bb", *files)
+    assert result.code == 0, result.err
+    assert [it["system"] for it in json.loads(result.out)] == [str(multilingual), str(translator)]
+    assert call("evaluate", multilingual, *files).code == 2
+
+
+def test_an_ensemble_of_runs_is_one_more_row(translator: Path, tmp_path: Path) -> None:
+    src = write_lines(tmp_path / "t.aa", [src for src, _ in pairs(10, seed=1)])
+    ref = write_lines(tmp_path / "t.bb", [tgt for _, tgt in pairs(10, seed=1)])
+    copy = shutil.copytree(translator, tmp_path / "copy")
+    result = call("evaluate", translator, copy, "--ensemble", "--src", src, "--ref", ref, "--beam", "1", "--json")
+    assert result.code == 0, result.err
+    first, _, both = json.loads(result.out)
+    assert (both["system"], both["run"]) == ("ensemble of 2", None)
+    assert both["scores"] == first["scores"], "a run with itself says what it says"
+    assert both["against_first"]["bleu"]["difference"] == 0
+    alone = call("evaluate", translator, "--ensemble", "--src", src, "--ref", ref)
+    assert (alone.code, alone.err) == (2, "error: --ensemble is of two runs or more.\n")
+
+
+def test_f1_of_rare_and_unseen_words_is_told(translator: Path) -> None:
+    files = ("--src", translator.parent / "test.aa", "--ref", translator.parent / "test.bb")
+    result = call("evaluate", translator, *files, "--analysis", "--rare", "3")
+    header = next(line for line in result.lines if line.startswith("unigram F1"))
+    names = [word for word in header.split() if word.isalpha()]
+    assert " ".join(names) == "unigram all words rare words unseen words"
+    [found] = json.loads(call("evaluate", translator, *files, "--rare", "3", "--json").out)
+    kinds = found["unigram_f1"]
+    assert kinds["all"]["num_reference"] > kinds["rare"]["num_reference"] > kinds["unseen"]["num_reference"] == 0
+
+
+@pytest.mark.parametrize("text", ["", "a.en", "src=a,tgt", "src=", "=a", "src=a,,tgt=b"])
+def test_a_part_that_is_not_key_and_value_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--part is KEY=VALUE"):
+        parse_part(text)
+
+
+def test_a_part_is_read_as_it_is_written() -> None:
+    found = parse_part("src=a.en, tgt=b=c.de,tag=bt,repeat=2")
+    assert found == {"src": "a.en", "tgt": "b=c.de", "tag": "bt", "repeat": 2}
+
+
+def test_wrong_keys_of_a_part_are_told(tmp_path: Path) -> None:
+    src, tgt = write_pairs(tmp_path)
+    words = ("train", "--src", src, "--tgt", tgt, "--out", tmp_path / "run", "--part")
+    assert "unknown key 'data.parts[0].tags'" in call(*words, "src=a,tgt=b,tags=bt").err
+    assert "data.parts[0].repeat" in call(*words, "src=a,tgt=b,repeat=x").err

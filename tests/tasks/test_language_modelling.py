@@ -1,0 +1,97 @@
+"""Is a text prepared as its recipe says: lines, a stream or windows, with its ends, its blank lines and its words?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from toy import write_lines
+from toy_language import prepared_text, text
+
+from heed.core.config import Document, build
+from heed.core.errors import DataError, UsageError
+from heed.data.store import TokenStore
+from heed.data.text_stream import TextStream
+from heed.tasks.config import DataConfig
+from heed.tasks.language_modelling import LanguageModellingTask
+from heed.tasks.prepare import split_end
+
+EOS, UNK = 2, 3
+
+
+def stored(task: LanguageModellingTask) -> list[list[int]]:
+    """The rows of the training data."""
+    store = TokenStore.open(task.folder / "data" / "train")
+    return [store.row("tgt", index).tolist() for index in range(len(store))]
+
+
+@pytest.mark.parametrize("text_as", ["stream", "windows"])
+def test_a_stream_is_all_lines_in_order_each_with_its_end_and_the_last_ones_validate(
+    tmp_path: Path, text_as: str
+) -> None:
+    task = prepared_text(tmp_path, text_as=text_as)
+    rows, lines = stored(task), text()
+    assert all(row[-1] == EOS and EOS not in row[:-1] for row in rows)
+    assert task.tokenizer.decode(rows) == lines[:-20]
+    assert task.valid == lines[-20:]
+    assert [list(row) for row in task.sequences()] == [row[:-1] for row in rows]
+    ids = TextStream.of_store(TokenStore.open(task.folder / "data" / "train")).ids
+    assert ids.tolist() == [id for row in rows for id in row]
+
+
+def test_lines_that_stand_alone_have_their_ends_made_by_the_batch(tmp_path: Path) -> None:
+    task = prepared_text(tmp_path, text_as="lines")
+    assert all(EOS not in row for row in stored(task))
+    assert [list(row) for row in task.sequences()] == stored(task)
+
+
+def test_a_line_break_may_be_a_character_and_blank_lines_stay_where_they_are_kept(tmp_path: Path) -> None:
+    lines = [*(["ab", "", "  ", "b"] * 30)]
+    write_lines(tmp_path / "toy.txt", lines)
+    task = prepared_text(tmp_path, line_end="newline", keep_blank_lines=True)
+    assert "".join(task.tokenizer.decode(stored(task))) == "".join(line + "\n" for line in lines[:-20])
+    assert task.valid == lines[-20:]
+
+
+def test_blank_lines_are_left_out_where_they_are_not_kept(tmp_path: Path) -> None:
+    write_lines(tmp_path / "toy.txt", ["ab", "", "  ", "b"] * 60)
+    task = prepared_text(tmp_path)
+    assert len(stored(task)) == 120 - 20
+    assert set(task.valid) == {"ab", "b"}
+
+
+def test_words_may_come_from_another_text(tmp_path: Path) -> None:
+    words = write_lines(tmp_path / "words", ["ba", "ce", "xyz"])
+    task = prepared_text(tmp_path, vocabulary_text=str(words))
+    assert set(task.tokenizer.vocabulary.text_pieces) == {"ba", "ce", "xyz"}
+    known = [id for row in stored(task) for id in row]
+    assert UNK in known
+    assert (task.folder / "data" / "corpus.json").read_text().count("words") == 1
+
+
+def test_a_row_of_a_stream_is_told_by_what_stands_there(tmp_path: Path) -> None:
+    task = prepared_text(tmp_path)
+    batch = next(task.loader(0, 1).batches_from())[1]
+    shown = task.text_of(int(batch.rows[1]))
+    assert task.tokenizer.decode([batch.tgt_out[1].tolist()])[0] in shown
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"line_end": "newline"}, 'give data.text_as = "stream"'),
+        ({"keep_blank_lines": True}, 'give data.text_as = "stream"'),
+        ({"text_as": "book"}, "expected one of 'lines', 'stream', 'windows', got 'book'"),
+    ],
+)
+def test_what_does_not_go_together_is_told(keys: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match="(?s)" + message):
+        build(DataConfig, Document(keys))
+
+
+def test_the_end_of_a_text_is_split_off_in_little_memory() -> None:
+    rows = [(str(number),) for number in range(10)]
+    assert [*split_end(iter(rows), 10, 3, held=False)] == rows[:7]
+    assert [*split_end(iter(rows), 10, 3, held=True)] == rows[7:]
+    with pytest.raises(DataError, match=r"data.hold_out = 6 would hold out more than half"):
+        next(split_end(iter(rows), 10, 6, held=True))

@@ -1,0 +1,258 @@
+"""Are further parts of the training data read, tagged, repeated, examined and remembered as they should be?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from toy import pairs, prepared, tiny_keys, trainer_of, write_lines, write_pairs
+
+from heed.api import Planner, TrainOptions
+from heed.chooser import Machine, Survey, choose_translation
+from heed.core.config import Document
+from heed.core.errors import DataError, UsageError
+from heed.data.line_hashes import LineHashes
+from heed.data.store import TokenStore
+from heed.decoding.options import SearchOptions
+from heed.report.page import write_report
+from heed.run import Run
+from heed.tasks.config import DataConfig
+from heed.tasks.parts import PartConfig, tag_to_use
+from heed.tasks.prepare import LINES_SEEN, read_valid
+from heed.tasks.translation import TranslationTask
+from heed.text.vocabulary import Vocabulary
+
+
+def part(folder: Path, name: str, num_pairs: int, seed: int, **more: Any) -> dict[str, Any]:
+    """A part of toy pairs."""
+    src, tgt = write_pairs(folder, name, num_pairs, seed)
+    return {"src": str(src), "tgt": str(tgt), **more}
+
+
+def with_parts(folder: Path, **changes: Any) -> Run:
+    """Main pairs without a tag, forty tagged `bt`, thirty tagged `2cc`, each three times."""
+    parts = [part(folder, "more", 40, 7, tag="bt"), part(folder, "other", 30, 8, tag="2cc", repeat=3)]
+    return prepared(folder, data__parts=parts, **changes)
+
+
+def stored(run: Run) -> list[tuple[str, str, str]]:
+    """(tag, source, target) of every row."""
+    store, tags = TokenStore.open(run.folder / "data" / "train"), run.tokenizers["src"].vocabulary.tag_ids
+    names = {id: name for name, id in tags.items()}
+    found = []
+    for i in range(len(store)):
+        src, tgt = store.row("src", i).tolist(), store.row("tgt", i).tolist()
+        assert not {*src[1:]} & {*names}
+        texts = [run.tokenizers[side].decode([ids])[0] for side, ids in (("src", src), ("tgt", tgt))]
+        found.append((names.get(src[0], ""), *texts))
+    return found
+
+
+def test_each_part_has_its_tag_and_comes_as_often_as_it_says(tmp_path: Path) -> None:
+    run = with_parts(tmp_path)
+    rows, held = stored(run), {*read_valid(run.folder)}
+    main = [("", *pair) for pair in pairs() if pair not in held]
+    more = [("bt", *pair) for pair in pairs(40, 7) if pair not in held]
+    other = [("2cc", *pair) for pair in pairs(30, 8) if pair not in held]
+    assert Counter(rows) == Counter(main) + Counter(more) + Counter(other * 3)
+    assert run.tokenizers["src"].vocabulary.tags == ("bt", "2cc")
+
+
+def test_what_is_held_out_stands_in_no_part_by_source_or_target(tmp_path: Path) -> None:
+    first = prepared(tmp_path, "first")
+    valid = read_valid(first.folder)
+    src = write_lines(tmp_path / "leak.aa", [row[0] for row in valid] + ["pi pi pi"] * len(valid))
+    tgt = write_lines(tmp_path / "leak.bb", ["zil zil"] * len(valid) + [row[1] for row in valid])
+    run = prepared(tmp_path, "second", data__parts=[{"src": str(src), "tgt": str(tgt)}])
+    assert read_valid(run.folder) == valid
+    assert Counter(stored(run)) == Counter(stored(first))
+    assert run.corpus["dropped"]["part 1: held out for validation"] == 2 * len(valid)
+
+
+def test_the_files_the_words_and_the_lines_of_all_parts_are_remembered(tmp_path: Path) -> None:
+    run = with_parts(tmp_path)
+    assert {"src", "tgt", "part_1.src", "part_1.tgt", "part_2.src", "part_2.tgt"} == run.corpus["files"].keys()
+    assert run.corpus["files"]["part_2.src"]["lines"] == 30
+    known = LineHashes.open(run.folder / LINES_SEEN)
+    assert known is not None
+    trained = [(src, tgt) for _, src, tgt in stored(run)]
+    assert known.found(trained)["pair"].all()
+    report = write_report(run).read_text(encoding="utf-8")
+    assert "| `other.aa` | training, part 2 (`<2cc>`), each pair 3 times |" in report
+    assert "part 1 (<bt>): 40 pairs" in report
+
+
+def test_subword_dropout_leaves_the_tag_alone(tmp_path: Path) -> None:
+    run = with_parts(tmp_path, tokenizer__dropout=0.5)
+    tags, decode = run.tokenizers["src"].vocabulary.tag_ids, run.tokenizers["src"].decode
+    rows, loader = stored(run), run.task().loader(256, seed=1)
+    stream = loader.batches_from()
+    seen: Counter[str] = Counter()
+    for _ in range(loader.num_batches(0)):
+        batch = next(stream)[1]
+        assert batch.source is not None
+        for row, ids in zip(batch.rows.tolist(), batch.source.ids.tolist(), strict=True):
+            tag, src, _ = rows[row]
+            assert ids[0] == tags[tag] if tag else ids[0] not in tags.values()
+            assert decode([ids])[0] == src
+            seen[tag] += 1
+    stream.close()
+    assert seen["bt"] > 30
+    assert seen["2cc"] > 80
+
+
+def test_validation_gets_the_tag_of_the_first_part_or_its_own(tmp_path: Path) -> None:
+    parts = [part(tmp_path, "more", 40, 7, tag="2cc")]
+    for name, own, expected in (("one", "", "2bb"), ("two", "2cc", "2cc")):
+        run = prepared(tmp_path, name, data__tag="2bb", data__valid_tag=own, data__parts=parts)
+        task = run.task()
+        assert isinstance(task, TranslationTask)
+        translator = task.translator(run.new_model())
+        assert translator.before_source == [run.tokenizers["src"].vocabulary.tag_ids[expected]]
+
+
+def test_the_tag_changes_the_translation_and_is_never_put_out(tmp_path: Path) -> None:
+    run = with_parts(tmp_path)
+    task = run.task()
+    assert isinstance(task, TranslationTask)
+    model = run.new_model()
+    assert model.head is not None
+    tags = list(run.tokenizers["tgt"].vocabulary.tag_ids.values())
+    with torch.no_grad():
+        model.head.bias[tags] = 50.0  # type: ignore[union-attr, index]
+    found = task.validate(model, ("bleu",))
+    assert all("<" not in sample.output for sample in found.samples)
+    translator = task.translator(model)
+    translator.before_source = [run.tokenizers["src"].vocabulary.tag_ids["bt"]]
+    sources = [row[0] for row in task.valid]
+    plain = [s.log_prob for s in task.translator(model).score(sources, sources)]
+    with_tag = [s.log_prob for s in translator.score(sources, sources)]
+    assert not np.allclose(plain, with_tag)
+    assert translator.score([""], [""])[0].ids == (Vocabulary.eos_id,)
+
+
+def test_a_run_with_parts_trains(tmp_path: Path) -> None:
+    run = with_parts(tmp_path, training__max_steps=3, training__eval_every=3, tokenizer__dropout=0.1)
+    assert trainer_of(run).run().progress.step == 3
+
+
+def test_the_tag_decides_what_a_source_becomes(tmp_path: Path) -> None:
+    """Eight sentences by heart, twice: translated with one tag, as they are with the other."""
+    few = pairs(8, seed=1, longest=3)
+    src, tgt = (
+        write_lines(tmp_path / name, lines) for name, lines in zip(("s", "t"), zip(*few, strict=True), strict=True)
+    )
+    keys = {
+        "data__src": str(src), "data__tgt": str(tgt), "data__valid_src": str(src), "data__valid_tgt": str(tgt),
+        "data__tag": "2bb", "data__parts": [{"src": str(src), "tgt": str(src), "tag": "2aa"}],
+        "tokenizer__kind": "word", "tokenizer__min_frequency": 1, "model__d_model": 32, "model__d_ff": 64,
+        "model__dropout": 0.0,
+        "training__max_steps": 80, "training__eval_every": 80, "training__save_every": 80, "training__lr": 1e-2,
+        "training__average": "none", "training__label_smoothing": 0.0,
+    }  # fmt: skip
+    run = prepared(tmp_path, **keys)
+    trainer_of(run).run()
+    sources = [src for src, _ in few]
+    for tag, expected in (("2bb", [tgt for _, tgt in few]), ("2aa", sources)):
+        found = Run(run.folder, tag=tag).translator.translate(sources, SearchOptions(beam_size=1, guard=False))
+        assert [hypothesis.text for hypothesis in found] == expected
+
+
+def test_separate_vocabularies_have_tags_on_the_source_side_alone(tmp_path: Path) -> None:
+    run = with_parts(tmp_path, tokenizer__joint=False, model__tie="target")
+    assert run.tokenizers["src"].vocabulary.tags == ("bt", "2cc")
+    assert run.tokenizers["tgt"].vocabulary.tags == ()
+    assert {tag for tag, _, _ in stored(run)} == {"", "bt", "2cc"}
+
+
+def test_faults_of_a_part_are_told_with_its_name(tmp_path: Path) -> None:
+    src = write_lines(tmp_path / "bad.aa", ["ba ce"] * 300)
+    tgt = write_lines(tmp_path / "bad.bb", [""] * 300)
+    keys = tiny_keys(tmp_path, data__parts=[{"src": str(src), "tgt": str(tgt), "tag": "bt"}])
+    plan = Planner(Document(), keys, TrainOptions(tmp_path / "run", device="cpu", threads=1, quiet=True)).plan()
+    [stop] = plan.diagnosis.stops
+    assert stop.message.startswith("part 1 (<bt>): 300 of 300 pairs")
+    assert plan.diagnosis.num_pairs == 300
+    assert plan.diagnosis.num_in_parts == 300
+
+
+def test_a_part_that_cannot_be_read_to_its_end_stops(tmp_path: Path) -> None:
+    more = part(tmp_path, "more", 40, 7)
+    write_lines(tmp_path / "more.bb", ["kan"] * 39)
+    with pytest.raises(DataError, match="has 40 lines"):
+        prepared(tmp_path, data__parts=[more])
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"data__tag": "a b"}, "'a b' is no name of a tag"),
+        ({"data__tag": "s"}, "'s' is no name of a tag"),
+        ({"data__valid_tag": "bt"}, r"data.valid_tag = 'bt' is no tag of the training data \(it has none\)"),
+        ({"data__tag": "2bb", "data__default_tag": "bt"}, r"data.default_tag = 'bt' is no tag .*\(2bb\)"),
+        ({"data__parts": [{"src": "x"}]}, "data.parts, number 1: give it src and tgt, or pairs"),
+        ({"data__parts": [{"src": "x", "tgt": "y", "pairs": "z"}]}, "data.parts, number 1"),
+        ({"data__parts": [{}]}, "data.parts, number 1"),
+        ({"data__parts": [{"src": "x", "tgt": "y", "repeat": 0}]}, "at least 1"),
+        ({"data__parts": [{"src": "x", "tgt": "y", "times": 2}]}, "unknown key 'data.parts"),
+    ],
+)
+def test_what_is_wrong_with_tags_and_parts_is_told(keys: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        prepared(tmp_path, **keys)
+
+
+@pytest.mark.parametrize(
+    ("used", "default", "said", "found"),
+    [
+        ([""], "", None, ""),
+        (["", "bt"], "", None, ""),
+        (["", "bt"], "", "bt", "bt"),
+        (["2de"], "", None, "2de"),
+        (["2de", "2fr"], "2fr", None, "2fr"),
+        (["2de", "2fr"], "2fr", "2de", "2de"),
+        (["2de", "2fr"], "", "", ""),
+    ],
+)
+def test_the_tag_that_is_used_follows_from_the_data_and_from_what_is_said(
+    used: list[str], default: str, said: str | None, found: str
+) -> None:
+    assert tag_to_use(used, default, ("2de", "2fr", "bt"), said) == found
+
+
+def test_where_every_source_had_a_tag_one_must_be_said() -> None:
+    with pytest.raises(UsageError, match=r"say which with --tag \(2de, 2fr\)"):
+        tag_to_use(["2de", "2fr"], "", ("2de", "2fr"), None)
+    with pytest.raises(UsageError, match="--tag 2es: the run knows 2de, 2fr"):
+        tag_to_use(["2de", "2fr"], "", ("2de", "2fr"), "2es")
+    with pytest.raises(UsageError, match="--tag bt: the run was trained without tags"):
+        tag_to_use([""], "", (), "bt")
+
+
+def test_the_languages_are_those_of_the_part_with_the_tag() -> None:
+    parts = PartConfig(src="a", tgt="b", tag="2fr", tgt_lang="fr"), PartConfig(src="a", tgt="b", tag="bt")
+    data = DataConfig(src="x", tgt="y", src_lang="en", tgt_lang="de", tag="2de", parts=parts)
+    assert [data.languages(tag) for tag in ("", "2de", "2fr", "bt")] == [("en", "de")] * 2 + [
+        ("en", "fr"),
+        ("en", "de"),
+    ]
+    found = [(part.files.src_lang, part.files.tgt_lang) for part in data.train_parts()]
+    assert found == [("en", "de"), ("en", "fr"), ("en", "de")]
+
+
+def test_what_is_held_out_goes_by_the_first_part_and_the_model_by_all_of_them() -> None:
+    machine = Machine("cpu", 2, 8 << 30, "bfloat16", 2.5)
+    alone, more = (choose_translation(Survey(400, 60.0, extra), machine, {}).values for extra in (0, 200_000))
+    assert alone["data.hold_out"] == more["data.hold_out"] == 20
+    assert (alone["tokenizer.vocab_size"], more["tokenizer.vocab_size"]) == (2000, 8000)
+
+
+def test_a_language_model_has_no_tags(tmp_path: Path) -> None:
+    options = TrainOptions(tmp_path / "run", device="cpu", threads=1, quiet=True)
+    keys = {"task": "language-model", "data.text": "x", "data.tag": "bt"}
+    with pytest.raises(UsageError, match=r"data\.parts and data\.tag are about sentence pairs"):
+        Planner(Document(), keys, options).plan()

@@ -1,0 +1,98 @@
+"""Does R-Drop train every translator as its paper says, whatever the batch, and can it be stopped anywhere?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from random_models import BOS, EOS, PAD, VOCABULARIES, model_of, random_rows
+from torch import Tensor
+from toy import events, prepared, trainer_of
+
+from heed.core.errors import UsageError
+from heed.data.batch import Batch, collate
+from heed.nn.contract import Smoothing
+from heed.nn.noise import Noise
+from heed.recipe import SOURCE_MODELS
+from heed.tasks.r_drop import SECOND_PASS, r_drop_loss
+from heed.training.checkpoints import list_checkpoints, load_checkpoint
+
+ALPHA = 5.0
+
+
+def batch_of(lengths: tuple[int, ...] = (4, 2, 5)) -> Batch:
+    src = random_rows(lengths, VOCABULARIES.src_size, seed=1)
+    tgt = random_rows(lengths[::-1], VOCABULARIES.tgt_size, seed=2)
+    return collate(src, tgt, range(len(lengths)), BOS, EOS, PAD)
+
+
+def gradients(loss: Tensor, model: Any) -> list[Tensor]:
+    return list(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True, materialize_grads=True))
+
+
+@pytest.mark.parametrize("name", SOURCE_MODELS)
+def test_it_is_two_passes_with_other_noise_and_their_divergence(name: str) -> None:
+    model, batch = model_of(name), batch_of()
+    noise = Noise.for_step(1, 7, batch.rows)
+    found = r_drop_loss(model, batch, Smoothing(0.1), noise, ALPHA)
+
+    def log_probs(noise: Noise) -> Tensor:
+        features, _ = model.advance(batch.tgt_in, model.start(batch.source, noise=noise))
+        result: Tensor = model.head.log_probs(features)[batch.tgt_mask]
+        return result
+
+    p, q = log_probs(noise), log_probs(noise.fold(SECOND_PASS))
+    assert not torch.allclose(p, q)
+    truth = batch.tgt_out[batch.tgt_mask]
+    nll = sum(F.cross_entropy(x, truth, reduction="sum", label_smoothing=0.1) for x in (p, q))
+    divergence = F.kl_div(q, p, reduction="sum", log_target=True) + F.kl_div(p, q, reduction="sum", log_target=True)
+    expected = (nll + ALPHA / 2 * divergence) / 2
+    torch.testing.assert_close(found.loss_sum, expected, rtol=1e-5, atol=1e-4)
+    assert found.num_tokens == batch.num_tokens
+    for ours, theirs in zip(gradients(found.loss_sum, model), gradients(expected, model), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", SOURCE_MODELS)
+def test_a_batch_is_the_sum_of_its_halves(name: str) -> None:
+    model, batch = model_of(name), batch_of((4, 2, 5, 3))
+
+    def loss(part: Batch) -> Tensor:
+        return r_drop_loss(model, part, Smoothing(0.1), Noise.for_step(1, 7, part.rows), ALPHA).loss_sum
+
+    left, right = batch.halves()
+    torch.testing.assert_close(loss(batch), loss(left) + loss(right), rtol=1e-5, atol=1e-4)
+
+
+def test_a_training_with_it_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    changes = {"training__r_drop": ALPHA, "training__max_steps": 8, "training__save_every": 4, "model__dropout": 0.3}
+    straight = prepared(tmp_path, "straight", **changes)
+    trainer_of(straight).run()
+    stopped = prepared(tmp_path, "stopped", **{**changes, "training__max_steps": 4})
+    trainer_of(stopped).run()
+    again = trainer_of(prepared(tmp_path, "again", **changes))
+    again.restore(load_checkpoint(list_checkpoints(stopped.folder / "checkpoints")[-1]))
+    again.run()
+    ours, theirs = (
+        load_checkpoint(list_checkpoints(tmp_path / name / "checkpoints")[-1]) for name in ("again", "straight")
+    )
+    assert ours.progress.step == theirs.progress.step == 8
+    assert all(torch.equal(tensor, theirs.weights[name]) for name, tensor in ours.weights.items())
+
+
+def test_it_changes_what_is_learned_and_the_logged_loss_stays_that_of_one_pass(tmp_path: Path) -> None:
+    losses = []
+    for name, alpha in (("plain", 0.0), ("r-drop", ALPHA)):
+        run = prepared(tmp_path, name, training__r_drop=alpha, training__max_steps=5, model__dropout=0.3)
+        trainer_of(run).run()
+        losses.append(next(event["loss"] for event in events(run.folder) if event["event"] == "train"))
+    assert losses[0] != losses[1]
+    assert losses[1] == pytest.approx(losses[0], rel=0.2)
+
+
+def test_without_dropout_it_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"training\.r_drop compares two passes .*: set model\.dropout"):
+        prepared(tmp_path, training__r_drop=1.0, model__dropout=0.0)
