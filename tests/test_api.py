@@ -30,7 +30,8 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> heed.api.Loaded:
 def language_model(tmp_path_factory: pytest.TempPathFactory) -> heed.api.Loaded:
     folder = tmp_path_factory.mktemp("api")
     text = write_lines(folder / "text", [f"the {a} sees {b} ." for a in WORDS for b in WORDS])
-    return heed.train({"task": "language-model", "data.text": str(text)}, folder / "run", threads=1, quiet=True)
+    keys = {"task": "language-model", "data.text": str(text), "model.kind": "bigram"}
+    return heed.train(keys, folder / "run", threads=1, quiet=True)
 
 
 def test_a_trained_run_translates_as_many_lines_as_it_got(translator: heed.api.Loaded) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from heed.chooser import (
     CHOOSERS,
@@ -18,7 +19,9 @@ from heed.chooser import (
     size_for,
 )
 from heed.core.config import Document, build
-from heed.recipe import Recipe
+from heed.models import MODELS, build_model
+from heed.nn.contract import Vocabularies
+from heed.recipe import SOURCE_MODELS, Recipe
 
 CPU = Machine("cpu", 2, 8 << 30, "bfloat16", 2.5)
 GPU = Machine("cuda", 16, 80 << 30, "bfloat16", 9.0)
@@ -111,10 +114,53 @@ def test_nonsense_of_the_user_is_left_to_the_recipe_to_refuse() -> None:
     choose(model__d_model="many", training__tokens_per_batch=-5)
 
 
-def test_a_language_model_is_counted_for_now() -> None:
-    choices = choose_language_model(Survey(1000, 60.0), CPU, {})
+def choose_text(num_rows: int = 40_000, machine: Machine = CPU, **given: Any) -> Choices:
+    keys = {name.replace("__", "."): value for name, value in given.items()}
+    return choose_language_model(Survey(num_rows, 120.0), machine, keys)
+
+
+@pytest.mark.parametrize("machine", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("num_rows", [1, 100, 50_000, 500_000, 5_000_000, 100_000_000])
+def test_every_text_on_every_machine_gets_a_decoder_only_transformer_with_reasons(
+    num_rows: int, machine: Machine
+) -> None:
+    choices = choose_text(num_rows, machine)
+    assert choices.values.keys() == choices.reasons.keys()
+    assert all(choices.reasons.values())
     found = recipe(choices, "language-model")
-    assert (found.model.kind, found.training.stop_metric) == ("bigram", "perplexity")
+    assert (found.model.kind, found.data.text_as) == ("gpt", "windows")
+    assert found.model.model_dump()["max_len"] == found.training.context
+    assert found.training.label_smoothing == 0.0
+    assert (found.training.max_minutes > 0) == (machine is CPU)
+
+
+@pytest.mark.parametrize("kind", sorted(MODELS.keys() - SOURCE_MODELS))
+def test_every_kind_of_language_model_gets_what_fits_it(kind: str) -> None:
+    choices = choose_text(model__kind=kind)
+    found = recipe(choices, "language-model", model__kind=kind)
+    with torch.device("meta"):
+        counted = build_model(found.model, Vocabularies(0, 100)).counted
+    assert (found.data.text_as == "lines") == counted
+    assert (found.tokenizer.kind in ("word", "byte")) == counted
+
+
+def test_lines_may_stand_alone_with_any_model() -> None:
+    found = recipe(choose_text(data__text_as="lines"), "language-model", data__text_as="lines")
+    assert not found.data.keep_blank_lines
+
+
+def test_where_time_is_very_short_words_are_counted() -> None:
+    assert choose_text(training__max_minutes=1.0).values["model.kind"] == "ngram"
+    assert choose_text(training__max_minutes=5.0).values["model.kind"] == "gpt"
+
+
+def test_sizes_of_a_language_model_that_the_user_said_are_kept_and_the_others_fit_them() -> None:
+    choices = choose_text(model__d_model=320, training__context=32, training__num_streams=8, model__kind="rnn")
+    assert choices.values["model.hidden_size"] == 640
+    tokens = 40_000 * (120 / 3.8 + 1)
+    assert choices.values["training.eval_every"] == min(1000, round(tokens / (8 * 32)))
+    found = recipe(choose_text(model__d_model=200, training__context=32), "language-model", model__d_model=200)
+    assert found.model.model_dump()["num_heads"] == 2
 
 
 def test_fine_tuning_takes_tokenizer_and_model_of_the_run_and_a_lower_rate() -> None:

@@ -23,6 +23,13 @@ class Survey:
     num_rows: int
     characters_per_row: float
     """Characters of the longer side of a row, on average."""
+    num_in_parts: int = 0
+    """Rows of further parts of the training data, of which none is held out."""
+
+    @property
+    def num_all(self) -> int:
+        """Rows of all parts."""
+        return self.num_rows + self.num_in_parts
 
 
 @dataclass(frozen=True)
@@ -90,8 +97,8 @@ def size_for(num_rows: int) -> Size:
 
 def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any]) -> Choices:
     """A Transformer for this corpus and machine. `given` are the keys that the user chose; the others fit them."""
-    size = size_for(survey.num_rows)
-    pairs = f"{survey.num_rows:,} pairs"
+    size = size_for(survey.num_all)
+    pairs = f"{survey.num_all:,} pairs"
     on_cpu = machine.device == "cpu"
     layers = min(size.num_layers, 4) if on_cpu else size.num_layers
     d_model = min(size.d_model, 256) if on_cpu else size.d_model
@@ -126,36 +133,171 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         "training.average": ("ema", "a mean of the last weights is steadier than the last ones"),
         "training.max_minutes": (CPU_MINUTES, "an hour of a CPU at most; --max-time changes it"),
         "decoding.beam_size": (5, "the usual width"),
+        "decoding.length_norm": ("mean", "outputs of small models are too short otherwise (docs/results.md)"),
+        "decoding.length_penalty": (1.5, "the same on three models' validation data"),
     }  # fmt: skip
     if not on_cpu:
         del chosen["training.max_minutes"]
     return _without(chosen, given)
 
 
+@dataclass(frozen=True)
+class LanguageSize:
+    """What a language model of a text of at most so many characters gets."""
+
+    max_characters: float
+    vocab_size: int
+    d_model: int
+    num_layers: int
+    context: int
+    dropout: float
+
+
+# First guesses, not yet measured. The last line has no bound.
+LANGUAGE_SIZES = (
+    LanguageSize(2e6, 1000, 256, 4, 128, 0.3),
+    LanguageSize(2e7, 4000, 256, 4, 128, 0.2),
+    LanguageSize(2e8, 8000, 512, 8, 256, 0.1),
+    LanguageSize(2e9, 16000, 512, 12, 512, 0.1),
+    LanguageSize(float("inf"), 32000, 768, 12, 1024, 0.0),
+)
+READ_AS = {"gpt": "windows", "one_layer": "windows", "rnn": "stream", "trellisnet": "stream", "feed_forward": "stream"}
+"""How the text reaches a model that is trained; one that is counted takes it line by line."""
+QUICK_MINUTES = 2.0
+"""In less time no network gets far."""
+
+
 def choose_language_model(survey: Survey, machine: Machine, given: Mapping[str, Any]) -> Choices:
-    """A counting model: the one kind of language model there is so far."""
+    """A model of the kind that the user named, or a decoder-only Transformer; where time is very short, counts."""
+    kind, why = _language_kind(given)
+    if kind not in READ_AS:
+        return _without(_counted(survey, given, kind, why), given)
+    characters = survey.num_rows * (survey.characters_per_row + 1)
+    size = next(size for size in LANGUAGE_SIZES if characters <= size.max_characters)
+    on_cpu = machine.device == "cpu"
+    d_model = _given(given, "model.d_model", min(size.d_model, 256) if on_cpu else size.d_model)
+    context = _given(given, "training.context", _context_of(kind, min(size.context, 128) if on_cpu else size.context))
+    text = f"{characters:,.0f} characters"
     chosen: dict[str, tuple[Any, str]] = {
         **_held_out(survey, given),
+        "data.text_as": (READ_AS[kind], _HOW_READ[READ_AS[kind]]),
+        "data.keep_blank_lines": (given.get("data.text_as") != "lines", "where lines follow one another they say much"),
+        "tokenizer.kind": ("bpe", "byte-level: any text comes back exactly, nothing is unknown"),
+        "tokenizer.vocab_size": (size.vocab_size, f"{text}: fewer pieces are seen more often each"),
+        "model.kind": (kind, why),
+        **_language_shape(kind, size, d_model, context, on_cpu, text),
+        "training.context": (context, "tokens that are read at once"),
+        **_language_batches(survey, given, kind, context, on_cpu),
+        "training.precision": (machine.precision, f"bfloat16 is {machine.bfloat16_gain:.1f} times as fast here"),
+        "training.lr": (1e-3 if d_model <= 256 else 5e-4, "peak, after the warm-up"),
+        "training.warmup_steps": (200 if d_model <= 256 else 2000, "updates"),
+        "training.label_smoothing": (0.0, "the probabilities are what is wanted"),
+        "training.patience": (5, "validations without a better score end the training"),
+        "training.stop_metric": ("perplexity", "what a language model is measured by"),
+        "training.average": ("ema", "a mean of the last weights is steadier than the last ones"),
+        "training.max_minutes": (CPU_MINUTES, "an hour of a CPU at most; --max-time changes it"),
+    }  # fmt: skip
+    if not on_cpu:
+        del chosen["training.max_minutes"]
+    return _without(chosen, given)
+
+
+def _counted(survey: Survey, given: Mapping[str, Any], kind: str, why: str) -> dict[str, tuple[Any, str]]:
+    """What fits a model that is counted: line by line, by words, but for the one whose phrases are of characters."""
+    tokenizer: dict[str, tuple[Any, str]] = {
         "tokenizer.kind": ("word", "counting models are compared per word"),
         "tokenizer.vocab_size": (50_000, "the most frequent words; the others are unknown"),
         "tokenizer.min_frequency": (1, "every word counts"),
-        "model.kind": ("bigram", "counted, not trained"),
+    }
+    if kind == "lz78":
+        tokenizer = {"tokenizer.kind": ("byte", "a phrase of words hardly comes again")}
+    return {
+        **_held_out(survey, given),
+        **tokenizer,
+        "model.kind": (kind, why),
         "training.stop_metric": ("perplexity", "what a language model is measured by"),
     }
-    return _without(chosen, given)
+
+
+_HOW_READ = {
+    "windows": "each window of tokens stands alone, as this model's context has an end",
+    "stream": "the state is carried from each segment to the next",
+}
+
+
+def _language_kind(given: Mapping[str, Any]) -> tuple[str, str]:
+    minutes = given.get("training.max_minutes")
+    if "model.kind" in given:
+        return str(given["model.kind"]), "as you said"
+    if isinstance(minutes, float | int) and 0 < minutes < QUICK_MINUTES:
+        return "ngram", "counted in seconds: there is no time for training a network"
+    return "gpt", "a decoder-only Transformer; --model.kind=rnn is a recurrent one, other kinds are counted"
+
+
+def _context_of(kind: str, wanted: int) -> int:
+    """Back-propagation through time is cut sooner: a recurrent model remembers beyond its segment."""
+    return 70 if READ_AS[kind] == "stream" else wanted
+
+
+def _language_shape(
+    kind: str, size: LanguageSize, d_model: int, context: int, on_cpu: bool, text: str
+) -> dict[str, tuple[Any, str]]:
+    """The sizes of a model; of the kinds that are for study, their own."""
+    dropout = (size.dropout, f"{text}: the smaller the text, the more is dropped")
+    if kind == "gpt":
+        return {
+            "model.d_model": (d_model, text),
+            "model.d_ff": (4 * d_model, "four times d_model"),
+            "model.num_heads": (_num_heads(d_model), "heads of about 64 features"),
+            "model.num_layers": (min(size.num_layers, 4) if on_cpu else size.num_layers, text),
+            "model.max_len": (context, "as many positions as the context has tokens"),
+            "model.dropout": dropout,
+            "model.attention_dropout": dropout,
+        }
+    if kind == "rnn":
+        return {
+            "model.d_model": (d_model, text),
+            "model.hidden_size": (2 * d_model, "twice d_model"),
+            "model.dropout": dropout,
+        }
+    return {"model.max_len": (context, "as many as the context has tokens")} if kind == "one_layer" else {}
+
+
+def _language_batches(
+    survey: Survey, given: Mapping[str, Any], kind: str, context: int, on_cpu: bool
+) -> dict[str, tuple[Any, str]]:
+    """How much is read for an update, and how often is validated."""
+    vocab_size = _given(given, "tokenizer.vocab_size", 4000)
+    tokens_per_batch = _given(given, "training.tokens_per_batch", 2048 if on_cpu else 16384)
+    streams = _given(given, "training.num_streams", 32)
+    found: dict[str, tuple[Any, str]] = {}
+    if READ_AS[kind] == "stream":
+        found["training.num_streams"] = (streams, "parallel places of the text")
+        tokens_per_batch = streams * context
+    else:
+        found["training.tokens_per_batch"] = (tokens_per_batch, "fits the memory, and updates often enough")
+    epoch = _updates_per_epoch(survey, vocab_size, tokens_per_batch * _given(given, "training.accumulate", 1))
+    found["training.eval_every"] = (epoch, "about once an epoch, at least every 1,000 updates")
+    found["training.save_every"] = (epoch, "as often as validated")
+    return found
 
 
 CHOOSERS = {"translation": choose_translation, "language-model": choose_language_model}
 
 
-def fine_tuned(choices: Choices, trained: Mapping[str, Any], given: Mapping[str, Any]) -> Choices:
+def fine_tuned(
+    choices: Choices, trained: Mapping[str, Any], given: Mapping[str, Any], kept_vocabulary: bool = True
+) -> Choices:
     """The choices when training begins with the weights of a run: its tokenizer and model, and a lower rate.
 
-    `trained` are the tables of that run's recipe.
+    `trained` are the tables of that run's recipe. A new vocabulary is of that run's kind, and of a size that fits the
+    data.
     """
     values, reasons = dict(choices.values), dict(choices.reasons)
     inherited = {f"{table}.{name}": value for table in ("tokenizer", "model") for name, value in trained[table].items()}
-    for key in [key for key in values if key.startswith(("tokenizer.", "model."))]:
+    if not kept_vocabulary:
+        del inherited["tokenizer.vocab_size"]
+    for key in [key for key in values if key in inherited or key.startswith("model.")]:
         del values[key], reasons[key]
     inherited["training.lr"] = trained["training"]["lr"] / 4
     for key, value in inherited.items():
@@ -195,11 +337,15 @@ def _num_heads(d_model: int) -> int:
     return next(heads for heads in range(max(1, d_model // 64), 0, -1) if d_model % heads == 0)
 
 
-def characters_per_token(vocab_size: int) -> float:
+def characters_per_token(vocab_size: int, kind: str = "bpe") -> float:
     """An estimate before there is a tokenizer: measured on English, German and Swahili with byte-level BPE."""
+    if kind in ("word", "char-bigram"):
+        return 5.5 if kind == "word" else 2.0
+    if kind in ("byte", "character"):
+        return 1.0
     return 3.0 if vocab_size < 3000 else 3.8 if vocab_size < 12000 else 4.5
 
 
 def _updates_per_epoch(survey: Survey, vocab_size: int, tokens_per_batch: int) -> int:
-    tokens = survey.num_rows * (survey.characters_per_row / characters_per_token(vocab_size) + 1)
+    tokens = survey.num_all * (survey.characters_per_row / characters_per_token(vocab_size) + 1)
     return max(20, min(1000, round(tokens / tokens_per_batch)))

@@ -10,7 +10,7 @@ from heed.evaluation.table import columns, render
 from heed.metrics.score import Score
 from heed.metrics.sentence_length import LengthBucket
 from heed.metrics.significance import Comparison
-from heed.metrics.word_frequency import FrequencyBand
+from heed.metrics.word_frequency import FrequencyBand, WordMatches
 
 TEST = HeldOut(("test.en", "test.de"), [("a", "b")] * 1000)
 SIGNATURES = {"bleu": "nrefs:1|tok:13a", "chrf": "nrefs:1|nc:6", "ter": "nrefs:1|tok:tercom"}
@@ -76,8 +76,11 @@ def test_where_every_line_was_trained_on_the_scores_say_nothing() -> None:
 
 def test_buckets_and_bands_have_a_row_for_each_system() -> None:
     bucket = LengthBucket(6, 10, "words", 840, {"bleu": FIRST.scores["bleu"], "chrf": FIRST.scores["chrf"]})
-    counts = [(0, 0, 312, 205, 85), (1, 1, 0, 0, 0), (1000, None, 9000, 9100, 8000)]
-    bands = [FrequencyBand(*found) for found in counts]
+    bands = [
+        FrequencyBand(0, 0, num_reference=312, num_output=205, num_right=85),
+        FrequencyBand(1, 1, num_reference=0, num_output=0, num_right=0),
+        FrequencyBand(1000, None, num_reference=9000, num_output=9100, num_right=8000),
+    ]
     both = [
         Evaluation(name, TEST, None, FIRST.scores, by_length=[bucket], by_frequency=bands) for name in ("runs/a", "b")
     ]
@@ -93,6 +96,20 @@ def test_buckets_and_bands_have_a_row_for_each_system() -> None:
         "                  b               9,000      9,100  8,000      0.879   0.889  0.884"
     )
     assert "6–10" not in render(both)
+
+
+def test_f1_has_a_row_for_each_system_and_a_column_for_each_kind_of_word() -> None:
+    f1 = {
+        "all": WordMatches(num_reference=9312, num_output=9305, num_right=8085),
+        "rare": WordMatches(num_reference=312, num_output=205, num_right=85),
+    }
+    both = [Evaluation(name, TEST, None, FIRST.scores, unigram_f1=f1) for name in ("runs/a", "b")]
+    assert render(both, analysis=True).endswith(
+        "unigram F1  all words (9,312)  rare words (312)\n"
+        "runs/a                  0.869             0.329\n"
+        "b                       0.869             0.329"
+    )
+    assert "unigram F1" not in render(both)
 
 
 def test_worst_lines_are_shown_with_their_links() -> None:

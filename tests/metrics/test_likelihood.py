@@ -8,6 +8,7 @@ import pytest
 
 from heed.core.errors import DataError
 from heed.metrics.likelihood import (
+    LikelihoodStatistics,
     TextLikelihood,
     bpc_from_perplexity_per_word,
     evaluate_likelihood,
@@ -46,6 +47,21 @@ def test_penn_treebank_perplexity_from_bits_per_character():
     assert text.perplexity_per_character == pytest.approx(2**1.175)
 
 
+def test_penn_treebank_words_are_counted_with_the_ends_of_lines():
+    counts = {"train": (887_521, 42_068, 929_589), "valid": (70_390, 3_370, 73_760), "test": (78_669, 3_761, 82_430)}
+    for num_words, num_lines, published in counts.values():
+        assert TextLikelihood(num_words=num_words, num_sentences=num_lines).count("word") == published
+
+
+def test_blocks_of_lines_are_drawn_together():
+    lines = [TextLikelihood(-float(i), i, i, i, i, 1) for i in range(1, 8)]
+    rows = LikelihoodStatistics.of(lines, 3).rows
+    assert rows[:, 1].tolist() == [6, 15, 7]
+    assert rows[:, 0].tolist() == [-6, -15, -7]
+    [_, score, *_] = evaluate_likelihood(lines, intervals=100, how="context:stream", lines_per_block=3)
+    assert score.signature == "unit:word|n:35|eos:yes|unk:0|context:stream|bs:100|seed:12345|block:3"
+
+
 def test_conversions_are_inverse_to_each_other():
     assert bpc_from_perplexity_per_word(perplexity_per_word_from_bpc(1.3, 5.3, 1), 5.3, 1) == pytest.approx(1.3)
 
@@ -66,7 +82,7 @@ def test_the_end_of_a_sentence_counts_in_every_unit():
 def test_a_stream_without_ends_divides_by_the_text_alone():
     text = TextLikelihood(-math.log(2) * 8, num_tokens=4, num_words=2, num_characters=4, num_bytes=8)
     assert (text.perplexity_per_word, text.bits_per_byte) == (pytest.approx(16), pytest.approx(1))
-    assert [score.signature for score in text.scores()][-1] == "unit:byte|n:8|eos:no"
+    assert [score.signature for score in text.scores()][-1] == "unit:byte|n:8|eos:no|unk:0"
 
 
 def test_likelihoods_add_up_field_by_field():
@@ -78,11 +94,11 @@ def test_likelihoods_add_up_field_by_field():
 def test_scores_carry_their_unit_and_the_numbers_of_the_properties():
     total = SENTENCES[0] + SENTENCES[1]
     assert [(score.name, score.value, score.signature) for score in total.scores()] == [
-        ("perplexity per token", total.perplexity_per_token, "unit:token|n:7|eos:yes"),
-        ("perplexity per word", total.perplexity_per_word, "unit:word|n:6|eos:yes"),
-        ("perplexity per character", total.perplexity_per_character, "unit:character|n:22|eos:yes"),
-        ("bits per character", total.bits_per_character, "unit:character|n:22|eos:yes"),
-        ("bits per byte", total.bits_per_byte, "unit:byte|n:23|eos:yes"),
+        ("perplexity per token", total.perplexity_per_token, "unit:token|n:7|eos:yes|unk:0"),
+        ("perplexity per word", total.perplexity_per_word, "unit:word|n:6|eos:yes|unk:0"),
+        ("perplexity per character", total.perplexity_per_character, "unit:character|n:22|eos:yes|unk:0"),
+        ("bits per character", total.bits_per_character, "unit:character|n:22|eos:yes|unk:0"),
+        ("bits per byte", total.bits_per_byte, "unit:byte|n:23|eos:yes|unk:0"),
     ]
 
 

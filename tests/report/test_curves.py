@@ -62,6 +62,17 @@ def test_a_language_model_has_one_curve(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(drawn[0].axes) == 1
 
 
+def test_the_training_text_is_drawn_beside_the_validation_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    drawn: list[Any] = []
+    monkeypatch.setattr(figure, "savefig", lambda self, file, **how: drawn.append(self))
+    both = [{**event, "training_perplexity": event["perplexity"] / 2} for event in VALID]
+    draw_curves(tmp_path, TRAIN, both)
+    lines = {line.get_label(): line.get_ydata() for line in drawn[0].axes[0].lines}
+    gap = [a - b for a, b in zip(lines["validation"], lines["training, as validated"], strict=True)]
+    assert gap == pytest.approx([math.log(2)] * 3)
+
+
 def test_without_matplotlib_the_curves_are_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     text = draw_curves(tmp_path, TRAIN, VALID)

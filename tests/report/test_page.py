@@ -15,9 +15,10 @@ from heed.core.config import Document
 from heed.evaluation.ledger import log_scores
 from heed.evaluation.scoring import evaluate_systems
 from heed.evaluation.systems import HeldOut, System
+from heed.nn.weight_file import save_weights
 from heed.report.page import REPORT, finish_report, refresh_report, write_report
 from heed.report.validation import VALIDATION, analyse
-from heed.run import Run
+from heed.run import WEIGHTS, Run
 from heed.tasks.prepare import read_valid
 from heed.training.journal import read_journal
 
@@ -208,12 +209,13 @@ def test_separate_tokenizers_and_other_models_are_described(tmp_path: Path) -> N
 
 def test_a_counted_language_model_has_a_report(tmp_path: Path) -> None:
     lines = [f"the {noun} {verb} ." for noun in ("dog", "cat", "man") for verb in ("runs", "sleeps")] * 40
-    keys = {"task": "language-model", "data.text": str(write_lines(tmp_path / "text", lines)), "data.hold_out": 90}
+    keys = {"task": "language-model", "data.text": str(write_lines(tmp_path / "text", lines)), "data.hold_out": 90,
+            "model.kind": "bigram"}  # fmt: skip
     options = TrainOptions(tmp_path / "lm", device="cpu", threads=1, quiet=True)
     run = prepare_run(Planner(Document(), keys, options).plan(), options.out, quiet=True)
     model = run.new_model()
     model.estimate(run.task().sequences())  # type: ignore[union-attr]
-    run.model = model
+    save_weights(run.folder / WEIGHTS, model.state_dict(), {})
     found = analyse(run)
     assert [score["name"] for score in found["scores"]][:2] == ["perplexity per token", "perplexity per word"]
     assert "by_length" not in found or found["by_length"] == []

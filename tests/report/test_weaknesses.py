@@ -94,3 +94,12 @@ def test_the_table_of_words_leaves_empty_bands_out() -> None:
 def test_where_nothing_was_looked_for_there_is_no_section() -> None:
     assert weaknesses({}, VALIDATIONS, "done") == ""
     assert weaknesses({"num_lines": 1000, "scores": [score("bits per byte", 1.1)]}, VALIDATIONS, "done") == ""
+
+
+@pytest.mark.parametrize(("training", "validation", "told"), [(20.0, 150.0, True), (100.0, 110.0, False)])
+def test_a_language_model_that_learns_by_heart_is_told_by_two_perplexities(
+    training: float, validation: float, told: bool
+) -> None:
+    kept = {"best": True, "perplexity": validation, "training_perplexity": training}
+    found = weaknesses({"num_lines": 1000, "scores": []}, [kept, {"best": False}], "done")
+    assert ("perplexity per token 20.0 on training text, 150.0 on validation text" in found) == told

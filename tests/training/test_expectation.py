@@ -23,7 +23,7 @@ def test_an_epoch_takes_its_tokens_at_the_measured_speed(
     sizes = Vocabularies(50, 50)
     config = TrainingConfig.model_validate({"precision": precision, "tokens_per_batch": 64})
     built = build_model(model, sizes)
-    found = expect(config, built, sizes, num_tokens=1e6, length=7, device=torch.device("cpu"))
+    found = expect(config, built, sizes, num_tokens=1e6, shape=(9, 7), device=torch.device("cpu"))
     assert found.num_parameters == sum(parameter.numel() for parameter in built.parameters())
     assert found.seconds_per_epoch == pytest.approx(1e6 / found.tokens_per_second)
     assert found.tokens_per_second > 0
@@ -35,7 +35,8 @@ def test_longer_batches_and_larger_models_need_more_memory() -> None:
         config = SMALL.model_copy(update={"d_ff": d_ff})
         sizes = Vocabularies(50, 50)
         training = TrainingConfig(tokens_per_batch=tokens)
-        return expect(training, build_model(config, sizes), sizes, 1e6, 7, torch.device("cpu")).memory_bytes
+        model = build_model(config, sizes)
+        return expect(training, model, sizes, 1e6, (tokens // 7, 7), torch.device("cpu")).memory_bytes
 
     assert memory(64, 32) < memory(256, 32) < memory(256, 64)
 

@@ -70,6 +70,47 @@ def test_two_processes_make_the_updates_of_one_with_both_batches_dropout_include
     assert ours == theirs
 
 
+STREAMS = {
+    "task": "language-model", "model.kind": "rnn", "model.d_model": 16, "model.hidden_size": 16, "model.dropout": 0.2,
+    "data.text_as": "stream", "training.num_streams": 4, "training.context": 6, "training.stop_metric": "perplexity",
+    "training.max_steps": 12, "training.eval_every": 6, "training.save_every": 4, "training.log_every": 2,
+    "training.lr": 5e-3, "training.warmup_steps": 2, "training.epsilon": 1e-5, "training.precision": "float32",
+    "data.hold_out": 20,
+}  # fmt: skip
+
+
+def train_streams(folder: Path, out: str, num_processes: int, **changes: Any) -> None:
+    """Train a recurrent language model on the source side of the toy pairs."""
+    keys = flags({**STREAMS, "data.text": folder / "train.aa", **changes})
+    result = run("train", *keys, "--out", str(folder / out), "--nproc", str(num_processes), "--quiet")
+    assert result.code == 0, result.err
+
+
+def test_two_processes_share_the_streams_and_make_the_updates_of_one(corpus: Path) -> None:
+    train_streams(corpus, "lm-one", 1)
+    train_streams(corpus, "lm-two", 2)
+    assert losses(corpus / "lm-two") == pytest.approx(losses(corpus / "lm-one"), rel=1e-5)
+    assert_close(corpus / "lm-two", corpus / "lm-one")
+    [one, two] = [load_file(corpus / name / "checkpoints" / "step-0000008" / "carried.safetensors")
+                  for name in ("lm-one", "lm-two")]  # fmt: skip
+    assert one.keys() == two.keys()
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, rtol=1e-3, atol=1e-5, msg=name)
+
+
+@pytest.mark.slow
+def test_streams_of_two_processes_go_on_with_one_and_the_other_way_round(corpus: Path) -> None:
+    train_streams(corpus, "lm-straight", 1, **{"training.max_steps": 16})
+    for first, then in ((1, 2), (2, 1)):
+        folder = corpus / f"lm-{first}-{then}"
+        train_streams(corpus, folder.name, first)
+        recipe = folder / "recipe.toml"
+        recipe.write_text(recipe.read_text().replace("max_steps = 12", "max_steps = 16"))
+        result = run("train", "--resume", str(folder), "--nproc", str(then), "--quiet")
+        assert result.code == 0, result.err
+        assert losses(folder) == pytest.approx(losses(corpus / "lm-straight"), rel=1e-5)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("parallel", "then"), [("data", 2), ("sharded", 2), ("sharded", 1)])
 def test_two_processes_that_are_asked_to_stop_save_and_go_on(corpus: Path, parallel: str, then: int) -> None:
@@ -99,6 +140,7 @@ def test_when_one_process_is_killed_the_other_ends_and_the_training_can_go_on(co
         _, err = process.communicate(timeout=60)
     assert process.returncode not in (0, 143)
     assert "another process of this training was lost" in err.decode()
+    assert "process 2 of 2 was ended by SIGKILL." in err.decode()
     result = run("train", "--resume", str(corpus / "killed"), "--nproc", "2", "--quiet")
     assert result.code == 0, result.err
     train(corpus, "never-killed", 2, **long)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from toy import events, prepared, trainer_of
+from trainings import content, interrupt_after
 
 from heed.run import Run
 from heed.training.checkpoints import list_checkpoints, newest_checkpoint
@@ -18,30 +19,11 @@ STEPS = 24
 KEYS = {"training__max_steps": STEPS, "training__eval_every": 8, "training__save_every": 7}
 
 
-def interrupt_after(trainer: Trainer, step: int, number: signal.Signals) -> None:
-    """Send this process a signal in the middle of an update."""
-    update = trainer.train_step
-
-    def interrupted(batches: Any) -> None:
-        update(batches)
-        if trainer.progress.step == step:
-            signal.raise_signal(number)
-
-    trainer.train_step = interrupted  # type: ignore[method-assign]
-
-
 def go_on(folder: Path) -> tuple[Trainer, Outcome]:
     """What another process would do: open the folder, take the newest checkpoint, train."""
     trainer = trainer_of(Run(folder))
     trainer.restore(newest_checkpoint(folder / "checkpoints"))
     return trainer, trainer.run()
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """The model, and the tensors of the newest checkpoint."""
-    newest = list_checkpoints(folder / "checkpoints")[-1]
-    files = [folder / "model.safetensors", *sorted(newest.glob("*.safetensors"))]
-    return {f"{path.parent.name}/{path.name}".removeprefix(folder.name): path.read_bytes() for path in files}
 
 
 def check(tmp_path: Path, stops: list[int], keys: dict[str, Any]) -> None:

@@ -56,3 +56,9 @@ def test_no_warm_up_is_allowed_and_gives_a_positive_finite_first_rate(name: str)
 
 def test_cosine_with_a_warm_up_as_long_as_the_training_does_not_divide_by_zero() -> None:
     assert rate("cosine", 2000, warmup=2000, total=2000) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("epoch", "share"), [(0, 1), (3, 1), (4, 1 / 2), (5, 1 / 4), (12, 1 / 512)])
+def test_the_rate_of_zaremba_et_al_is_halved_before_each_epoch_after_the_fourth(epoch: int, share: float) -> None:
+    config = TrainingConfig(lr=1.0, warmup_steps=0, lr_decay=2.0, decay_after=4)
+    assert SCHEDULES["epochs"](config, 200)(999, epoch) == pytest.approx(share)

@@ -10,12 +10,13 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 from toy import events, prepared, trainer_of
+from trainings import gradients, scarce
 
 from heed.core.errors import HeedError, StorageError, UsageError
 from heed.data.batch import Batch, collate
 from heed.metrics.score import Score
 from heed.nn.noise import Noise
-from heed.tasks.task import Validation
+from heed.tasks.task import Loss, Validation
 from heed.training.checkpoints import list_checkpoints, load_checkpoint
 from heed.training.stopping import Divergence
 from heed.training.trainer import Trainer
@@ -32,19 +33,6 @@ def batches_of(trainer: Trainer, number: int) -> list[Batch]:
     found = [next(loader)[1] for _ in range(number)]
     loader.close()
     return found
-
-
-def gradients(trainer: Trainer, batches: list[Batch]) -> dict[str, Tensor]:
-    """The gradient that an update from these batches would use, before clipping."""
-    kept: dict[str, Tensor] = {}
-
-    def keep(step: int, batches: Any) -> None:
-        kept.update({name: p.grad.clone() for name, p in trainer.weights.master.items() if p.grad is not None})
-        trainer.weights.clear_gradients()
-
-    trainer._update = keep  # type: ignore[method-assign]
-    trainer.train_step(batches)
-    return kept
 
 
 def halves(batch: Batch, cut: int) -> list[Batch]:
@@ -182,10 +170,10 @@ def spoil(trainer: Trainer, *steps: int) -> None:
     """Make the loss of these updates not a number."""
     loss = trainer.task.loss
 
-    def spoiled(*arguments: Any) -> tuple[Tensor, Tensor, int]:
-        loss_sum, nll_sum, num_tokens = loss(*arguments)
+    def spoiled(*arguments: Any) -> Loss:
+        found = loss(*arguments)
         factor = float("nan") if trainer.progress.step + 1 in steps else 1.0
-        return loss_sum * factor, nll_sum, num_tokens
+        return found._replace(loss_sum=found.loss_sum * factor)
 
     trainer.task.loss = spoiled  # type: ignore[method-assign]
 
@@ -237,7 +225,7 @@ def test_a_checkpoint_of_another_model_or_average_is_refused(tmp_path: Path) -> 
     checkpoint = load_checkpoint(list_checkpoints(tmp_path / "run" / "checkpoints")[-1])
     with pytest.raises(UsageError, match=r"another model than recipe\.toml"):
         trainer_of(prepared(tmp_path, "wider", model__d_ff=48)).restore(checkpoint)
-    with pytest.raises(UsageError, match="no moving average"):
+    with pytest.raises(UsageError, match="no average of the weights"):
         trainer_of(prepared(tmp_path, "averaged")).restore(checkpoint)
 
 
@@ -249,26 +237,11 @@ def test_bfloat16_trains_and_keeps_float32_weights(tmp_path: Path) -> None:
     assert {tensor.dtype for tensor in load_file(tmp_path / "run" / "model.safetensors").values()} == {torch.float32}
 
 
-def scarce(trainer: Trainer, most: int) -> list[int]:
-    """Let memory not suffice for the loss of more than so many positions; the sizes that were tried."""
-    loss = trainer.task.loss
-    tried: list[int] = []
-
-    def limited(model: Any, batch: Batch, *others: Any) -> tuple[Tensor, Tensor, int]:
-        tried.append(batch.num_positions)
-        if batch.num_positions > most:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
-        return loss(model, batch, *others)
-
-    trainer.task.loss = limited  # type: ignore[method-assign]
-    return tried
-
-
 def test_where_memory_does_not_suffice_a_batch_is_computed_in_parts_with_the_same_gradient(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     enough, little = (trainer_of(prepared(tmp_path, name)) for name in ("enough", "little"))
-    little.quiet = False
+    little.gradients.quiet = False
     batches = batches_of(enough, 6)
     largest = max(batch.num_positions for batch in batches)
     tried = scarce(little, largest // 2)
@@ -293,16 +266,16 @@ def test_gradients_of_what_failed_half_way_are_forgotten(tmp_path: Path) -> None
     batches = batches_of(enough, 3)
     failed = []
 
-    backward = little._backward
+    backward = little.gradients._backward
 
-    def fails_late(step: int, batch: Batch, num_tokens: float) -> tuple[float, float]:
-        sums = backward(step, batch, num_tokens)
+    def fails_late(step: int, batch: Batch, num_tokens: float, before: None) -> tuple[float, float, None]:
+        sums = backward(step, batch, num_tokens, before)
         if batch is batches[1] and not failed:
             failed.append(batch)
             raise MemoryError
-        return sums
+        return *sums[:2], None
 
-    little._backward = fails_late  # type: ignore[method-assign]
+    little.gradients._backward = fails_late  # type: ignore[method-assign,assignment]
     expected, found = gradients(enough, batches), gradients(little, batches)
     assert failed
     for name, gradient in expected.items():
@@ -310,7 +283,7 @@ def test_gradients_of_what_failed_half_way_are_forgotten(tmp_path: Path) -> None
 
 
 def test_other_errors_of_the_loss_are_not_taken_for_a_lack_of_memory(trainer: Trainer) -> None:
-    def wrong(*arguments: Any) -> tuple[Tensor, Tensor, int]:
+    def wrong(*arguments: Any) -> Loss:
         raise RuntimeError("The size of tensor a (3) must match the size of tensor b (4)")
 
     trainer.task.loss = wrong  # type: ignore[method-assign]

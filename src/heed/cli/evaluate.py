@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heed.cli.evaluate_text import DynamicRule, TextOptions, evaluate_text
 from heed.cli.options import (
     BadBytes,
     Debug,
@@ -17,6 +18,7 @@ from heed.cli.options import (
     Precision,
     Quiet,
     SrcColumn,
+    Tag,
     TgtColumn,
     Threads,
     parse_column,
@@ -29,25 +31,38 @@ if TYPE_CHECKING:
 
 Files = list[Path] | None
 
+NUM_COMMON = 50_000
+"""As many words as Sennrich et al. (2016) call frequent."""
+
 
 def evaluate(
     runs: Annotated[Files, typer.Argument(metavar="RUN", help="One run, or several to compare.")] = None,
-    src: Annotated[Files, typer.Option(help="Source of the test set; once more for each further test set.")] = None,
+    src: Annotated[Files, typer.Option(help="Source of a test set (can come again).")] = None,
     ref: Annotated[Files, typer.Option(help="Its reference translations.")] = None,
-    pairs: Annotated[Files, typer.Option(help="A test set in one file: .csv, .tsv, .jsonl, .parquet, .tmx.")] = None,
+    pairs: Annotated[Files, typer.Option(help="A test set in one file (.tsv, .tmx, ...).")] = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
     text: Annotated[Path | None, typer.Option(help="Test text of language models.")] = None,
-    hyp: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=FILE", help="Finished translations of another system.")
-    ] = None,
-    worst: Annotated[int, typer.Option(help="Show so many of the worst lines, by sentence chrF.", min=0)] = 0,
+    stride: Annotated[int, typer.Option(help="--text: new tokens of a window (0: half).", min=0)] = 0,
+    dynamic: Annotated[DynamicRule, typer.Option(help="--text: learning on the way.")] = "none",
+    dynamic_lr: Annotated[float | None, typer.Option(help="η of --dynamic.")] = None,
+    dynamic_decay: Annotated[float | None, typer.Option(help="λ of --dynamic: back to the start.")] = None,
+    dynamic_segment: Annotated[int | None, typer.Option(help="Tokens between its updates (5).", min=1)] = None,
+    cache: Annotated[float, typer.Option(help="--text: share of a cache of recent words.", min=0, max=0.99)] = 0.0,
+    cache_size: Annotated[int, typer.Option(help="Words in that cache.", min=1)] = 500,
+    compressors: Annotated[bool, typer.Option("--compressors", help="--text: rows of compressors, as gzip.")] = False,
+    primer: Annotated[Path | None, typer.Option(help="What compressors have seen before.")] = None,
+    hyp: Annotated[list[str] | None, typer.Option(metavar="NAME=FILE", help="Another system's translations.")] = None,
+    worst: Annotated[int, typer.Option(help="So many worst lines.", min=0)] = 0,
     analysis: Annotated[bool, typer.Option("--analysis", help="Scores by sentence length, F1 by frequency.")] = False,
     beam: Annotated[int | None, typer.Option(help="Beam size (default: the recipe's).", min=1)] = None,
     length_penalty: Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)] = None,
-    tgt_lang: Annotated[str | None, typer.Option(help="Target language, which cuts BLEU's words (the run's).")] = None,
+    tgt_lang: Annotated[str | None, typer.Option(help="Target language (the run's).")] = None,
     tokenised: Annotated[bool, typer.Option("--tokenised", help="The text is tokenised: BLEU with tok:none.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write the translations to this file (one run).")] = None,
+    tag: Tag = None,
+    ensemble: Annotated[bool, typer.Option("--ensemble", help="One more row: all runs as one model.")] = False,
+    rare: Annotated[int, typer.Option(help="So many words are not rare.", min=0)] = NUM_COMMON,
+    out: Annotated[Path | None, typer.Option(help="Write the translations (one run).")] = None,
     calibrate: Annotated[bool, typer.Option("--calibrate", help="Learn confidences from validation data.")] = False,
     errors: BadBytes = "strict",
     json_output: Json = False,
@@ -66,13 +81,24 @@ def evaluate(
 
       heed evaluate runs/en-de --src test.en --ref test.de --worst 5
 
-      heed evaluate runs/a runs/b --hyp marian=marian.out --src test.en --ref test.de --json
+      heed evaluate runs/a runs/b --hyp marian=m.out --src test.en --ref test.de
+
+      heed evaluate runs/kn5 runs/lstm runs/gpt --text test.txt --dynamic sgd
     """
     import heed
     from heed.cli.calibrate import calibrate_runs
     from heed.evaluation.direction import require_direction
-    from heed.evaluation.scoring import evaluate_language_models, evaluate_systems
-    from heed.evaluation.systems import read_finished, read_monolingual, read_parallel, read_records, translated
+    from heed.evaluation.language_table import render_texts
+    from heed.evaluation.scoring import evaluate_systems
+    from heed.evaluation.systems import (
+        read_finished,
+        read_parallel,
+        read_records,
+        tag_for,
+        together,
+        translated,
+    )
+    from heed.evaluation.table import render
 
     runs, src, ref, pairs, hyp = runs or [], src or [], ref or [], pairs or [], hyp or []
     num_tests = len(src) + len(pairs)
@@ -83,14 +109,26 @@ def evaluate(
         return
     if (text is None) == (not num_tests) or len(src) != len(ref):
         raise UsageError("give --src F --ref F (or --pairs F) for translation runs, or --text F for language models.")
-    _check(runs, hyp, out, num_tests, translations_only=bool(worst or analysis))
-    opened = [heed.load(folder, device, threads, precision).run for folder in runs]
+    bare = bool(text and (compressors or primer))
+    _check(runs, hyp, out, num_tests, translations_only=bool(worst or analysis), bare=bare)
+    if ensemble and len(runs) < 2:
+        raise UsageError("--ensemble is of two runs or more.")
+    opened = [heed.load(folder, device, threads, precision, tag=tag_for(folder, tag)).run for folder in runs]
     for run in opened:
         run.require("language-model" if text else "translation", "evaluate --text" if text else "evaluate --src")
-    evaluated = [evaluate_language_models(read_monolingual(text), opened)] if text is not None else []
+    if text is not None:
+        options = TextOptions(
+            stride, ensemble, dynamic, dynamic_lr, dynamic_decay, dynamic_segment, cache, cache_size,
+            compressors or bool(primer), primer,
+        )  # fmt: skip
+        found = evaluate_text(text, opened, options, errors, quiet)
+        _finish([found], json_output, render_texts(found), quiet)
+        return
+    evaluated = []
     said = {"beam_size": beam, "length_penalty": length_penalty, "nbest": 1}
-    language = tgt_lang or (opened[0].recipe.data.tgt_lang if opened else "") or None
-    src_lang = opened[0].recipe.data.src_lang if opened else ""
+    src_lang, run_lang = opened[0].languages if opened else ("", "")
+    language = tgt_lang or run_lang or None
+    tokenised = tokenised or any(run.recipe.data.tokenised for run in opened)
     columns = parse_column(src_column), parse_column(tgt_column)
     tests = [read_parallel(*files, errors) for files in zip(src, ref, strict=True)]
     tests += [read_records(path, columns, (src_lang, language or ""), errors) for path in pairs]
@@ -101,12 +139,13 @@ def evaluate(
         systems = [translated(run, test, search_options(run.recipe.decoding, said), quiet) for run in opened]
         if out is not None:
             _write(out, systems[0].outputs)
+        if ensemble:
+            systems.append(together(opened, test, systems[0].options, quiet))
         systems += finished
-        evaluated.append(evaluate_systems(test, systems, language, tokenised=tokenised, num_worst=worst))
-    for evaluations in evaluated:
-        for evaluation in evaluations:
-            _tell_and_log(evaluation, quiet)
-    _print(evaluated, json_output, analysis)
+        found = evaluate_systems(test, systems, language, tokenised=tokenised, num_worst=worst, num_common=rare)
+        evaluated.append(found)
+    table = "\n\n".join(render(evaluations, analysis) for evaluations in evaluated)
+    _finish(evaluated, json_output, table, quiet)
 
 
 def _refuse_beside_calibrate(others: object) -> None:
@@ -114,9 +153,11 @@ def _refuse_beside_calibrate(others: object) -> None:
         raise UsageError("--calibrate reads the validation data of the run itself: give nothing to score beside it.")
 
 
-def _check(runs: list[Path], hyp: list[str], out: Path | None, num_tests: int, translations_only: bool) -> None:
-    """Raise UsageError for what does not go together."""
-    if not runs and not (hyp and num_tests):
+def _check(
+    runs: list[Path], hyp: list[str], out: Path | None, num_tests: int, translations_only: bool, bare: bool
+) -> None:
+    """Raise UsageError for what does not go together; `bare` needs no run."""
+    if not runs and not (hyp and num_tests) and not bare:
         raise UsageError("name a run to score, or finished translations with --hyp NAME=FILE.")
     if not num_tests and (hyp or translations_only):
         raise UsageError("--hyp, --worst and --analysis are about translations, not about --text.")
@@ -131,6 +172,18 @@ def _write(path: Path, lines: Sequence[str]) -> None:
 
     with storage_errors("write the translations", path=path), atomic_write(path, "w") as file:
         file.writelines(line + "\n" for line in lines)
+
+
+def _finish(evaluated: Sequence[Sequence[Evaluation]], as_json: bool, table: str, quiet: bool) -> None:
+    """Log the scores, and print them as JSON or as a table."""
+    for evaluations in evaluated:
+        for evaluation in evaluations:
+            _tell_and_log(evaluation, quiet)
+    if as_json:
+        found = [evaluation.to_json() for evaluations in evaluated for evaluation in evaluations]
+        print(json.dumps(found, ensure_ascii=False))
+    else:
+        print(table)
 
 
 def _tell_and_log(evaluation: Evaluation, quiet: bool) -> None:
@@ -152,13 +205,3 @@ def _tell_and_log(evaluation: Evaluation, quiet: bool) -> None:
         refresh_report(evaluation.run)
     except StorageError as error:  # the scores are there all the same
         warn(f"the scores were not written into the run folder: {error}", quiet)
-
-
-def _print(evaluated: list[list[Evaluation]], as_json: bool, analysis: bool) -> None:
-    from heed.evaluation.table import render
-
-    if as_json:
-        found = [evaluation.to_json() for evaluations in evaluated for evaluation in evaluations]
-        print(json.dumps(found, ensure_ascii=False))
-    else:
-        print("\n\n".join(render(evaluations, analysis) for evaluations in evaluated))

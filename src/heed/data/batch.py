@@ -39,6 +39,10 @@ class Batch:
     """Real target tokens, eos included: what a loss is divided by."""
     num_src_tokens: int
     """Real source tokens, eos included."""
+    segment: int | None = None
+    """Of streams: how many segments of them came before in this epoch. None: rows stand alone."""
+    relative_length: float = 1.0
+    """Of streams cut at random: the segment's length by the usual one."""
 
     @property
     def num_positions(self) -> int:
@@ -59,7 +63,8 @@ class Batch:
         mask = self.tgt_mask[rows]
         longest = int(mask.sum(1).max())
         source = self.source.part(rows) if self.source else None
-        return Batch(
+        return replace(
+            self,
             source=source,
             tgt_in=self.tgt_in[rows, :longest],
             tgt_out=self.tgt_out[rows, :longest],

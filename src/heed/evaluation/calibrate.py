@@ -69,6 +69,7 @@ def calibrate(run: Run, options: SearchOptions) -> Calibration:
     Raises DataError for too few sentences, or for a run that has lost its validation data.
     """
     pairs = read_valid(run.folder)
+    run = run.of_validation()
     found = run.translator.translate([pair[0] for pair in pairs], options)
     calibration = learn(found, [pair[-1] for pair in pairs], options.beam_size)
     with storage_errors("write the confidence", path=run.folder):

@@ -24,6 +24,8 @@ def require_direction(run: Run, test: HeldOut) -> None:
     the languages that its recipe names.
     """
     data = run.recipe.data
+    if run.tag is not None and run.tag != data.tag_of_validation:  # it may be the other direction, with another tag
+        return
     src, tgt = _sample(test.sources), _sample(test.references)
     own = profile(src), profile(tgt)
     known = _known(run)

@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 from heed.evaluation.leakage import Leakage, check_leakage
 from heed.evaluation.sentences import ScoredSentence, worst_sentences
 from heed.evaluation.systems import HeldOut, System
-from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood, evaluate_likelihood
 from heed.metrics.score import Score
 from heed.metrics.sentence_length import LengthBucket, by_length
 from heed.metrics.significance import Comparison, compare
 from heed.metrics.translation import SentenceStatistics, corpus_statistics, length_ratio
-from heed.metrics.word_frequency import FrequencyBand, WordCounts, by_frequency
+from heed.metrics.word_frequency import FrequencyBand, WordCounts, WordMatches, by_frequency, unigram_f1
 from heed.run import Run
 from heed.tasks.prepare import WORDS_SEEN
-from heed.tasks.task import likelihood
 
 INTERVALS = 1000
 """Draws of each bootstrap interval."""
@@ -48,6 +46,8 @@ class Evaluation:
     by_length: Sequence[LengthBucket] = ()
     by_frequency: Sequence[FrequencyBand] = ()
     """Empty where no run tells how often training had which word."""
+    unigram_f1: Mapping[str, WordMatches] = field(default_factory=dict)
+    """Of `all` words, of `rare` and of `unseen` ones; empty likewise."""
     worst: Sequence[ScoredSentence] = ()
 
     @property
@@ -70,6 +70,7 @@ class Evaluation:
             "without_leaked": [score.to_json() for score in self.without_leaked.values()],
             "by_length": [bucket.to_json() for bucket in self.by_length],
             "by_frequency": [band.to_json() for band in self.by_frequency],
+            "unigram_f1": {kind: matches.to_json() for kind, matches in self.unigram_f1.items()},
             "worst": [asdict(sentence) for sentence in self.worst],
         }
 
@@ -81,13 +82,15 @@ def evaluate_systems(
     *,
     tokenised: bool = False,
     num_worst: int = 0,
+    num_common: int = 50_000,
 ) -> list[Evaluation]:
     """Score translations by BLEU, chrF and TER; those after the first are compared with it.
 
-    Frequencies of words are those in the training data of the first run that knows them.
+    Frequencies of words are those in the training data of the first run that knows them; words beyond the `num_common`
+    most frequent ones are rare.
     """
     leaks = [check_leakage(system.run, test.rows) if system.run else None for system in systems]
-    clean = _unseen(test, leaks)
+    clean = unseen(test, leaks)
     training = next(filter(None, (WordCounts.read(s.run.folder / WORDS_SEEN) for s in systems if s.run)), None)
     first: Mapping[str, SentenceStatistics] = {}
     evaluations = []
@@ -107,6 +110,7 @@ def evaluate_systems(
                 without_leaked=_without_leaked(found, clean),
                 by_length=by_length(test.sources, {name: found[name] for name in ("bleu", "chrf")}, INTERVALS),
                 by_frequency=by_frequency(outputs, references, training) if training else (),
+                unigram_f1=unigram_f1(outputs, references, training, num_common) if training else {},
                 worst=worst_sentences(system, test, found["chrf"].sentence_scores(), num_worst),
             )
         )
@@ -123,7 +127,7 @@ def _search(system: System) -> dict[str, Any]:
     return {"search": {**always, **said}}
 
 
-def _unseen(test: HeldOut, leaks: Sequence[Leakage | None]) -> NDArray[np.bool_]:
+def unseen(test: HeldOut, leaks: Sequence[Leakage | None]) -> NDArray[np.bool_]:
     """Which lines no run was trained on."""
     clean = np.ones(len(test.rows), dtype=bool)
     for leakage in filter(None, leaks):
@@ -135,39 +139,3 @@ def _without_leaked(found: Mapping[str, SentenceStatistics], clean: NDArray[np.b
     if clean.all() or not clean.any():
         return {}
     return {name: statistics.select(clean).score(INTERVALS) for name, statistics in found.items()}
-
-
-def evaluate_language_models(test: HeldOut, runs: Sequence[Run]) -> list[Evaluation]:
-    """Score language models by perplexities and bits; those after the first are compared with it by bits per byte."""
-    leaks = [check_leakage(run, test.rows) for run in runs]
-    clean = _unseen(test, leaks)
-    first: LikelihoodStatistics | None = None
-    evaluations = []
-    for run, leakage in zip(runs, leaks, strict=True):
-        sentences = likelihood(run.translator, test.sources)
-        statistics = LikelihoodStatistics.of(sentences)
-        unseen = [] if clean.all() else [sentence for sentence, keep in zip(sentences, clean, strict=True) if keep]
-        evaluations.append(
-            Evaluation(
-                system=str(run.folder),
-                test=test,
-                run=run,
-                scores=_likelihood_scores(sentences),
-                against_first=_compared(first, statistics),
-                leakage=leakage,
-                without_leaked=_likelihood_scores(unseen) if unseen else {},
-            )
-        )
-        first = first or statistics
-    return evaluations
-
-
-def _likelihood_scores(sentences: Sequence[TextLikelihood]) -> dict[str, Score]:
-    return {score.name: score for score in evaluate_likelihood(sentences, INTERVALS)}
-
-
-def _compared(first: LikelihoodStatistics | None, other: LikelihoodStatistics) -> dict[str, Comparison]:
-    """A text that one of them holds impossible has no finite difference to test."""
-    if first is None or not (np.isfinite(first.rows).all() and np.isfinite(other.rows).all()):
-        return {}
-    return {"bits per byte": compare(first, other)}

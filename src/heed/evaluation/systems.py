@@ -78,9 +78,9 @@ def _read(files: CorpusFiles, errors: Errors) -> list[Row]:
     return rows
 
 
-def read_monolingual(text: Path) -> HeldOut:
-    """A test text of language models: its lines that are not empty."""
-    lines = [line for line in read_text(text) if line.strip()]
+def read_monolingual(text: Path, blank_lines: bool = False, errors: Errors = "strict") -> HeldOut:
+    """A test text of language models: its lines, those without words only with `blank_lines`."""
+    lines = [line for line in read_text(text, errors) if blank_lines or line.strip()]
     if not lines:
         raise DataError(f"{text} has no text to score.")
     return HeldOut((text.name,), [(line,) for line in lines])
@@ -102,6 +102,20 @@ def translated(run: Run, test: HeldOut, options: SearchOptions, quiet: bool = Fa
     message(f"translating {test.label} with {run.folder}", quiet)
     outputs = [hypothesis.text for hypothesis in run.translator.translate(test.sources, options)]
     return System(str(run.folder), outputs, run, options)
+
+
+def together(runs: Sequence[Run], test: HeldOut, options: SearchOptions | None, quiet: bool = False) -> System:
+    """What several runs make of a test set as one model. Raises UsageError where their vocabularies differ."""
+    first, *others = runs
+    message(f"translating {test.label} with all {len(runs)} runs together", quiet)
+    translator = first.translator_with(others)
+    found = translator.translate(test.sources, options or first.recipe.decoding)
+    return System(f"ensemble of {len(runs)}", [hypothesis.text for hypothesis in found], None, options)
+
+
+def tag_for(folder: Path, tag: str | None) -> str | None:
+    """The tag for one of several runs that are compared: one that was trained without any gets none."""
+    return tag if tag and Run(folder).recipe.data.tags else None
 
 
 def read_finished(named: str, test: HeldOut) -> System:

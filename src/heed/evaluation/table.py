@@ -13,9 +13,6 @@ SIGNIFICANCE = (
     "Of twenty comparisons of equal systems one has p < 0.05."
 )
 
-MOST_COLUMNS = 5
-"""Tables with more of them are turned."""
-
 
 def render(evaluations: Sequence[Evaluation], analysis: bool = False) -> str:
     """The evaluations of one test set; with `analysis` also by length of the source and by frequency of words."""
@@ -24,7 +21,7 @@ def render(evaluations: Sequence[Evaluation], analysis: bool = False) -> str:
         parts.append(SIGNIFICANCE)
     parts.append(_leakage(evaluations))
     if analysis:
-        parts += [_by_length(evaluations), _by_frequency(evaluations)]
+        parts += [_by_length(evaluations), _by_frequency(evaluations), _unigram_f1(evaluations)]
     parts += [_worst(evaluation) for evaluation in evaluations if evaluation.worst]
     return "\n\n".join(part for part in parts if part)
 
@@ -52,21 +49,17 @@ def _scores(evaluations: Sequence[Evaluation]) -> str:
         length = [f"{evaluation.length_ratio:.3f}"] if evaluation.length_ratio is not None else []
         rows.append([_name(evaluation), *(score.numbers for score in evaluation.scores.values()), *length])
         if evaluation.against_first:
-            tests = [_tested(name, evaluation.against_first.get(name)) for name in names]
+            tests = [tested(name, evaluation.against_first.get(name)) for name in names]
             rows.append(["  against the first", *tests, *([""] * has_length)])
-    return columns(_turned(rows))
-
-
-def _turned(rows: list[list[str]]) -> Sequence[Sequence[str]]:
-    """Many scores, as language models have them, stand below one another: a screen is about 100 columns wide."""
-    return list(zip(*rows, strict=True)) if len(rows[0]) > MOST_COLUMNS else rows
+    return columns(rows)
 
 
 def _name(evaluation: Evaluation) -> str:
     return evaluation.system + (" (synthetic data)" if evaluation.synthetic else "")
 
 
-def _tested(name: str, comparison: Comparison | None) -> str:
+def tested(name: str, comparison: Comparison | None) -> str:
+    """A difference to the first system with the p of both tests; empty for the first itself."""
     if comparison is None:
         return ""
     decimals = 3 if " per " in name else 2
@@ -80,7 +73,7 @@ def _probability(p: float) -> str:
 
 
 def _signatures(evaluations: Sequence[Evaluation]) -> str:
-    """Each once; those of two language models differ where they count in tokens of their own."""
+    """Each once."""
     scores = [score for found in zip(*(e.scores.values() for e in evaluations), strict=True) for score in found]
     return columns([list(pair) for pair in dict.fromkeys((score.name, score.signature) for score in scores)])
 
@@ -97,7 +90,7 @@ def _leakage(evaluations: Sequence[Evaluation]) -> str:
     if without:
         heads = ["without those lines", *(score.name for score in without[0].without_leaked.values())]
         rows = [[_name(found), *(score.numbers for score in found.without_leaked.values())] for found in without]
-        lines.append("\n" + columns(_turned([heads, *rows])))
+        lines.append("\n" + columns([heads, *rows]))
     elif any(evaluation.leakage and evaluation.leakage.lines for evaluation in evaluations):
         lines.append("No line is left that was not trained on: these scores say nothing.")
     return "\n".join(lines)
@@ -128,6 +121,16 @@ def _by_frequency(evaluations: Sequence[Evaluation]) -> str:
             shares = [f"{share:.3f}" for share in (band.precision, band.recall, band.f1)]
             rows.append(["" if place else band.label, evaluation.system, *counts, *shares])
     return columns(rows, right=range(2, 8)) if rows[1:] else ""
+
+
+def _unigram_f1(evaluations: Sequence[Evaluation]) -> str:
+    """The table of Sennrich et al. (2016): a column for each kind of word, with how many the references have."""
+    known = [evaluation for evaluation in evaluations if evaluation.unigram_f1]
+    if not known:
+        return ""
+    heads = [f"{kind} words ({it.num_reference:,})" for kind, it in known[0].unigram_f1.items()]
+    rows = [[it.system, *(f"{matches.f1:.3f}" for matches in it.unigram_f1.values())] for it in known]
+    return columns([["unigram F1", *heads], *rows], right=range(1, len(heads) + 1))
 
 
 def _worst(evaluation: Evaluation) -> str:

@@ -34,11 +34,15 @@ class TextLikelihood:
     num_bytes: int = 0
     num_sentences: int = 0
     """How many ends of sentences were predicted."""
+    num_unknown: int = 0
+    """Predicted tokens that stand for any unknown word: their probability is that of the whole class."""
 
     @classmethod
-    def of_sentence(cls, text: str, log_prob: float, num_tokens: int) -> TextLikelihood:
-        """One sentence: its log-probability in nats and its number of tokens, both with the end of the sentence."""
-        return cls(log_prob, num_tokens, len(text.split()), len(text), len(text.encode()), num_sentences=1)
+    def of_sentence(
+        cls, text: str, log_prob: float, num_tokens: int, num_unknown: int = 0, ends: bool = True
+    ) -> TextLikelihood:
+        """One sentence: its log-probability in nats and its number of tokens, with the end where it was predicted."""
+        return cls(log_prob, num_tokens, len(text.split()), len(text), len(text.encode()), int(ends), num_unknown)
 
     def __add__(self, other: TextLikelihood) -> TextLikelihood:
         return TextLikelihood(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
@@ -88,12 +92,13 @@ class LikelihoodStatistics:
     """The likelihoods of one model for the sentences of a text, as paired tests take them: by bits per byte."""
 
     rows: NDArray[np.float64]
-    """[S sentences, K]: the fields of `TextLikelihood`."""
+    """[S sentences or blocks, K]: the fields of `TextLikelihood`."""
 
     @classmethod
-    def of(cls, sentences: Sequence[TextLikelihood]) -> LikelihoodStatistics:
-        """Those of sentences in their order."""
-        return cls(np.array([astuple(sentence) for sentence in sentences], dtype=np.float64))
+    def of(cls, sentences: Sequence[TextLikelihood], lines_per_block: int = 1) -> LikelihoodStatistics:
+        """Those of sentences in their order, or of blocks of neighbours."""
+        rows = np.array([astuple(sentence) for sentence in sentences], dtype=np.float64)
+        return cls(np.add.reduceat(rows, np.arange(0, len(rows), lines_per_block)) if lines_per_block > 1 else rows)
 
     def value(self, totals: NDArray[np.float64]) -> float:
         """Bits per byte of the summed statistics [K]."""
@@ -110,24 +115,28 @@ _MEASURES: tuple[tuple[str, str, _Measure], ...] = (
 )
 
 
-def evaluate_likelihood(sentences: Sequence[TextLikelihood], intervals: int = 1000) -> list[Score]:
+def evaluate_likelihood(
+    sentences: Sequence[TextLikelihood], intervals: int = 1000, how: str = "", lines_per_block: int = 1
+) -> list[Score]:
     """Every measure over all sentences together, with 95 % intervals of `intervals` draws (0: without).
 
-    The signature gives the unit, its number and whether ends of sentences are among them. Text that a model holds
-    impossible has infinite perplexity and no interval. Raises DataError when there is no text.
+    The signature gives the unit, its number, whether ends of sentences are among them, how many tokens stood for
+    unknown words, and `how` the text was read. Blocks of `lines_per_block` lines are drawn together: neighbours are
+    not independent where a model reads across lines. Text that a model holds impossible has infinite perplexity and no
+    interval. Raises DataError when there is no text.
     """
     total = sum(sentences, start=TextLikelihood())
     draws: list[TextLikelihood] = []
     if intervals and len(sentences) and math.isfinite(total.log_prob_sum):
-        rows = LikelihoodStatistics.of(sentences).rows
+        rows = LikelihoodStatistics.of(sentences, lines_per_block).rows
         draws = [TextLikelihood(*row) for row in resampled_totals(rows, intervals).tolist()]
     scores = []
     for name, unit, measure in _MEASURES:
         ends = "yes" if total.num_sentences else "no"
-        signature = f"unit:{unit}|n:{total.count(unit)}|eos:{ends}"
+        signature = f"unit:{unit}|n:{total.count(unit)}|eos:{ends}|unk:{total.num_unknown}" + (how and f"|{how}")
         low = high = None
         if draws:
-            signature += f"|bs:{intervals}|seed:{SEED}"
+            signature += f"|bs:{intervals}|seed:{SEED}" + (f"|block:{lines_per_block}" if lines_per_block > 1 else "")
             low, high = interval([measure(draw) for draw in draws])
         scores.append(Score(name, measure(total), signature, low, high))
     return scores

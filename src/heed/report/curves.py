@@ -74,6 +74,8 @@ def _plot_loss(axes: Axes, train: Events, validations: Events) -> None:
     """Both are -log p without label smoothing; the first lines of a training, which are high, may leave the picture."""
     training, validation = _points(train, "perplexity", math.log), _points(validations, "perplexity", math.log)
     axes.plot(*zip(*training, strict=True), color=_BLUE, linewidth=1, label="training, with dropout")
+    if plain := _points(validations, "training_perplexity", math.log):
+        axes.plot(*zip(*plain, strict=True), color=_BLUE, marker=".", linestyle="--", label="training, as validated")
     if validation:
         axes.plot(*zip(*validation, strict=True), color=_RED, marker=".", label="validation")
     axes.set_title("cross-entropy, nats per token")
@@ -108,6 +110,7 @@ def _sparklines(train: Events, validations: Events) -> str:
     curves = {
         "training loss": _points(train, "loss"),
         **{f"validation {_SCORES[name]}": _points(validations, name) for name in _SCORES},
+        "training perplexity": _points(validations, "training_perplexity"),
         "validation perplexity": _points(validations, "perplexity"),
     }
     lines = ["(`pip install 'heed[plot]'` draws the curves)", "", "```"]

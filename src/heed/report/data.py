@@ -23,10 +23,20 @@ def data_section(run: Run) -> str:
     return "\n\n".join(parts) if len(parts) > 1 else ""
 
 
+def _part(run: Run, name: str) -> str:
+    """How a further part of the training data is used: `, part 1 (<bt>), each pair 2 times`."""
+    number = name.partition(".")[0].removeprefix("part_")
+    if not name.startswith("part_"):
+        return ""
+    part = run.recipe.data.parts[int(number) - 1]
+    tag = f" (`<{part.tag}>`)" if part.tag else ""
+    return f", part {number}{tag}" + (f", each pair {part.repeat} times" if part.repeat > 1 else "")
+
+
 def _files(run: Run) -> str:
     rows = [["file", "used for", "lines", "bytes", "SHA-256"]]
     for use, files in (("training", run.corpus["files"]), ("validation", run.corpus.get("valid_files", {}))):
-        for entry in files.values():
+        for part, entry in files.items():
             numbers = [f"{entry['lines']:,}", f"{entry['bytes']:,}"]
-            rows.append([code(entry["name"]), use, *numbers, code(entry["sha256"][:16] + "…")])
+            rows.append([code(entry["name"]), use + _part(run, part), *numbers, code(entry["sha256"][:16] + "…")])
     return table(rows, right=[2, 3])

@@ -142,7 +142,7 @@ def _use(run: Run) -> str:
 def _where_data_is(run: Run) -> list[str]:
     """The flags that say so: one folder for relative paths, each file for absolute ones."""
     data = run.recipe.data
-    names = ("src", "tgt", "pairs", "text", "valid_src", "valid_tgt", "valid_pairs", "valid_text")
+    names = ("src", "tgt", "pairs", "text", "valid_src", "valid_tgt", "valid_pairs", "valid_text", "vocabulary_text")
     paths = {name: Path(getattr(data, name)) for name in names if getattr(data, name)}
     absolute = [f"--data.{name}=FOLDER/{path.name}" for name, path in paths.items() if path.is_absolute()]
     return absolute if len(absolute) == len(paths) else ["--data.dir=FOLDER", *absolute]
@@ -151,4 +151,6 @@ def _where_data_is(run: Run) -> list[str]:
 def _commands(run: Run, name: str) -> str:
     if run.recipe.task == "language-model":
         return f'heed generate {name} --prompt "..."\nheed score {name} < text'
+    data = run.recipe.data
+    name += f" --tag {data.tags[0]}" if data.must_say_tag else ""
     return f"heed translate {name} < in.txt > out.txt\nheed evaluate {name} --src test.src --ref test.tgt --worst 10"

@@ -73,7 +73,8 @@ def _test_table(numbered: Sequence[tuple[Event, int]]) -> list[str]:
 
 
 def _search(entry: Event) -> str:
-    return f"beam {entry['search']['beam_size']}" if "search" in entry else ""
+    """How it was searched; of a language model how it read."""
+    return f"beam {entry['search']['beam_size']}" if "search" in entry else str(entry.get("reads", ""))
 
 
 def _leaked(entry: Event) -> str:

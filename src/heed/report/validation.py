@@ -16,7 +16,8 @@ from heed.core.environment import memory_bytes, num_cpus, processor_name
 from heed.core.files import atomic_write, is_plain_file
 from heed.core.progress import message
 from heed.decoding.hypothesis import Hypothesis
-from heed.evaluation.scoring import INTERVALS, Evaluation, evaluate_language_models, evaluate_systems
+from heed.evaluation.language_models import evaluate_texts, read_by
+from heed.evaluation.scoring import INTERVALS, Evaluation, evaluate_systems
 from heed.evaluation.sentences import ranked, samples
 from heed.evaluation.systems import HeldOut, System
 from heed.metrics.likelihood import evaluate_likelihood
@@ -59,15 +60,15 @@ def analyse(run: Run, quiet: bool = False) -> dict[str, Any]:
 
 def _translation(run: Run, quiet: bool) -> dict[str, Any]:
     """With the search that a user of the run gets, where the validations of a training are greedy."""
-    test = HeldOut(("source", "target"), read_valid(run.folder))
-    options = run.recipe.decoding
+    test, run = HeldOut(("source", "target"), read_valid(run.folder)), run.of_validation()
+    options, tokenised = run.recipe.decoding, run.recipe.data.tokenised
     message(f"report: translating {len(test.rows):,} validation lines (beam {options.beam_size})", quiet)
     hypotheses = run.translator.translate(test.sources, options)
     outputs = [hypothesis.text for hypothesis in hypotheses]
-    language = run.recipe.data.tgt_lang or None
-    [evaluation] = evaluate_systems(test, [System("", outputs, run, options)], language)
+    language = run.languages[1] or None
+    [evaluation] = evaluate_systems(test, [System("", outputs, run, options)], language, tokenised=tokenised)
     perplexity = evaluate_likelihood(likelihood(run.translator, test.references, test.sources), INTERVALS)[0]
-    chrf = sentence_scores("chrf", outputs, test.references, language=language)
+    chrf = sentence_scores("chrf", outputs, test.references, language=language, tokenised=tokenised)
     picked = samples(ranked(test, outputs, chrf))
     return {
         **_measured(evaluation),
@@ -81,13 +82,14 @@ def _translation(run: Run, quiet: bool) -> dict[str, Any]:
 
 
 def _language_model(run: Run) -> dict[str, Any]:
-    [evaluation] = evaluate_language_models(HeldOut(("text",), read_valid(run.folder)), [run])
+    test = HeldOut(("text",), read_valid(run.folder))
+    [evaluation] = evaluate_texts(test, [read_by(run, test, run.scorer())])
     return _measured(evaluation)
 
 
 def _measured(evaluation: Evaluation) -> dict[str, Any]:
     found = evaluation.to_json()
-    kept = ("search", "scores", "length_ratio", "by_length", "by_frequency")
+    kept = ("search", "reads", "training_perplexity", "scores", "length_ratio", "by_length", "by_frequency")
     leaked = len(evaluation.leakage.lines) if evaluation.leakage else None
     return {"num_lines": len(evaluation.test.rows), "leaked": leaked, **{k: found[k] for k in kept if k in found}}
 

@@ -15,6 +15,8 @@ OFF_LENGTH = 0.05
 """How far the length of the outputs may be from that of the references, as a share."""
 MANY_LEAKED = 0.01
 """The share of validation lines that are in training from which they are told."""
+OVERFITTED = 1.5
+"""How many times the perplexity of training text that of validation text may be."""
 COMMON = 100
 """Words that training has at least so often are what rare ones are compared with."""
 
@@ -25,6 +27,7 @@ def weaknesses(analysis: Mapping[str, Any], validations: Sequence[Mapping[str, A
         return ""
     found = [
         *_unfinished(validations, reason),
+        *_overfitting(validations),
         *_lengths(analysis),
         *_rare_words(analysis),
         *_length_ratio(analysis),
@@ -42,6 +45,17 @@ def weaknesses(analysis: Mapping[str, Any], validations: Sequence[Mapping[str, A
 def _unfinished(validations: Sequence[Mapping[str, Any]], reason: str) -> Iterator[str]:
     if len(validations) > 1 and validations[-1].get("best"):
         yield f"It was still learning: the last validation was the best. It ended because it {reason}. Train longer."
+
+
+def _overfitting(validations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Of a language model: how much better it knows what it was trained on."""
+    kept = [event for event in validations if event.get("best")]
+    training, validation = (kept[-1].get(name) if kept else None for name in ("training_perplexity", "perplexity"))
+    if training and validation and validation > OVERFITTED * training:
+        yield (
+            f"It has learned much by heart: perplexity per token {training:.1f} on training text, {validation:.1f} on "
+            "validation text. More text, or a model that is held back more (dropout, size), helps."
+        )
 
 
 def _lengths(analysis: Mapping[str, Any]) -> Iterator[str]:

@@ -2,14 +2,16 @@
 
 A checkpoint is a folder that appears whole or not at all, with nothing in it that can run code:
 `weights.safetensors` (float32), `optimizer.safetensors`, `average.safetensors` where weights are averaged,
-`state.json` (the update's number, the position in the data, scores so far), and `manifest.json` with the SHA-256 of
-each of them. Random masks and data order are keyed by seed, epoch and index, so there is no generator state to save.
+`carried.safetensors` where streams carry a state from batch to batch, `state.json` (the update's number, the position
+in the data, scores so far), and `manifest.json` with the SHA-256 of each of them. Random masks and data order are keyed
+by seed, epoch and index, so there is no generator state to save.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -34,8 +36,10 @@ from heed.training.journal import Window
 from heed.training.manifest import checked_manifest, read_small, write_manifest
 from heed.training.sharding import shared_like
 from heed.training.stopping import Divergence
+from heed.training.weights import Trigger
 
 PARTS = ("weights", "optimizer", "average")
+CARRIED = "carried.safetensors"
 STATE = "state.json"
 FILES = (*(f"{part}.safetensors" for part in PARTS), STATE)
 ROOM = 1.2
@@ -57,6 +61,9 @@ class Progress:
     best_step: int = 0
     validations_since_best: int = 0
     average_updates: int = 0
+    trigger: Trigger = field(default_factory=Trigger)
+    rate_scale: float = 1.0
+    """What validation has made of the learning rate."""
     skipped_in_a_row: int = 0
     max_positions: int = 0
     divergence: Divergence = field(default_factory=Divergence)
@@ -72,11 +79,14 @@ class Checkpoint:
     optimizer: Mapping[str, Tensor]
     average: Mapping[str, Tensor]
     made_with: Mapping[str, str] = field(default_factory=dict)
+    carried: Mapping[str, Tensor] = field(default_factory=dict)
+    """The state in which streams stand."""
 
     @property
     def parts(self) -> dict[str, Mapping[str, Tensor]]:
-        """The tensors of each file."""
-        return {part: getattr(self, part) for part in PARTS}
+        """The tensors of each file; of an older heed's checkpoint there is none for the state of streams."""
+        found: dict[str, Mapping[str, Tensor]] = {f"{part}.safetensors": getattr(self, part) for part in PARTS}
+        return {**found, CARRIED: self.carried} if self.carried else found
 
     @property
     def num_bytes(self) -> int:
@@ -125,11 +135,16 @@ def _room(checkpoint: Checkpoint) -> int:
 
 def _write(folder: Path, checkpoint: Checkpoint) -> None:
     (folder / STATE).write_bytes(json.dumps(asdict(checkpoint.progress), indent=1).encode())
-    for part, tensors in checkpoint.parts.items():
-        path = folder / f"{part}.safetensors"
+    for name, tensors in checkpoint.parts.items():
+        path = folder / name
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
         shutil.copymode(folder / STATE, path)  # the library lets nobody else read what it writes
-    write_manifest(folder, FILES, checkpoint.made_with)
+    write_manifest(folder, files_of(folder), checkpoint.made_with)
+
+
+def files_of(folder: Path) -> tuple[str, ...]:
+    """The files of a checkpoint but for its manifest, which tells when one is missing."""
+    return (*FILES, CARRIED) if os.path.lexists(folder / CARRIED) else FILES
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -154,13 +169,14 @@ def load_checkpoint(path: Path, shapes: Shapes | None = None) -> Checkpoint:
     try:
         if path.is_symlink():
             raise DataError("it is a link")
-        manifest = checked_manifest(path, FILES)
+        manifest = checked_manifest(path, files_of(path))
         headers = {part: read_header(path / f"{part}.safetensors") for part in PARTS}
         if shapes is not None:
             _require_fit(headers, shapes)
         progress = _Progress.validate_json(read_small(path / STATE), strict=True)
         weights, optimizer, average = (load_file(path / f"{part}.safetensors") for part in PARTS)
-        return Checkpoint(progress, weights, optimizer, average, manifest.made_with)
+        carried = load_file(path / CARRIED) if CARRIED in manifest.sha256 else {}
+        return Checkpoint(progress, weights, optimizer, average, manifest.made_with, carried)
     except NewerFormatError:
         raise
     except ValidationError as error:
@@ -173,7 +189,7 @@ def load_checkpoint(path: Path, shapes: Shapes | None = None) -> Checkpoint:
 
 def _is_whole(path: Path) -> bool:
     try:
-        checked_manifest(path, FILES)
+        checked_manifest(path, files_of(path))
     except (DataError, OSError):
         return False
     return True

@@ -16,6 +16,7 @@ from heed.core.progress import format_seconds
 from heed.data.batch import Batch, collate
 from heed.nn.contract import Autoregressive, Vocabularies
 from heed.nn.noise import Noise
+from heed.tasks.r_drop import r_drop_loss
 from heed.tasks.task import chain_rule_loss
 from heed.training.config import TrainingConfig
 from heed.training.weights import Weights
@@ -50,39 +51,46 @@ class Expectation:
 
 
 def expect(
-    config: TrainingConfig, model: torch.nn.Module, vocabularies: Vocabularies, num_tokens: float, length: int,
-    device: torch.device,
+    config: TrainingConfig, model: torch.nn.Module, vocabularies: Vocabularies, num_tokens: float,
+    shape: tuple[int, int], device: torch.device,
 ) -> Expectation:  # fmt: skip
-    """Time a few updates. `num_tokens`: target tokens of the corpus; `length`: tokens of a typical sentence."""
+    """Time a few updates. `num_tokens`: target tokens of the corpus; `shape`: rows of a batch, and tokens of a row.
+
+    Without a vocabulary of sources there is none.
+    """
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     weights = Weights(model.to(device), config.precision)
-    batch = _random_batch(config.tokens_per_batch, length, vocabularies).to(device)
+    batch = _random_batch(*shape, vocabularies).to(device)
     generator = cast(Autoregressive, model)
     seconds = min(_timed_update(generator, weights, batch, config) for _ in range(3))
     rate = batch.num_tokens / seconds
-    activations = _activation_bytes(model, config, vocabularies)
+    activations = _activation_bytes(model, config, shape[0] * shape[1])
     memory = num_parameters * BYTES_PER_PARAMETER[config.precision] + activations + 300 * 2**20
     return Expectation(num_parameters, rate, num_tokens / rate, memory, config.max_minutes)
 
 
-def _random_batch(tokens_per_batch: int, length: int, vocabularies: Vocabularies) -> Batch:
-    length = max(2, min(length, tokens_per_batch))
-    rows = max(1, tokens_per_batch // length)
-    ids = torch.randint(4, vocabularies.tgt_size, (rows, length - 1)).tolist()
-    return collate(ids, ids, range(rows), vocabularies.bos_id, vocabularies.eos_id, vocabularies.pad_id)
+def _random_batch(num_rows: int, length: int, vocabularies: Vocabularies) -> Batch:
+    ids = torch.randint(4, vocabularies.tgt_size, (num_rows, max(1, length - 1))).tolist()
+    sources = ids if vocabularies.src_size else None
+    return collate(sources, ids, range(num_rows), vocabularies.bos_id, vocabularies.eos_id, vocabularies.pad_id)
 
 
 def _timed_update(model: Autoregressive, weights: Weights, batch: Batch, config: TrainingConfig) -> float:
     begin = time.perf_counter()
-    loss_sum, _, num_tokens = chain_rule_loss(model, batch, config.smoothing, Noise.for_step(0, 0, batch.rows))
+    noise = Noise.for_step(0, 0, batch.rows)
+    if config.r_drop:
+        loss_sum, _, num_tokens, _ = r_drop_loss(model, batch, config.smoothing, noise, config.r_drop)
+    else:
+        loss_sum, _, num_tokens, _ = chain_rule_loss(model, batch, config.smoothing, noise)
     (loss_sum / num_tokens).backward()  # type: ignore[no-untyped-call]
     weights.collect_gradients()
     weights.clear_gradients()
     return time.perf_counter() - begin
 
 
-def _activation_bytes(model: torch.nn.Module, config: TrainingConfig, vocabularies: Vocabularies) -> float:
+def _activation_bytes(model: torch.nn.Module, config: TrainingConfig, num_positions: int) -> float:
     """Inputs that each linear layer keeps for the backward pass, twice over for what stands between them."""
     width = sum(m.in_features + m.out_features for m in model.modules() if isinstance(m, torch.nn.Linear))
     bytes_each = 2 if config.precision == "bfloat16" else 4
-    return 2.0 * width * config.tokens_per_batch * bytes_each + 4 * (8 << 20) * bytes_each
+    passes = 2 if config.r_drop else 1
+    return 2.0 * width * passes * num_positions * bytes_each + 4 * (8 << 20) * bytes_each

@@ -9,7 +9,7 @@ validates and writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -70,6 +70,20 @@ class Ranks:
                 parts = torch.split(flat, [tensor.numel() for tensor in bucket])
                 for tensor, part in zip(bucket, parts, strict=True):
                     tensor.copy_(part.view_as(tensor))
+
+    def gathered(self, tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
+        """The tensors of each rank, in the order of ranks. All have the same names, shapes and types."""
+        if self.world_size == 1:
+            return [dict(tensors)]
+        everyone: list[dict[str, Tensor]] = [{} for _ in range(self.world_size)]
+        with _told_when_one_is_lost():
+            for name, tensor in tensors.items():
+                plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)  # gloo knows few types
+                received = [torch.empty_like(plain) for _ in everyone]
+                dist.all_gather(received, plain)
+                for found, content in zip(everyone, received, strict=True):
+                    found[name] = content.view(tensor.dtype).view(tensor.shape)
+        return everyone
 
     def _reduced(self, values: Sequence[float], operation: dist.ReduceOp.RedOpType) -> list[float]:
         if self.world_size == 1:

@@ -1,32 +1,43 @@
-"""How does the learning rate go up and down? Functions of the update's number, counted from 1."""
+"""How does the learning rate go up and down?
+
+Functions of the update's number, counted from 1, and of the number of whole epochs before it. "plateau" also goes
+down by what validation says, which the trainer keeps (`Progress.rate_scale`).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Protocol
 
 from heed.training.config import TrainingConfig
 
-Schedule = Callable[[int], float]
+
+class Schedule(Protocol):
+    """A course of the learning rate."""
+
+    def __call__(self, step: int, epoch: int = 0) -> float:
+        """The rate of update `step` (from 1), which is in epoch `epoch` (from 0)."""
+        ...
 
 
 def noam(config: TrainingConfig, d_model: int) -> Schedule:
     """lr · D^-0.5 · min(step^-0.5, step · warmup^-1.5) (Vaswani et al. 2017, equation 3; lr is 1 there)."""
     warmup = max(config.warmup_steps, 1)
-    return lambda step: config.lr * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    return lambda step, epoch=0: config.lr * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
 def inverse_sqrt(config: TrainingConfig, d_model: int) -> Schedule:
     """Linear warm-up to lr, then lr · (warmup / step)^0.5."""
     warmup = max(config.warmup_steps, 1)
-    return lambda step: config.lr * min(step / warmup, (warmup / step) ** 0.5)
+    return lambda step, epoch=0: config.lr * min(step / warmup, (warmup / step) ** 0.5)
 
 
 def cosine(config: TrainingConfig, d_model: int) -> Schedule:
     """Linear warm-up to lr, then half a cosine down to zero at max_steps (Loshchilov & Hutter 2017)."""
     warmup, total = config.warmup_steps, max(config.max_steps, config.warmup_steps + 1)
 
-    def rate(step: int) -> float:
+    def rate(step: int, epoch: int = 0) -> float:
         if step <= warmup:
             return config.lr * step / max(warmup, 1)
         progress = min(1.0, (step - warmup) / (total - warmup))
@@ -36,9 +47,18 @@ def cosine(config: TrainingConfig, d_model: int) -> Schedule:
 
 
 def constant(config: TrainingConfig, d_model: int) -> Schedule:
-    """Linear warm-up to lr, then lr."""
+    """Linear warm-up to lr, then lr. With what validation says it is "plateau"."""
     warmup = max(config.warmup_steps, 1)
-    return lambda step: config.lr * min(1.0, step / warmup)
+    return lambda step, epoch=0: config.lr * min(1.0, step / warmup)
 
 
-SCHEDULES = {"noam": noam, "inverse_sqrt": inverse_sqrt, "cosine": cosine, "constant": constant}
+def by_epoch(config: TrainingConfig, d_model: int) -> Schedule:
+    """Constant for `decay_after` epochs, then divided by `lr_decay` before each (Zaremba et al. 2014, section 4.1)."""
+    peak = constant(config, d_model)
+    return lambda step, epoch=0: peak(step) / config.lr_decay ** max(0, epoch + 1 - config.decay_after)
+
+
+SCHEDULES: dict[str, Callable[[TrainingConfig, int], Schedule]] = {
+    "noam": noam, "inverse_sqrt": inverse_sqrt, "cosine": cosine, "constant": constant, "epochs": by_epoch,
+    "plateau": constant,
+}  # fmt: skip

@@ -11,7 +11,7 @@ import copy
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -27,10 +27,11 @@ from heed.core.progress import Progress as Bar
 from heed.core.progress import warn
 from heed.data.batch import Batch
 from heed.data.loader import Position
-from heed.nn.device import arithmetic, is_out_of_memory
-from heed.nn.noise import Noise
+from heed.nn.contract import State
+from heed.nn.device import arithmetic
 from heed.nn.weight_file import save_weights
 from heed.tasks.task import Task, Validation
+from heed.training.carrying import carried_state, carried_tensors
 from heed.training.checkpoints import (
     Checkpoint,
     Progress,
@@ -39,12 +40,14 @@ from heed.training.checkpoints import (
     save_checkpoint,
 )
 from heed.training.config import TrainingConfig
+from heed.training.gradients import Gradients
 from heed.training.journal import Journal, Window, validation_event
+from heed.training.optimizers import build_optimizer, clip_gradients
 from heed.training.ranks import ALONE, Ranks
 from heed.training.schedules import SCHEDULES
 from heed.training.sharding import shared_like, whole
 from heed.training.stopping import BrokenOffError, Stop, heeding_signals
-from heed.training.weights import MovingAverage, Weights, mean_of
+from heed.training.weights import Weights, mean_of, running_average
 
 HIGHER_IS_BETTER = {"bleu": True, "chrf": True, "perplexity": False}
 MAX_SKIPPED_IN_A_ROW = 10
@@ -78,10 +81,12 @@ class Trainer:
         self.sharded = ranks.world_size > 1 and config.parallel == "sharded"
         self.model: Any = model if self.sharded else model.to(device)
         self.weights = Weights(self.model, config.precision, ranks.mesh(device) if self.sharded else None)
-        self.average = MovingAverage(self.weights.master, config.ema_decay) if config.average == "ema" else None
+        self.average = running_average(config, self.weights.master)
         self.recent: list[Mapping[str, Tensor]] = []
-        self.optimizer = _optimizer(config, self.weights.parameters(), device)
-        self.rate = SCHEDULES[config.schedule](config, d_model)
+        self.optimizer = build_optimizer(config, self.weights.parameters(), device)
+        self.schedule = SCHEDULES[config.schedule](config, d_model)
+        self.gradients = Gradients(config, task, self.weights, seed, device, self.quiet, ranks)
+        self.carried: State | None = None
         self.progress = Progress()
         self._begin_seconds = 0.0
         self._started = time.perf_counter()
@@ -97,79 +102,34 @@ class Trainer:
             sum(batch.num_tokens + batch.num_src_tokens for batch in batches),
         )
         num_tokens, num_positions, num_real = self.ranks.sums(*mine)
-        loss_sum, nll_sum = self.ranks.sums(*self._gradients(step, batches, num_tokens))
+        found = self.gradients.of(step, batches, num_tokens, self.progress, self.carried)
+        loss_sum, nll_sum = self.ranks.sums(found.loss, found.nll)
         self.progress.window.add(loss_sum, nll_sum, num_tokens, num_positions, num_real)
-        self._update(step, batches)
+        if self._update(step, batches):
+            self.carried = found.carried
         self.progress.step = step
         self.progress.num_tokens += int(num_tokens)
 
-    def _gradients(self, step: int, batches: Sequence[Batch], num_tokens: float) -> tuple[float, float]:
-        """Add the gradients of the batches up, over all ranks; the sums of the loss and of -log p on this rank.
-
-        Where memory does not suffice for a batch, all is done again in smaller parts, and larger batches are cut
-        beforehand from then on.
-        """
-        too_large: Batch | None = None
-        while True:
-            if too_large is not None:
-                self._remember_limit(too_large)
-            sums = [0.0, 0.0]
-            for batch in _parts(batches, self.progress.max_positions):
-                try:
-                    sums = [a + b for a, b in zip(sums, self._backward(step, batch, num_tokens), strict=True)]
-                except (RuntimeError, MemoryError) as error:
-                    if not is_out_of_memory(error):
-                        raise
-                    too_large = batch
-                    break
-            else:
-                if not self.sharded:
-                    self.ranks.add_up(self.weights.gradients())
-                return sums[0], sums[1]
-
-    def _backward(self, step: int, batch: Batch, num_tokens: float) -> tuple[float, float]:
-        noise = Noise.for_step(self.seed, step, batch.rows)
-        loss_sum, nll_sum, _ = self.task.loss(self.model, batch, self.config.smoothing, noise)
-        (loss_sum / num_tokens).backward()  # type: ignore[no-untyped-call]
-        self.weights.collect_gradients()
-        return float(loss_sum.detach()), float(nll_sum)
-
-    def _remember_limit(self, batch: Batch) -> None:
-        """Memory did not suffice for this batch: forget its gradients, and make none of its size again."""
-        self.weights.clear_gradients()
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-        first = not self.progress.max_positions
-        self.progress.max_positions = batch.num_positions - 1
-        if len(batch.rows) == 1:
-            raise HeedError(
-                f"memory does not suffice for one sentence of {batch.num_tokens} tokens with its source. "
-                "Lower --data.max_tokens, or take a smaller model."
-            )
-        if self.sharded:
-            raise HeedError("memory does not suffice. Lower --training.tokens_per_batch, or start more processes.")
-        if first:
-            warn(
-                f"memory does not suffice for a batch of {batch.num_positions:,} positions: such batches are computed "
-                "in parts from now on, with the same result. A lower --training.tokens_per_batch is faster.",
-                self.quiet,
-            )
-
-    def _update(self, step: int, batches: Sequence[Batch]) -> None:
-        norm = torch.nn.utils.clip_grad_norm_(self.weights.parameters(), self.config.clip_norm or math.inf)
-        norm = whole(norm)
-        if not bool(torch.isfinite(norm)):
+    def _update(self, step: int, batches: Sequence[Batch]) -> bool:
+        """Apply the gradients, unless they are not finite; whether they were applied."""
+        norm = clip_gradients(self.weights.gradients(), self.config.clip_norm)
+        if not math.isfinite(norm):
             self._skip(step, batches)
-            return
+            return False
         self.progress.skipped_in_a_row = 0
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(step)
+            group["lr"] = self.rate(step) * _relative_length(batches)
         self.optimizer.step()
         self.weights.clear_gradients()
         self.weights.publish()
-        if self.average is not None:
+        if self.average is not None and (self.config.average != "nt_asgd" or self.progress.trigger.pulled):
             self.average.update(self.weights.master)
             self.progress.average_updates = self.average.num_updates
+        return True
+
+    def rate(self, step: int) -> float:
+        """The learning rate of an update in this epoch."""
+        return self.schedule(step, self.progress.position.epoch) * self.progress.rate_scale
 
     def _skip(self, step: int, batches: Sequence[Batch]) -> None:
         """A gradient that is not finite is not applied."""
@@ -195,7 +155,10 @@ class Trainer:
         self._started = time.perf_counter()
         self._begin_seconds = self.progress.seconds
         ranks = self.ranks
-        loader = self.task.loader(self.config.tokens_per_batch, self.seed, ranks.rank, ranks.world_size)
+        config = self.config
+        loader = self.task.loader(
+            config.tokens_per_batch, self.seed, ranks.rank, ranks.world_size, config.loader_workers
+        )
         with (
             sole_writer(self.folder) if ranks.is_first else nullcontext(),
             Journal(self.folder, self.config.tensorboard) if ranks.is_first else nullcontext() as journal,
@@ -235,7 +198,7 @@ class Trainer:
 
     def _log(self, journal: Journal | None, bar: Bar) -> None:
         step = self.progress.step
-        values = self.progress.window.values(self.rate(step))
+        values = self.progress.window.values(self.optimizer.param_groups[0]["lr"])
         bar.update(step, _shown(values), self._seconds_left(), self._share_done())
         if step % self.config.log_every == 0:
             if journal:
@@ -293,7 +256,7 @@ class Trainer:
 
     def candidate(self) -> Mapping[str, Tensor]:
         """The weights that a validation looks at: averaged as the config says."""
-        if self.average is not None:
+        if self.average is not None and self.average.num_updates:
             return self.average.tensors
         return mean_of(self._last_validated()) if self.config.average == "last" else self.weights.master
 
@@ -316,8 +279,18 @@ class Trainer:
         self.progress.num_validations += 1
         if self.config.average == "last":
             self.recent = self._last_validated()
+        told = (0.0, 0.0)
         if journal and validation is not None:
-            self._keep_if_best(validation, candidate, journal, bar)
+            told = self._keep_if_best(validation, candidate, journal, bar)
+        self._learn_from_validation(*self.ranks.sums(*told))
+
+    def _learn_from_validation(self, value: float, best: float) -> None:
+        """What a score changes in the training that follows, on all ranks alike."""
+        progress, config = self.progress, self.config
+        if config.schedule == "plateau" and not best:
+            progress.rate_scale /= config.lr_decay
+        if config.average == "nt_asgd":
+            progress.trigger.see(-value if HIGHER_IS_BETTER[config.stop_metric] else value, config.nonmonotone)
 
     def _validation(self, candidate: Mapping[str, Tensor], stop: Stop) -> Validation | None:
         """The scores of these weights; None when a signal broke it off."""
@@ -334,7 +307,8 @@ class Trainer:
 
     def _keep_if_best(
         self, validation: Validation, candidate: Mapping[str, Tensor], journal: Journal, bar: Bar
-    ) -> None:
+    ) -> tuple[float, float]:
+        """The score, and whether it is the best so far (1 or 0)."""
         self._tick()
         progress = self.progress
         value = validation.value(self.config.stop_metric)
@@ -349,6 +323,7 @@ class Trainer:
         bar.say(_validation_line(progress, validation, best))
         for sample in validation.samples[:2]:
             bar.say(f"    {sample.src}\n    → {sample.output}\n    = {sample.reference}")
+        return value, float(best)
 
     # --- checkpoints ------------------------------------------------------------------------------------
 
@@ -360,8 +335,9 @@ class Trainer:
         weights = {name: tensor.detach() for name, tensor in self.weights.master.items()}
         parts = [weights, optimizer_tensors(self.optimizer, list(weights)), average]
         weights, optimizer, average = ({name: whole(tensor) for name, tensor in part.items()} for part in parts)
+        carried = carried_tensors(self.model, self.carried, self.config.num_streams, self.ranks)
         if self.ranks.is_first:
-            checkpoint = Checkpoint(self.progress, weights, optimizer, average, arithmetic(self.device))
+            checkpoint = Checkpoint(self.progress, weights, optimizer, average, arithmetic(self.device), carried)
             save_checkpoint(self.folder / "checkpoints", checkpoint, self.config.keep_checkpoints)
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -375,37 +351,27 @@ class Trainer:
         numbers = sorted({name.split("/")[0] for name in kept if "/" in name}, key=int)
         if self.average is not None:
             if kept.keys() != master.keys():
-                raise UsageError('the checkpoint has no moving average: training.average was not "ema" then.')
+                raise UsageError(
+                    "the checkpoint has no average of the weights: training.average was not "
+                    f'"{self.config.average}" then.'
+                )
             self.average.load(kept, checkpoint.progress.average_updates)
         elif self.config.average == "last":
             self.recent = [
                 {name: shared_like(kept[f"{number}/{name}"], weight) for name, weight in master.items()}
                 for number in numbers
             ]
+        self.carried = carried_state(self.model, checkpoint.carried, self.config.num_streams, self.ranks, self.device)
         self.progress = checkpoint.progress
 
 
-def _parts(batches: Sequence[Batch], max_positions: int) -> Iterator[Batch]:
-    """The batches, those of more positions cut in two until they fit (0: none is cut)."""
-    for batch in batches:
-        if max_positions and batch.num_positions > max_positions and len(batch.rows) > 1:
-            yield from _parts(batch.halves(), max_positions)
-        else:
-            yield batch
+def _relative_length(batches: Sequence[Batch]) -> float:
+    """Segments of random length: the rate of an update goes with its length (Merity et al. 2018, section 5)."""
+    return sum(batch.relative_length for batch in batches) / len(batches)
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
-
-
-def _optimizer(config: TrainingConfig, parameters: list[Tensor], device: torch.device) -> torch.optim.Optimizer:
-    kind: Callable[..., torch.optim.Optimizer] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[
-        config.optimizer
-    ]
-    return kind(
-        parameters, lr=config.lr, betas=(config.beta1, config.beta2), eps=config.epsilon,
-        weight_decay=config.weight_decay, fused=device.type in ("cpu", "cuda"),
-    )  # fmt: skip
 
 
 def _better(value: float, best: float, metric: str) -> bool:

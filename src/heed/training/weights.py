@@ -7,11 +7,13 @@ gradients are added up in float32; in float32 the model's own weights are the on
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 
+from heed.training.config import TrainingConfig
 from heed.training.sharding import shard, shared_like
 
 
@@ -101,6 +103,51 @@ class MovingAverage:
         self.num_updates = num_updates
         for name, tensor in self.tensors.items():
             tensor.copy_(shared_like(tensors[name], tensor))
+
+
+class IterateMean:
+    """The mean of the weights after each update (Polyak & Juditsky 1992): what ASGD makes of SGD."""
+
+    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+        self.num_updates = 0
+        self.tensors = {name: tensor.detach().clone() for name, tensor in weights.items()}
+
+    @torch.no_grad()
+    def update(self, weights: Mapping[str, Tensor]) -> None:
+        """Take the given weights into the mean."""
+        self.num_updates += 1
+        torch._foreach_lerp_(
+            list(self.tensors.values()), [weights[name] for name in self.tensors], 1 / self.num_updates
+        )
+
+    @torch.no_grad()
+    def load(self, tensors: Mapping[str, Tensor], num_updates: int) -> None:
+        """Take the mean of a checkpoint."""
+        self.num_updates = num_updates
+        for name, tensor in self.tensors.items():
+            tensor.copy_(shared_like(tensors[name], tensor))
+
+
+def running_average(config: TrainingConfig, weights: Mapping[str, Tensor]) -> MovingAverage | IterateMean | None:
+    """The average that is kept update after update, where the config wants one."""
+    if config.average == "ema":
+        return MovingAverage(weights, config.ema_decay)
+    return IterateMean(weights) if config.average in ("asgd", "nt_asgd") else None
+
+
+@dataclass
+class Trigger:
+    """Says when averaging begins (NT-ASGD; Merity, Keskar & Socher 2018, algorithm 1); kept in a checkpoint."""
+
+    losses: list[float] = field(default_factory=list)
+    """Of all validations before it begins; the lower the better."""
+    pulled: bool = False
+
+    def see(self, loss: float, nonmonotone: int) -> None:
+        """A validation: worse than the best of those at least `nonmonotone` validations ago?"""
+        if not self.pulled:
+            self.pulled = loss > min(self.losses[:-nonmonotone], default=loss)
+            self.losses.append(loss)
 
 
 def mean_of(collection: list[Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -1,0 +1,68 @@
+"""What are language models worth on the Penn Treebank, each with the same time? The recipes of that name, in one table.
+
+    python benchmarks/ptb.py --data FOLDER --out runs/ptb --minutes 15 --threads 2 --test -- --dynamic sgd
+
+FOLDER holds ptb.train.txt.xz, ptb.valid.txt.xz and ptb.test.txt.xz (the recipes say where they come from). Each recipe
+is trained for so many minutes (counting models take seconds); `--only kn5,lstm` takes some of them. What has ended is
+not trained again and what was stopped goes on, so `timeout -s TERM 1h python benchmarks/ptb.py ...` makes an hour of
+the table. At the end `heed evaluate` prints it: on validation text, and with `--test` on test text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from experiments import Budget, Experiment, folder_name, has_ended, train
+
+from heed.core.environment import num_cpus
+
+RECIPES = Path(__file__).resolve().parent.parent / "recipes" / "language-model"
+PREFIX = "ptb-"
+
+
+def recipes() -> dict[str, Path]:
+    """The recipes by name; counting models come first, since they are what the others have to beat."""
+    found = {path.stem.removeprefix(PREFIX): path for path in sorted(RECIPES.glob(f"{PREFIX}*.toml"))}
+    return dict(sorted(found.items(), key=lambda item: "text_as" in item[1].read_text(encoding="utf-8")))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--data", type=Path, required=True, help="folder of the texts")
+    made.add_argument("--out", type=Path, default=Path("runs/ptb"), help="folder of the runs (default runs/ptb)")
+    made.add_argument("--only", default="", help=f"names, with a comma between: {', '.join(recipes())}")
+    made.add_argument("--minutes", type=float, default=15.0, help="minutes of training for each recipe (default 15)")
+    made.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
+    made.add_argument("--table", action="store_true", help="train nothing, score what has ended")
+    made.add_argument("--test", action="store_true", help="score on test text too")
+    made.add_argument("scoring", nargs="*", metavar="FLAGS", help="behind --: what `heed evaluate` shall get")
+    return made
+
+
+def main() -> None:
+    """Train what is asked for, and print the table."""
+    given = parser().parse_args()
+    known = recipes()
+    names = [name.strip() for name in given.only.split(",") if name.strip()] or list(known)
+    if unknown := [name for name in names if name not in known]:
+        sys.exit(f"error: no recipe is called {', '.join(unknown)}. There are: {', '.join(known)}.")
+    if not given.table:
+        experiments = [Experiment(name, [str(known[name]), f"--data.dir={given.data}"]) for name in names]
+        train(experiments, given.out, Budget(given.minutes, 0), given.threads, [])
+    ended = [given.out / folder_name(name) for name in names if has_ended(given.out / folder_name(name))]
+    if not ended:
+        sys.exit("error: nothing has ended yet.")
+    for part in ["valid", *(["test"] if given.test else [])]:
+        text = given.data / f"ptb.{part}.txt.xz"
+        words = [*map(str, ended), "--text", str(text), "--threads", str(given.threads), *given.scoring]
+        if code := subprocess.run([sys.executable, "-m", "heed", "evaluate", *words], check=False).returncode:
+            sys.exit(code)
+        print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""How does a model go on learning from the text that it is scored on, without knowing what comes?
+
+Dynamic evaluation (Mikolov et al. 2010; Krause, Kahembwe, Murray & Renals 2018): a segment is scored first, then the
+weights move towards having predicted it better, and are drawn back towards those that were trained. Kakade's notes:
+θ ← θ - η ∇ + λ (θ_g - θ); Krause et al. give every weight a rate of its own, from the gradients of the training text.
+The cache (`heed.evaluation.cache`) may take part, with this or alone. Any model of the contract that is not counted can
+be read so. Choose η and λ on validation text.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from heed.core.config import Config
+from heed.core.errors import UsageError
+from heed.data.batch import Batch
+from heed.data.streams import StreamLoader
+from heed.data.text_stream import TextStream
+from heed.decoding.reading import LogProbs
+from heed.evaluation.cache import ContinuousCache
+from heed.nn.contract import Autoregressive, State
+
+STATISTICS_STREAMS, STATISTICS_BATCHES = 100, 500
+"""Krause et al. take the mean square of the gradient over batches of 100 streams; so many batches are enough."""
+CACHE_SEGMENT = 256
+"""Tokens that are read at once where no weights move."""
+
+
+class DynamicOptions(Config):
+    """How a text is read by a model that goes on learning, and what it keeps of the text."""
+
+    rule: Literal["none", "sgd", "rms"] = "none"
+    """How weights move: not at all, as in the notes, or with a rate for each weight (Krause et al. 2018)."""
+    lr: float | None = Field(default=None, gt=0)
+    """η; where not given 0.05 for "sgd", 5e-5 for "rms"."""
+    decay: float | None = Field(default=None, ge=0, le=1)
+    """λ, the share by which weights go back to the trained ones; where not given 0.001 for "sgd", 0.002 for "rms"."""
+    epsilon: float = Field(default=2e-5, gt=0)
+    """With "rms": what is added to the root mean square of a weight's gradient."""
+    segment: int = Field(default=5, ge=1)
+    """Tokens between updates."""
+    cache_share: float = Field(default=0.0, ge=0, lt=1)
+    """λ of the continuous cache; 0: none."""
+    cache_flatness: float = Field(default=1.0, ge=0)
+    """θ of the cache."""
+    cache_size: int = Field(default=500, ge=1)
+    """Words in the cache."""
+
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """η and λ."""
+        lr, decay = {"sgd": (0.05, 0.001), "rms": (5e-5, 0.002)}.get(self.rule, (0.0, 0.0))
+        return lr if self.lr is None else self.lr, decay if self.decay is None else self.decay
+
+
+class Rule(Protocol):
+    """Moves the weights after a segment."""
+
+    def __call__(self) -> None:
+        """Take the gradients up, and clear them."""
+        ...
+
+
+class SgdRule:
+    """θ ← θ - η ∇ + λ (θ_g - θ) (Kakade's notes)."""
+
+    def __init__(self, weights: Sequence[nn.Parameter], lr: float, decay: float) -> None:
+        self.weights = weights
+        self.trained = [weight.detach().clone() for weight in weights]
+        self.lr, self.decay = lr, decay
+
+    @torch.no_grad()
+    def __call__(self) -> None:
+        for weight, trained in zip(self.weights, self.trained, strict=True):
+            weight.lerp_(trained, self.decay)
+            if weight.grad is not None:
+                weight.sub_(weight.grad, alpha=self.lr)
+                weight.grad = None
+
+
+class RmsRule:
+    """θ ← θ - η ∇ / (RMS + ε) + λ R ⊙ (θ_g - θ), R = RMS / mean(RMS), λ R at most 1 (Krause et al. 2018).
+
+    RMS is the root mean square of each weight's gradient over the training text, its mean that over all tensors' means.
+    """
+
+    def __init__(
+        self, weights: Sequence[nn.Parameter], lr: float, decay: float, rms: Sequence[Tensor], epsilon: float
+    ) -> None:
+        self.weights = weights
+        self.trained = [weight.detach().clone() for weight in weights]
+        mean = sum(float(tensor.mean()) for tensor in rms) / len(rms)
+        self.rates = [lr / (tensor + epsilon) for tensor in rms]
+        self.pulls = [(tensor * (decay / mean)).clamp(max=1.0) for tensor in rms]
+
+    @torch.no_grad()
+    def __call__(self) -> None:
+        for weight, trained, rate, pull in zip(self.weights, self.trained, self.rates, self.pulls, strict=True):
+            weight.lerp_(trained, pull)
+            if weight.grad is not None:
+                weight.addcmul_(weight.grad, rate, value=-1.0)
+                weight.grad = None
+
+
+def gradient_rms(model: nn.Module, text: TextStream, segment: int, device: torch.device) -> list[Tensor]:
+    """The root mean square of the gradient of each weight, of a batch's mean loss, over the training text."""
+    streams = StreamLoader(text, num_streams=min(STATISTICS_STREAMS, len(text)), context=segment, seed=0)
+    number = min(STATISTICS_BATCHES, streams.num_batches(0))
+    squares = [torch.zeros_like(weight) for weight in model.parameters()]
+    state: State | None = None
+    for _, batch in islice(streams.batches_from(), number):
+        batch = batch.to(device)
+        log_probs, state = _read(model, batch, state)
+        (-log_probs[batch.tgt_mask].mean()).backward()  # type: ignore[no-untyped-call]
+        for square, weight in zip(squares, model.parameters(), strict=True):
+            if weight.grad is not None:
+                square.addcmul_(weight.grad, weight.grad)
+                weight.grad = None
+    return [(square / number).sqrt() for square in squares]
+
+
+def _read(model: nn.Module, batch: Batch, before: State | None) -> tuple[Tensor, State]:
+    generator: Autoregressive = model  # type: ignore[assignment]
+    state = before if before is not None else generator.start(None, len(batch.rows))
+    features, after = generator.advance(batch.tgt_in, state)
+    return generator.head.log_prob(features, batch.tgt_out), after.detach()
+
+
+class DynamicReader:
+    """Reads a text as one stream with a copy of the model, which changes as it reads."""
+
+    def __init__(
+        self, model: nn.Module, device: torch.device, options: DynamicOptions,
+        training_text: Callable[[], TextStream],
+    ) -> None:  # fmt: skip
+        """`training_text` is asked for only where the rule needs it. The model itself stays as it is."""
+        self.options, self.device = options, device
+        self.model = copy.deepcopy(model).requires_grad_(options.rule != "none")
+        self.rule = self._rule(training_text)
+        self.cache = ContinuousCache(options.cache_size, options.cache_flatness, options.cache_share)
+        self._state: State | None = None
+        self._before = TextStream.before
+
+    def _rule(self, training_text: Callable[[], TextStream]) -> Rule | None:
+        options, weights = self.options, list(self.model.parameters())
+        if options.rule == "sgd":
+            return SgdRule(weights, *options.numbers)
+        if options.rule == "rms":
+            rms = gradient_rms(self.model, training_text(), options.segment, self.device)
+            return RmsRule(weights, *options.numbers, rms, options.epsilon)
+        return None
+
+    @property
+    def signature(self) -> str:
+        """What was learned from the text, and what was kept of it."""
+        options, (lr, decay) = self.options, self.options.numbers
+        found = "context:stream"
+        if self.rule is not None:
+            found += f"|dynamic:{options.rule}|lr:{lr:g}|decay:{decay:g}|segment:{options.segment}"
+        if options.cache_share:
+            found += f"|cache:{options.cache_size}|share:{options.cache_share:g}|flatness:{options.cache_flatness:g}"
+        return found
+
+    def read(self, text: TextStream) -> LogProbs:
+        """log P (nats) of each token of the next part of the text."""
+        text = TextStream(text.ids, text.offsets, self._before)
+        self._before = int(text.ids[-1]) if len(text) else self._before
+        found = np.empty(len(text), dtype=np.float64)
+        step = self.options.segment if self.rule is not None else CACHE_SEGMENT
+        for begin in range(0, len(text), step):
+            end = min(begin + step, len(text))
+            batch = text.batch(np.array([begin]), np.array([end])).to(self.device)
+            with torch.set_grad_enabled(self.rule is not None):
+                found[begin:end] = self._segment(batch)
+        return found
+
+    def _segment(self, batch: Batch) -> LogProbs:
+        """Score first, then learn."""
+        generator: Autoregressive = self.model  # type: ignore[assignment]
+        state = self._state if self._state is not None else generator.start(None)
+        features, after = generator.advance(batch.tgt_in, state)
+        log_probs = generator.head.log_prob(features, batch.tgt_out)[0]
+        self._state = after.detach()
+        scored = log_probs.detach()
+        if self.options.cache_share:
+            scored = self.cache.mixed(scored, features.detach()[0], batch.tgt_out[0])
+        if self.rule is not None:
+            (-log_probs.mean()).backward()  # type: ignore[no-untyped-call]
+            self.rule()
+        return scored.double().cpu().numpy()
+
+
+def make_dynamic_reader(
+    model: nn.Module, device: torch.device, options: DynamicOptions, training_text: Callable[[], TextStream]
+) -> DynamicReader:
+    """The reader that the options describe, of a model that is not packed. Raises UsageError for one that counts."""
+    if model.counted:
+        raise UsageError("a counting model has no weights that could go on learning: leave --dynamic out.")
+    return DynamicReader(model, device, options, training_text)

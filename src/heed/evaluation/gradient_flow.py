@@ -1,0 +1,40 @@
+"""How far back in time does a recurrent model learn from a mistake: do its gradients vanish, or explode?
+
+The gradient of one token's loss by the state k steps before is a product of k Jacobians (Bengio, Simard & Frasconi
+1994; Pascanu, Mikolov & Bengio 2013): it shrinks or grows as a power of k, unless gates keep it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heed.models.rnn_lm import Recurrent, RecurrentState
+
+
+def norms_through_time(
+    model: Recurrent, ids: Int[Tensor, "B K"], next_ids: Int[Tensor, " B"], before: RecurrentState
+) -> Float[Tensor, "B K"]:
+    """‖∂(-log p of the next token) / ∂(state before each token)‖ of each row, from the oldest state to the newest.
+
+    The state is that of all layers together. `before` is that before the first of the tokens.
+    """
+    with torch.enable_grad():
+        state, states = _required(before), []
+        for token in torch.split(ids, 1, dim=1):
+            state = replace(state, layers=tuple(tuple(part.clone() for part in parts) for parts in state.layers))
+            states += [part for parts in state.layers for part in parts]
+            features, state = model.advance(token, state)
+        loss = -model.head.log_prob(features[:, -1], next_ids).sum()
+        gradients = torch.autograd.grad(loss, states)  # of copies: a layer's h is also what the next layer reads
+    squares = [gradient.float().square().sum(-1) for gradient in gradients]
+    return torch.stack(squares).view(ids.shape[1], -1, len(ids)).sum(1).sqrt().t()
+
+
+def _required(state: RecurrentState) -> RecurrentState:
+    """The same state, from which a graph can begin though the weights have no gradients."""
+    layers = tuple(tuple(part.detach().requires_grad_() for part in parts) for parts in state.layers)
+    return replace(state, layers=layers)

@@ -1,0 +1,81 @@
+"""How does a state live on: from one batch of a stream to the next, and in a checkpoint?
+
+A state is a frozen dataclass of tensors, whole numbers, tuples and further such dataclasses; its `Noise` belongs to
+one update. So it can be put down as tensors by name, and a fresh state of the same model can take them up again,
+whichever model that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from heed.nn.contract import State
+from heed.nn.noise import Noise
+
+AnyState = TypeVar("AnyState")
+
+
+def state_tensors(state: State) -> dict[str, Tensor]:
+    """What a state holds, by name: `hidden`, `caches.0.keys`; a whole number is a tensor too. Noise is left out."""
+    return dict(_named("", state))
+
+
+def _named(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    if isinstance(value, Tensor):
+        yield name, value.detach()
+    elif isinstance(value, int):
+        yield name, torch.tensor(value)
+    else:
+        for part, inner in _parts(value):
+            yield from _named(f"{name}.{part}".removeprefix("."), inner)
+
+
+def _parts(value: Any) -> list[tuple[str, Any]]:
+    """The fields of a dataclass or the members of a tuple; Noise and what is absent have none."""
+    if isinstance(value, tuple):
+        return [(str(index), inner) for index, inner in enumerate(value)]
+    if is_dataclass(value) and not isinstance(value, Noise):
+        return [(field.name, getattr(value, field.name)) for field in fields(value)]
+    return []
+
+
+def with_tensors(fresh: AnyState, tensors: Mapping[str, Tensor], device: torch.device) -> AnyState:
+    """The state that `state_tensors` put down, with the noise of `fresh`, a state of as many rows from `start`.
+
+    Raises KeyError where they do not belong to a state of this kind.
+    """
+    return cast(AnyState, _filled("", fresh, tensors, device))
+
+
+def _filled(name: str, fresh: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
+    if fresh is None:  # what is absent at the beginning may be there later
+        return tensors[name].to(device) if name in tensors else None
+    if isinstance(fresh, Tensor):
+        return tensors[name].to(device)
+    if isinstance(fresh, int):
+        return type(fresh)(tensors[name])
+    parts = {part: _filled(f"{name}.{part}".removeprefix("."), inner, tensors, device) for part, inner in _parts(fresh)}
+    if isinstance(fresh, tuple):
+        return tuple(parts.values())
+    return replace(fresh, **parts) if parts else fresh
+
+
+def renewed(state: AnyState, fresh: AnyState) -> AnyState:
+    """The values of `state`, with the noise of `fresh`, a state of as many rows from `start`."""
+    return cast(AnyState, _renewed(state, fresh))
+
+
+def _renewed(old: Any, fresh: Any) -> Any:
+    if isinstance(old, Noise) or isinstance(fresh, Noise):
+        return fresh
+    if isinstance(old, Tensor | int) or old is None or fresh is None:
+        return old
+    parts = {name: _renewed(inner, getattr(fresh, name)) for name, inner in _parts(old)} if is_dataclass(old) else {}
+    if isinstance(old, tuple):
+        return tuple(_renewed(*pair) for pair in zip(old, fresh, strict=True))
+    return replace(old, **parts) if parts else old

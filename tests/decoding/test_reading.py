@@ -1,0 +1,159 @@
+"""Do all ways of reading a text give each token the probability that the model gives it after what it was shown?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from toy_language import TinyRecurrent, prepared_text, text, tiny_model
+
+from heed.core.errors import DataError
+from heed.data.text_stream import TextStream
+from heed.decoding import reading
+from heed.decoding.reading import LineReader, Reader, StreamReader, WindowReader, make_reader
+from heed.decoding.text_scorer import TextScorer
+from heed.nn.contract import Vocabularies
+from heed.text.line_ends import encode_ended
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers import TokenizerConfig, train_tokenizer
+
+CPU = torch.device("cpu")
+LINES = text(30, seed=5)
+
+
+@pytest.fixture(scope="module")
+def model() -> TinyRecurrent:
+    torch.manual_seed(3)
+    return TinyRecurrent(Vocabularies(0, 20))
+
+
+@pytest.fixture(scope="module")
+def stream() -> TextStream:
+    tokenizer = train_tokenizer(TokenizerConfig(kind="word", vocab_size=20, min_frequency=1), LINES)
+    return TextStream.of_lines(encode_ended(tokenizer, LINES, "eos"))
+
+
+def log_prob(model: TinyRecurrent, stream: TextStream, position: int, first: int) -> float:
+    """log P of the token at a position after those from `first` on, one token at a time."""
+    read = [1 if i == 0 or stream.ids[i - 1] == 2 else int(stream.ids[i - 1]) for i in range(first, position + 1)]
+    state = model.start(None, 1)
+    for token in read:
+        features, state = model.advance(torch.tensor([[token]]), state)
+    return float(model.head.log_probs(features)[0, 0, int(stream.ids[position])].detach())
+
+
+def begin_of_line(stream: TextStream, position: int) -> int:
+    return int(stream.offsets[np.searchsorted(stream.offsets, position, side="right") - 1])
+
+
+def begin_of_window(context: int, stride: int) -> Callable[[TextStream, int], int]:
+    return lambda stream, position: max(0, (position // stride + 1) * stride - context)
+
+
+@pytest.mark.parametrize(
+    ("text_as", "context", "stride", "first", "signature"),
+    [
+        ("lines", 0, 0, begin_of_line, "context:line"),
+        ("stream", 0, 0, lambda stream, position: 0, "context:stream"),
+        ("windows", 10, 0, begin_of_window(10, 5), "context:10|stride:5"),
+        ("windows", 7, 7, begin_of_window(7, 7), "context:7|stride:7"),
+        ("windows", 8, 1, begin_of_window(8, 1), "context:8|stride:1"),
+        ("windows", 500, 3, begin_of_window(500, 3), "context:500|stride:3"),
+    ],
+)
+def test_each_token_has_the_probability_that_the_model_gives_it_after_what_was_shown(
+    model: TinyRecurrent, stream: TextStream, monkeypatch: pytest.MonkeyPatch,
+    text_as: reading.TextAs, context: int, stride: int, first: Callable[[TextStream, int], int], signature: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(reading, "SEGMENT", 11)
+    monkeypatch.setattr(reading, "BATCH_POSITIONS", 40)
+    reader = make_reader(text_as, model, CPU, context, stride)
+    assert reader.signature == signature
+    found = reader.read(stream)
+    expected = [log_prob(model, stream, position, first(stream, position)) for position in range(len(stream))]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda model: StreamReader(model, CPU),
+        lambda model: WindowReader(model, CPU, 9, 4),
+        lambda model: WindowReader(model, CPU, 200, 50),
+        lambda model: LineReader(model, CPU),
+    ],
+    ids=["stream", "short windows", "long windows", "lines"],
+)
+@pytest.mark.parametrize("cuts", [[1], [3, 4, 17], list(range(1, 30))])
+def test_a_text_that_comes_in_parts_is_read_as_the_whole(
+    model: TinyRecurrent, stream: TextStream, make: Callable[[TinyRecurrent], Reader], cuts: list[int]
+) -> None:
+    whole = make(model).read(stream)
+    reader = make(model)
+    lines = np.split(stream.ids, stream.offsets[1:-1])
+    parts = [lines[a:b] for a, b in zip([0, *cuts], [*cuts, len(lines)], strict=True)]
+    found = np.concatenate([reader.read(TextStream.of_lines([line.tolist() for line in part])) for part in parts])
+    np.testing.assert_allclose(found, whole, rtol=1e-4)
+
+
+def test_a_stream_that_is_read_in_several_places_differs_at_their_begins_only(
+    model: TinyRecurrent, stream: TextStream
+) -> None:
+    reader = StreamReader(model, CPU, num_streams=3)
+    assert reader.signature == "context:stream|streams:3"
+    whole, found = StreamReader(model, CPU).read(stream), reader.read(stream)
+    cut = len(stream) // 3
+    np.testing.assert_allclose(found[:cut], whole[:cut], rtol=1e-4)
+    assert abs(found[cut] - whole[cut]) > 1e-6
+    np.testing.assert_array_equal(reader.read(stream), found)
+
+
+def test_lines_are_scored_by_what_they_hold(model: TinyRecurrent) -> None:
+    tokenizer = train_tokenizer(TokenizerConfig(kind="word", vocab_size=9, min_frequency=1), LINES)
+    scorer = TextScorer(StreamReader(model, CPU), tokenizer, Normaliser(collapse_spaces=True), "eos")
+    scored = scorer.score([" ba   zz ce ", "", "<unk> ba"])
+    assert scored.lines == ["ba zz ce", "", "<unk> ba"]
+    likelihoods = scored.likelihoods()
+    counts = [(t.num_tokens, t.num_words, t.num_characters, t.num_sentences) for t in likelihoods]
+    assert counts == [(4, 3, 8, 1), (1, 0, 0, 1), (3, 2, 8, 1)]
+    assert [t.num_unknown for t in likelihoods][1:] == [0, 1]
+    assert sum(t.log_prob_sum for t in likelihoods) == pytest.approx(float(scored.log_probs.sum()))
+    tokens = scored.token_scores()
+    assert [len(t.ids) for t in tokens] == [4, 1, 3]
+    assert tokens[1].ids == (2,)
+    assert [t.log_prob for t in tokens] == pytest.approx([t.log_prob_sum for t in likelihoods])
+
+
+def test_a_line_break_is_a_character_and_no_end_is_none(model: TinyRecurrent) -> None:
+    tokenizer = train_tokenizer(
+        TokenizerConfig(kind="character", vocab_size=20, min_frequency=1), [line + "\n" for line in LINES]
+    )
+    ends = {}
+    for line_end in ("newline", "none"):
+        scored = TextScorer(StreamReader(model, CPU), tokenizer, Normaliser(), line_end).score(["ba", "", "ce"])  # type: ignore[arg-type]
+        ends[line_end] = [(t.num_tokens, t.num_characters, t.num_sentences) for t in scored.likelihoods()]
+    assert ends == {"newline": [(3, 2, 1), (1, 0, 1), (3, 2, 1)], "none": [(2, 2, 0), (0, 0, 0), (2, 2, 0)]}
+    assert tokenizer.decode([scored.text.ids.tolist()]) == ["bace"]
+
+
+def test_a_line_that_is_too_long_is_told(model: TinyRecurrent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_LINE", 5)
+    with pytest.raises(DataError, match="a line has 6 tokens, and at most 5"):
+        LineReader(model, CPU).read(TextStream.of_lines([[5] * 6]))
+
+
+def test_nothing_is_read_from_an_empty_text(model: TinyRecurrent) -> None:
+    for reader in (LineReader(model, CPU), StreamReader(model, CPU), WindowReader(model, CPU, 5, 2)):
+        assert len(reader.read(TextStream.of_lines([]))) == 0
+
+
+def test_validation_shows_the_training_text_s_perplexity_beside_its_own(tmp_path: Path) -> None:
+    task = prepared_text(tmp_path)
+    validation = task.validate(tiny_model(task), task.metrics)
+    assert list(validation.scores)[-1] == "training_perplexity"
+    assert "streams:16" in validation.scores["perplexity"].signature
+    assert "|text:training|context:stream" in validation.scores["training_perplexity"].signature
+    assert validation.value("training_perplexity") == pytest.approx(validation.value("perplexity"), rel=0.3)
