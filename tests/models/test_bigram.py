@@ -1,15 +1,16 @@
-"""Does the adapter of the counting model answer what the counts say, and can it be saved?"""
+"""Does the bigram answer what its formula says, and can counts that old runs hold be read?"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
-from random_models import random_source
 
+from heed.core.errors import DataError
 from heed.models.bigram import Bigram, BigramConfig
-from heed.nn.contract import Smoothing, Source, Vocabularies
+from heed.nn.contract import Smoothing, Vocabularies
 
 A, B = 4, 5
 VOCABULARIES = Vocabularies(src_size=0, tgt_size=6)
@@ -48,14 +49,6 @@ def test_a_sentence_is_as_likely_as_its_pairs() -> None:
     assert steps[0, 0].item() == pytest.approx(math.log(2.8 / 3 + 0.2 / 3 * 4 / 12), abs=1e-6)
 
 
-def test_counts_come_back_from_a_saved_state() -> None:
-    model, other = counted(), Bigram(BigramConfig(), VOCABULARIES)
-    features = torch.tensor([[[1], [A], [B]]])
-    assert not torch.equal(other.head.log_probs(features), model.head.log_probs(features))
-    other.load_state_dict(model.state_dict())
-    assert torch.equal(other.head.log_probs(features), model.head.log_probs(features))
-
-
 def test_it_has_no_weights_to_train() -> None:
     assert list(counted().parameters()) == []
 
@@ -66,8 +59,42 @@ def test_before_anything_was_counted_all_words_are_alike() -> None:
     assert model.head.log_probs(features)[0, 0, 2:].exp().tolist() == pytest.approx([0.25] * 4)
 
 
-@pytest.mark.parametrize(("source", "rows", "expected"), [(None, 3, 3), (random_source([2, 4]), 3, 6)])
-def test_rows_are_counted_and_a_source_tells_nothing(source: Source | None, rows: int, expected: int) -> None:
-    state = counted().start(source, rows)
-    assert state.num_rows == expected
-    assert state.select(torch.tensor([0, 0])).join(state).num_rows == 2 + expected
+# --- runs of heed's first days ----------------------------------------------------------------------------
+
+
+def old_counts() -> dict[str, Any]:
+    """The pairs of "a b", "a b" and "a" as they were saved: bos a 3, a end 1, a b 2, b end 2."""
+    return {
+        "offsets": torch.tensor([0, 0, 1, 1, 1, 3, 4]),
+        "words": torch.tensor([A, 2, B, 2], dtype=torch.int32),
+        "counts": torch.tensor([3, 1, 2, 2]),
+        "predictable": torch.tensor([False, False, True, True, True, True]),
+    }
+
+
+def test_counts_of_an_old_run_give_the_same_probabilities() -> None:
+    model, old = counted(), Bigram(BigramConfig(), VOCABULARIES)
+    old.load_state_dict(old_counts())
+    features, _ = model.advance(torch.tensor([[1, A, B, 3]]), model.start(None))
+    torch.testing.assert_close(old.head.log_probs(features), model.head.log_probs(features))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"words": None},
+        {"words": [A, 2, B, 9]},
+        {"words": [A, 2, B, 1]},
+        {"words": [A, B, 2, 2]},
+        {"words": [A, 2, B]},
+        {"offsets": [0, 0, 1, 1, 1, 3, 9]},
+        {"offsets": [1, 0, 1, 1, 1, 3, 4]},
+        {"offsets": [0, 0, 1, 1, 1, 3]},
+        {"counts": [3, 1, 0, 2]},
+        {"counts": [3.0, 1.0, float("nan"), 2.0]},
+    ],
+)
+def test_counts_that_are_none_are_refused(changes: dict[str, Any]) -> None:
+    arrays = {**old_counts(), **{name: values and torch.tensor(values) for name, values in changes.items()}}
+    with pytest.raises(DataError, match=r"these are no bigram counts|the counts are of \d+ tokens"):
+        Bigram(BigramConfig(), VOCABULARIES).load_state_dict({k: v for k, v in arrays.items() if v is not None})

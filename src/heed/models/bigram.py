@@ -1,26 +1,31 @@
-"""A bigram counting model behind the same contract as every neural one.
+"""A bigram with interpolated absolute discounting (Ney, Essen & Kneser 1994): nothing to choose.
 
-The features of a counting model are its contexts: after a token has been consumed, the next token's
-context is that token. The head looks counts up; it answers for single tokens without a vocabulary-wide row.
-The model itself is `heed.statistical.bigram`.
+    p(w | v) = max(c(v w) - D, 0) / c(v)  +  D · N1+(v ·) / c(v) · p(w)        D = n1 / (n1 + 2 n2)
+    p(w)     = (c(w) + 1) / (N + V)
+
+It is the n-gram model of order 2 with `smoothing = "absolute"`. Runs of heed's first days hold the counts themselves
+and are estimated as they are loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
 
 from heed.core.config import Config
 from heed.core.errors import DataError
-from heed.nn.contract import Smoothing, Source, Trace, Vocabularies
-from heed.nn.noise import Noise
-from heed.statistical.bigram import BigramCounts
+from heed.models.counting import Arrays, Counting
+from heed.nn.contract import Vocabularies
+from heed.statistical.arrays import Ints, starts
+from heed.statistical.backoff import BackoffModel
+from heed.statistical.estimation import estimate
+from heed.statistical.ngram_counts import Level, NgramCounts
+from heed.statistical.predictor import Predictor
+from heed.statistical.smoothing import SmoothingConfig
+
+_SMOOTHING = SmoothingConfig(smoothing="absolute")
 
 
 class BigramConfig(Config):
@@ -30,94 +35,52 @@ class BigramConfig(Config):
     """Which model this is."""
 
 
-@dataclass(frozen=True)
-class BigramState:
-    """How many rows there are; the context itself is in the features."""
-
-    num_rows: int
-
-    def select(self, rows: Int[Tensor, " R"]) -> BigramState:
-        """The given rows in the given order."""
-        return replace(self, num_rows=len(rows))
-
-    def join(self, other: BigramState) -> BigramState:
-        """These rows, then those of `other`."""
-        return BigramState(self.num_rows + other.num_rows)
-
-    def detach(self) -> BigramState:
-        """Counts carry no graph."""
-        return self
-
-
-class CountingHead:
-    """Looks the probability of a token after a context up in the counts."""
-
-    def __init__(self, counts: BigramCounts) -> None:
-        self.counts = counts
-
-    def log_probs(
-        self, features: Int[Tensor, "... 1"], subset: Int[Tensor, " N"] | None = None
-    ) -> Float[Tensor, "... N"]:
-        """Log-probabilities of the whole vocabulary, or of `subset` normalised over the subset."""
-        rows = torch.from_numpy(self.counts.log_probs(features.reshape(-1).cpu().numpy()))
-        if subset is not None:
-            rows = rows[:, subset.cpu()].log_softmax(dim=-1)
-        return rows.float().reshape(*features.shape[:-1], -1).to(features.device)
-
-    def log_prob(self, features: Int[Tensor, "... 1"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Log-probability of one given token for each context, by binary search."""
-        found = self.counts.log_prob(features.reshape(-1).cpu().numpy(), ids.reshape(-1).cpu().numpy())
-        return torch.from_numpy(found).float().reshape(ids.shape).to(ids.device)
-
-    def loss(
-        self, features: Int[Tensor, "B T 1"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
-        smoothing: Smoothing,
-    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
-        """Sum of -log p over the real tokens; counts are not smoothed towards the uniform distribution."""
-        nll_sum = -self.log_prob(features, tgt_out)[mask].sum()
-        return nll_sum, nll_sum, int(mask.sum())
-
-
-class Bigram(nn.Module):
+class Bigram(Counting):
     """P(w_t | w_{t-1}), counted."""
 
-    counted = True
-
     def __init__(self, config: BigramConfig, vocabularies: Vocabularies) -> None:
-        super().__init__()
+        super().__init__(vocabularies)
         self.config = config
-        self.vocabularies = vocabularies
-        self.head = CountingHead(self._estimated(()))
+        self.estimate(())
 
-    def _estimated(self, sequences: Iterable[Sequence[int]]) -> BigramCounts:
+    def estimated(self, sequences: Iterable[Sequence[int]]) -> Predictor:
+        """Count pairs, and discount them."""
         ids = self.vocabularies
-        return BigramCounts.estimate(sequences, ids.tgt_size, ids.bos_id, ids.eos_id, ids.pad_id)
+        counts = NgramCounts.of(sequences, 2, ids.tgt_size, ids.bos_id, ids.eos_id, ids.pad_id)
+        return estimate(counts, _SMOOTHING, self.predictable)
 
-    def estimate(self, sequences: Iterable[Sequence[int]]) -> None:
-        """Count the given sentences (ids without begin and end)."""
-        self.head = CountingHead(self._estimated(sequences))
+    def restored(self, arrays: Arrays) -> Predictor:
+        """The tree of n-grams; of an old run, its counts."""
+        ids = self.vocabularies
+        if "counts" in arrays:
+            return estimate(self._counts_of(arrays), _SMOOTHING, self.predictable)
+        return BackoffModel.from_arrays(arrays, ids.tgt_size, ids.bos_id, ids.eos_id)
 
-    def state_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Tensor]:  # type: ignore[override]
-        """The counts as tensors."""
-        return {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in self.head.counts.arrays().items()}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Counts as they were saved. Raises DataError for what is no counts, or those of another vocabulary."""
-        arrays = {name: tensor.cpu().long().numpy() for name, tensor in state_dict.items()}
-        counts = BigramCounts.from_arrays(arrays)
-        if counts.vocab_size != self.vocabularies.tgt_size:
-            here, there = self.vocabularies.tgt_size, counts.vocab_size
+    def _counts_of(self, arrays: Arrays) -> NgramCounts:
+        """Counts as old runs hold them: offsets [V + 1] of each context's pairs; words and counts [P] of the pairs."""
+        ids = self.vocabularies
+        if missing := [name for name in ("offsets", "words") if name not in arrays]:
+            raise DataError(f"these are no bigram counts: {missing[0]!r} is missing.")
+        found = [arrays[name].ravel() for name in ("offsets", "words", "counts")]
+        if not all(np.issubdtype(array.dtype, np.integer) for array in found):
+            raise DataError("these are no bigram counts: they are no whole numbers.")
+        offsets, words, counts = (array.astype(np.int64) for array in found)
+        if len(offsets) != ids.tgt_size + 1:
+            here, there = ids.tgt_size, len(offsets) - 1
             raise DataError(f"the counts are of {there} tokens, the tokenizer has {here}: they do not belong together.")
-        self.head = CountingHead(counts)
+        lengths = np.diff(offsets)
+        whole = len(words) == len(counts) and (lengths >= 0).all() and np.array_equal(offsets, starts(lengths))
+        if not whole or offsets[-1] != len(words) or (counts <= 0).any() or not self._are_words(words, lengths):
+            raise DataError("these are no bigram counts: their sizes and numbers do not fit together.")
+        unigrams = np.bincount(words, counts, ids.tgt_size).astype(np.int64)
+        nothing = np.zeros_like(unigrams)
+        first = Level(nothing, np.arange(ids.tgt_size), nothing, unigrams)
+        pairs = Level(np.repeat(np.arange(ids.tgt_size), lengths), words, words, counts)
+        return NgramCounts((first, pairs), nothing, int(unigrams.sum()), ids.bos_id, ids.eos_id)
 
-    def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
-    ) -> BigramState:
-        """As many rows as asked for; a source tells nothing to this model."""
-        return BigramState(rows_per_source * (1 if source is None else len(source)))
-
-    def advance(
-        self, ids: Int[Tensor, "B T"], state: BigramState, trace: Trace | None = None
-    ) -> tuple[Int[Tensor, "B T 1"], BigramState]:
-        """The contexts of the next tokens: the given ones."""
-        return ids[..., None], state
+    def _are_words(self, words: Ints, lengths: Ints) -> bool:
+        """Whether they can be predicted, and are sorted behind each context."""
+        if ((words < 0) | (words >= self.vocabularies.tgt_size)).any() or not self.predictable[words].all():
+            return False
+        keys = np.repeat(np.arange(len(lengths)), lengths) * len(lengths) + words
+        return bool((np.diff(keys) > 0).all())

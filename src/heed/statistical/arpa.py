@@ -1,0 +1,294 @@
+r"""How is an n-gram model written for other programs, and read from them? The ARPA format of SRILM, KenLM and others.
+
+    \data\
+    ngram 1=3
+    ngram 2=2
+
+    \1-grams:
+    -1.2<tab>word<tab>-0.3         log10 probability, n-gram, log10 back-off weight (0 if it is left out)
+    ...
+    \end\
+
+Begin of sentence is `<s>`, its end `</s>`, and `<unk>` stands for every word that the file does not have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
+from itertools import compress, islice, repeat
+from pathlib import Path
+from typing import IO, NamedTuple, NoReturn
+
+import numpy as np
+
+from heed.core.errors import DataError
+from heed.core.files import atomic_write, storage_errors
+from heed.statistical.arrays import Bools, Floats, Ints
+from heed.statistical.backoff import BackoffModel
+from heed.text.archives import open_bytes, shown_name
+from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
+
+_NEVER = "-99"
+"""log10 of a probability of 0, as the format has it."""
+_LN10 = math.log(10)
+_BLANKS = frozenset(" \t\r\n\0")
+
+
+# --- writing ----------------------------------------------------------------------------------------------
+
+
+def write_arpa(path: str | Path, model: BackoffModel, pieces: Sequence[str]) -> None:
+    """Write a model whose word i is spelled `pieces[i]`. Raises DataError for a piece that the format cannot hold."""
+    if odd := [piece for piece in pieces if not piece or not _BLANKS.isdisjoint(piece)]:
+        raise DataError(
+            f"the piece {odd[0]!r} has white space in it, and an ARPA file separates words by it. Only a model of "
+            "words (or of pieces without blanks) can be written."
+        )
+    with storage_errors("write the ARPA file", path=Path(path)), atomic_write(path, "w") as file:
+        _write(file, model, pieces)
+
+
+def _write(file: IO[str], model: BackoffModel, pieces: Sequence[str]) -> None:
+    bounds = model.level_starts
+    listed = _listed(model)
+    sizes = [int(listed.sum()), *model.num_ngrams[1:]]
+    file.write("\\data\\\n" + "".join(f"ngram {n}={size}\n" for n, size in enumerate(sizes, start=1)))
+    ngrams: list[str] = []
+    for n in range(1, model.order + 1):
+        nodes = np.arange(bounds[n], bounds[n + 1])
+        words = [pieces[word] for word in model.words[nodes - 1].tolist()]
+        if n > 1:
+            above = (model.parents[nodes - 1] - bounds[n - 1]).tolist()
+            words = [f"{ngrams[place]} {word}" for place, word in zip(above, words, strict=True)]
+        file.write(f"\n\\{n}-grams:\n")
+        lines = map("\t".join, zip(*_columns(model, n, nodes, words), strict=True))
+        file.writelines(f"{line}\n" for line in (compress(lines, listed) if n == 1 else lines))
+        ngrams = words
+    file.write("\n\\end\\\n")
+
+
+def _listed(model: BackoffModel) -> Bools:
+    """Which words of the vocabulary are in the file: those that can be predicted, and those of longer n-grams."""
+    found = np.isfinite(model.log_probs_of[: model.vocab_size])
+    found |= np.diff(model.offsets)[1 : model.vocab_size + 1] > 0 if model.order > 1 else False
+    found[model.words[model.vocab_size :]] = True
+    found[model.bos_id] = True
+    return found
+
+
+def _columns(model: BackoffModel, n: int, nodes: Ints, ngrams: list[str]) -> list[list[str]]:
+    """Probabilities, n-grams and, of all but the longest, back-off weights."""
+    log_probs = model.log_probs_of[nodes - 1].astype(np.float64) / _LN10
+    if n == 1:
+        log_probs[model.bos_id] = 0.0  # as lmplz has it; begin of sentence is never predicted
+    weights = [] if n == model.order else [_spelled(model.backoffs[nodes].astype(np.float64) / _LN10)]
+    return [_spelled(log_probs), ngrams, *weights]
+
+
+def _spelled(values: Floats) -> list[str]:
+    """Numbers with seven decimals; negative ones of one digit, `-1.2345678`, are spelled all at once."""
+    plain = (values < 0) & (values > -9.9999999)
+    units = np.rint(np.where(plain, -values, 0) * 1e7).astype(np.int64)
+    letters = np.zeros((len(values), 10), dtype=np.uint32)
+    letters[:, 0], letters[:, 2] = ord("-"), ord(".")
+    for column in (9, 8, 7, 6, 5, 4, 3, 1):
+        units, digits = np.divmod(units, 10)
+        letters[:, column] = digits + ord("0")
+    found: list[str] = letters.view("<U10").ravel().tolist()
+    for place in np.flatnonzero(~plain).tolist():
+        value = float(values[place])
+        found[place] = f"{value:.7f}" if value else "0"
+        if not math.isfinite(value):
+            found[place] = _NEVER
+    return found
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+class Arpa(NamedTuple):
+    """What a file holds."""
+
+    model: BackoffModel
+    vocabulary: Vocabulary
+
+
+def read_arpa(path: str | Path) -> Arpa:
+    """Read a file (.gz, .xz and .zst too), in which every n-gram's first n - 1 words must be an n-gram as well.
+
+    `<s>` is never predicted, whatever the file says. Raises what `read_lines` raises, and DataError where the file is
+    not in the format, naming the line.
+    """
+    return _Reading(path).arpa()
+
+
+def _lines_of(path: str | Path) -> Iterator[str]:
+    """The lines with their ends: a file has millions, and this is the fastest way to them."""
+    try:
+        with open_bytes(path) as file, TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
+            yield from text
+    except UnicodeDecodeError as error:
+        raise DataError(f"{shown_name(path)}: this is no UTF-8 text, so no ARPA file: {error.reason}.") from error
+
+
+class _Section(NamedTuple):
+    """The n-grams of one length, in the order of the file."""
+
+    ids: Ints
+    """[M, n]"""
+    log_probs: Floats
+    """Natural logarithms."""
+    backoffs: Floats
+
+
+class _Reading:
+    """One file that is being read."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.name = shown_name(path)
+        self.lines = _lines_of(path)
+        self.number = 0
+        """Of the line that was read last."""
+        self.ids: dict[str, int] = {piece: id for id, piece in enumerate(SPECIAL_PIECES)}
+
+    def fail(self, what: str, number: int = 0) -> NoReturn:
+        raise DataError(f"{self.name}:{number or self.number}: {what} Is this a whole ARPA file?")
+
+    def next_line(self) -> str:
+        """The next line that is not empty."""
+        for line in self.lines:
+            self.number += 1
+            if line.strip():
+                return line.rstrip("\r\n ")
+        self.fail("the file ends before \\end\\.")
+
+    def arpa(self) -> Arpa:
+        """All of it."""
+        while self.next_line() != "\\data\\":
+            pass
+        sizes: list[int] = []
+        while (line := self.next_line()).startswith("ngram "):
+            length, _, number = line.removeprefix("ngram ").partition("=")
+            if length.strip() != str(len(sizes) + 1) or not number.strip().isdecimal():
+                self.fail(f"expected 'ngram {len(sizes) + 1}=' and a number, got {line!r:.80}.")
+            sizes.append(int(number))
+        tree = _Tree()
+        for n, size in enumerate(sizes, start=1):
+            if line != f"\\{n}-grams:":
+                self.fail(f"expected '\\{n}-grams:', got {line!r:.80}.")
+            section = self.section(n, size)
+            tree.words(section, len(self.ids)) if n == 1 else self.add(tree, section)
+            line = self.next_line()
+        if line != "\\end\\" or not sizes:
+            self.fail(f"{sizes[-1] if sizes else 0:,} n-grams were announced; here is {line!r:.80}.")
+        return Arpa(tree.model(), Vocabulary(list(self.ids)[len(SPECIAL_PIECES) :]))
+
+    def section(self, n: int, size: int) -> _Section:
+        """So many n-grams."""
+        first = self.number + 1
+        lines = [line.rstrip("\r\n") for line in islice(self.lines, size)]
+        self.number += len(lines)
+        try:
+            log_probs, ngrams, backoffs = _columns_of(lines)
+        except (ValueError, IndexError):
+            odd = next(place for place, line in enumerate(lines) if not _is_entry(line))
+            what = f"expected a log10 probability, a tab and words, got {lines[odd]!r:.80}"
+            self.fail(f"{what} ({size:,} n-grams of {n} words were announced).", first + odd)
+        if len(lines) < size:
+            self.fail(f"{size:,} n-grams were announced, there are {len(lines):,}.")
+        words = " ".join(ngrams).split(" ") if ngrams else []
+        if n == 1:
+            for word in words:
+                self.ids.setdefault(word, len(self.ids))
+        found = np.fromiter(map(self.ids.get, words, repeat(-1)), np.int64, len(words))
+        if len(words) != n * size or (found < 0).any():
+            odd = next(place for place, ngram in enumerate(ngrams) if not self.knows(ngram.split(" "), n))
+            self.fail(f"{ngrams[odd]!r} is not an n-gram of {n} of the file's words.", first + odd)
+        return _Section(found.reshape(-1, n), _natural(np.minimum(log_probs, 0)), _natural(backoffs))
+
+    def knows(self, words: list[str], n: int) -> bool:
+        """Whether these are so many words of the file."""
+        return len(words) == n and all(word in self.ids for word in words)
+
+    def add(self, tree: _Tree, section: _Section) -> None:
+        """The next level of the tree."""
+        if what := tree.add(section):
+            self.fail(what)
+
+
+class _Tree:
+    """The levels that were read so far, each sorted by its parents and words."""
+
+    def __init__(self) -> None:
+        self.parents: list[Ints] = []
+        self.last: list[Ints] = []
+        self.log_probs: list[Floats] = []
+        self.backoffs: list[Floats] = []
+        self.vocab_size = 0
+
+    def words(self, section: _Section, vocab_size: int) -> None:
+        """The first level: every word; one that is not in the file, as padding, is never predicted."""
+        self.vocab_size = vocab_size
+        log_probs, backoffs = np.full(vocab_size, -np.inf), np.zeros(vocab_size)
+        ids = section.ids[:, 0]
+        log_probs[ids], backoffs[ids] = section.log_probs, section.backoffs
+        log_probs[Vocabulary.bos_id] = -np.inf
+        self._append(np.zeros(vocab_size, dtype=np.int64), np.arange(vocab_size), log_probs, backoffs)
+
+    def add(self, section: _Section) -> str:
+        """A further level; what is wrong with it, if anything."""
+        above = section.ids[:, 0]
+        for parents, words, ids in zip(self.parents[1:], self.last[1:], section.ids.T[1:-1], strict=True):
+            keys, wanted = parents * self.vocab_size + words, above * self.vocab_size + ids
+            above = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
+            if len(wanted) and (not len(keys) or (keys[above] != wanted).any()):
+                return "the first words of an n-gram are no n-gram of the file."
+        keys = above * self.vocab_size + section.ids[:, -1]
+        order = np.argsort(keys)
+        if (np.diff(keys[order]) == 0).any():
+            return f"an n-gram of {section.ids.shape[1]} words is there twice."
+        self._append(above[order], section.ids[order, -1], section.log_probs[order], section.backoffs[order])
+        return ""
+
+    def _append(self, parents: Ints, words: Ints, log_probs: Floats, backoffs: Floats) -> None:
+        self.parents.append(parents)
+        self.last.append(words)
+        self.log_probs.append(log_probs)
+        self.backoffs.append(backoffs)
+
+    def model(self) -> BackoffModel:
+        """The model of all levels."""
+        return BackoffModel.of_levels(
+            self.parents, self.last, self.log_probs, self.backoffs[:-1], Vocabulary.bos_id, Vocabulary.eos_id
+        )
+
+
+def _columns_of(lines: list[str]) -> tuple[Floats, list[str], Floats]:
+    """Probabilities, n-grams and back-off weights. Raises ValueError and IndexError where a line has none."""
+    widths = {line.count("\t") for line in lines}
+    if widths == {1} or widths == {2}:  # all at once: a list for each line would take twice the time
+        step = max(widths) + 1
+        flat = "\t".join(lines).split("\t")
+        weights = flat[2::step] if step > 2 else ["0"] * len(lines)
+        columns = flat[::step], flat[1::step], weights
+    else:
+        rows = [line.split("\t") for line in lines]
+        columns = [row[0] for row in rows], [row[1] for row in rows], [row[2] if len(row) > 2 else "0" for row in rows]
+    log_probs, backoffs = (np.fromiter(map(float, values), np.float64, len(lines)) for values in columns[::2])
+    return log_probs, columns[1], backoffs
+
+
+def _is_entry(line: str) -> bool:
+    """Whether a line has a number, words and perhaps another number."""
+    try:
+        _columns_of([line])
+    except (ValueError, IndexError):
+        return False
+    return True
+
+
+def _natural(values: Floats) -> Floats:
+    """Natural logarithms; what the format writes for log 0 becomes -inf."""
+    return np.where(values <= float(_NEVER), -np.inf, values * _LN10)

@@ -1,0 +1,223 @@
+"""Which words behave alike? Brown et al. (1992): clusters that keep the mutual information of adjacent classes high.
+
+The C most frequent words are each a cluster. Then each other word, the most frequent first, becomes a cluster of its
+own, and the two clusters are merged that lose least average mutual information
+
+    I = Σ_{a, b} p(a, b) log (p(a, b) / (p(a ·) p(· b)))        p(a, b): a word of b follows one of a
+
+until all words are in C clusters (Brown et al., section 3; the window of C + 1 is theirs, O(V C²) is Liang 2005).
+Going on to one cluster gives a binary tree, and each cluster its place in it as a string of bits.
+
+With h(n) = n log n, I is up to a constant Σ h(n_ab) - Σ_a R_a log l_a - Σ_b K_b log r_b, where n_ab are the counts of
+pairs, R and K their sums over the clusters of the moment, and l and r how often a cluster stands left and right in the
+whole text. What a merge does to the first sum is kept for every two clusters and mended where something changed; as
+g(u, v) = h(u + v) - h(u) - h(v) is 0 unless both are positive, a rare word changes little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heed.core.errors import UsageError
+from heed.statistical.arrays import Floats, Ints, starts
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """How often word `left[i]` is followed by word `right[i]`: different pairs [P] of V words."""
+
+    left: Ints
+    right: Ints
+    counts: Ints
+    vocab_size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """C clusters of the words that were seen, numbered by the frequency of their most frequent word."""
+
+    clusters: Ints
+    """[V]: the cluster of each word; -1 for one that was not seen or is kept apart."""
+    merges: Ints
+    """[C - 1, 2]: which two were merged, until one was left; the i-th merge makes number C + i."""
+    mutual_information: float
+    """I of the clusters, in bits."""
+
+    def paths(self) -> list[str]:
+        """For each cluster its bits from the root of the tree of merges; clusters that are alike begin alike."""
+        num_clusters = len(self.merges) + 1
+        found = [""] * (2 * num_clusters - 1)
+        for made, (first, second) in reversed(list(enumerate(self.merges.tolist(), start=num_clusters))):
+            found[first], found[second] = found[made] + "0", found[made] + "1"
+        return found[:num_clusters]
+
+
+def cluster_words(pairs: Pairs, num_clusters: int, apart: tuple[int, ...] = ()) -> Clustering:
+    """Cluster the words of a text.
+
+    Words `apart` (begin and end of sentence) are neighbours of others and so together one class, but never merged with
+    any. Raises UsageError when there are fewer words than clusters.
+    """
+    frequencies = np.bincount(pairs.right, pairs.counts, pairs.vocab_size)
+    frequencies = np.maximum(frequencies, np.bincount(pairs.left, pairs.counts, pairs.vocab_size))
+    frequencies[list(apart)] = 0
+    words = np.argsort(-frequencies, kind="stable")[: np.count_nonzero(frequencies)]
+    if len(words) < num_clusters:
+        raise UsageError(f"num_classes = {num_clusters} is more than the {len(words)} different words of the text.")
+    window = _Window(pairs, num_clusters, apart)
+    for place, word in enumerate(words.tolist()):
+        window.insert(word)
+        if place >= num_clusters:
+            window.merge(*window.best())
+    slots = window.slots[words].tolist()
+    number = {slot: place for place, slot in enumerate(dict.fromkeys(slots))}
+    clusters = np.full(pairs.vocab_size, -1, dtype=np.int64)
+    clusters[words] = [number[slot] for slot in slots]
+    information = window.mutual_information()
+    return Clustering(clusters, _tree(window, number), information)
+
+
+def _tree(window: _Window, number: dict[int, int]) -> Ints:
+    """Merge on until one cluster is left; `number` says which cluster is in which slot."""
+    merges = []
+    for made in range(len(number), 2 * len(number) - 1):
+        a, b = window.best()
+        merges.append((number[a], number[b]))
+        window.merge(a, b)
+        number[a] = made
+    return np.array(merges, dtype=np.int64).reshape(-1, 2)
+
+
+class _Window:
+    """The clusters of the moment in S slots, and what the merge of every two would change.
+
+    Slot 0 holds the words that are kept apart.
+    """
+
+    def __init__(self, pairs: Pairs, num_clusters: int, apart: tuple[int, ...]) -> None:
+        size = num_clusters + 2
+        self.total = float(pairs.counts.sum())
+        self.follows = _Neighbours(pairs.left, pairs.right, pairs.counts, pairs.vocab_size)
+        self.precedes = _Neighbours(pairs.right, pairs.left, pairs.counts, pairs.vocab_size)
+        self.slots = np.full(pairs.vocab_size, -1, dtype=np.int64)
+        """[V]: the slot of each word; -1 for one that has not come yet."""
+        self.used = np.zeros(size, dtype=np.bool_)
+        self.n = np.zeros((size, size))
+        """[S, S]: how often a word of one cluster is followed by one of another."""
+        self.left, self.right = _Margin(size), _Margin(size)
+        self.changes = np.zeros((size, size))
+        """[S, S], symmetric: what merging two clusters adds to Σ h(n)."""
+        self._below = np.tri(size, dtype=np.bool_)
+        for word in apart:
+            self._place(word, 0)
+
+    def insert(self, word: int) -> None:
+        """A word becomes a cluster of its own."""
+        slot = 1 + int(np.argmin(self.used[1:]))
+        self._place(word, slot)
+        self._add(slot, 1.0)
+        self._compare(slot)
+
+    def _place(self, word: int, slot: int) -> None:
+        """Count its pairs with the words that are there."""
+        self.slots[word], self.used[slot] = slot, True
+        after, num_after = self.follows.of(word)
+        before, num_before = self.precedes.of(word)
+        self.left.add(slot, num_after.sum())
+        self.right.add(slot, num_before.sum())
+        here = self.slots[after] >= 0
+        np.add.at(self.n[slot], self.slots[after[here]], num_after[here])
+        here = (self.slots[before] >= 0) & (before != word)
+        np.add.at(self.n[:, slot], self.slots[before[here]], num_before[here])
+
+    def best(self) -> tuple[int, int]:
+        """The two slots whose merge loses least."""
+        gains = self.changes - self.left.changes(self.n.sum(1)) - self.right.changes(self.n.sum(0))
+        kept_out = self._below | ~self.used | ~self.used[:, None]
+        kept_out[0] = True
+        gains[kept_out] = -np.inf
+        a, b = divmod(int(np.argmax(gains)), len(gains))
+        return a, b
+
+    def merge(self, a: int, b: int) -> None:
+        """Put the words of slot b into slot a."""
+        self._add(a, -1.0)
+        self._add(b, -1.0)
+        for n in (self.n, self.n.T):
+            n[a] += n[b]
+            n[b] = 0
+        for margin in (self.left, self.right):
+            margin.add(a, margin.counts[b])
+            margin.add(b, -margin.counts[b])
+        self.slots[self.slots == b] = a
+        self.used[b] = False
+        self._add(a, 1.0)
+        self._compare(a)
+
+    def _add(self, slot: int, sign: float) -> None:
+        """Add (or take away) what every merge of two others changes in the counts with this slot."""
+        for counts in (self.n[slot], self.n[:, slot]):
+            near = np.flatnonzero(counts)
+            self.changes[near[:, None], near] += sign * _g(counts[near, None], counts[near])
+
+    def _compare(self, slot: int) -> None:
+        """What merging this slot with each other one changes; counts within the two become one."""
+        n, own, to, back, others = self.n, self.n[slot, slot], self.n[slot], self.n[:, slot], self.n.diagonal()
+        found = _h(own + to + back + others) - _h(own) - _h(to) - _h(back) - _h(others)
+        found -= _g(own, back) + _g(to, others) + _g(own, to) + _g(back, others)
+        for counts, of_others in ((to, n), (back, n.T)):
+            near = np.flatnonzero(counts)
+            found += _g(counts[near], of_others[:, near]).sum(1)
+        self.changes[slot] = self.changes[:, slot] = found
+
+    def mutual_information(self) -> float:
+        """I, in bits."""
+        a, b = np.nonzero(self.n)
+        n = self.n[a, b]
+        expected = self.left.counts[a] * self.right.counts[b] / self.total
+        return float((n * np.log2(n / expected)).sum() / self.total)
+
+
+class _Margin:
+    """How often each cluster stands on one side of a pair, and the logarithms of the sums of every two."""
+
+    def __init__(self, size: int) -> None:
+        self.counts = np.zeros(size)
+        self._logs = np.zeros((size, size))
+        """log(l_a + l_b); twice log l_a would be on the diagonal."""
+
+    def add(self, slot: int, count: float) -> None:
+        """A cluster grows."""
+        self.counts[slot] += count
+        self._logs[slot] = self._logs[:, slot] = np.log(np.maximum(self.counts + self.counts[slot], 1))
+
+    def changes(self, sums: Floats) -> Floats:
+        """What merging each two adds to Σ_a R_a log l_a, where R are the `sums`, [S] -> [S, S]."""
+        alone = sums * np.log(np.maximum(self.counts, 1))
+        return np.asarray((sums[:, None] + sums) * self._logs - alone[:, None] - alone)
+
+
+class _Neighbours:
+    """For each word the different ones on one side of it, and how often."""
+
+    def __init__(self, words: Ints, neighbours: Ints, counts: Ints, vocab_size: int) -> None:
+        order = np.argsort(words, kind="stable")
+        self._bounds = starts(np.bincount(words, minlength=vocab_size))
+        self._neighbours, self._counts = neighbours[order], counts[order]
+
+    def of(self, word: int) -> tuple[Ints, Ints]:
+        """The neighbours of a word and their counts."""
+        place = slice(self._bounds[word], self._bounds[word + 1])
+        return self._neighbours[place], self._counts[place]
+
+
+def _h(n: Floats) -> Floats:
+    """n log n of whole numbers, 0 for 0."""
+    return np.asarray(n * np.log(np.maximum(n, 1)))
+
+
+def _g(u: Floats, v: Floats) -> Floats:
+    """h(u + v) - h(u) - h(v)."""
+    return _h(u + v) - _h(u) - _h(v)

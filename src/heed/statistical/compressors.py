@@ -1,0 +1,59 @@
+"""How many bits do general compressors need for a text: the bar that a language model as a code has to clear?
+
+Each is at its strongest. Primed with other text, the cost is what the text adds to it: the size of both compressed as
+one, less that of the other alone. gzip looks back 32 KiB and bzip2 sorts blocks of 900 kB: they forget an older primer.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import sys
+from collections.abc import Callable, Mapping
+
+from heed.core.errors import UsageError
+from heed.statistical import lempel_ziv
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+
+    def _zstd(data: bytes) -> bytes:
+        keys = zstd.CompressionParameter
+        return zstd.compress(data, options={keys.compression_level: 22, keys.window_log: 27})
+
+else:
+    import zstandard
+
+    def _zstd(data: bytes) -> bytes:
+        parameters = zstandard.ZstdCompressionParameters.from_level(22, window_log=27)
+        return zstandard.ZstdCompressor(compression_params=parameters).compress(data)
+
+
+def _size(compress: Callable[[bytes], bytes]) -> Callable[[bytes, bytes], float]:
+    """Bits of a text behind a primer, for a program that knows no primers."""
+
+    def bits(data: bytes, primer: bytes) -> float:
+        return 8.0 * (len(compress(primer + data)) - (len(compress(primer)) if primer else 0))
+
+    return bits
+
+
+COMPRESSORS: Mapping[str, Callable[[bytes, bytes], float]] = {
+    "gzip": _size(lambda data: gzip.compress(data, 9, mtime=0)),
+    "bzip2": _size(lambda data: bz2.compress(data, 9)),
+    "xz": _size(lambda data: lzma.compress(data, preset=9 | lzma.PRESET_EXTREME)),
+    "zstd": _size(_zstd),
+    "lz78": lempel_ziv.code_bits,
+}
+"""Bits of a text behind a primer; `lz78` is the code itself, without a file format."""
+
+
+def compressed_bits(name: str, text: bytes, primer: bytes = b"") -> float:
+    """Bits that a compressor of COMPRESSORS needs for `text` when it has seen `primer`, which the decoder has too.
+
+    Raises UsageError for a name that is none.
+    """
+    if name not in COMPRESSORS:
+        raise UsageError(f"{name!r} is no compressor that is known here: {', '.join(COMPRESSORS)} are.")
+    return COMPRESSORS[name](text, primer)

@@ -1,0 +1,165 @@
+"""Which n-grams does a text have, how often, and which shorter ones are they made of?
+
+Every n-gram that ends at a word or at the end of a sentence is counted, of every length up to the order; the first
+words of a sentence have begin of sentence before them, once. The n-grams of one length are one sorted array. Where the
+n-gram of length n that ends at each token stands in it follows from the (n - 1)-gram that ends at the token before:
+one sort of numbers for each length, and no n-gram is ever written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+
+import numpy as np
+
+from heed.core.errors import DataError
+from heed.statistical.arrays import Bools, Ints
+
+_CHUNK = 200_000
+"""Sentences that are counted at a time: memory grows with the number of different n-grams, not with the text."""
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The M n-grams of one length n, sorted by the place of their first n - 1 words, then by their last word."""
+
+    parents: Ints
+    """[M]: where the first n - 1 words stand in the level below."""
+    words: Ints
+    """[M]: the last word."""
+    suffixes: Ints
+    """[M]: where the last n - 1 words stand in the level below."""
+    counts: Ints
+    """[M]: how often the n-gram occurs."""
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+@dataclass(frozen=True, eq=False)
+class NgramCounts:
+    """The n-grams of a text. The first level has every token of the vocabulary, seen or not."""
+
+    levels: tuple[Level, ...]
+    first_seen: Ints
+    """[V]: at which token of the text each word occurs first; NEVER for one that does not."""
+    num_tokens: int
+    """Of the text, with begins and ends of sentences."""
+    bos_id: int
+    eos_id: int
+
+    @classmethod
+    def of(
+        cls, sequences: Iterable[Sequence[int]], order: int, vocab_size: int, bos_id: int, eos_id: int, pad_id: int
+    ) -> NgramCounts:
+        """Count sentences, which hold neither begin of sentence nor padding, each with its end.
+
+        Raises DataError for an id that is not in the vocabulary or can never be predicted.
+        """
+        counts = cls.of_stream(np.empty(0, dtype=np.int64), order, vocab_size, bos_id, eos_id)
+        for stream in _streams(sequences, vocab_size, bos_id, eos_id, pad_id):
+            more = cls.of_stream(stream, order, vocab_size, bos_id, eos_id)
+            counts = counts.merged(more) if counts.num_tokens else more
+        return counts
+
+    @classmethod
+    def of_stream(cls, stream: Ints, order: int, vocab_size: int, bos_id: int, eos_id: int) -> NgramCounts:
+        """Count whole sentences in one array, each from begin of sentence to end of sentence."""
+        levels = [_words(stream, vocab_size)]
+        here = stream  # which n-gram of the present length ends at each token; -1 where there is none
+        goes_on = np.flatnonzero(stream != bos_id)
+        for _ in range(1, order):
+            goes_on = goes_on[here[goes_on - 1] >= 0]
+            level, places = _longer(here[goes_on - 1], stream[goes_on], here[goes_on], vocab_size)
+            levels.append(level)
+            here = np.full(len(stream), -1, dtype=np.int64)
+            here[goes_on] = places
+        first_seen = np.full(vocab_size, NEVER, dtype=np.int64)
+        first_seen[stream[::-1]] = np.arange(len(stream))[::-1]  # of several values the last one stays
+        return cls(tuple(levels), first_seen, len(stream), bos_id, eos_id)
+
+    def merged(self, other: NgramCounts) -> NgramCounts:
+        """The counts of this text and the other behind it."""
+        levels: list[Level] = []
+        ours = theirs = np.zeros(1, dtype=np.int64)
+        for a, b in zip(self.levels, other.levels, strict=True):
+            level, ours, theirs = _united(a, ours, b, theirs, self.vocab_size)
+            levels.append(level)
+        later = np.where(other.first_seen == NEVER, NEVER, other.first_seen + self.num_tokens)
+        first_seen = np.minimum(self.first_seen, later)
+        return NgramCounts(tuple(levels), first_seen, self.num_tokens + other.num_tokens, self.bos_id, self.eos_id)
+
+    @property
+    def order(self) -> int:
+        """The length of the longest n-grams."""
+        return len(self.levels)
+
+    @property
+    def vocab_size(self) -> int:
+        """V, with the tokens that are never predicted."""
+        return len(self.first_seen)
+
+    @cached_property
+    def first_words(self) -> tuple[Ints, ...]:
+        """For each level the first word of each of its n-grams."""
+        found = [self.levels[0].words]
+        for level in self.levels[1:]:
+            found.append(found[-1][level.parents])
+        return tuple(found)
+
+    def begins(self, n: int) -> Bools:
+        """Which n-grams of length n have begin of sentence as their first word."""
+        return np.asarray(self.first_words[n - 1] == self.bos_id)
+
+
+def _streams(
+    sequences: Iterable[Sequence[int]], vocab_size: int, bos_id: int, eos_id: int, pad_id: int
+) -> Iterator[Ints]:
+    """Some sentences at a time in one array, with their begins and ends."""
+    sequences = iter(sequences)
+    while chunk := list(islice(sequences, _CHUNK)):
+        framed = chain.from_iterable(chain((bos_id,), ids, (eos_id,)) for ids in chunk)
+        stream = np.fromiter(framed, dtype=np.int64, count=sum(map(len, chunk)) + 2 * len(chunk))
+        wrong = stream[(stream < 0) | (stream >= vocab_size)]
+        if len(wrong):
+            raise DataError(f"token id {wrong[0]} is not in the vocabulary: ids go from 0 to {vocab_size - 1}.")
+        for id, allowed in ((bos_id, len(chunk)), (pad_id, 0)):
+            if np.count_nonzero(stream == id) > allowed:
+                raise DataError(f"token id {id} is begin of sentence or padding and cannot stand inside a sequence.")
+        yield stream
+
+
+def _words(stream: Ints, vocab_size: int) -> Level:
+    zeros = np.zeros(vocab_size, dtype=np.int64)
+    return Level(zeros, np.arange(vocab_size), zeros, np.bincount(stream, minlength=vocab_size))
+
+
+def _longer(parents: Ints, words: Ints, suffixes: Ints, vocab_size: int) -> tuple[Level, Ints]:
+    """The level of the n-grams that these tokens make, and where each token's n-gram stands in it."""
+    keys = parents * vocab_size + words
+    order = np.argsort(keys)
+    ordered = keys[order]
+    new = np.ones(len(keys), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    firsts = np.flatnonzero(new)
+    places = np.empty(len(keys), dtype=np.int64)
+    places[order] = np.cumsum(new) - 1
+    chosen = order[firsts]
+    counts = np.diff(np.append(firsts, len(keys)))
+    return Level(parents[chosen], words[chosen], suffixes[chosen], counts), places
+
+
+def _united(a: Level, a_below: Ints, b: Level, b_below: Ints, vocab_size: int) -> tuple[Level, Ints, Ints]:
+    """The n-grams of both, and where those of each stand; `below` says the same of the level below."""
+    a_keys, b_keys = a_below[a.parents] * vocab_size + a.words, b_below[b.parents] * vocab_size + b.words
+    keys = np.union1d(a_keys, b_keys)
+    a_places, b_places = np.searchsorted(keys, a_keys), np.searchsorted(keys, b_keys)
+    suffixes, counts = np.empty(len(keys), dtype=np.int64), np.zeros(len(keys), dtype=np.int64)
+    for places, level, below in ((a_places, a, a_below), (b_places, b, b_below)):
+        suffixes[places] = below[level.suffixes]
+        counts[places] += level.counts
+    return Level(keys // vocab_size, keys % vocab_size, suffixes, counts), a_places, b_places

@@ -1,0 +1,192 @@
+"""Are ARPA files written as others read them, and read as others write them?"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from statistical.ngram_oracle import BOS, perplexity
+from statistical.ngram_texts import model_of_words, pieces_of, scored, words_of
+from statistical.test_estimation import FIXTURES, SMOOTHINGS, table
+
+from heed.core.errors import DataError, MissingInputError, StorageError
+from heed.statistical.arpa import read_arpa, write_arpa
+
+SMALL = """\
+\\data\\
+ngram 1=5
+ngram 2=2
+ngram 3=1
+
+\\1-grams:
+-0.9\t<unk>
+-99\t<s>\t-0.3
+-0.5\t</s>
+-0.6\ta\t-0.25
+-0.7\tb
+
+\\2-grams:
+-0.2\t<s> a\t-0.1
+-0.3\ta b
+
+\\3-grams:
+-0.05\t<s> a b
+
+\\end\\
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    """A file of this text."""
+    path = folder / "model.arpa"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_is_read_by_its_definition(tmp_path: Path) -> None:
+    model, vocabulary = read_arpa(write(tmp_path, SMALL))
+    assert vocabulary.pieces == ("<pad>", "<s>", "</s>", "<unk>", "a", "b")
+    ids = {"a": 4, "b": 5}
+    [line] = scored(model, ids, [["a", "b", "a", "odd"]])
+    expected = [-0.2, -0.05, -0.6, -0.25 - 0.9, -0.5]  # <s> a; <s> a b; b a backs off; a odd backs off; end
+    assert (line / math.log(10)).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("options", SMOOTHINGS.values(), ids=SMOOTHINGS)
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_what_was_written_comes_back(tmp_path: Path, options: dict[str, Any], order: int) -> None:
+    lines = words_of(FIXTURES / "text")
+    model, ids = model_of_words(lines, order, **options)
+    write_arpa(tmp_path / "model.arpa", model, pieces_of(ids))
+    again, vocabulary = read_arpa(tmp_path / "model.arpa")
+    ours, theirs = table(model, pieces_of(ids)), table(again, vocabulary.pieces)
+    assert ours.keys() == theirs.keys()
+    np.testing.assert_allclose(list(theirs.values()), [ours[ngram] for ngram in theirs], rtol=2e-6, atol=2e-6)
+    unseen = [*lines[:5], ["zebra", "never", "the", "zebra"]]
+    their_ids = {piece: id for id, piece in enumerate(vocabulary.pieces)}
+    for a, b in zip(scored(model, ids, unseen), scored(again, their_ids, unseen), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_the_format_is_what_lmplz_writes(tmp_path: Path) -> None:
+    model, ids = model_of_words([["a", "b"]], 2)
+    write_arpa(tmp_path / "model.arpa", model, pieces_of(ids))
+    text = (tmp_path / "model.arpa").read_text(encoding="utf-8").split("\n")
+    assert text[:6] == ["\\data\\", "ngram 1=5", "ngram 2=3", "", "\\1-grams:", text[5]]
+    assert text[5].startswith("0\t<s>\t-")
+    assert text[-3:] == ["", "\\end\\", ""]
+    assert [line.count("\t") for line in text if "\t" in line] == [2] * 5 + [1] * 3
+
+
+def test_a_suffix_may_be_missing(tmp_path: Path) -> None:
+    """SRILM prunes so that an n-gram is there and what it ends with is not: the next shorter one is taken."""
+    model, _ = read_arpa(write(tmp_path, SMALL.replace("ngram 2=2", "ngram 2=1").replace("-0.3\ta b\n", "")))
+    [line] = scored(model, {"a": 4, "b": 5}, [["a", "b", "b"]])
+    assert (line / math.log(10)).tolist() == pytest.approx([-0.2, -0.05, -0.7, -0.5], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("\\data\\", "data", "ends before"),
+        ("ngram 2=2", "ngram 3=2", "expected 'ngram 2='"),
+        ("ngram 2=2", "ngram 2=two", "expected 'ngram 2=' and a number"),
+        ("ngram 2=2", "ngram 2=3", r"got '' \(3 n-grams of 2 words were announced"),
+        ("ngram 2=2", "ngram 2=1", r"expected '\\3-grams:', got '-0.3"),
+        ("ngram 3=1", "ngram 3=9", "9 n-grams of 3 words were announced"),
+        ("\\2-grams:", "\\4-grams:", r"expected '\\2-grams:', got '\\\\4-grams:'"),
+        ("-0.3\ta b", "x\ta b", "a log10 probability, a tab and words"),
+        ("-0.3\ta b", "-0.3 a b", "a log10 probability, a tab and words"),
+        ("-0.3\ta b", "-0.3\ta c", "'a c' is not an n-gram of 2"),
+        ("-0.3\ta b", "-0.3\ta", "'a' is not an n-gram of 2"),
+        ("-0.3\ta b", "-0.3\t<s> a", "an n-gram of 2 words is there twice"),
+        ("-0.7\tb", "-0.7\ta", "'b' is not|'a b' is not"),
+        ("<s> a b", "b a b", "the first words of an n-gram are no n-gram"),
+        ("\\end\\\n", "", "ends before"),
+        ("\\end\\", "\\4-grams:", "1 n-grams were announced; here is"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(tmp_path: Path, old: str, new: str, why: str) -> None:
+    with pytest.raises(DataError, match=why):
+        read_arpa(write(tmp_path, SMALL.replace(old, new)))
+
+
+def test_a_file_that_is_no_text_or_damaged_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"\\data\\\n\xe9\n")
+    with pytest.raises(DataError, match="no UTF-8 text"):
+        read_arpa(tmp_path / "latin")
+    whole = (FIXTURES / "o3.arpa.xz").read_bytes()
+    (tmp_path / "cut.arpa.xz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"cut\.arpa\.xz"):
+        read_arpa(tmp_path / "cut.arpa.xz")
+    with pytest.raises(MissingInputError):
+        read_arpa(tmp_path / "nothing")
+
+
+def test_pieces_with_blanks_cannot_be_written(tmp_path: Path) -> None:
+    model, ids = model_of_words([["a", "b"]], 2)
+    with pytest.raises(DataError, match="the piece ' ' has white space"):
+        write_arpa(tmp_path / "model.arpa", model, [*pieces_of(ids)[:-1], " "])
+    assert not (tmp_path / "model.arpa").exists()
+
+
+def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    model, ids = model_of_words([["a", "b"]], 2)
+    with pytest.raises(StorageError, match="cannot write the ARPA file"):
+        write_arpa(tmp_path / "nowhere" / "model.arpa", model, pieces_of(ids))
+
+
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_kenlm_loads_our_file_and_scores_the_same(tmp_path: Path, order: int) -> None:
+    kenlm = pytest.importorskip("kenlm", reason="the package kenlm is not installed: pip install kenlm")
+    lines = words_of(FIXTURES / "text")
+    model, ids = model_of_words(lines[:-20], order)
+    write_arpa(tmp_path / "model.arpa", model, pieces_of(ids))
+    theirs = kenlm.Model(str(tmp_path / "model.arpa"))
+    assert theirs.order == order
+    test = [*lines[-20:], ["zebra", "the", "never", "seen"], []]
+    for line, ours in zip(test, scored(model, ids, test), strict=True):
+        full = [log_prob for log_prob, _, _ in theirs.full_scores(" ".join(line))]
+        np.testing.assert_allclose(ours / math.log(10), full, atol=1e-5)
+
+
+# --- the perplexities that KenLM gives the texts of its README --------------------------------------------
+
+PUBLISHED = {
+    ("ptb", 3): (157.76525525845207, 148.2814995024931),
+    ("ptb", 5): (148.00739620632564, 141.1862070921484),
+    ("wikitext2", 3): (247.65628098372468, 230.88634388997374),
+    ("wikitext2", 5): (239.98401839596673, 224.81159125434064),
+}
+FILES = {"ptb": "ptb.{}.txt.xz", "wikitext2": "wiki.{}.tokens.xz"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("corpus", "order"), PUBLISHED, ids=[f"{name} {order}" for name, order in PUBLISHED])
+def test_perplexities_are_kenlms_to_a_hundredth_of_a_percent(shared_data: Path, corpus: str, order: int) -> None:
+    files = {part: shared_data / corpus / FILES[corpus].format(part) for part in ("train", "valid", "test")}
+    model, ids = model_of_words(words_of(files["train"]), order, discount_fallback=False)
+    found = [
+        perplexity(np.concatenate(scored(model, ids, words_of(files[part]))).tolist()) for part in ("valid", "test")
+    ]
+    assert found == pytest.approx(PUBLISHED[corpus, order], rel=1e-4)
+
+
+@pytest.mark.slow
+def test_lines_are_scored_as_kenlms_query_scores_them(shared_data: Path) -> None:
+    """The 5-gram of the Penn Treebank; total log10 probabilities of 200 lines."""
+    model, ids = model_of_words(words_of(shared_data / "ptb" / "ptb.train.txt.xz"), 5, discount_fallback=False)
+    test = words_of(shared_data / "ptb" / "ptb.test.txt.xz")[:200]
+    reference = (shared_data / "kenlm_reference" / "ptb.train.o5.test-head200.scores").read_text(encoding="utf-8")
+    totals = [float(line.split()[1]) for line in reference.splitlines() if line.startswith("Total:")]
+    assert len(totals) == 200
+    found = [line.sum() / math.log(10) for line in scored(model, ids, test)]
+    np.testing.assert_allclose(found, totals, rtol=1e-4)
+
+
+def test_begin_of_sentence_is_never_predicted(tmp_path: Path) -> None:
+    model, _ = read_arpa(write(tmp_path, SMALL.replace("-99\t<s>", "-1\t<s>")))
+    assert np.isneginf(model.log_probs(np.array([[0]]))[0, BOS])
