@@ -87,6 +87,9 @@ class Trace:
 class State(Protocol):
     """What a model carries from token to token: rows of a batch, each at its own length. A value.
 
+    A frozen dataclass of tensors, whole numbers, tuples of them, further such dataclasses, and `Noise`: so any state
+    can be kept in a checkpoint and go on with new noise (`heed.nn.carried`).
+
     `advance` consumes the state that it is given: use the one it returns.
     """
 
@@ -126,6 +129,17 @@ class Head(Protocol):
         self, features: Tensor, tgt_out: Int[Tensor, "..."], mask: Bool[Tensor, "..."], smoothing: Smoothing
     ) -> tuple[Tensor, Tensor, int]:
         """Sum over the real tokens: the smoothed loss (differentiable), the plain -log p, and their number."""
+        ...
+
+
+class PairedHead(Head, Protocol):
+    """A head that can compare two passes over the same targets: what R-Drop asks of a model."""
+
+    def paired_loss(
+        self, features: Tensor, tgt_out: Int[Tensor, "..."], mask: Bool[Tensor, "..."], smoothing: Smoothing,
+        alpha: float,
+    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
+        """As `loss`, from the features of a first and, behind them, of a second pass (see `heed.nn.heads`)."""
         ...
 
 

@@ -6,6 +6,9 @@ chunk, and only for real tokens. Label smoothing (Szegedy et al. 2016) has three
 - "uniform": q = (1 - ε) one_hot + ε / V. Vaswani et al.'s and PyTorch's; the default.
 - "others": 1 - ε on the truth, ε / (V - 1) on every other token (O'Connor's notes, Sennrich-style figures).
 - "no_padding": 1 - ε on the truth, ε / (V - 2) on the others, 0 on padding (the Annotated Transformer).
+
+R-Drop (Liang et al. 2021) takes two passes over the same targets with different dropout, and adds to their losses how
+far their distributions are apart: `paired_loss`.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from torch import Tensor, nn
 from heed.nn.contract import Smoothing
 
 CHUNK_ELEMENTS = 8 << 20
+CACHED_ELEMENTS = 1 << 17
+"""Numbers that several steps in a row find in a core's cache."""
 
 
 def smoothing_weights(smoothing: Smoothing, vocab_size: int) -> tuple[float, float, float]:
@@ -42,16 +47,20 @@ class _FusedLoss(torch.autograd.Function):
     With logits z = x Wᵀ + b and a target distribution q = e · one_hot(y) + s (+ a correction at padding), the loss is
     lse(z) - Σ q z and its gradient softmax(z) - q. The parts of q that are the same for all tokens are rank-one,
     so nothing but the softmax itself ever has the size [chunk, V].
+
+    With `alpha` the rows are pairs, those of two passes beside each other, and α/2 times the divergence of each pair
+    is a part of the loss.
     """
 
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, tgt: Tensor, weights: tuple[float, float, float],
-        pad_id: int,
+        pad_id: int, alpha: float,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         extra, share, pad_share = weights
         vocab_size = weight.shape[0]
         chunk = max(1, CHUNK_ELEMENTS // vocab_size)
+        chunk += bool(alpha) * chunk % 2  # a pair stays together
         grad_x = torch.empty_like(x)
         grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=x.device)
         grad_bias = torch.zeros(vocab_size, dtype=torch.float32, device=x.device) if bias is not None else None
@@ -70,6 +79,8 @@ class _FusedLoss(torch.autograd.Function):
             smoothed = log_norm - extra * true_logit - mean_part - (pad_share - share) * pad_logit
             nll_sum += (log_norm - true_logit).sum(dtype=torch.float64)
             loss_sum += smoothed.sum(dtype=torch.float64)
+            if alpha:
+                loss_sum += alpha / 2 * _add_divergence(logits, probs, alpha / 2)
             grad = probs @ weight
             grad -= (share * weight_sum).to(grad.dtype)
             grad.sub_(weight[truth], alpha=extra)
@@ -96,7 +107,29 @@ class _FusedLoss(torch.autograd.Function):
         grad_x, grad_weight, grad_bias = ctx.saved_tensors
         scaled_bias = None if grad_bias is None else (grad_bias * grad_loss).to(ctx.dtype)
         grad_x = grad_x * grad_loss.to(grad_x.dtype)
-        return grad_x, (grad_weight * grad_loss).to(ctx.dtype), scaled_bias, None, None, None
+        return grad_x, (grad_weight * grad_loss).to(ctx.dtype), scaled_bias, None, None, None, None
+
+
+def _add_divergence(logits: Float[Tensor, "N V"], probs: Float[Tensor, "N V"], weight: float) -> Tensor:
+    """Add `weight` times the gradient of the divergence to `probs`; the divergence itself, summed.
+
+    It is KL(P ‖ Q) + KL(Q ‖ P) of each pair of rows beside each other. With d = z_P - z_Q that is E_P d - E_Q d, as the
+    normalisers cancel. Its gradient is P (d - E_P d) + (P - Q) by z_P and -Q (d - E_Q d) - (P - Q) by z_Q. In float32,
+    because P and Q are nearly equal, and a few rows at a time, which stay in the cache.
+    """
+    total = torch.zeros((), dtype=torch.float64, device=logits.device)
+    rows = max(1, CACHED_ELEMENTS // logits.shape[1] // 2) * 2
+    for part, out in zip(torch.split(logits, rows), torch.split(probs, rows), strict=True):
+        pairs = part.float().view(-1, 2, logits.shape[1])  # [n, 2, V]
+        d = pairs[:, :1] - pairs[:, 1:]
+        p = pairs.softmax(dim=-1)
+        means = (p * d).sum(dim=-1, keepdim=True)
+        total += (means[:, 0] - means[:, 1]).sum(dtype=torch.float64)
+        difference = p[:, :1] - p[:, 1:]
+        gradient = (d - means).mul_(p).add_(difference)
+        gradient[:, 1].neg_()
+        out += gradient.flatten(0, 1).mul_(weight)
+    return total
 
 
 def _log_norm(logits: Tensor, true_logit: Tensor, true_prob: Tensor) -> Tensor:
@@ -147,6 +180,27 @@ class LinearHead(nn.Module):
         """Sum over the real tokens of the smoothed loss and of -log p (nats), and the number of tokens."""
         real = mask.reshape(-1).nonzero().squeeze(1)
         flat, truth = features.flatten(0, -2)[real], tgt_out.reshape(-1)[real]
-        weights = smoothing_weights(smoothing, self.weight.shape[0])
-        loss_sum, nll_sum = _FusedLoss.apply(flat, self.weight, self.bias, truth, weights, self.pad_id)  # type: ignore[no-untyped-call]
+        loss_sum, nll_sum = self._fused_loss(flat, truth, smoothing)
         return loss_sum, nll_sum.detach(), real.numel()
+
+    def paired_loss(
+        self, features: Float[Tensor, "R T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
+        smoothing: Smoothing, alpha: float,
+    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
+        """As `loss`, of two passes over the same targets (R-Drop, Liang et al. 2021, equation 4).
+
+        The features of the second pass stand behind those of the first: R = 2 B. The sums are half of the paper's,
+        ½ (L_1 + L_2) + α/2 · ½ (KL(P_1 ‖ P_2) + KL(P_2 ‖ P_1)), so that α is the paper's and a loss that of one pass.
+        """
+        real = mask.reshape(-1).nonzero().squeeze(1)
+        pairs = torch.stack((real, real + mask.numel()), dim=1).flatten()  # the two rows of a token side by side
+        truth = tgt_out.reshape(-1)[real].repeat_interleave(2)
+        loss_sum, nll_sum = self._fused_loss(features.flatten(0, -2)[pairs], truth, smoothing, alpha)
+        return loss_sum / 2, nll_sum.detach() / 2, real.numel()
+
+    def _fused_loss(
+        self, x: Float[Tensor, "N D"], truth: Int[Tensor, " N"], smoothing: Smoothing, alpha: float = 0.0
+    ) -> tuple[Tensor, Tensor]:
+        weights = smoothing_weights(smoothing, self.weight.shape[0])
+        sums = _FusedLoss.apply(x, self.weight, self.bias, truth, weights, self.pad_id, alpha)  # type: ignore[no-untyped-call]
+        return sums[0], sums[1]

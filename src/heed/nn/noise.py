@@ -53,19 +53,38 @@ def _signed(x: int) -> int:
 
 @dataclass(frozen=True)
 class Noise:
-    """The random streams of one training step: one key for each row of the batch."""
+    """The random streams of one training step: one key for each row of the batch, and one that all rows share."""
 
     keys: Int[Tensor, " B"]
+    step: int = 0
+    """The key of the step itself, for what is dropped alike in all rows: weights (see `shared`)."""
 
     @staticmethod
     def for_step(seed: int, step: int, rows: Int[Tensor, " B"]) -> Noise:
         """Streams keyed by the run's seed, the number of the update, and each row's index in the corpus."""
         base = mix_int(mix_int(seed) + step)
-        return Noise(_mix(rows * _GOLDEN + base))
+        return Noise(_mix(rows * _GOLDEN + base), base)
 
     def fold(self, site: int) -> Noise:
         """Independent streams for a numbered part of the model."""
-        return Noise(_mix(self.keys + _signed((site + 1) * _GOLDEN)))
+        place = _signed((site + 1) * _GOLDEN)
+        return Noise(_mix(self.keys + place), mix_int(self.step + place))
+
+    def shared(self) -> Noise:
+        """One stream for what all rows have in common: masks of weights, not of activations."""
+        return Noise(torch.tensor([self.step], device=self.keys.device), self.step)
+
+    def select(self, rows: Int[Tensor, " R"]) -> Noise:
+        """The streams of the given rows."""
+        return Noise(self.keys[rows], self.step)
+
+    def join(self, other: Noise) -> Noise:
+        """The streams of these rows, then those of `other`, of the same step."""
+        return Noise(torch.cat((self.keys, other.keys)), self.step)
+
+    def repeat(self, times: int) -> Noise:
+        """Each row's stream `times` times: the rows of one source."""
+        return Noise(self.keys.repeat_interleave(times), self.step)
 
     def keep(self, shape: tuple[int, ...], probability: float, offset: int = 0) -> Tensor:
         """A boolean mask `[B, *shape]`, False with `probability` (rounded to 1/256).
@@ -91,22 +110,43 @@ class Noise:
         if drop_below == 0:
             return x
         keep = self.fold(site).keep(tuple(x.shape[1:]), probability, offset)
-        return x * keep.to(x.dtype).mul_(256.0 / (256 - drop_below))
+        return x * as_factors(keep, x.dtype, drop_below)
+
+    def locked(self, x: Float[Tensor, "B T ..."], probability: float, site: int) -> Tensor:
+        """Dropout with one mask for all positions of a row (variational; Gal & Ghahramani 2016)."""
+        drop_below = round(probability * 256)
+        if drop_below == 0:
+            return x
+        keep = self.fold(site).keep((1, *x.shape[2:]), probability)
+        return x * as_factors(keep, x.dtype, drop_below)
+
+    def weights(self, weight: Float[Tensor, "..."], probability: float, site: int) -> Tensor:
+        """DropConnect (Wan et al. 2013): dropout of a weight's elements, the same for all rows and positions."""
+        return self.shared().dropout(weight[None], probability, site)[0]
 
     def dropout_ragged(self, x: Float[Tensor, "B T H S"], probability: float, site: int, offset: int = 0) -> Tensor:
         """The same for attention weights, whose last size S is padded: element s does not depend on S."""
         drop_below = round(probability * 256)
         if drop_below == 0:
             return x
-        _, num_queries, num_heads, size = x.shape
+        keep = self.keep_ragged(tuple(x.shape[1:]), probability, site, offset)
+        return x * as_factors(keep, x.dtype, drop_below)
+
+    def keep_ragged(self, shape: tuple[int, ...], probability: float, site: int, offset: int = 0) -> Tensor:
+        """The boolean mask `[B, *shape]` of `dropout_ragged`, whose shape is (T, H, S)."""
+        num_queries, num_heads, size = shape
         words = (size + 7) // 8
         device = self.keys.device
         site_keys = self.fold(site).keys[:, None, None, None]
         queries = torch.arange(offset, offset + num_queries, device=device)[:, None, None] * _signed(_MIX_1)
         heads = torch.arange(num_heads, device=device)[:, None] * _signed(_MIX_2)
         counter = queries + heads + torch.arange(words, device=device) * _GOLDEN
-        keep = _mix(site_keys + counter).view(torch.uint8)[..., :size] >= drop_below
-        return x * keep.to(x.dtype).mul_(256.0 / (256 - drop_below))
+        return _mix(site_keys + counter).view(torch.uint8)[..., :size] >= round(probability * 256)
+
+
+def as_factors(keep: Tensor, dtype: torch.dtype, drop_below: int) -> Tensor:
+    """A boolean mask as numbers: 0, and for what is kept the factor that leaves the mean as it was."""
+    return keep.view(torch.uint8).to(dtype).mul_(256.0 / (256 - drop_below))  # bytes are converted many times faster
 
 
 def dropout(x: Tensor, probability: float, noise: Noise | None, site: int, offset: int = 0) -> Tensor:

@@ -7,7 +7,10 @@ order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -45,16 +48,27 @@ class PackedHead(LinearHead):
         return out
 
 
+def product_with(weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> Callable[[Tensor], Tensor]:
+    """x ↦ x Wᵀ + b, for many products of few rows with one weight: packed where that gains. Without gradients."""
+    if _able() and _gains(weight):
+        return PackedLinear(weight, bias)
+    return lambda x: F.linear(x, weight, bias)
+
+
 def pack(model: nn.Module) -> None:
     """Pack what gains from it, where this processor's PyTorch can."""
-    able = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    if not (able and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")):
+    if not _able():
         return
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear | LinearHead) and _gains(child.weight):
                 kind = PackedLinear(child.weight, child.bias) if isinstance(child, nn.Linear) else PackedHead(child)
                 setattr(module, name, kind)
+
+
+def _able() -> bool:
+    available = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return bool(available) and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
 
 
 def _gains(weight: Tensor) -> bool:

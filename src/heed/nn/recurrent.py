@@ -1,68 +1,253 @@
 """How does a network read a sequence one token at a time?
 
-The gated recurrent unit in the form that PyTorch and cuDNN compute, reset after the recurrent product:
-r = σ(W_r x + U_r h), z = σ(W_z x + U_z h), n = tanh(W_n x + r ⊙ (U_n h)), h' = (1 - z) ⊙ n + z ⊙ h, biases
-left out here. (Cho et al. 2014 reset before the product; the outputs differ.)
+A cell makes the next state from an input and the state before; `CELLS` names them. W x is one product for all steps,
+so a step is given x's part of the gates ready made. Weights and the order of gates are PyTorch's where it has the cell.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from heed.nn.noise import Noise
+from heed.nn.repeated_product import Product, repeated_product
 
-class GRUCell(nn.Module):
-    """One step of a gated recurrent unit, equal to `torch.nn.GRU`'s."""
+States = tuple[Tensor, ...]
+"""What a cell carries from step to step, each `[B, N]`: h, which is also its output, and c where it has one."""
+Kernel = Callable[..., tuple[Tensor, ...]]
 
-    def __init__(self, input_size: int, hidden_size: int) -> None:
+
+class Cell(nn.Module, ABC):
+    """One layer's step. `input` gives W x + b, `recurrent` gives U h (+ b'), for all gates side by side."""
+
+    num_gates: ClassVar[int] = 1
+    two_biases: ClassVar[bool] = False
+    """Whether U h has a bias too, as in PyTorch."""
+    keeping_gate: ClassVar[int | None] = None
+    """The gate that keeps the old state where it is 1."""
+    kernel: ClassVar[Kernel | None] = None
+    """PyTorch's own for a whole sequence, where it has one that is equal."""
+    fastest_on_cpu: ClassVar[bool] = False
+    """Whether that kernel is faster than `unroll`'s loop on a CPU, in float32."""
+
+    def __init__(self, input_size: int, hidden_size: int, bound: float | None = None, forget_bias: float = 0.0) -> None:
+        """Weights begin uniform in ± `bound` (None: 1 / √hidden_size), the keeping gate's bias `forget_bias` higher."""
         super().__init__()
         self.hidden_size = hidden_size
-        self.input = nn.Linear(input_size, 3 * hidden_size)
-        self.recurrent = nn.Linear(hidden_size, 3 * hidden_size)
-        bound = 1.0 / math.sqrt(hidden_size)
+        self.input = nn.Linear(input_size, self.num_gates * hidden_size)
+        self._add_recurrent()
+        bound = 1.0 / math.sqrt(hidden_size) if bound is None else bound
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)
+        if self.keeping_gate is not None:
+            self.input.bias.data.view(self.num_gates, -1)[self.keeping_gate] += forget_bias
 
-    def forward(self, gates: Float[Tensor, "B G"], h: Float[Tensor, "B N"]) -> Float[Tensor, "B N"]:
-        """The next hidden state; `gates` is `self.input(x)`, which can be taken for all steps at once."""
-        reset_x, update_x, new_x = gates.chunk(3, dim=-1)
-        reset_h, update_h, new_h = self.recurrent(h).chunk(3, dim=-1)
-        reset = torch.sigmoid(reset_x + reset_h)
-        update = torch.sigmoid(update_x + update_h)
-        new = torch.tanh(new_x + reset * new_h)
-        return new + update * (h - new)
+    def _add_recurrent(self) -> None:
+        self.recurrent = nn.Linear(self.hidden_size, self.num_gates * self.hidden_size, bias=self.two_biases)
+
+    def recurrents(self) -> tuple[nn.Module, ...]:
+        """The recurrent products, as `step` takes them."""
+        return (self.recurrent,)
+
+    def zeros(self, num_rows: int) -> States:
+        """The state before the first step."""
+        return (self.input.bias.new_zeros(num_rows, self.hidden_size),)
+
+    @abstractmethod
+    def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
+        """The next state, from x's part of the gates."""
+
+    def forward(self, x: Float[Tensor, "B G"], states: States) -> States:
+        """One step, where `x` is `self.input` of the input."""
+        return self.step(x, states, *self.recurrents())
+
+    def fuses(self, x: Tensor) -> bool:
+        """Whether PyTorch's kernel is to be taken for a sequence `[T, B, I]`."""
+        if self.kernel is None or self.recurrent.weight.is_mkldnn:
+            return False
+        return x.is_cuda or (self.fastest_on_cpu and x.dtype == torch.float32)
 
 
-class BidirectionalGRU(nn.Module):
-    """Two GRUs, one from each end; padding (at the end of a row) leaves the state as it was."""
+class TanhCell(Cell):
+    """The vanilla RNN (Elman 1990): h' = tanh(W x + U h + b)."""
 
-    def __init__(self, input_size: int, hidden_size: int) -> None:
+    two_biases = True
+    kernel = staticmethod(torch.rnn_tanh)
+
+    def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
+        """The equation."""
+        return (torch.tanh(x + products[0](states[0])),)
+
+
+class SigmoidCell(Cell):
+    """The vanilla RNN of McAllester's notes, of two-input threshold units: h' = σ(W x + U h - B), where b = -B."""
+
+    def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
+        """The equation."""
+        return (torch.sigmoid(x + products[0](states[0])),)
+
+
+class UGRNNCell(Cell):
+    """The update gate RNN (Collins, Sohl-Dickstein & Sussillo 2017; McAllester's notes with b = -B).
+
+    G = σ(W_G x + U_G h + b_G), R = tanh(W_R x + U_R h + b_R), h' = G ⊙ h + (1 - G) ⊙ R.
+    """
+
+    num_gates = 2
+    keeping_gate = 0
+
+    def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
+        """The equations."""
+        [h] = states
+        gate, new = (x + products[0](h)).chunk(2, dim=-1)
+        return (torch.lerp(torch.tanh(new), h, torch.sigmoid(gate)),)
+
+
+class GRUCell(Cell):
+    """The gated recurrent unit as PyTorch and cuDNN compute it: reset after the recurrent product.
+
+    r = σ(W_r x + U_r h), z = σ(W_z x + U_z h), n = tanh(W_n x + r ⊙ (U_n h)), h' = (1 - z) ⊙ n + z ⊙ h, with two
+    biases at each gate, which are left out here.
+    """
+
+    num_gates = 3
+    two_biases = True
+    keeping_gate = 1
+    kernel = staticmethod(torch.gru)
+
+    def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
+        """The equations."""
+        [h] = states
+        sizes = [2 * self.hidden_size, self.hidden_size]
+        gates_x, new_x = torch.split(x, sizes, dim=-1)
+        gates_h, new_h = torch.split(products[0](h), sizes, dim=-1)
+        reset, update = torch.sigmoid(gates_x + gates_h).chunk(2, dim=-1)
+        return (torch.lerp(torch.tanh(torch.addcmul(new_x, reset, new_h)), h, update),)
+
+
+class GRUResetBeforeCell(Cell):
+    """The gated recurrent unit of Cho et al. (2014): reset before the recurrent product.
+
+    r = σ(W_r x + U_r h + b_r), z = σ(W_z x + U_z h + b_z), n = tanh(W_n x + U_n (r ⊙ h) + b_n),
+    h' = (1 - z) ⊙ n + z ⊙ h.
+    """
+
+    num_gates = 3
+    keeping_gate = 1
+
+    def _add_recurrent(self) -> None:
+        size = self.hidden_size
+        self.recurrent = nn.Linear(size, 2 * size, bias=False)
+        self.recurrent_new = nn.Linear(size, size, bias=False)
+
+    def recurrents(self) -> tuple[nn.Module, ...]:
+        """U_r and U_z; U_n."""
+        return self.recurrent, self.recurrent_new
+
+    def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
+        """The equations."""
+        [h] = states
+        gates, new = torch.split(x, [2 * self.hidden_size, self.hidden_size], dim=-1)
+        reset, update = torch.sigmoid(gates + products[0](h)).chunk(2, dim=-1)
+        return (torch.lerp(torch.tanh(new + products[1](reset * h)), h, update),)
+
+
+class LSTMCell(Cell):
+    """Long short-term memory with a forget gate (Hochreiter & Schmidhuber 1997; Gers et al. 2000), as PyTorch has it.
+
+    i, f, o = σ(W x + U h) each, g = tanh(W_g x + U_g h), c' = f ⊙ c + i ⊙ g, h' = o ⊙ tanh(c'); gates in the order
+    i, f, g, o, with two biases each, which are left out here. The memory c is in float32 at least.
+    """
+
+    num_gates = 4
+    two_biases = True
+    keeping_gate = 1
+    kernel = staticmethod(torch.lstm)
+    fastest_on_cpu = True
+
+    def zeros(self, num_rows: int) -> States:
+        """h and c."""
+        [h] = super().zeros(num_rows)
+        return h, h.to(torch.promote_types(h.dtype, torch.float32))
+
+    def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
+        """The equations."""
+        h, c = states
+        i, f, g, o = (x + products[0](h)).chunk(4, dim=-1)
+        c = torch.addcmul(torch.sigmoid(f) * c, torch.sigmoid(i), torch.tanh(g))
+        return (torch.sigmoid(o) * torch.tanh(c)).to(h.dtype), c
+
+
+CELLS: dict[str, type[Cell]] = {
+    "tanh": TanhCell, "sigmoid": SigmoidCell, "ugrnn": UGRNNCell, "gru_reset_before": GRUResetBeforeCell,
+    "gru_reset_after": GRUCell, "lstm": LSTMCell,
+}  # fmt: skip
+
+
+def unroll(
+    cell: Cell, x: Float[Tensor, "T B I"], states: States, dropout: float = 0.0, noise: Noise | None = None
+) -> tuple[Float[Tensor, "T B N"], States]:
+    """Read T tokens, time first: h after each of them, and the state after the last.
+
+    `dropout` is DropConnect's on the recurrent weights (Merity et al. 2018, section 2), one mask for the whole call.
+    """
+    if cell.fuses(x):
+        return _fused(cell, x, states, dropout, noise)
+    products = [repeated_product(linear, len(x), dropout, noise, site) for site, linear in enumerate(cell.recurrents())]
+    outputs = []
+    for gates in cell.input(x).unbind(0):
+        states = cell.step(gates, states, *products)
+        outputs.append(states[0])
+    return torch.stack(outputs), states
+
+
+def _fused(
+    cell: Cell, x: Float[Tensor, "T B I"], states: States, dropout: float, noise: Noise | None
+) -> tuple[Float[Tensor, "T B N"], States]:
+    assert cell.kernel is not None
+    recurrent = cell.recurrent.weight if noise is None else noise.weights(cell.recurrent.weight, dropout, 0)
+    weights = [cell.input.weight, recurrent, cell.input.bias, cell.recurrent.bias]
+    before = tuple(state[None].to(x.dtype) for state in states)
+    if x.is_cuda:  # cuDNN puts the weights together at each call, which costs little beside the sequence
+        warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
+    out, *after = cell.kernel(
+        x, before if len(before) > 1 else before[0], weights, has_biases=True, num_layers=1, dropout=0.0,
+        train=torch.is_grad_enabled(), bidirectional=False, batch_first=False,
+    )  # fmt: skip
+    return out, tuple(new[0].to(old.dtype) for new, old in zip(after, states, strict=True))
+
+
+class Bidirectional(nn.Module):
+    """Two cells, one from each end (Schuster & Paliwal 1997); padding (at the end of a row) is not read."""
+
+    def __init__(self, cell: type[Cell], input_size: int, hidden_size: int) -> None:
         super().__init__()
-        self.left_to_right = GRUCell(input_size, hidden_size)
-        self.right_to_left = GRUCell(input_size, hidden_size)
+        self.left_to_right = cell(input_size, hidden_size)
+        self.right_to_left = cell(input_size, hidden_size)
 
     def forward(
         self, x: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"]
     ) -> tuple[Float[Tensor, "B S C"], Float[Tensor, "B N"]]:
-        """Both directions' states side by side at each position (C = 2 N), and the last state of right-to-left."""
-        length = x.shape[1]
-        forward, _ = _run(self.left_to_right, x, mask, range(length))
-        backward, last = _run(self.right_to_left, x, mask, range(length - 1, -1, -1))
-        return torch.cat((forward, backward), dim=-1), last
+        """Both directions' h side by side at each position (C = 2 N), and the last h of right-to-left."""
+        order = _reversed_positions(mask)[..., None]
+        forward = _read(self.left_to_right, x)
+        backward = _read(self.right_to_left, x.take_along_dim(order, dim=1)).take_along_dim(order, dim=1)
+        return torch.cat((forward, backward), dim=-1), backward[:, 0]
 
 
-def _run(
-    cell: GRUCell, x: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"], order: range
-) -> tuple[Float[Tensor, "B S N"], Float[Tensor, "B N"]]:
-    gates = cell.input(x)
-    h = x.new_zeros(x.shape[0], cell.hidden_size)
-    states: list[Tensor] = []
-    for position in order:
-        h = torch.where(mask[:, position, None], cell(gates[:, position], h), h)
-        states.append(h)
-    if order.step < 0:
-        states.reverse()
-    return torch.stack(states, dim=1), h
+def _reversed_positions(mask: Bool[Tensor, "B S"]) -> Tensor:
+    """`[B, S]`: the real positions of each row from its last to its first, then the padding as it stands."""
+    positions = torch.arange(mask.shape[1], device=mask.device)
+    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - positions, positions)
+
+
+def _read(cell: Cell, x: Float[Tensor, "B S E"]) -> Float[Tensor, "B S N"]:
+    out, _ = unroll(cell, x.transpose(0, 1), cell.zeros(len(x)))
+    return out.transpose(0, 1)

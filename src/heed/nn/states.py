@@ -24,15 +24,16 @@ def _missing(x: Tensor, size: int, dim: int) -> Tensor:
     return x.new_zeros(shape)
 
 
-def _pad_right(x: Tensor, size: int, dim: int) -> Tensor:
-    return torch.cat((x, _missing(x, size, dim)), dim)
+def _to_size(x: Tensor, size: int, dim: int) -> Tensor:
+    """Filled up at the right, or without what stands there."""
+    return x.narrow(dim, 0, size) if x.shape[dim] >= size else torch.cat((x, _missing(x, size, dim)), dim)
 
 
 def _pad_left(x: Tensor, size: int, dim: int) -> Tensor:
     return torch.cat((_missing(x, size, dim), x), dim)
 
 
-def _is_identity(rows: Tensor, num_rows: int) -> bool:
+def is_identity(rows: Tensor, num_rows: int) -> bool:
     """Whether all rows are taken, in their order."""
     return len(rows) == num_rows and torch.equal(rows, torch.arange(num_rows, device=rows.device))
 
@@ -60,7 +61,7 @@ class Memory:
         return None if bool(self.mask.all()) else self.mask[:, None, None]
 
     def _take(self, sources: Tensor, rows_per_source: int) -> Memory:
-        if rows_per_source == self.rows_per_source and _is_identity(sources, self.mask.shape[0]):
+        if rows_per_source == self.rows_per_source and is_identity(sources, self.mask.shape[0]):
             return self
         layers = tuple((keys[sources], values[sources]) for keys, values in self.layers)
         return replace(self, layers=layers, mask=self.mask[sources], rows_per_source=rows_per_source)
@@ -76,22 +77,27 @@ class Memory:
         return self._take(sources, 1)
 
     def join(self, other: Memory) -> Memory:
-        """The rows of both; each side's sources padded to the longer."""
+        """The rows of both; all sources padded to the longest that is still there."""
         left, right = self, other
         if left.rows_per_source != right.rows_per_source:
             left, right = left._ungrouped(), right._ungrouped()
-        size = max(left.mask.shape[1], right.mask.shape[1])
+        size = max(left._longest, right._longest)
         dim = self.source_dim
 
         def both(a: Tensor, b: Tensor) -> Tensor:
-            return torch.cat((_pad_right(a, size, dim), _pad_right(b, size, dim)))
+            return torch.cat((_to_size(a, size, dim), _to_size(b, size, dim)))
 
         layers = tuple(
             (both(a_keys, b_keys), both(a_values, b_values))
             for (a_keys, a_values), (b_keys, b_values) in zip(left.layers, right.layers, strict=True)
         )
-        mask = torch.cat((_pad_right(left.mask, size, 1), _pad_right(right.mask, size, 1)))
+        mask = torch.cat((_to_size(left.mask, size, 1), _to_size(right.mask, size, 1)))
         return replace(left, layers=layers, mask=mask)
+
+    @property
+    def _longest(self) -> int:
+        """Positions of the longest source."""
+        return int(self.mask.any(dim=0).sum())
 
     def _ungrouped(self) -> Memory:
         if self.rows_per_source == 1:
@@ -125,6 +131,11 @@ class Columns:
             return causal
         return causal & (columns >= self.first[:, None])[:, None, None]  # [B, 1, T, S]
 
+    def positions(self, num_queries: int, device: torch.device) -> Int[Tensor, "..."]:
+        """The positions in their rows of tokens that are appended: `[T]`, or `[B, T]` where rows began apart."""
+        columns = torch.arange(self.length, self.length + num_queries, device=device)
+        return columns if self.first is None else columns - self.first[:, None]
+
     def starts(self, num_rows: int, device: torch.device) -> Int[Tensor, " B"]:
         """The first column of each row, written out."""
         return torch.zeros(num_rows, dtype=torch.long, device=device) if self.first is None else self.first
@@ -132,6 +143,29 @@ class Columns:
     def select(self, rows: Int[Tensor, " R"]) -> Columns:
         """The columns of the given rows."""
         return self if self.first is None else replace(self, first=self.first[rows])
+
+    @property
+    def num_empty(self) -> int:
+        """The oldest columns, in which no row has a token."""
+        return 0 if self.first is None else int(self.first.min())
+
+    def without_first(self, num_columns: int) -> Columns:
+        """The same without so many empty columns."""
+        if self.first is None or not num_columns:
+            return self
+        first = self.first - num_columns
+        return Columns(self.length - num_columns, first if bool(first.any()) else None)
+
+    def join(self, other: Columns, num_rows: int, other_rows: int, device: torch.device) -> Columns:
+        """Those of the rows of both, aligned at the right."""
+        length = max(self.length, other.length)
+        first = torch.cat(
+            (
+                self.starts(num_rows, device) + length - self.length,
+                other.starts(other_rows, device) + length - other.length,
+            )
+        )
+        return Columns(length, first if bool(first.any()) else None)
 
 
 @dataclass(frozen=True)
@@ -177,6 +211,10 @@ class KeyValueCache:
         size = max(length, other_length)
         return KeyValueCache(both(self.keys, other.keys), both(self.values, other.values))
 
+    def without_first(self, num_columns: int) -> KeyValueCache:
+        """The same without so many of its oldest columns."""
+        return KeyValueCache(self.keys[:, :, num_columns:], self.values[:, :, num_columns:])
+
     def detach(self) -> KeyValueCache:
         """The same values without their graph."""
         return KeyValueCache(self.keys.detach(), self.values.detach())
@@ -193,30 +231,28 @@ class CachedState:
 
     def select(self, rows: Int[Tensor, " R"]) -> CachedState:
         """The given rows in the given order."""
-        if _is_identity(rows, self.memory.num_rows):
+        if is_identity(rows, self.memory.num_rows):
             return self
         memory = self.memory.select(rows)
         caches = tuple(cache.select(rows, self.columns.length) for cache in self.caches)
-        noise = None if self.noise is None else Noise(self.noise.keys[rows])
+        noise = self.noise and self.noise.select(rows)
         return CachedState(memory, caches, self.columns.select(rows), noise)
 
     def join(self, other: CachedState) -> CachedState:
-        """These rows, then those of `other`."""
-        mine, theirs = self.columns, other.columns
-        caches = tuple(a.join(b, mine.length, theirs.length) for a, b in zip(self.caches, other.caches, strict=True))
-        length = max(mine.length, theirs.length)
-        device = self.memory.mask.device
-        first = torch.cat(
-            (
-                mine.starts(self.memory.num_rows, device) + length - mine.length,
-                theirs.starts(other.memory.num_rows, device) + length - theirs.length,
-            )
-        )
-        noise = None
-        if self.noise is not None and other.noise is not None:
-            noise = Noise(torch.cat((self.noise.keys, other.noise.keys)))
-        columns = Columns(length, first if bool(first.any()) else None)
+        """These rows, then those of `other`; columns that only rows had which have left are given back."""
+        left, right = self._without_empty_columns(), other._without_empty_columns()
+        mine, theirs = left.columns, right.columns
+        caches = tuple(a.join(b, mine.length, theirs.length) for a, b in zip(left.caches, right.caches, strict=True))
+        columns = mine.join(theirs, self.memory.num_rows, other.memory.num_rows, self.memory.mask.device)
+        noise = self.noise and other.noise and self.noise.join(other.noise)
         return CachedState(self.memory.join(other.memory), caches, columns, noise)
+
+    def _without_empty_columns(self) -> CachedState:
+        num_empty = self.columns.num_empty
+        if not num_empty:
+            return self
+        caches = tuple(cache.without_first(num_empty) for cache in self.caches)
+        return replace(self, caches=caches, columns=self.columns.without_first(num_empty))
 
     def detach(self) -> CachedState:
         """The same values, cut off from the graph."""

@@ -66,9 +66,10 @@ class Header:
         return {name: tuple(tensor.shape) for name, tensor in self.tensors.items()}
 
     @property
-    def num_elements(self) -> int:
-        """The numbers in all tensors."""
-        return sum(math.prod(shape) for shape in self.shapes.values())
+    def num_parameters(self) -> int:
+        """The numbers that were learned or counted: what indexes them, in whole numbers, is none of them."""
+        floats = [tensor for tensor in self.tensors.values() if "F" in tensor.dtype]
+        return sum(math.prod(tensor.shape) for tensor in floats or self.tensors.values())
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:

@@ -1,0 +1,146 @@
+"""The trellis network (Bai, Kolter & Koltun 2019): a convolution over time that has the weights of a recurrent network.
+
+Level i + 1 at time t is made from level i at times t - 1 and t and from the input at both, with the same weights at
+every level: ẑ = W_1 [x_{t-1}; z^i_{t-1}] + W_2 [x_t; z^i_t], and z^{i+1}_t from ẑ as in an LSTM:
+c^{i+1}_t = σ(ẑ_1) ⊙ c^i_{t-1} + σ(ẑ_2) ⊙ tanh(ẑ_3), z^{i+1}_t = σ(ẑ_4) ⊙ tanh(c^{i+1}_t). Level 0 is zero, and so is
+everything before the first token. With block-sparse weights it is a recurrent network whose memory is cut off after M
+steps (theorem 1 there); tests/models/test_trellisnet.py builds one.
+
+Differs from the published code: the state holds each level's last column, so a text may be cut anywhere; no auxiliary
+losses at middle levels, no weight normalisation, no mixture of softmaxes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from heed.core.config import Config
+from heed.nn.contract import Source, Trace, Vocabularies
+from heed.nn.heads import LinearHead
+from heed.nn.noise import Noise
+
+
+class TrellisNetConfig(Config):
+    """Sizes and regularisation of a trellis network."""
+
+    kind: Literal["trellisnet"] = "trellisnet"
+    """Which model this is."""
+    d_model: int = Field(default=256, ge=1)
+    """Size of the embeddings and of the output, which share their weights."""
+    hidden_size: int = Field(default=512, ge=1)
+    """Features of each level; the last d_model of them are the output (so at least as many)."""
+    num_levels: int = Field(default=20, ge=1, le=10000)
+    """Levels; a prediction sees one token more than this."""
+    dropout: float = Field(default=0.2, ge=0, lt=1)
+    """Dropout of embeddings and output, the same at all positions (all dropout is rounded to 1/256)."""
+    hidden_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Dropout between levels, the same at all positions and levels."""
+    weight_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """DropConnect: share of the weights between levels that are dropped in an update."""
+
+    @model_validator(mode="after")
+    def _check(self) -> TrellisNetConfig:
+        if self.hidden_size < self.d_model:
+            raise ValueError(
+                f"the output is a part of the last level: model.hidden_size ({self.hidden_size}) must be at least "
+                f"d_model ({self.d_model})"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class TrellisState:
+    """The last column: the last token's vector, and z and c of every level but the last."""
+
+    x: Float[Tensor, "B E"]
+    z: Float[Tensor, "B L N"]
+    c: Float[Tensor, "B L N"]
+    noise: Noise | None = None
+
+    def select(self, rows: Int[Tensor, " R"]) -> TrellisState:
+        """The given rows in the given order."""
+        return TrellisState(self.x[rows], self.z[rows], self.c[rows], self.noise and self.noise.select(rows))
+
+    def join(self, other: TrellisState) -> TrellisState:
+        """These rows, then those of `other`."""
+        noise = self.noise and other.noise and self.noise.join(other.noise)
+        x, z, c = (torch.cat(pair) for pair in ((self.x, other.x), (self.z, other.z), (self.c, other.c)))
+        return TrellisState(x, z, c, noise)
+
+    def detach(self) -> TrellisState:
+        """The same values, cut off from the graph."""
+        return replace(self, x=self.x.detach(), z=self.z.detach(), c=self.c.detach())
+
+
+class TrellisNet(nn.Module):
+    """P(w_t | w_<t) by a trellis network over the last `num_levels` tokens."""
+
+    counted = False
+
+    def __init__(self, config: TrellisNetConfig, vocabularies: Vocabularies) -> None:
+        super().__init__()
+        self.config = config
+        size, d_model = config.hidden_size, config.d_model
+        self.embedding = nn.Parameter(torch.empty(vocabularies.tgt_size, d_model).uniform_(-0.1, 0.1))
+        # W_1 and W_2 side by side: [before; now]
+        self.input = nn.Linear(2 * d_model, 4 * size)
+        self.between = nn.Linear(2 * size, 4 * size, bias=False)
+        for parameter in (*self.input.parameters(), *self.between.parameters()):
+            nn.init.normal_(parameter, std=0.01)
+        self.head = LinearHead(self.embedding, vocabularies.pad_id)
+
+    def start(
+        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+    ) -> TrellisState:
+        """Rows that have read nothing: all is zero. A source tells nothing to this model."""
+        if source is not None:
+            noise = noise and noise.repeat(rows_per_source)
+            rows_per_source *= len(source)
+        column = self.embedding.new_zeros(rows_per_source, self.config.num_levels, self.config.hidden_size)
+        return TrellisState(self.embedding.new_zeros(rows_per_source, self.config.d_model), column, column, noise)
+
+    def advance(
+        self, ids: Int[Tensor, "B T"], state: TrellisState, trace: Trace | None = None
+    ) -> tuple[Float[Tensor, "B T D"], TrellisState]:
+        """Features of the next token after each of the given ones: the last level's last features."""
+        noise, config = state.noise, self.config
+        x = self._locked(nn.functional.embedding(ids, self.embedding), config.dropout, noise, 0)
+        injected = self.input(_with_before(state.x, x))
+        weight = self.between.weight if noise is None else noise.weights(self.between.weight, config.weight_dropout, 0)
+        z = x.new_zeros(*ids.shape, config.hidden_size)
+        c, last_z, last_c = z, [], []
+        for level in range(config.num_levels):
+            last_z.append(z[:, -1])
+            last_c.append(c[:, -1])
+            gates = injected + nn.functional.linear(_with_before(state.z[:, level], z), weight)
+            z, c = _gated(gates, _shifted(state.c[:, level], c))
+            z = self._locked(z, config.hidden_dropout, noise, 1)
+        features = self._locked(z[..., -config.d_model :], config.dropout, noise, 2)
+        return features, TrellisState(x[:, -1], torch.stack(last_z, 1), torch.stack(last_c, 1), noise)
+
+    @staticmethod
+    def _locked(x: Tensor, probability: float, noise: Noise | None, site: int) -> Tensor:
+        return x if noise is None else noise.locked(x, probability, site)
+
+
+def _shifted(before: Float[Tensor, "B N"], x: Float[Tensor, "B T N"]) -> Float[Tensor, "B T N"]:
+    """What stands one position earlier, beginning with what came before."""
+    return torch.cat((before[:, None], x[:, :-1]), dim=1)
+
+
+def _with_before(before: Float[Tensor, "B N"], x: Float[Tensor, "B T N"]) -> Float[Tensor, "B T M"]:
+    """[before; now] at each position (M = 2 N)."""
+    return torch.cat((_shifted(before, x), x), dim=-1)
+
+
+def _gated(gates: Float[Tensor, "B T G"], before: Float[Tensor, "B T N"]) -> tuple[Tensor, Tensor]:
+    """z and c of the next level."""
+    forget, enter, new, output = gates.chunk(4, dim=-1)
+    c = torch.sigmoid(forget) * before + torch.sigmoid(enter) * torch.tanh(new)
+    return torch.sigmoid(output) * torch.tanh(c), c
