@@ -1,10 +1,12 @@
-"""Does `heed generate` continue a prompt with any language model?"""
+"""Does `heed generate` continue prompts with any language model, however they are given and shown?"""
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
+import pytest
 from command import call
 
 
@@ -25,21 +27,85 @@ def test_search_in_place_of_drawing_finds_the_most_likely(bigram: Path) -> None:
 
 
 def test_the_text_ends_before_the_stop(bigram: Path) -> None:
-    for line in call("generate", bigram, "--prompt", "the", "--samples", "5", "--stop", "sees").lines:
+    for line in call("generate", bigram, "--prompt", "the", "--samples", "5", "--stop", "sees", "--stop", "x").lines:
         assert "sees" not in line
+        assert "x" not in line
 
 
-def test_json_has_prompt_and_text_apart(bigram: Path) -> None:
+def test_json_has_prompt_and_text_apart_and_every_probability(bigram: Path) -> None:
     [line] = call("generate", bigram, "--prompt", "the", "--json").lines
     record = json.loads(line)
     assert record["prompt"] == "the"
-    assert record["log_prob"] < 0
+    steps = [token["log_prob"] for token in record["tokens"]]
+    assert record["log_prob"] == pytest.approx(math.fsum(steps))
+    assert record["finished"]
+    *pieces, end = (token["piece"] for token in record["tokens"])
+    assert (" ".join(pieces), end) == (record["text"], "</s>")
 
 
-def test_wrong_calls_are_told(bigram: Path, translator: Path) -> None:
+def test_prompts_come_from_flags_a_file_and_stdin(bigram: Path, tmp_path: Path) -> None:
+    (tmp_path / "prompts").write_text("the ce\nsees\n\n", encoding="utf-8")
+    flags = ("--max-tokens", "4", "--beam", "1")
+    from_file = call("generate", bigram, "--prompts", tmp_path / "prompts", *flags).lines
+    assert len(from_file) == 3
+    from_stdin = call("generate", bigram, "--prompts", "-", *flags, stdin="the ce\nsees\n\n").lines
+    from_flags = call("generate", bigram, "--prompt", "the ce", "--prompt", "sees", "--prompt", "", *flags).lines
+    assert from_file == from_stdin == from_flags
+    both = call("generate", bigram, "--prompt", "the", "--prompts", tmp_path / "prompts", *flags).lines
+    assert both[1:] == from_file
+    places = ("-", tmp_path / "prompts")
+    drawn = [call("generate", bigram, "--prompts", place, stdin="the ce\nsees\n\n") for place in places]
+    assert drawn[0].stdout == drawn[1].stdout, "draws do not depend on how many prompts came at once"
+
+
+def test_a_running_text_goes_on_over_the_ends_of_lines(speaker: Path) -> None:
+    result = call("generate", speaker, "--prompt", "the ba sees", "--max-tokens", "80", "--temperature", "0.3")
+    assert result.code == 0, result.err
+    assert result.out.startswith("the ba sees")
+    assert len(result.lines) > 2
+    assert len(result.out) == len("the ba sees") + 80 + 1
+
+
+def test_several_running_texts_stand_apart(speaker: Path) -> None:
+    result = call("generate", speaker, "--prompt", "the", "--samples", "3", "--max-tokens", "30")
+    texts = result.out.split("---\n")
+    assert len(texts) == 3
+    assert all(text.startswith("the") and len(text) == 34 for text in texts)
+
+
+def test_a_prompt_may_have_lines(speaker: Path) -> None:
+    result = call("generate", speaker, "--prompt", "the ba\nthe", "--beam", "1", "--max-tokens", "5")
+    assert result.out.startswith("the ba\nthe")
+    assert len(result.out) == 10 + 5 + 1
+
+
+@pytest.mark.parametrize("which", ["bigram", "speaker"])
+def test_what_is_streamed_is_what_is_written(which: str, request: pytest.FixtureRequest) -> None:
+    folder = request.getfixturevalue(which)
+    flags = ("--prompt", "the", "--prompt", "s", "--max-tokens", "40", "--seed", "3", "--stop", "fo")
+    assert call("generate", folder, *flags, "--stream").stdout == call("generate", folder, *flags).stdout
+
+
+def test_an_ensemble_of_language_models_is_the_mean_of_their_probabilities(bigram: Path) -> None:
+    flags = ("generate", bigram, "--prompt", "the", "--beam", "1", "--max-tokens", "3", "--json")
+    alone, together = (call(*flags, *more) for more in ((), ("--ensemble", bigram)))
+    assert together.code == 0, together.err
+    first, second = (json.loads(result.out) for result in (alone, together))
+    assert first["text"] == second["text"]
+    assert first["log_prob"] == pytest.approx(second["log_prob"], abs=1e-4)
+
+
+def test_wrong_calls_are_told(bigram: Path, translator: Path, speaker: Path) -> None:
     several = call("generate", bigram, "--beam", "2", "--samples", "3")
     assert several.code == 2
     assert "nbest must not be above beam_size" in several.err
     other = call("generate", translator, "--prompt", "ba")
     assert other.code == 2
     assert "generate needs a language-model run" in other.err
+    missing = call("generate", bigram, "--prompts", "nowhere.txt")
+    assert missing.code == 66
+    strangers = call("generate", bigram, "--ensemble", speaker)
+    assert strangers.code == 2
+    assert "another vocabulary" in strangers.err
+    nothing = call("generate", bigram, "--stop", "")
+    assert nothing.code == 2

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from heed.decoding.filters import Forbid
 from heed.decoding.hypothesis import LengthPenalty
-from heed.decoding.pick import PickChooser, Sample, greedy
+from heed.decoding.pick import PickChooser, Sample, greedy, likeliest
 from heed.decoding.search import search
+from heed.decoding.stops import Stops
 
 PROBS = torch.tensor([0.05, 0.4, 0.0, 0.25, 0.1, 0.2])
 NUM_DRAWS = 4000
@@ -110,3 +111,79 @@ def test_rows_that_end_leave_the_batch() -> None:
     steps = [len(h.ids) + 1 for [h] in found]
     assert len(set(steps)) > 2, "or nothing is shown"
     assert model.advanced == [(sum(n > step for n in steps), 1) for step in range(max(steps))]
+
+
+# How the order is found
+
+
+def sorted_whole(pick: Sample, log_probs: Tensor, streams: range, step: int) -> Tensor:
+    """The definition: all tokens sorted, likeliest first, of equal ones the first; the cumulative sum inverted."""
+    ordered, tokens = (log_probs / pick.temperature).sort(dim=-1, descending=True, stable=True)
+    if pick.top_k:
+        ordered = ordered[:, : pick.top_k]
+    probs = ordered.double().softmax(dim=-1)
+    cumulative = probs.cumsum(dim=-1)
+    probs = probs * ((cumulative - probs) < pick.top_p) if pick.top_p < 1 else probs
+    cumulative = probs.cumsum(dim=-1)
+    draws = torch.tensor([[pick.uniform(stream, step)] for stream in streams], dtype=torch.float64)
+    place = torch.searchsorted(cumulative, draws * cumulative[:, -1:], right=True).clamp(max=cumulative.shape[1] - 1)
+    return tokens.gather(1, place).squeeze(1)
+
+
+def rows_of(kind: str) -> Tensor:
+    """Log-probabilities of 40 rows of 5,003 tokens: no share of these is asked for that is a whole number of them."""
+    generator = torch.Generator().manual_seed(3)
+    scores = torch.randn(40, 5003, generator=generator)
+    return {
+        "sharp": scores * 4,
+        "flat": scores * 0.01,
+        "equal": (scores * 2).round(),  # as counting models have it: many tokens that are as likely
+        "all equal": torch.zeros(40, 5003),
+        "some forbidden": scores.masked_fill(scores > 1, -math.inf),
+    }[kind].log_softmax(-1)
+
+
+@pytest.mark.parametrize("kind", ["sharp", "flat", "equal", "all equal", "some forbidden"])
+@pytest.mark.parametrize(
+    "choices",
+    [{}, {"top_k": 1}, {"top_k": 50}, {"top_k": 4000}, {"top_p": 0.5}, {"top_p": 0.99}, {"top_k": 303, "top_p": 0.9},
+     {"temperature": 0.3}],
+)  # fmt: skip
+def test_a_draw_is_what_sorting_all_tokens_would_give(kind: str, choices: dict[str, float]) -> None:
+    pick, log_probs = Sample(7, **choices), rows_of(kind)
+    assert pick(log_probs, range(40), 2).equal(sorted_whole(pick, log_probs, range(40), 2))
+
+
+def test_only_a_flat_distribution_is_sorted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    original = likeliest
+
+    def counted(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        sizes.append(k)
+        return original(scores, k)
+
+    monkeypatch.setattr("heed.decoding.pick.likeliest", counted)
+    Sample(1)(rows_of("sharp"), range(40), 0)
+    Sample(1)(rows_of("flat"), range(40), 0)
+    assert sizes == [256, 256, 4096, 5003]
+
+
+# Where a row ends
+
+
+def test_a_stop_ends_a_row_and_an_end_of_sentence_need_not() -> None:
+    """Row 0 says 3 3 3 …, its stop after two of them; row 1 says the end of sentence again and again, read as bos."""
+    script = torch.full((2, 6), -9.0)
+    script[0, 3], script[1, EOS] = 0.0, 0.0
+    stops = Stops(["cc"], [b"", b"", b"\n", b"c", b"d", b"e"])
+    chooser = PickChooser(2, 1, EOS, greedy, LengthPenalty(0.0), [5, 5], [0, 1], stops=stops, read_for_end=BOS)
+    kept, read = chooser.choose(script.clone())
+    assert (kept.tolist(), read.tolist()) == ([0, 1], [3, BOS])
+    kept, read = chooser.choose(script.clone())
+    assert (kept.tolist(), read.tolist()) == ([1], [BOS])
+    for _ in range(3):
+        kept, _ = chooser.choose(script[1:].clone())
+    assert not len(kept)
+    [[stopped], [endless]] = chooser.hypotheses()
+    assert (stopped.ids, stopped.finished) == ((3, 3), True)
+    assert (endless.ids, endless.finished) == ((EOS,) * 4, False)

@@ -98,7 +98,8 @@ def test_what_the_language_model_gives_an_output_is_told() -> None:
     for line, h in zip(LINES, translator_of(ShallowFusion(model, lm, 0.2), lm).translate(LINES, options), strict=True):
         ids = (*h.ids, EOS) if h.finished else h.ids
         pairs = zip((1, *ids), ids, strict=False)
-        expected = sum(lm.head.log_prob(torch.tensor([[a]]), torch.tensor([b])).item() for a, b in pairs)
+        behind = {a: lm.advance(torch.tensor([[a]]), lm.start(None))[0][0] for a in (1, *ids)}
+        expected = sum(lm.head.log_prob(behind[a], torch.tensor([b])).item() for a, b in pairs)
         assert h.lm_log_prob == pytest.approx(expected, abs=1e-4)
         if h.finished:
             [score] = plain.score([h.text], [line])

@@ -13,11 +13,18 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heed.decoding.beam import Watch
 from heed.decoding.coverage import Coverage
 from heed.decoding.hypothesis import Hypothesis, LengthPenalty
+from heed.decoding.stops import Stops
+from heed.decoding.topk import top_k
 from heed.nn.noise import mix_int
 
 _NEVER = float("-inf")
+SORTED_QUICKLY = 1024
+"""Tokens that are as soon sorted as looked through."""
+LIKELIEST = 256
+"""Tokens that are put in order before it is known how many must be."""
 
 Pick = Callable[[Float[Tensor, "R V"], Sequence[int], int], Int[Tensor, " R"]]
 """(log-probabilities, the stream of each row, the step) -> a token for each row."""
@@ -43,33 +50,69 @@ class Sample:
         return (bits & ((1 << 53) - 1)) / (1 << 53)
 
     def __call__(self, log_probs: Float[Tensor, "R V"], streams: Sequence[int], step: int) -> Int[Tensor, " R"]:
-        """A token for each row, by inverting the cumulative distribution of the tokens that are allowed."""
-        ordered, tokens = (log_probs / self.temperature).sort(dim=-1, descending=True, stable=True)
-        if self.top_k:
-            ordered = ordered[:, : self.top_k]
-        probs = ordered.double().softmax(dim=-1)
-        cumulative = probs.cumsum(dim=-1)
+        """A token for each row, by inverting the cumulative distribution of the tokens, the likeliest first.
+
+        Only as many of them are put in order as it takes to come as far as the draws.
+        """
+        scaled = log_probs / self.temperature
+        draws = torch.tensor([self.uniform(stream, step) for stream in streams], dtype=torch.float64)[:, None]
+        draws = draws.to(scaled.device)
+        most = min(self.top_k or scaled.shape[1], scaled.shape[1])
+        size = most if self.top_k else min(LIKELIEST, most)
+        while (found := self._drawn(scaled, draws, size, most)) is None:
+            size = min(16 * size, most)
+        return found
+
+    def _drawn(
+        self, scaled: Float[Tensor, "R V"], draws: Float[Tensor, "R 1"], size: int, most: int
+    ) -> Int[Tensor, " R"] | None:
+        """The tokens drawn of the `most` likeliest; None where the first `size` of them do not come as far."""
+        values, tokens = likeliest(scaled, size)
+        masses = (values - values[:, :1]).double().exp()
+        cumulative = masses.cumsum(dim=-1)
+        total = cumulative[:, -1:] if size == most else (scaled - values[:, :1]).double().exp().sum(-1, keepdim=True)
+        reach = self.top_p * total if self.top_p < 1.0 else draws * total
+        enough = bool((cumulative[:, -1:] > reach).all())
         if self.top_p < 1.0:
-            probs = probs * ((cumulative - probs) < self.top_p)  # the first token that passes top_p still counts
-            cumulative = probs.cumsum(dim=-1)
-        draws = torch.tensor([self.uniform(stream, step) for stream in streams], dtype=torch.float64)
-        target = draws.to(cumulative.device)[:, None] * cumulative[:, -1:]
-        place = torch.searchsorted(cumulative, target, right=True).clamp(max=cumulative.shape[1] - 1)
+            cumulative = (masses * ((cumulative - masses) < reach)).cumsum(dim=-1)  # what first passes top_p counts
+            total = cumulative[:, -1:]
+        if not enough and size < most:
+            return None
+        place = torch.searchsorted(cumulative, draws * total, right=True).clamp(max=size - 1)
         return tokens.gather(1, place).squeeze(1)
+
+
+def likeliest(scores: Float[Tensor, "R V"], k: int) -> tuple[Float[Tensor, "R k"], Int[Tensor, "R k"]]:
+    """The k largest of each row, largest first, and where they stand; of equal ones the first comes first."""
+    if 2 * k < scores.shape[1] and scores.shape[1] > SORTED_QUICKLY:
+        values, tokens = top_k(scores, k)
+        if int((scores >= values[:, -1:]).sum()) == values.numel():  # no other is as large as the last of them
+            tokens, order = tokens.sort(dim=-1)
+            values, order = values.gather(1, order).sort(dim=-1, descending=True, stable=True)
+            return values, tokens.gather(1, order)
+    values, tokens = scores.sort(dim=-1, descending=True, stable=True)
+    return values[:, :k], tokens[:, :k]
 
 
 class PickChooser:
     """Rows that go their own way, one token at a time, and leave when they end."""
 
+    watch: Watch | None = None
+
     def __init__(
         self, num_sources: int, rows_per_source: int, eos_id: int, pick: Pick, penalty: LengthPenalty,
-        limits: Sequence[int], streams: Sequence[int], coverage: Coverage | None = None,
+        limits: Sequence[int], streams: Sequence[int], coverage: Coverage | None = None, stops: Stops | None = None,
+        read_for_end: int | None = None,
     ) -> None:  # fmt: skip
+        """`stops`: what ends a row beside its end of sentence. `read_for_end`: what is read in the place of an end of
+        sentence, behind which the text then goes on."""
         self.rows_per_source = rows_per_source
         self.eos_id = eos_id
         self.pick = pick
         self.penalty = penalty
         self.coverage = coverage
+        self.stops = stops
+        self.read_for_end = read_for_end
         num_rows = num_sources * rows_per_source
         self._limits = [limits[row // rows_per_source] for row in range(num_rows)]
         self._streams = [mix_int(streams[row // rows_per_source]) + row % rows_per_source for row in range(num_rows)]
@@ -110,21 +153,31 @@ class PickChooser:
         self._num_tokens += 1
         going: list[int] = []
         for place, (row, token) in enumerate(zip(self._alive, tokens.tolist(), strict=True)):
-            if token == self.eos_id and steps[place] > _NEVER:
+            if token == self.eos_id and self.read_for_end is None and steps[place] > _NEVER:
                 self._log_probs[row].append(steps[place])
                 self._finished[row] = True
             elif self._num_tokens < self._limits[row] and steps[place] > _NEVER:
                 self._log_probs[row].append(steps[place])
                 self._tokens[row].append(token)
-                going.append(place)
-                continue
+                self._finished[row] = self.stops is not None and self.stops.reached(self._tokens[row])
+                if not self._finished[row]:
+                    going.append(place)
+                    continue
             if self.coverage is not None:
                 self._uncovered[row] = self.coverage.penalty(place, self._finished[row])
         self._alive = [self._alive[place] for place in going]
         kept = torch.tensor(going, dtype=torch.long, device=log_probs.device)
         if self.coverage is not None:
             self.coverage.select(kept)
-        return kept, tokens[kept]
+        chosen = tokens[kept]
+        if self.read_for_end is not None:
+            chosen = chosen.masked_fill(chosen == self.eos_id, self.read_for_end)
+        return kept, chosen
+
+    def give_up(self, source: int) -> None:
+        """Nobody waits for a source any longer: its rows leave at the next step."""
+        begin = source * self.rows_per_source
+        self._limits[begin : begin + self.rows_per_source] = [0] * self.rows_per_source
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """For each source its rows, best score first."""

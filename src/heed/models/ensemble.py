@@ -118,6 +118,8 @@ class _Joint(nn.Module):
         self.members = nn.ModuleList(cast(Sequence[nn.Module], members))
         self.conditioned = conditioned
         self.parts = list(self._parts())
+        whole_numbers = any(not part.dtype.is_floating_point for part in self.parts)  # contexts of a counting model
+        self._dtype = torch.float64 if whole_numbers else torch.float32
 
     def _each(self) -> Iterator[tuple[Autoregressive, bool]]:
         """The members, and whether each reads the source."""
@@ -140,7 +142,7 @@ class _Joint(nn.Module):
     ) -> Together:
         """The states of all members; one without a source gets as many rows as the others."""
         num_rows = rows_per_source * (1 if source is None else len(source))
-        row_noise = noise and Noise(noise.keys.repeat_interleave(rows_per_source))
+        row_noise = noise and noise.repeat(rows_per_source)
         starts = [
             member.start(source, rows_per_source, reserve, noise)
             if conditioned
@@ -152,7 +154,7 @@ class _Joint(nn.Module):
     def advance(
         self, ids: Int[Tensor, "B T"], state: Together, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], Together]:
-        """The features of all members, side by side, in float32."""
+        """The features of all members, side by side, in a type that holds each exactly."""
         traces = [Trace() for _ in state.states] if trace is not None else []
         found = [
             member.advance(ids, of_member, of_trace)
@@ -160,7 +162,7 @@ class _Joint(nn.Module):
         ]
         if trace is not None:
             _merge(trace, traces)
-        features = torch.cat([features.float() for features, _ in found], dim=-1)
+        features = torch.cat([features.to(self._dtype) for features, _ in found], dim=-1)
         return features, Together(tuple(state for _, state in found))
 
 

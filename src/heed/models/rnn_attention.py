@@ -20,7 +20,7 @@ from heed.nn.attention import AdditiveAttention
 from heed.nn.contract import Source, Trace, Vocabularies
 from heed.nn.heads import LinearHead
 from heed.nn.noise import Noise, dropout
-from heed.nn.recurrent import BidirectionalGRU, GRUCell
+from heed.nn.recurrent import Bidirectional, GRUCell
 from heed.nn.states import Memory
 
 
@@ -52,12 +52,12 @@ class RecurrentState:
 
     def select(self, rows: Int[Tensor, " R"]) -> RecurrentState:
         """The given rows in the given order."""
-        noise = self.noise and Noise(self.noise.keys[rows])
+        noise = self.noise and self.noise.select(rows)
         return replace(self, memory=self.memory.select(rows), hidden=self.hidden[rows], noise=noise)
 
     def join(self, other: RecurrentState) -> RecurrentState:
         """These rows, then those of `other`."""
-        noise = self.noise and other.noise and Noise(torch.cat((self.noise.keys, other.noise.keys)))
+        noise = self.noise and other.noise and self.noise.join(other.noise)
         hidden = torch.cat((self.hidden, other.hidden))
         return RecurrentState(self.memory.join(other.memory), hidden, max(self.length, other.length), noise)
 
@@ -83,7 +83,7 @@ class RecurrentAttention(nn.Module):
 
         self.embedding = weight(vocabularies.tgt_size)
         self.src_embedding = self.embedding if config.tie == "all" else weight(vocabularies.src_size)
-        self.encoder = BidirectionalGRU(d_model, hidden)
+        self.encoder = Bidirectional(GRUCell, d_model, hidden)
         self.initial = nn.Linear(hidden, hidden)
         self.attention = AdditiveAttention(hidden, 2 * hidden, config.attention_size)
         self.cell = GRUCell(d_model + 2 * hidden, hidden)
@@ -105,7 +105,7 @@ class RecurrentAttention(nn.Module):
         encoded, last = self.encoder(embedded, source.mask)
         memory = Memory((self.attention.project(encoded),), source.mask, rows_per_source, source_dim=1)
         hidden = torch.tanh(self.initial(last)).repeat_interleave(rows_per_source, dim=0)
-        row_noise = noise and Noise(noise.fold(2).keys.repeat_interleave(rows_per_source))
+        row_noise = noise and noise.fold(2).repeat(rows_per_source)
         return RecurrentState(memory, hidden, 0, row_noise)
 
     def advance(
@@ -118,7 +118,7 @@ class RecurrentAttention(nn.Module):
         hidden, states, contexts = state.hidden, [], []
         for t in range(ids.shape[1]):
             context = self.attention(hidden[:, None], keys, values, mask, trace, "decoder.cross")[:, 0]
-            hidden = self.cell(self.cell.input(torch.cat((embedded[:, t], context), dim=-1)), hidden)
+            [hidden] = self.cell(self.cell.input(torch.cat((embedded[:, t], context), dim=-1)), (hidden,))
             states.append(hidden)
             contexts.append(context)
         together = torch.cat((torch.stack(states, 1), torch.stack(contexts, 1), embedded), dim=-1)

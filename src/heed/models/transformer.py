@@ -138,7 +138,7 @@ class Transformer(nn.Module):
             KeyValueCache.empty(memory.num_rows, self.config.num_heads, head_size, reserve or 0, encoded)
             for _ in self.blocks
         )
-        row_noise = noise and Noise(noise.fold(2).keys.repeat_interleave(rows_per_source))
+        row_noise = noise and noise.fold(2).repeat(rows_per_source)
         return CachedState(memory, caches, Columns(), row_noise)
 
     def advance(

@@ -1,0 +1,45 @@
+"""`heed export`: a model for another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from heed.cli.options import Debug, Quiet, RunFolder
+
+Target = Literal["gpt2", "arpa"]
+
+
+def export(
+    run: RunFolder,
+    out: Annotated[Path, typer.Option(help="The new folder, or the ARPA file.")],
+    to: Annotated[
+        Target, typer.Option(help="gpt2: a GPT-2 of Hugging Face transformers; arpa: n-grams for KenLM and others.")
+    ] = "gpt2",
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a run's model in the format of another program. `heed import` reads it back.
+
+    Examples:
+
+      heed export runs/shakespeare --to gpt2 --out shakespeare-gpt2
+
+      heed export runs/kn5 --to arpa --out kn5.arpa
+    """
+    from heed.core.progress import message
+    from heed.export.arpa import export_arpa
+    from heed.export.gpt2 import export_gpt2
+    from heed.run import Run
+
+    opened = Run(run)
+    opened.require("language-model", "export")
+    if to == "arpa":
+        message(f"{out}: n-grams of 1, 2, ... words: {', '.join(f'{n:,}' for n in export_arpa(opened, out))}", quiet)
+        return
+    with_tokenizer = export_gpt2(opened, out)
+    kind = opened.recipe.tokenizer.kind
+    left_out = "" if with_tokenizer else f"; its {kind} tokenizer is heed's own and stays here: ids go in and out"
+    message(f"{out}: a GPT-2 of transformers{left_out}", quiet)

@@ -1,0 +1,60 @@
+"""How is a text shown while it is made, so that what was shown need not be taken back?"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator, Sequence
+
+from heed.decoding.options import SearchOptions
+from heed.decoding.search import steps
+from heed.decoding.stops import cut, may_begin
+from heed.decoding.translator import ModelTranslator
+
+
+class TextSoFar:
+    """Bytes of tokens become text: whole characters, and nothing that a stop or the end of the text may take back."""
+
+    def __init__(self, stop: Sequence[str], spaced: bool) -> None:
+        """`spaced`: a space stands behind each word, which is none of the text where the line ends."""
+        self._stop = stop
+        self._spaced = spaced
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._waiting = ""
+        self._num_shown = 0
+
+    def add(self, piece: bytes) -> str:
+        """What can be shown now."""
+        self._waiting += self._decoder.decode(piece)
+        if self._spaced:
+            self._waiting = self._waiting.replace(" \n", "\n")
+        safe = cut(self._waiting, self._stop)
+        held = may_begin(safe, self._stop)
+        if self._spaced and safe.endswith(" "):
+            held = max(held, 1)
+        new = safe[: len(safe) - held]
+        self._waiting = self._waiting[len(new) :]
+        self._num_shown += len(new)
+        return new
+
+    def rest(self, text: str) -> str:
+        """What is left to be shown of the text, which is complete."""
+        return text[self._num_shown :]
+
+
+def stream(translator: ModelTranslator, prompt: str, options: SearchOptions, draw: int = 0) -> Iterator[str]:
+    """The continuation of a prompt piece by piece, as it is chosen: together what `generate` gives as number `draw`.
+
+    `options` must be about one hypothesis, drawn or greedy: a beam changes its mind.
+    """
+    assert options.width == 1
+    start = translator.departure([translator.request_of(prompt, draw)], options)
+    form = translator.roles.form
+    text, num_seen = TextSoFar(options.stop, form.spaced), 0
+    for _ in steps(translator.model, None, start.chooser, start.filters, start.begin, start.limit):
+        for token in start.chooser.row_tokens()[:1, num_seen:].flatten().tolist():
+            num_seen += 1
+            if piece := text.add(form.spelled[token]):
+                yield piece
+    [found] = start.chooser.hypotheses()
+    if rest := text.rest(translator.best_of(found, options).text):
+        yield rest

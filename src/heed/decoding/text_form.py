@@ -1,0 +1,82 @@
+"""How do a prompt and the tokens behind it make a text, where an output may have several lines?
+
+A model of lines that stand alone says one line. A model of a stream or of windows goes on behind the end of a line;
+where that is a token, the next one is read behind the begin of sentence, as in training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from heed.text.line_ends import LineEnd, encode_ended
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers import Tokenizer
+from heed.text.vocabulary import Vocabulary
+
+EOS_ID = Vocabulary.eos_id
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """A tokenizer, and what ends a line of the model's text; None: an output is one line."""
+
+    tokenizer: Tokenizer
+    line_end: LineEnd | None = None
+
+    @property
+    def never(self) -> tuple[int, ...]:
+        """Tokens that a model of this text has never had to say, and is not asked for."""
+        ids = Vocabulary
+        ends = () if self.line_end in (None, "eos") else (ids.eos_id,)
+        return (ids.pad_id, ids.bos_id, ids.unk_id, *ends, *self.tokenizer.vocabulary.tag_ids.values())
+
+    @property
+    def read_for_end(self) -> int | None:
+        """What is read in the place of an end of sentence; None where the text ends with it."""
+        return None if self.line_end is None else Vocabulary.bos_id
+
+    @property
+    def spaced(self) -> bool:
+        """Whether each word is spelled with a space behind it, which the last one of a line does not have."""
+        return self.tokenizer.bytes_of([Vocabulary.unk_id])[0].endswith(b" ")
+
+    @cached_property
+    def spelled(self) -> list[bytes]:
+        """What each token adds to a text; behind a word a space, also at the end of a line."""
+        pieces = self.tokenizer.bytes_of(range(len(self.tokenizer.vocabulary)))
+        if self.line_end is None:
+            return [piece.replace(b"\n", b" ") for piece in pieces]
+        pieces[EOS_ID] = b"\n"
+        return pieces
+
+    def read(self, prompt: str, normaliser: Normaliser) -> list[int]:
+        """The ids that a model reads, behind the begin of sentence, before it goes on from a prompt."""
+        if self.line_end is None:
+            return self.tokenizer.encode([normaliser.apply(prompt)])[0]
+        *lines, last = map(normaliser.apply, prompt.split("\n"))
+        ended = [Vocabulary.bos_id if id == EOS_ID else id for ids in self._ended(lines) for id in ids]
+        return ended + self.tokenizer.encode([last])[0]
+
+    def _ended(self, lines: Sequence[str]) -> list[list[int]]:
+        assert self.line_end is not None
+        return encode_ended(self.tokenizer, lines, self.line_end)
+
+    def texts(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each sequence."""
+        if self.line_end is None:
+            return [text.replace("\n", " ") for text in self.tokenizer.decode(sequences)]
+        return ["\n".join(self.tokenizer.decode(_split(ids))) for ids in sequences]
+
+
+def _split(ids: Sequence[int]) -> list[list[int]]:
+    """What stands between the ends of sentences."""
+    lines: list[list[int]] = [[]]
+    for is_end, group in groupby(ids, lambda id: id == EOS_ID):
+        if is_end:
+            lines.extend([] for _ in group)
+        else:
+            lines[-1].extend(group)
+    return lines

@@ -1,0 +1,59 @@
+"""How does an n-gram run become an ARPA file for KenLM and others, and a run of theirs?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from heed.core.config import to_toml
+from heed.core.errors import UsageError
+from heed.core.files import atomic_folder, atomic_write, storage_errors
+from heed.models.ngram import NgramConfig
+from heed.nn.weight_file import save_weights
+from heed.recipe import Recipe
+from heed.run import RECIPE, WEIGHTS, Run
+from heed.statistical.arpa import read_arpa, write_arpa
+from heed.statistical.backoff import BackoffModel
+from heed.tasks.prepare import vocabulary_digests
+from heed.text.tokenizers import TokenizerConfig, save
+from heed.text.tokenizers.symbols import Word
+from heed.text.vocabulary import SPECIAL_PIECES
+from heed.training.config import TrainingConfig
+
+
+def export_arpa(run: Run, path: Path) -> list[int]:
+    """Write a run's n-grams; how many there are of each length.
+
+    Raises UsageError for a model that is no n-gram model, DataError for pieces with blanks, and StorageError.
+    """
+    config = run.recipe.model
+    if config.kind not in ("ngram", "bigram"):
+        raise UsageError(f"{run.folder}: its model is of kind {config.kind}; an ARPA file holds one of kind ngram.")
+    ids = run.vocabularies
+    arrays = {name: tensor.numpy() for name, tensor in run.model.state_dict().items()}
+    model = BackoffModel.from_arrays(arrays, ids.tgt_size, ids.bos_id, ids.eos_id)
+    write_arpa(path, model, run.tokenizers["tgt"].vocabulary.pieces)
+    return model.num_ngrams
+
+
+def import_arpa(path: Path, out: Path) -> list[int]:
+    """Make a run folder of an ARPA file, to score, generate and compress; how many n-grams it has of each length.
+
+    Raises MissingInputError, DataError and StorageError.
+    """
+    model, vocabulary = read_arpa(path)
+    tokenizer = Word(vocabulary.pieces[len(SPECIAL_PIECES) :])
+    recipe = Recipe(
+        task="language-model",
+        tokenizer=TokenizerConfig(kind="word", vocab_size=len(vocabulary), min_frequency=1),
+        model=NgramConfig(order=model.order),
+        training=TrainingConfig(stop_metric="perplexity"),
+    )
+    tensors = {name: torch.from_numpy(array) for name, array in model.arrays().items()}
+    with storage_errors("write the run", path=out), atomic_folder(out) as new:
+        with atomic_write(new / RECIPE, "w") as file:
+            file.write(to_toml(recipe))
+        save(tokenizer, new / "tokenizer.json")
+        save_weights(new / WEIGHTS, tensors, {"counted": "true", **vocabulary_digests({"tgt": tokenizer})})
+    return model.num_ngrams

@@ -1,0 +1,118 @@
+"""The decoder-only Transformer of GPT-2 (Radford et al. 2019), a language model.
+
+As its published code has it: learned positions, pre-norm blocks with a last normalisation, GELU in its tanh form,
+biases, the embedding as the output's weight. Weights start at N(0, 0.02), those of the layers that end in the residual
+stream at N(0, 0.02 / √(2 L)).
+
+There are `max_len` positions; how a longer text is read, `nn/limited_context.py` says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from heed.core.config import Config
+from heed.nn.causal_attention import CausalSelfAttention
+from heed.nn.contract import Trace, Vocabularies
+from heed.nn.heads import LinearHead
+from heed.nn.limited_context import Grow, LimitedContext
+from heed.nn.noise import Noise, dropout
+from heed.nn.states import Columns
+
+
+class GptConfig(Config):
+    """Sizes and choices of a decoder-only Transformer."""
+
+    kind: Literal["gpt"] = "gpt"
+    """Which model this is."""
+    d_model: int = Field(default=256, ge=1)
+    """Features of each position (D)."""
+    d_ff: int = Field(default=1024, ge=1)
+    """Features inside the feed-forward layers (F); four times d_model in GPT-2."""
+    num_heads: int = Field(default=4, ge=1)
+    """Attention heads (H); must divide d_model."""
+    num_layers: int = Field(default=4, ge=1, le=1000)
+    """Blocks (L)."""
+    max_len: int = Field(default=256, ge=2)
+    """Positions: the most tokens that are seen at once."""
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Dropout of the embeddings and of each sublayer's output (rounded to 1/256)."""
+    attention_dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Dropout of attention weights."""
+    output_bias: bool = False
+    """A bias for each token in the output layer; GPT-2 has none."""
+
+    @model_validator(mode="after")
+    def _check(self) -> GptConfig:
+        if self.d_model % self.num_heads:
+            raise ValueError(f"num_heads must divide d_model, got {self.num_heads} and {self.d_model}")
+        return self
+
+
+class GptBlock(nn.Module):
+    """x + Attention(LayerNorm(x)), then x + W_2 gelu(W_1 LayerNorm(x) + b_1) + b_2."""
+
+    def __init__(self, config: GptConfig) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(config.d_model)
+        self.attention = CausalSelfAttention(config.d_model, config.num_heads, config.attention_dropout)
+        self.feed_forward_norm = nn.LayerNorm(config.d_model)
+        self.expand = nn.Linear(config.d_model, config.d_ff)
+        self.contract = nn.Linear(config.d_ff, config.d_model)
+        self.dropout = config.dropout
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], grow: Grow, columns: Columns,
+        noise: Noise | None, offset: int, trace: Trace | None, name: str,
+    ) -> Float[Tensor, "B T D"]:  # fmt: skip
+        """The same shape."""
+        inner = noise and noise.fold(0)
+        attended = self.attention(self.attention_norm(x), grow, columns, inner, offset, trace, name)
+        x = x + dropout(attended, self.dropout, noise, 1, offset)
+        hidden = F.gelu(self.expand(self.feed_forward_norm(x)), approximate="tanh")
+        return x + dropout(self.contract(hidden), self.dropout, noise, 2, offset)
+
+
+class Gpt(LimitedContext):
+    """P(w_t | w_<t) by causal self-attention."""
+
+    def __init__(self, config: GptConfig, vocabularies: Vocabularies) -> None:
+        super().__init__(config.max_len, config.num_layers, config.num_heads, config.d_model // config.num_heads)
+        self.config = config
+        self.embedding = nn.Parameter(torch.empty(vocabularies.tgt_size, config.d_model))
+        self.positions = nn.Parameter(torch.empty(config.max_len, config.d_model))
+        self.blocks = nn.ModuleList(GptBlock(config) for _ in range(config.num_layers))
+        self.norm = nn.LayerNorm(config.d_model)
+        self.head = LinearHead(self.embedding, vocabularies.pad_id, config.output_bias)
+        self._initialise()
+
+    def _initialise(self) -> None:
+        into_residual = 0.02 / math.sqrt(2 * self.config.num_layers)
+        for name, parameter in self.named_parameters():
+            if name.endswith(("attention.output.weight", "contract.weight")):
+                nn.init.normal_(parameter, std=into_residual)
+            elif parameter.ndim == 2:
+                nn.init.normal_(parameter, std=0.02)
+            elif "norm" not in name:
+                nn.init.zeros_(parameter)
+
+    def compute(
+        self, ids: Int[Tensor, "B T"], columns: Columns, grow: Sequence[Grow], noise: Noise | None, offset: int,
+        trace: Trace | None,
+    ) -> Float[Tensor, "B T D"]:  # fmt: skip
+        """LayerNorm(h_L), h_0 = E[w] + P[t]."""
+        x = F.embedding(ids, self.embedding) + F.embedding(columns.positions(ids.shape[1], ids.device), self.positions)
+        x = dropout(x, self.config.dropout, noise and noise.fold(0), 0, offset)
+        for number, block in enumerate(self.blocks):
+            inner = noise and noise.fold(1 + number)
+            x = block(x, grow[number], columns, inner, offset, trace, f"decoder.{number}.self")
+        features: Tensor = self.norm(x)
+        return features

@@ -1,0 +1,151 @@
+"""The Transformer with one hidden layer of Kakade's notes on attention (section 4), to the letter.
+
+    x ← xE + P;  V = xW_V, Q = xW_Q, K = xW_K;  h = softmax(QKᵀ / √d_hidden) V;
+    O = ReLU(ReLU(hW_1) W_2);  Ô = OEᵀ;  P(X_{T+1} = j) = softmax(Ô_T)_j
+
+One head, no bias, no residual connection, no normalisation; P is sinusoidal; E serves twice. The notes give x as
+d_embedding x T, but with E of m x d_embedding it is T x d_embedding.
+
+The notes predict from the last position of a window of T tokens, or, with an upper triangle masked, at every position
+of it. With one layer the two say the same of a window's last token (its query sees everything before it in both), so
+`predicts` decides what a text longer than `max_len` = T is: for "last", a window that ends at each token and moves with
+it; for "every", windows as `nn/limited_context.py` has them, which cost one evaluation for all of their tokens.
+
+Dropout, which the notes call critical, is put on the embedded tokens, on h and on O; 0 is the notes' formula.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from heed.core.config import Config
+from heed.nn.attention import attention_weights
+from heed.nn.causal_attention import causal_context
+from heed.nn.contract import Trace, Vocabularies
+from heed.nn.heads import LinearHead
+from heed.nn.limited_context import ContextState, Grow, LimitedContext
+from heed.nn.noise import Noise, dropout
+from heed.nn.positions import interleaved
+from heed.nn.states import Columns
+
+WINDOW_ELEMENTS = 1 << 23
+"""Numbers in the embedded windows that are computed at once."""
+
+
+class OneLayerConfig(Config):
+    """Sizes of the Transformer with one hidden layer."""
+
+    kind: Literal["one_layer"] = "one_layer"
+    """Which model this is."""
+    d_model: int = Field(default=256, ge=2)
+    """Size of the embeddings: d_embedding of the notes."""
+    hidden_size: int = Field(default=256, ge=1)
+    """Size of queries, keys and values: d_hidden."""
+    d_ff: int = Field(default=1024, ge=1)
+    """Size between the two last matrices: d_1."""
+    max_len: int = Field(default=128, ge=2)
+    """Tokens of a window: T."""
+    predicts: Literal["every", "last"] = "every"
+    """Predict at every position of a window (masked), or only at its last, which costs a window for each token."""
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Dropout of the embedded tokens, of h and of O (rounded to 1/256)."""
+
+    @model_validator(mode="after")
+    def _check(self) -> OneLayerConfig:
+        if self.d_model % 2:
+            raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
+        return self
+
+
+class OneLayer(LimitedContext):
+    """P(w_t | w_<t) by one self-attention and two matrices."""
+
+    positions: Tensor
+
+    def __init__(self, config: OneLayerConfig, vocabularies: Vocabularies) -> None:
+        super().__init__(config.max_len, int(config.predicts == "every"), 1, config.hidden_size)
+        self.config = config
+        self.embedding = nn.Parameter(torch.randn(vocabularies.tgt_size, config.d_model) / math.sqrt(config.d_model))
+        self.register_buffer("positions", interleaved(config.max_len, config.d_model), persistent=False)
+        self.query = nn.Linear(config.d_model, config.hidden_size, bias=False)
+        self.key = nn.Linear(config.d_model, config.hidden_size, bias=False)
+        self.value = nn.Linear(config.d_model, config.hidden_size, bias=False)
+        self.expand = nn.Linear(config.hidden_size, config.d_ff, bias=False)
+        self.contract = nn.Linear(config.d_ff, config.d_model, bias=False)
+        self.head = LinearHead(self.embedding, vocabularies.pad_id, bias=False)
+
+    # --- the notes' formulas ----------------------------------------------------------------------------
+
+    def attend(self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "T T"] | None = None) -> Float[Tensor, "B T N"]:
+        """h = softmax(QKᵀ / √d_hidden) V of embedded tokens; without a mask every position sees all of them."""
+        weights = attention_weights(self.query(x)[:, None], self.key(x)[:, None], mask)
+        h: Tensor = weights[:, 0] @ self.value(x)
+        return h
+
+    def output(self, h: Float[Tensor, "B T N"]) -> Float[Tensor, "B T D"]:
+        """O = ReLU(ReLU(hW_1) W_2)."""
+        return F.relu(self.contract(F.relu(self.expand(h))))
+
+    def of_window(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B D"]:
+        """O_T of windows of T tokens, as the notes write it: what predicts the token behind each window."""
+        x = F.embedding(ids, self.embedding) + self.positions[: ids.shape[1]]
+        return self.output(self.attend(x))[:, -1]
+
+    # --- the contract -----------------------------------------------------------------------------------
+
+    def advance(
+        self, ids: Int[Tensor, "B T"], state: ContextState, trace: Trace | None = None
+    ) -> tuple[Float[Tensor, "B T D"], ContextState]:
+        """Features of the next token after each of the given ones."""
+        if self.config.predicts == "every":
+            return super().advance(ids, state, trace)
+        past, first = state.columns.length, state.columns.first
+        seen = torch.cat((state.ids, ids), dim=1)
+        embedded = self._embedded(seen, state.noise, state.num_left)
+        ends = torch.arange(past, seen.shape[1], device=ids.device).expand(len(ids), -1)  # [B, T]
+        begins = (ends - self.max_len + 1).clamp(min=0 if first is None else first[:, None])
+        at_once = max(1, WINDOW_ELEMENTS // (max(1, len(ids)) * self.max_len * self.config.d_model))
+        spans = zip(torch.split(begins, at_once, dim=1), torch.split(ends, at_once, dim=1), strict=True)
+        h = torch.cat([self._of_windows(embedded, *span) for span in spans], dim=1)
+        after = replace(state, ids=seen, columns=Columns(seen.shape[1], first))
+        features = self._output(h, state.noise, state.num_left + past)
+        return features, after.without_first(max(0, seen.shape[1] - self.max_len))
+
+    def _of_windows(
+        self, embedded: Float[Tensor, "B S D"], begins: Int[Tensor, "B T"], ends: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T N"]:
+        """h of the last token of each window, which reaches from `begins` to `ends` among the embedded tokens."""
+        rows = torch.arange(len(embedded), device=embedded.device)[:, None]
+        places = begins[..., None] + torch.arange(self.max_len, device=embedded.device)  # [B, T, max_len]
+        real = places <= ends[..., None]
+        x = embedded[rows[..., None], places.minimum(ends[..., None])] + self.positions
+        last = embedded[rows, ends] + self.positions[ends - begins]
+        weights = attention_weights(self.query(last)[..., None, :], self.key(x), real[..., None, :])
+        h: Tensor = (weights @ self.value(x))[..., 0, :]
+        return h
+
+    def compute(
+        self, ids: Int[Tensor, "B T"], columns: Columns, grow: Sequence[Grow], noise: Noise | None, offset: int,
+        trace: Trace | None,
+    ) -> Float[Tensor, "B T D"]:  # fmt: skip
+        """O at every position, each seeing itself and what stands before it."""
+        x = self._embedded(ids, noise, offset) + self.positions[columns.positions(ids.shape[1], ids.device)]
+        keys, values = grow[0](self.key(x)[:, None], self.value(x)[:, None])
+        h = causal_context(self.query(x)[:, None], keys, values, columns, None, trace, "decoder.self")
+        return self._output(h[:, 0], noise, offset)
+
+    def _embedded(self, ids: Int[Tensor, "B T"], noise: Noise | None, offset: int) -> Float[Tensor, "B T D"]:
+        return dropout(F.embedding(ids, self.embedding), self.config.dropout, noise, 0, offset)
+
+    def _output(self, h: Float[Tensor, "B T N"], noise: Noise | None, offset: int) -> Float[Tensor, "B T D"]:
+        h = dropout(h, self.config.dropout, noise, 1, offset)
+        return dropout(self.output(h), self.config.dropout, noise, 2, offset)

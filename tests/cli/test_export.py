@@ -1,0 +1,140 @@
+"""Does a model go to `transformers` and come back, and does one of theirs work here?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from command import call
+from tiny_speakers import LINES, train_speaker
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
+
+from heed.run import Run
+
+PIECES = {"data.text_as": "windows", "data.line_end": "newline", "tokenizer.kind": "bpe", "tokenizer.vocab_size": 290}
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny GPT of byte-level pieces."""
+    return train_speaker(tmp_path_factory.mktemp("pieces"), PIECES, num_steps=10)
+
+
+def logits_of(run: Path, ids: list[int]) -> torch.Tensor:
+    """What a run's model says after these ids."""
+    model: Any = Run(run).model
+    with torch.inference_mode():
+        return model.head.logits(model.advance(torch.tensor([ids]), model.start(None, 1))[0])
+
+
+def test_an_exported_model_says_the_same_in_transformers(ours: Path, tmp_path: Path) -> None:
+    result = call("export", ours, "--to", "gpt2", "--out", tmp_path / "gpt2")
+    assert result.code == 0, result.err
+    theirs, tokenizer = (
+        GPT2LMHeadModel.from_pretrained(tmp_path / "gpt2"),
+        AutoTokenizer.from_pretrained(tmp_path / "gpt2"),
+    )
+    ids = Run(ours).tokenizers["tgt"].encode(["the ba sees ä"])[0]
+    assert tokenizer.encode("the ba sees ä") == ids
+    with torch.inference_mode():
+        expected = theirs.eval()(input_ids=torch.tensor([ids])).logits
+    torch.testing.assert_close(logits_of(ours, ids), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_export_and_import_give_the_same_weights_bit_for_bit(ours: Path, tmp_path: Path) -> None:
+    call("export", ours, "--out", tmp_path / "gpt2")
+    result = call("import", tmp_path / "gpt2", "--out", tmp_path / "back")
+    assert result.code == 0, result.err
+    before, after = Run(ours).weights(), Run(tmp_path / "back").weights()
+    assert before.keys() == after.keys()
+    assert all(weight.equal(after[name]) for name, weight in before.items())
+    assert (tmp_path / "back" / "tokenizer.json").read_bytes() == (ours / "tokenizer.json").read_bytes()
+    flags = ("--prompt", "the", "--max-tokens", "12")
+    assert call("generate", tmp_path / "back", *flags).stdout == call("generate", ours, *flags).stdout
+
+
+def another_makers(folder: Path, **changes: object) -> GPT2LMHeadModel:
+    """A GPT-2 as its makers keep it: `<|endoftext|>` behind the other pieces, weights with random values."""
+    library = Tokenizer(models.BPE())
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    library.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=280, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    library.train_from_iterator(LINES, trainer)
+    library.add_special_tokens(["<|endoftext|>"])
+    size, end = library.get_vocab_size(), library.token_to_id("<|endoftext|>")
+    assert end == size - 1
+    torch.manual_seed(4)
+    config = GPT2Config(
+        vocab_size=size, n_positions=32, n_embd=24, n_layer=2, n_head=3, bos_token_id=end, eos_token_id=end
+    )
+    model = GPT2LMHeadModel(config).eval()
+    for parameter in model.parameters():
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    model.save_pretrained(folder)
+    library.save(str(folder / "tokenizer.json"))
+    written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps({**written, **changes}), encoding="utf-8")
+    return model
+
+
+def test_another_makers_gpt2_says_the_same_here(tmp_path: Path) -> None:
+    theirs = another_makers(tmp_path / "gpt2")
+    result = call("import", tmp_path / "gpt2", "--out", tmp_path / "run")
+    assert result.code == 0, result.err
+    library = Tokenizer.from_file(str(tmp_path / "gpt2" / "tokenizer.json"))
+    end, text = library.token_to_id("<|endoftext|>"), "the ba sees\nthe ä"
+    ids = Run(tmp_path / "run").tokenizers["tgt"].encode([text])[0]
+    there = library.encode(text).ids
+    assert len(ids) == len(there)
+    with torch.inference_mode():
+        expected = theirs(input_ids=torch.tensor([[end, *there]])).logits.softmax(-1)[0]
+    found = logits_of(tmp_path / "run", [1, *ids]).softmax(-1)[0]
+    assert found[:, [0, 1, 3]].max() == 0, "padding, begin and the unknown are never said"
+    pieces = Run(tmp_path / "run").tokenizers["tgt"].vocabulary
+    order = [library.token_to_id(pieces.piece(id)) for id in range(4, len(pieces))]
+    torch.testing.assert_close(found[:, 4:], expected[:, order], rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(found[:, 2], expected[:, end], rtol=1e-4, atol=1e-6)
+    generated = call("generate", tmp_path / "run", "--prompt", "the", "--max-tokens", "5")
+    assert generated.code == 0, generated.err
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"activation_function": "relu"}, "activation_function is 'relu'"),
+        ({"model_type": "llama"}, "model_type is 'llama'"),
+        ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon is 1e-06"),
+        ({"n_layer": 3}, "it is not the model that config.json describes"),
+        ({"n_embd": 30}, "has the shape"),
+        ({"n_embd": 3000, "n_head": 10}, "has the shape"),
+        ({"n_embd": 10**9, "n_head": 10}, "no machine can hold"),
+        ({"n_head": 5}, "num_heads must divide d_model"),
+        ({"n_positions": None}, "does not describe a GPT-2"),
+    ],
+)
+def test_what_is_not_computed_exactly_is_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+    another_makers(tmp_path / "gpt2", **changes)
+    result = call("import", tmp_path / "gpt2", "--out", tmp_path / "run")
+    assert result.code == 65, result.err
+    assert message in result.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_gpt2_is_refused(bigram: Path, translator: Path, speaker: Path, tmp_path: Path) -> None:
+    counted = call("export", bigram, "--out", tmp_path / "a")
+    assert counted.code == 2
+    assert "is of kind bigram" in counted.err
+    assert call("export", translator, "--out", tmp_path / "b").code == 2
+    missing = call("import", tmp_path, "--out", tmp_path / "c")
+    assert missing.code == 66
+    characters = call("export", speaker, "--out", tmp_path / "d")
+    assert characters.code == 0
+    assert "its character tokenizer is heed's own" in characters.err
+    again = call("export", speaker, "--out", tmp_path / "d")
+    assert again.code == 74, "nothing is written over"

@@ -1,0 +1,138 @@
+"""Is the one-layer Transformer that of the notes, and do the notes' lemmas hold of it?"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from pydantic import ValidationError
+from random_models import ONE_LAYER, model_of, random_rows
+from torch import Tensor
+
+from heed.models.one_layer import OneLayer, OneLayerConfig
+from heed.nn.contract import Vocabularies
+from heed.nn.noise import Noise
+
+SIZE = 12
+
+
+def random_ids(num_rows: int, length: int, seed: int = 0) -> Tensor:
+    """Real tokens."""
+    return torch.tensor(random_rows([length] * num_rows, SIZE, seed))
+
+
+def build(**changes: object) -> OneLayer:
+    """The model in float64, so that what is equal is equal to the last digits."""
+    torch.manual_seed(3)
+    return OneLayer(ONE_LAYER.model_copy(update=changes), Vocabularies(0, SIZE)).double().requires_grad_(False)
+
+
+def by_hand(model: OneLayer, ids: list[int]) -> Tensor:
+    """The notes' section 4, number by number: the probabilities of the token behind a window."""
+    d, rows = model.config.d_model, []
+    for t, id in enumerate(ids):
+        angles = [t / 10000 ** (2 * i / d) for i in range(d // 2)]
+        position = [f(angle) for angle in angles for f in (math.sin, math.cos)]
+        rows.append(model.embedding[id] + torch.tensor(position, dtype=torch.float64).float())
+    x = torch.stack(rows)
+    query, key, value = (x @ layer.weight.t() for layer in (model.query, model.key, model.value))
+    h = torch.softmax(query @ key.t() / math.sqrt(model.config.hidden_size), dim=1) @ value
+    output = torch.relu(torch.relu(h @ model.expand.weight.t()) @ model.contract.weight.t())
+    return torch.softmax(output @ model.embedding.t(), dim=1)[-1]
+
+
+@pytest.mark.parametrize("predicts", ["every", "last"])
+def test_probabilities_are_those_of_the_notes_formulas(predicts: str) -> None:
+    """Of both variants, at every position: with one layer the masked one says what the other says of each beginning."""
+    model, ids = build(predicts=predicts), random_ids(1, 9)
+    features, _ = model.advance(ids, model.start(None, 1))
+    found = model.head.logits(features).softmax(-1)[0]
+    for end in range(1, 10):
+        torch.testing.assert_close(found[end - 1], by_hand(model, ids[0, :end].tolist()), rtol=1e-6, atol=1e-8)
+
+
+def test_the_last_position_of_the_unmasked_window_predicts() -> None:
+    model, ids = build(predicts="last", max_len=5), random_ids(2, 11)
+    features, _ = model.advance(ids, model.start(None, 2))
+    for end in range(1, 12):
+        window = ids[:, max(0, end - 5) : end]
+        torch.testing.assert_close(features[:, end - 1], model.of_window(window))
+
+
+def test_both_variants_are_alike_with_dropout_too_while_the_window_lasts() -> None:
+    ids, noise = random_ids(2, 9), Noise.for_step(1, 2, torch.tensor([4, 5]))
+    every, last = (build(predicts=predicts) for predicts in ("every", "last"))
+    found = [model.advance(ids, model.start(None, 2, noise=noise))[0] for model in (every, last)]
+    torch.testing.assert_close(*found)
+    assert not torch.allclose(found[0], every.advance(ids, every.start(None, 2))[0])
+
+
+def test_windows_in_parts_are_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory for a few windows at a time is enough."""
+    model, ids = build(predicts="last", max_len=4), random_ids(2, 10)
+    whole, _ = model.advance(ids, model.start(None, 2))
+    monkeypatch.setattr("heed.models.one_layer.WINDOW_ELEMENTS", 300)
+    torch.testing.assert_close(model.advance(ids, model.start(None, 2))[0], whole)
+
+
+def scores(model: OneLayer, x: Tensor) -> Tensor:
+    """M = QKᵀ."""
+    return model.query(x) @ model.key(x).transpose(1, 2)
+
+
+def test_permuting_the_sequence_permutes_h() -> None:
+    """The lemma of section 4.1: without positions (P = 0), x ↦ Πx makes h ↦ Πh."""
+    model, ids = build(), random_ids(1, 10)
+    x, order = model.embedding[ids], torch.randperm(10)
+    assert (model.attend(x[:, order]) - model.attend(x)[:, order]).abs().max() < 1e-14
+    positions = model.positions[:10]
+    assert not torch.allclose(model.attend(x[:, order] + positions), model.attend(x + positions)[:, order], rtol=1e-3)
+
+
+def test_shifting_the_sequence_shifts_the_scores() -> None:
+    """Section 4.1, P = 0: M_{i+τ, j+τ} of the shifted text is M_{i,j}, where both are inside."""
+    model, shift = build(), 3
+    text = random_ids(1, 10 + shift)
+    here, moved = (model.embedding[text[:, begin : begin + 10]] for begin in (shift, 0))
+    torch.testing.assert_close(scores(model, moved)[:, shift:, shift:], scores(model, here)[:, :-shift, :-shift])
+
+
+def test_shifting_the_sequence_shifts_h_only_where_the_window_has_no_boundary() -> None:
+    """The notes say h_i ↦ h_{i+τ}. The softmax is over the whole window, so what moves out of it at one end and in at
+    the other changes every h; where the window is a circle nothing moves out."""
+    model, shift = build(), 3
+    text = random_ids(1, 10 + shift)
+    here, moved = (model.embedding[text[:, begin : begin + 10]] for begin in (shift, 0))
+    assert not torch.allclose(model.attend(moved)[:, shift:], model.attend(here)[:, :-shift], rtol=1e-3)
+    circle = model.attend(here.roll(shift, dims=1))
+    torch.testing.assert_close(circle, model.attend(here).roll(shift, dims=1))
+
+
+def test_each_row_of_the_weights_sums_to_one_and_h_is_a_convex_combination() -> None:
+    model = build()
+    x = model.embedding[random_ids(1, 10)]
+    values, h = model.value(x), model.attend(x)
+    assert (h <= values.amax(dim=1, keepdim=True) + 1e-12).all()
+    assert (h >= values.amin(dim=1, keepdim=True) - 1e-12).all()
+
+
+def test_there_are_as_many_weights_as_the_notes_give() -> None:
+    """E and four matrices more, W_Q, W_K, W_V of one shape; nothing else."""
+    config = OneLayerConfig(d_model=20, hidden_size=7, d_ff=30)
+    model = OneLayer(config, Vocabularies(0, 50))
+    assert sum(p.numel() for p in model.parameters()) == 50 * 20 + 3 * 20 * 7 + 7 * 30 + 30 * 20
+
+
+def test_a_sliding_window_forgets_what_has_left_it() -> None:
+    model = model_of("one_layer, last")
+    ids = random_ids(1, 9)
+    changed = ids.clone()
+    changed[:, :5] = (changed[:, :5] - 2) % 9 + 3
+    found = [model.advance(text, model.start(None, 1))[0][:, 8] for text in (ids, changed)]
+    assert found[0].equal(found[1])
+
+
+def test_an_odd_embedding_has_no_sinusoidal_positions() -> None:
+    with pytest.raises(ValidationError, match="d_model must be even for sinusoidal positions, got 11"):
+        OneLayerConfig(d_model=11)
