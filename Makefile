@@ -37,8 +37,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: setup ## train, score and use a translator on the built-in corpus
 	$(BIN)/heed demo --out runs/demo --overwrite
 
-test: check ## check, then every test but the slow ones: under ten minutes
-	$(PYTEST) $(ARGS)
+test: check ## check, then every test but the slow ones: under ten minutes (those of the pages need chromium)
+	$(PYTEST) -rs $(ARGS)
 
 test-all: check ## the slow tests too
 	$(PYTEST) -m '' --timeout 3600 $(ARGS)

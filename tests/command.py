@@ -13,7 +13,7 @@ import pytest
 
 from heed.cli.main import main
 
-COMPUTING = ("train", "translate", "score", "evaluate", "generate")
+COMPUTING = ("train", "translate", "score", "evaluate", "generate", "inspect", "compress")
 """Verbs that take --threads."""
 
 

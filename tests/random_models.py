@@ -15,9 +15,17 @@ import torch
 from heed.data.batch import collate, source_from_ids
 from heed.models import Model, build_model
 from heed.models.bigram import BigramConfig
+from heed.models.class_ngram import ClassNgramConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
+from heed.models.feed_forward_lm import FeedForwardConfig
+from heed.models.gpt import GptConfig
+from heed.models.lz78 import Lz78Config
+from heed.models.ngram import NgramConfig
+from heed.models.one_layer import OneLayerConfig
 from heed.models.rnn_attention import RecurrentAttentionConfig
+from heed.models.rnn_lm import RecurrentConfig
 from heed.models.transformer import TransformerConfig
+from heed.models.trellisnet import TrellisNetConfig
 from heed.nn.contract import Smoothing, Source, Vocabularies
 from heed.tasks.task import chain_rule_loss
 
@@ -29,12 +37,42 @@ SMALL = TransformerConfig(
     tie="target",
 )  # fmt: skip
 
+GPT = GptConfig(d_model=16, d_ff=24, num_heads=2, num_layers=2, max_len=32, dropout=0.3, attention_dropout=0.2)
+ONE_LAYER = OneLayerConfig(d_model=12, hidden_size=10, d_ff=14, max_len=32, dropout=0.3)
+
 CONFIGS = {
     "transformer": SMALL,
     "transformer, pre-norm": SMALL.model_copy(update={"norm": "pre", "activation": "gelu", "positions": "half_split"}),
     "transformer, concatenated": SMALL.model_copy(update={"positions": "concatenated", "tie": "none"}),
     "rnn_attention": RecurrentAttentionConfig(d_model=12, hidden_size=10, attention_size=8, dropout=0.3, tie="target"),
+    "rnn": RecurrentConfig(d_model=12, hidden_size=10, dropout=0.3),
+    "rnn, AWD": RecurrentConfig(
+        d_model=12,
+        hidden_size=10,
+        variational=True,
+        embedding_dropout=0.2,
+        recurrent_dropout=0.3,
+        activation_penalty=2.0,
+        change_penalty=1.0,
+    ),
+    "rnn, residual": RecurrentConfig(cell="ugrnn", d_model=10, hidden_size=10, num_layers=3, residual=True),
+    "rnn, adaptive": RecurrentConfig(cell="gru_reset_before", d_model=12, hidden_size=10, tie=False, cutoffs=(5, 8)),
+    "feed_forward": FeedForwardConfig(order=4, d_model=8, hidden_size=10, direct=True, dropout=0.3),
+    "trellisnet": TrellisNetConfig(
+        d_model=8, hidden_size=12, num_levels=4, dropout=0.3, hidden_dropout=0.2, weight_dropout=0.2
+    ),
     "bigram": BigramConfig(),
+    "ngram": NgramConfig(order=3),
+    "ngram, backed off": NgramConfig(order=3, smoothing="witten-bell", interpolate=False, prune=(0, 0, 1)),
+    "ngram, additive": NgramConfig(order=3, smoothing="additive", additive=0.5),
+    "ngram, cache": NgramConfig(order=2, cache_share=0.2, cache_size=4, cache_decay=0.9),
+    "class_ngram": ClassNgramConfig(order=3, num_classes=4),
+    "lz78": Lz78Config(),
+    "gpt": GPT,
+    "gpt, few positions": GPT.model_copy(update={"max_len": 4, "output_bias": True}),
+    "one_layer": ONE_LAYER,
+    "one_layer, few positions": ONE_LAYER.model_copy(update={"max_len": 4}),
+    "one_layer, last": ONE_LAYER.model_copy(update={"max_len": 4, "predicts": "last"}),
 }
 
 JOINT: dict[str, Callable[[int], Any]] = {
@@ -99,7 +137,7 @@ def half_trained(name: str, num_updates: int = 60) -> Model:
     for update in range(num_updates):
         rows = random_rows([1 + (update + row) % 8 for row in range(24)], joint.tgt_size, seed=update)
         batch = collate(rows, rows, range(24), BOS, EOS, PAD)
-        loss_sum, _, num_tokens = chain_rule_loss(model, batch, Smoothing(), None)
+        loss_sum, _, num_tokens, _ = chain_rule_loss(model, batch, Smoothing(), None)
         optimizer.zero_grad()
         (loss_sum / num_tokens).backward()
         optimizer.step()

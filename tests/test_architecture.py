@@ -32,6 +32,7 @@ LINES = """
     recipe chooser run
     evaluation
     report
+    planner
     api
     compress inspect export
     serve

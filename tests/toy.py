@@ -124,8 +124,10 @@ def unchecked_shapes() -> Iterator[None]:
     """Whole runs are many times faster without the checks of shapes, which the layers' own tests make."""
     before = jaxtyping.config.jaxtyping_disable
     jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", before)
 
 
 @pytest.fixture(autouse=True)

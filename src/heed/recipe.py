@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from heed.core.config import Config, Document
 from heed.core.formats import FORMAT, require_format
 from heed.decoding.options import SearchOptions
-from heed.models import ModelConfig
+from heed.models import MODELS, ModelConfig
 from heed.models.transformer import TransformerConfig
 from heed.tasks.config import DataConfig
 from heed.text.tokenizers import TokenizerConfig
@@ -41,11 +41,25 @@ class Recipe(Config):
     @model_validator(mode="after")
     def _check(self) -> Recipe:
         if (self.task == "translation") != (self.model.kind in SOURCE_MODELS):
-            fitting = SOURCE_MODELS if self.task == "translation" else ("bigram",)
+            others = tuple(kind for kind in MODELS if kind not in SOURCE_MODELS)
+            fitting = SOURCE_MODELS if self.task == "translation" else others
             raise ValueError(f"task {self.task!r} needs a model.kind of {', '.join(fitting)}, got {self.model.kind!r}")
         if self.task == "language-model" and self.training.stop_metric != "perplexity":
             raise ValueError('a language model is stopped by perplexity: training.stop_metric = "perplexity"')
+        if self.data.line_end == "newline" and self.tokenizer.kind in ("word", "char-bigram"):
+            raise ValueError('data.line_end = "newline" needs a tokenizer that keeps line breaks: bpe, byte, character')
+        if self.task == "language-model" and (self.data.parts or self.data.tags_used != [""]):
+            raise ValueError("data.parts and data.tag are about sentence pairs: leave them out of a language model")
+        if self.training.r_drop and not self._drops:
+            raise ValueError("training.r_drop compares two passes with different dropout: set model.dropout")
+        if self.training.r_drop and self.task == "language-model":
+            raise ValueError("training.r_drop is for translation; a language model is trained without it")
         return self
+
+    @property
+    def _drops(self) -> bool:
+        """Whether the model has any dropout."""
+        return any(value for name, value in self.model.model_dump().items() if "dropout" in name)
 
 
 def require_known_format(document: Document) -> None:

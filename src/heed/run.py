@@ -15,19 +15,26 @@ from torch import Tensor, nn
 from heed.core.config import build, read_toml
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import first_foreign
+from heed.core.progress import message
 from heed.data.store import TokenStore
+from heed.data.text_stream import TextStream
 from heed.decoding.confidence import Confidence
 from heed.decoding.guard import Guard
+from heed.decoding.reading import make_reader
+from heed.decoding.text_scorer import TextScorer
 from heed.decoding.translator import Judgement, ModelTranslator
 from heed.models import Model, build_model
 from heed.models.ensemble import Ensemble, ShallowFusion
+from heed.models.vocabulary_change import with_vocabularies
 from heed.nn.contract import Autoregressive, Vocabularies
 from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, shapes_of
 from heed.recipe import Recipe, require_known_format
 from heed.tasks.language_modelling import LanguageModellingTask
+from heed.tasks.parts import tag_to_use
 from heed.tasks.prepare import read_valid, vocabulary_digests
-from heed.tasks.translation import TranslationTask
+from heed.tasks.translation import TranslationTask, tag_ids
 from heed.text.tokenizers import Tokenizer, load_tokenizer
+from heed.text.vocabulary import Vocabulary
 
 RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
 
@@ -57,11 +64,12 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -
 
 
 class Run:
-    """One run folder."""
+    """One run folder. `tag`: what stands before each source that it translates (None: as its recipe says)."""
 
-    def __init__(self, folder: str | Path, device: torch.device | None = None) -> None:
+    def __init__(self, folder: str | Path, device: torch.device | None = None, tag: str | None = None) -> None:
         self.folder = Path(folder)
         self.device = device or torch.device("cpu")
+        self.tag = tag
         if not self.folder.is_dir():
             raise MissingInputError(f"{folder}: there is no such run folder. A run is what `heed train --out` makes.")
         if not (self.folder / RECIPE).is_file():
@@ -127,6 +135,11 @@ class Run:
                 )
         return read_weights(path, self.shapes or None)
 
+    @property
+    def num_parameters(self) -> int:
+        """Numbers that were learned, or counted."""
+        return read_header(self.folder / WEIGHTS).num_parameters
+
     @cached_property
     def model(self) -> Model:
         """The model with its trained weights, without gradients."""
@@ -144,9 +157,29 @@ class Run:
         if self.recipe.task == "translation":
             return TranslationTask(
                 self.folder, data, self.tokenizers["src"], self.tokenizers["tgt"], self.recipe.tokenizer.dropout,
-                self.recipe.seed, self.device,
+                self.recipe.seed, self.device, self.recipe.training.r_drop,
             )  # fmt: skip
-        return LanguageModellingTask(self.folder, data, self.tokenizers["tgt"], self.device)
+        training = self.recipe.training
+        return LanguageModellingTask(
+            self.folder, data, self.tokenizers["tgt"], self.device, training.context, training.num_streams,
+            training.random_context,
+        )  # fmt: skip
+
+    def scorer(self, stride: int = 0) -> TextScorer:
+        """The language model reading one text from its beginning, as it read in training.
+
+        `stride`: tokens that are new in each window, for a model that reads windows (0: half of them).
+        """
+        data, context = self.recipe.data, self.recipe.training.context
+        reader = make_reader(data.text_as, cast(Autoregressive, self.model), self.device, context, stride)
+        return TextScorer(reader, self.tokenizers["tgt"], data.normaliser, data.line_end)
+
+    def training_text(self) -> TextStream:
+        """What a language model was trained on. Raises MissingInputError where the folder has it no more."""
+        store = TokenStore.open(self.folder / "data" / "train")
+        if self.recipe.data.text_as != "lines":
+            return TextStream.of_store(store)
+        return TextStream.of_lines([[*store.row("tgt", i).tolist(), Vocabulary.eos_id] for i in range(len(store))])
 
     @cached_property
     def translator(self) -> ModelTranslator:
@@ -159,7 +192,7 @@ class Run:
         Raises UsageError where a vocabulary is not this run's: ids would mean something else.
         """
         for other in others:
-            other.require("translation", "an ensemble")
+            other.require(self.recipe.task, "an ensemble")
             self._require_vocabularies_of(other)
         models = [cast(Autoregressive, run.model) for run in (self, *others)]
         model = cast(Autoregressive, Ensemble(models)) if others else models[0]
@@ -180,21 +213,47 @@ class Run:
                 )
 
     def _translator(self, model: Autoregressive, judgement: Judgement) -> ModelTranslator:
-        tokenizers, normaliser = self.tokenizers, self.recipe.data.normaliser
-        return ModelTranslator(model, tokenizers.get("src"), tokenizers["tgt"], normaliser, self.device, judgement)
+        src, tgt, normaliser = self.tokenizers.get("src"), self.tokenizers["tgt"], self.recipe.data.normaliser
+        before = tag_ids(src, self.source_tag) if src is not None else ()
+        line_end = None if self.recipe.data.text_as == "lines" else self.recipe.data.line_end
+        return ModelTranslator(model, src, tgt, normaliser, self.device, judgement, before, line_end)
+
+    @property
+    def source_tag(self) -> str:
+        """The tag before each source. Raises UsageError for an unknown one, and where one must be said and is not."""
+        data, known = self.recipe.data, self.tokenizers["src"].vocabulary.tags
+        return tag_to_use(data.tags_used, data.default_tag, known, self.tag)
+
+    def of_validation(self) -> Run:
+        """This run with the tag of its validation data."""
+        data = self.recipe.data
+        tag = data.tag_of_validation
+        return self if not data.tags or self.tag == tag else Run(self.folder, self.device, tag)
+
+    def with_tag(self, tag: str) -> Run:
+        """This run with another tag before its sources; the model is in memory once."""
+        other = Run(self.folder, self.device, tag)
+        other.model = self.model
+        return other
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Codes of source and target, as far as they are known; with several languages those of the tag."""
+        return self.recipe.data.languages(self.tag or self.recipe.data.default_tag)
 
     @cached_property
     def judgement(self) -> Judgement:
         """What is known of this run's outputs: the guard for its language pair, and its confidence."""
         if self.recipe.task != "translation":
             return Judgement()
-        src_lang, tgt_lang = self.recipe.data.src_lang, self.recipe.data.tgt_lang
+        src_lang, tgt_lang = self.languages
+        like_validation = self.source_tag == self.recipe.data.tag_of_validation
         try:
-            valid = read_valid(self.folder)
+            valid = read_valid(self.folder) if like_validation else []
         except DataError:  # translating needs none of it; then no length is odd
             valid = []
         guard = Guard.of_pairs([(row[0], row[-1]) for row in valid[:1000]], bool(src_lang) and src_lang == tgt_lang)
-        return Judgement(guard, Confidence.read(self.folder), tgt_lang=tgt_lang)
+        return Judgement(guard, Confidence.read(self.folder) if like_validation else None, tgt_lang=tgt_lang)
 
     @cached_property
     def corpus(self) -> dict[str, Any]:
@@ -232,3 +291,24 @@ class Run:
         """Refuse a language model where a translator is needed, and the other way round."""
         if self.recipe.task != task:
             raise UsageError(f"{verb} needs a {task} run; {self.folder} is a {self.recipe.task} run.")
+
+
+def first_model(run: Run, init: Run | None, quiet: bool) -> Model:
+    """The model of a prepared run before its first update: fresh, or with the weights of `init`."""
+    model = run.new_model()
+    if init is not None:
+        weights = init.weights()
+        if vocabulary_digests(run.tokenizers) != vocabulary_digests(init.tokenizers):
+            weights = with_vocabularies(weights, run.recipe.model, init.tokenizers, run.tokenizers)
+            _tell_kept(init, run, quiet)
+        load_weights(model, weights, init.folder / WEIGHTS)
+    return model
+
+
+def _tell_kept(init: Run, run: Run, quiet: bool) -> None:
+    """How many pieces of the new vocabularies --init had."""
+    for side in {run.tokenizers[side]: side for side in reversed(run.sides)}.values():  # once where both have one
+        old, new = (it.tokenizers[side].vocabulary.pieces for it in (init, run))
+        kept = len({*old} & {*new})
+        share = f"{kept:,} of {len(new):,} pieces keep their weights"
+        message(f"{side}: {share}, the others begin as what spells them", quiet)

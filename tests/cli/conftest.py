@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command import call
+from tiny_speakers import CHARACTERS, train_speaker
 from toy import WORDS, tiny_keys, trainer_of, unchecked_shapes, without_shape_checks, write_lines, write_pairs
 
 from heed.api import Planner, TrainOptions, prepare_run
@@ -52,6 +53,12 @@ def bigram(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bigram")
     text = write_lines(folder / "text", [f"the {a} sees the {b} ." for a in WORDS for b in WORDS])
     with unchecked_shapes():
-        result = call("train", "--task", "language-model", "--text", text, "--out", folder / "run", "--quiet")
+        result = call("train", "--text", text, "--model.kind=bigram", "--out", folder / "run", "--quiet")
     assert result.code == 0, result.err
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def speaker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny decoder-only Transformer of a running text, character by character; beside it its `text`."""
+    return train_speaker(tmp_path_factory.mktemp("speaker"), CHARACTERS)

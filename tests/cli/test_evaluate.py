@@ -150,10 +150,14 @@ def test_a_test_set_the_wrong_way_round_is_refused(run: Path, tmp_path: Path) ->
 def test_a_language_model_is_scored_on_text(bigram: Path) -> None:
     result = call("evaluate", bigram, "--text", bigram.parent / "text")
     assert result.code == 0, result.err
-    names = [re.split("  +", line)[0] for line in result.lines[3:8]]
-    assert names == [f"{name} per {unit}" for name, unit in
-                     (("perplexity", "token"), ("perplexity", "word"), ("perplexity", "character"),
-                      ("bits", "character"), ("bits", "byte"))]  # fmt: skip
+    heads, row = (re.split("  +", line.strip()) for line in result.lines[2:4])
+    assert heads == [
+        "perplexity per word", "perplexity per token", "bits per character", "bits per byte", "without trained lines",
+        "training", "parameters", "reads",
+    ]  # fmt: skip
+    assert row[0] == str(bigram)
+    assert re.fullmatch(r"\d+\.\d+ \[\d+\.\d+, \d+\.\d+\]", row[1])
+    assert row[-1] == "line"
     assert "|bs:1000|" in result.out
     assert "bits per byte" in result.out
 

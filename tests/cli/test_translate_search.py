@@ -27,7 +27,7 @@ def language_model(translator: Path, tmp_path_factory: pytest.TempPathFactory) -
     """A bigram of the target language, in the translator's pieces."""
     folder = tmp_path_factory.mktemp("lm")
     text = write_lines(folder / "text", [tgt for _, tgt in pairs(200)])
-    flags = ("--task", "language-model", "--text", text, "--out", folder / "run", "--quiet", "--data.hold_out=8")
+    flags = ("--text", text, "--model.kind=bigram", "--out", folder / "run", "--quiet", "--data.hold_out=8")
     with unchecked_shapes():
         result = call("train", *flags, "--tokenizer-of", translator)
     assert result.code == 0, result.err

@@ -125,7 +125,8 @@ def test_later_tokens_never_change_earlier_features(name: str) -> None:
         changed[:, place:] = (changed[:, place:] - 2) % 9 + 3  # every later token becomes another one
         after, _ = model.advance(changed, model.start(source))
         torch.testing.assert_close(after[:, :place], before[:, :place], **CLOSE)
-        assert not torch.allclose(after[:, place].float(), before[:, place].float()), "the token itself does matter"
+        if name != "lz78":  # which forgets all when a phrase ends
+            assert not torch.allclose(after[:, place].float(), before[:, place].float()), "the token itself does matter"
 
 
 # Law 4
@@ -225,7 +226,7 @@ def test_rows_of_one_source_stay_together_through_beam_search(name: str) -> None
 def test_many_rows_of_a_source_equal_the_source_repeated(name: str) -> None:
     model, source, ids, noise = model_of(name), random_source([3, 7]), random_targets(4, 5), noise_of([2, 3])
     repeated = Source(source.ids.repeat_interleave(2, 0), source.mask.repeat_interleave(2, 0))
-    for few, many in ((None, None), (noise, Noise(noise.keys.repeat_interleave(2)))):
+    for few, many in ((None, None), (noise, noise.repeat(2))):
         shared, _ = model.advance(ids, model.start(source, 2, noise=few))
         apart, _ = model.advance(ids, model.start(repeated, noise=many))
         torch.testing.assert_close(shared, apart, **CLOSE)
@@ -291,7 +292,8 @@ def test_a_detached_state_goes_on_alike_without_a_graph(name: str) -> None:
     _, state = model.advance(ids[:, :3], model.start(source))
     detached = state.detach()
     assert not any(tensor.requires_grad for tensor in tensors_in(detached))
-    assert model.counted or any(tensor.requires_grad for tensor in tensors_in(state)), "or there is nothing to detach"
+    of_ids_alone = model.counted or name == "one_layer, last"
+    assert of_ids_alone or any(tensor.requires_grad for tensor in tensors_in(state)), "or there is nothing to detach"
     expected, _ = model.advance(ids[:, 3:], state)
     found, _ = model.advance(ids[:, 3:], detached)
     torch.testing.assert_close(found, expected)

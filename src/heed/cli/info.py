@@ -33,8 +33,10 @@ def info(run: RunFolder, json_output: Json = False, debug: Debug = False) -> Non
         "tokenizer": f"{recipe.tokenizer.kind}, {sizes}",
         "trained on": opened.corpus.get("num_rows", "?"),
     }  # fmt: skip
+    if recipe.data.tags:
+        facts["tags"] = ", ".join(recipe.data.tags)
     if (opened.folder / WEIGHTS).exists():
-        facts["parameters"] = read_header(opened.folder / WEIGHTS).num_elements
+        facts["parameters"] = read_header(opened.folder / WEIGHTS).num_parameters
     if best:
         names = best[-1]["signatures"]
         facts["best validation"] = {"update": best[-1]["step"], **{name: best[-1][name] for name in names}}

@@ -1,7 +1,7 @@
 """How does one command become several processes that train together on this machine?
 
 Each gets the variables that `torchrun` would set; on many machines `torchrun` itself starts `python -m heed train`.
-A signal is passed on to all of them, and when one fails, the others are ended.
+A signal is passed on to all of them, and when one fails, the others have some seconds to end.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from heed.core import environment
+from heed.core.progress import warn
 
 GRACE = 10.0
 """Seconds that the others have, when one has failed, to say so and end."""
@@ -24,8 +25,8 @@ STOPPED = (0, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 def launch(num_processes: int, arguments: Sequence[str]) -> int:
     """Run `heed ARGUMENTS` in so many processes; the exit code of the first that failed, else 0."""
-    port = _free_port()
-    processes = [
+    port = free_port()
+    started = [
         subprocess.Popen(
             [sys.executable, "-m", "heed", *arguments],
             env=environment.variables_of_rank(rank, num_processes, port),
@@ -33,6 +34,11 @@ def launch(num_processes: int, arguments: Sequence[str]) -> int:
         )
         for rank in range(num_processes)
     ]
+    return supervise(started)
+
+
+def supervise(processes: Sequence[subprocess.Popen[bytes]]) -> int:
+    """Wait for processes that train together; the exit code of the first that failed, else 0."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         for process in processes:
@@ -61,6 +67,8 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> list[int]:
                 codes[rank] = code
                 if code not in STOPPED:
                     deadline = min(deadline, time.monotonic() + GRACE)
+                if code < 0:  # it could not say so itself
+                    warn(f"process {rank + 1} of {len(processes)} was ended by {signal.Signals(-code).name}.")
         time.sleep(0.1)
     return list(codes.values())
 
@@ -71,7 +79,7 @@ def _exit_code(codes: Sequence[int]) -> int:
     return 128 - code if code < 0 else code
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port of this machine that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -13,7 +13,24 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from heed.cli import average, data, demo, evaluate, generate, info, score, tokenizer, train, translate
+from heed.cli import (
+    average,
+    compress,
+    data,
+    decompress,
+    demo,
+    evaluate,
+    export,
+    generate,
+    import_model,
+    info,
+    inspect,
+    score,
+    serve,
+    tokenizer,
+    train,
+    translate,
+)
 from heed.core.errors import HeedError, StorageError
 
 READER_GONE = 141
@@ -58,8 +75,14 @@ app.command("translate", context_settings=RECIPE_KEYS)(translate.translate)
 app.command("generate")(generate.generate)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
+app.command("compress")(compress.compress)
+app.command("decompress")(decompress.decompress)
 app.command("average")(average.average)
+app.command("export")(export.export)
+app.command("import")(import_model.import_model)
 app.command("info")(info.info)
+app.command("inspect")(inspect.inspect)
+app.command("serve")(serve.serve)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import BadBytes, Debug, Device, Json, Precision, Quiet, RunFolder, Threads
+from heed.cli.options import BadBytes, Debug, Device, Json, Precision, Quiet, RunFolder, Tag, Threads
 from heed.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def score(
     run: RunFolder,
     src: Annotated[Path | None, typer.Option(help="The source of each line, for a translation run.")] = None,
+    tag: Tag = None,
     json_lines: Json = False,
     errors: BadBytes = "strict",
     precision: Precision = "float32",
@@ -30,6 +31,8 @@ def score(
     debug: Debug = False,
 ) -> None:
     """Log-probability (nats) of each line of stdin; on stderr the perplexities and bits per byte of all of them.
+
+    A language model reads the lines as it did in training: each alone, or all as one text.
 
     Examples:
 
@@ -41,25 +44,33 @@ def score(
     from heed.cli.stdio import flush, groups_as_they_come, write_line
     from heed.core.progress import message
     from heed.metrics.likelihood import TextLikelihood, evaluate_likelihood
+    from heed.tasks.task import likelihoods_of
     from heed.text.readers import read_lines
 
-    opened = heed.load(run, device, threads, precision).run
+    opened = heed.load(run, device, threads, precision, tag=tag).run
     if (opened.recipe.task == "translation") != (src is not None):
         raise UsageError("--src is for translation runs." if src else "a translation run needs --src F.")
     sources = None if src is None else read_lines(src, errors)
+    scorer = opened.scorer() if src is None else None
     num_lines = 0
     total = TextLikelihood()
     for lines in groups_as_they_come(errors):
-        given = None if sources is None else _as_many(sources, lines, num_lines, src)
+        if scorer is not None:
+            scored = scorer.score(lines)
+            tokens, likelihoods = scored.token_scores(), scored.likelihoods()
+        else:
+            given = None if sources is None else _as_many(sources, lines, num_lines, src)
+            tokens = opened.translator.score(lines, given)
+            likelihoods = likelihoods_of(lines, tokens)
         num_lines += len(lines)
-        for line, tokens in zip(lines, opened.translator.score(lines, given), strict=True):
-            total += TextLikelihood.of_sentence(line, tokens.log_prob, len(tokens.ids))
-            write_line(_record(opened, line, tokens) if json_lines else f"{tokens.log_prob:.4f}")
+        total = sum(likelihoods, start=total)
+        for line, found in zip(lines, tokens, strict=True):
+            write_line(_record(opened, line, found) if json_lines else f"{found.log_prob:.4f}")
         flush()
     if sources is not None and (more := sum(1 for _ in sources)):
         raise DataError(f"{src} has {num_lines + more:,} lines, stdin {num_lines:,}: they must be parallel.")
     if num_lines:
-        for measure in evaluate_likelihood([total], intervals=0):
+        for measure in evaluate_likelihood([total], intervals=0, how=scorer.signature if scorer else ""):
             message(measure.render(), quiet)
 
 

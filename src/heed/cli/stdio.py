@@ -85,6 +85,11 @@ def write_line(text: str) -> None:
     sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
 
 
+def write_text(text: str) -> None:
+    """A part of a line to stdout as UTF-8."""
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+
+
 def flush() -> None:
     """Let the reader have what was written."""
     sys.stdout.buffer.flush()

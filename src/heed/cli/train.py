@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,7 +27,7 @@ from heed.cli.options import (
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from heed.api import Plan, TrainOptions
+    from heed.planner import Plan, TrainOptions
     from heed.training.ranks import Ranks
     from heed.training.trainer import Outcome
 
@@ -36,10 +36,12 @@ KEYS = {
     "valid_src": "data.valid_src", "valid_tgt": "data.valid_tgt", "valid_pairs": "data.valid_pairs",
     "valid_text": "data.valid_text", "src_lang": "data.src_lang", "tgt_lang": "data.tgt_lang",
     "src_column": "data.src_column", "tgt_column": "data.tgt_column", "seed": "seed",
-    "precision": "training.precision", "errors": "data.errors",
+    "precision": "training.precision", "errors": "data.errors", "tag": "data.tag",
 }  # fmt: skip
 """The recipe key that each plain flag stands for."""
 
+
+InitVocabulary = Literal["kept", "new"]
 
 FILES_ARE_FLAGS = "Data is named by flags: --src F --tgt F, --pairs F or --text F."
 
@@ -61,8 +63,13 @@ def train(
     valid_text: Annotated[str | None, typer.Option(help="Validation text of a language model.")] = None,
     src_lang: Annotated[str | None, typer.Option(help="Language code of the source, such as en.")] = None,
     tgt_lang: Annotated[str | None, typer.Option(help="Language code of the target, such as de.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Stands before each source, such as 2de.")] = None,
+    part: Annotated[
+        list[str] | None, typer.Option(metavar="src=F,tgt=F,tag=bt,repeat=2", help="More training data (repeatable).")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to make.")] = None,
     init: Annotated[Path | None, typer.Option(metavar="RUN", help="Fine-tune: begin with this run's weights.")] = None,
+    init_vocabulary: Annotated[InitVocabulary, typer.Option(help="With --init: that run's, or a new one.")] = "kept",
     tokenizer_of: Annotated[Path | None, typer.Option(metavar="RUN", help="Take this run's tokenizers.")] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with an interrupted run.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False,
@@ -101,12 +108,14 @@ def train(
     overrides = parse_overrides(arguments)
     said |= {"src_column": parse_column(src_column), "tgt_column": parse_column(tgt_column)}
     overrides.update({key: said[name] for name, key in KEYS.items() if said[name] is not None})
+    if part:
+        overrides["data.parts"] = [parse_part(text) for text in part]
     if max_time is not None:
         overrides["training.max_minutes"] = parse_minutes(max_time)
     if resume is not None:
         others = {
             "a recipe": recipe, "--out": out, "--init": init, "--tokenizer-of": tokenizer_of, "--overwrite": overwrite,
-            "--dry-run": dry_run,
+            "--dry-run": dry_run, "--init-vocabulary new": init_vocabulary == "new",
         }  # fmt: skip
         _refuse_beside_resume(resume, [name for name, value in others.items() if value] + [f"--{k}" for k in overrides])
         _resume(resume, threads, device, quiet, strict)
@@ -117,9 +126,12 @@ def train(
             raise UsageError("say what to train: --task translation --src F --tgt F, or the path of a recipe.")
     if out is None and not dry_run:
         raise UsageError("--out is missing: name the run folder to make, such as --out runs/en-de.")
-    from heed.api import TrainOptions
+    from heed.planner import TrainOptions
 
-    options = TrainOptions(out or Path(), overwrite, force, init, device, threads, quiet, tokenizer_of)
+    new_vocabulary = init_vocabulary == "new"
+    if new_vocabulary and (init is None or tokenizer_of is not None):
+        raise UsageError("--init-vocabulary new goes with --init RUN, and not with --tokenizer-of.")
+    options = TrainOptions(out or Path(), overwrite, force, init, device, threads, quiet, tokenizer_of, new_vocabulary)
     _train(recipe, overrides, options, dry_run)
 
 
@@ -143,6 +155,17 @@ def split_words(words: Sequence[str]) -> tuple[Path | None, list[str]]:
     if recipe is not None and recipe.suffix.lower() != ".toml":
         raise UsageError(f"{recipe}: the name of a recipe ends in .toml. {FILES_ARE_FLAGS}")
     return recipe, flags
+
+
+def parse_part(text: str) -> dict[str, object]:
+    """`src=a.en,tgt=a.de,tag=bt,repeat=2` as a table of `data.parts`, whose keys are checked with the recipe."""
+    table: dict[str, object] = {}
+    for word in text.split(","):
+        key, equals, value = word.partition("=")
+        if not (equals and key.strip() and value.strip()):
+            raise UsageError(f"--part is KEY=VALUE,KEY=VALUE, such as src=more.en,tgt=more.de,tag=bt, got {text!r}.")
+        table[key.strip()] = int(value) if key.strip() == "repeat" and value.isdecimal() else value.strip()
+    return table
 
 
 def _task_of(pairs: str | None, text: str | None) -> dict[str, object]:
@@ -172,9 +195,10 @@ def _lead(
     recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool, ranks: Ranks
 ) -> None:
     """Say what will be done, and do it; the first of several ranks does it for all."""
-    from heed.api import Planner, check_diagnosis, check_folder, execute, require_readable
+    from heed.api import check_folder, execute
     from heed.core.config import Document, read_toml
     from heed.core.progress import message
+    from heed.planner import Planner, check_diagnosis, require_readable
 
     if not dry_run:
         check_folder(options)
@@ -204,8 +228,8 @@ def _show_choices(plan: Plan) -> None:
 
 
 def _show_expectation(plan: Plan) -> None:
-    from heed.api import expectation
     from heed.core.progress import message
+    from heed.planner import expectation
 
     found = expectation(plan)
     message(found.render() if found else "expected: a counting model takes seconds")
@@ -220,8 +244,9 @@ def _refuse_beside_resume(folder: Path, others: list[str]) -> None:
 
 
 def _resume(folder: Path, threads: int, device: str, quiet: bool, strict: bool) -> None:
-    from heed.api import TrainOptions, resume
+    from heed.api import resume
     from heed.nn.device import choose_device
+    from heed.planner import TrainOptions
     from heed.training.ranks import joined
 
     options = TrainOptions(folder, device=device, threads=threads, quiet=quiet)

@@ -16,6 +16,7 @@ from heed.cli.options import (
     Precision,
     Quiet,
     Seed,
+    Tag,
     Threads,
     search_options,
 )  # fmt: skip
@@ -48,6 +49,7 @@ def translate(
     ban: Annotated[list[str] | None, typer.Option(help="A word or phrase that no output holds.")] = None,
     ban_file: Annotated[Path | None, typer.Option(help="Such words, one a line.")] = None,
     prefix_file: Annotated[Path | None, typer.Option(help="How each output begins, a line for each.")] = None,
+    tag: Tag = None,
     ensemble: Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Another run to decide with.")] = None,
     lm: Annotated[Path | None, typer.Option(metavar="RUN", help="A language model to decide with.")] = None,
     lm_weight: Annotated[float, typer.Option(help="Its weight beside the translation's.", min=0)] = 0.2,
@@ -86,7 +88,8 @@ def translate(
     if not sample and any(value is not None for value in (temperature, top_k, top_p)):
         raise UsageError("--temperature, --top-k and --top-p are about drawing: give --sample too.")
     run, keys = split_words(words)
-    loaded = heed.load(run, device, threads, precision, ensemble=ensemble or (), lm=lm, lm_weight=lm_weight)
+    others = ensemble or ()
+    loaded = heed.load(run, device, threads, precision, ensemble=others, lm=lm, lm_weight=lm_weight, tag=tag)
     loaded.run.require("translation", "translate")
     banned = read_ban(ban or (), ban_file)
     said = {

@@ -27,6 +27,7 @@ def word_links(translator: ModelTranslator, source: str, target: str) -> list[tu
     if translator.src_tokenizer is None:
         raise ValueError("only a model with a source has links to it")
     src_words = translator.src_tokenizer.word_ids(translator.normaliser.apply(source))
+    src_words = [*(None for _ in translator.before_source), *src_words]
     tgt_words = translator.tgt_tokenizer.word_ids(translator.normaliser.apply(target))
     if not any(w is not None for w in src_words) or len(source) > MAX_CHARACTERS:  # translated in pieces
         return []

@@ -12,7 +12,7 @@ Other ways to choose among the continuations (`diverse.py`, `constrained.py`) re
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -42,6 +42,10 @@ class Continuations:
     def pick(self, places: Int[Tensor, "S W"]) -> Continuations:
         """Some of them."""
         return Continuations(*(x.gather(1, places) for x in (self.beams, self.tokens, self.steps, self.scores)))
+
+
+Watch = Callable[[Int[Tensor, "S W T"], Continuations, Bool[Tensor, "S M"], Int[Tensor, "S W"]], None]
+"""Sees each step: the tokens of the beams, their continuations, which of those are finished, which go on."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,9 @@ class _Beams:
 class BeamChooser:
     """The beams of a batch of sources; sources that are done leave it."""
 
+    watch: Watch | None = None
+    """Whoever wants to see what is considered, kept and dropped."""
+
     def __init__(
         self, num_sources: int, beam_size: int, eos_id: int, penalty: LengthPenalty, limits: Sequence[int],
         nbest: int = 1, device: torch.device | None = None, coverage: Coverage | None = None,
@@ -90,7 +97,7 @@ class BeamChooser:
         self.penalty = penalty
         self.nbest = nbest
         self.coverage = coverage
-        self._limits = limits
+        self._limits = list(limits)
         self._finished: list[list[Hypothesis]] = [[] for _ in range(num_sources)]
         self._cut: list[list[Hypothesis]] = [[] for _ in range(num_sources)]
         self._sources = list(range(num_sources))  # those that are not done
@@ -119,8 +126,12 @@ class BeamChooser:
             self.coverage.observe()
         found = self._continuations(log_probs)
         ends = (found.tokens == self.eos_id) & (found.scores > NEVER)
-        self._put_aside(found, self._accepted(found, ends))
-        chosen = found.pick(self._going_on(found, ends))
+        accepted = self._accepted(found, ends)
+        self._put_aside(found, accepted)
+        going_on = self._going_on(found, ends)
+        if self.watch is not None:
+            self.watch(self._beams.tokens, found, accepted, going_on)
+        chosen = found.pick(going_on)
         self._beams = self._beams.extend(chosen)
         rows, tokens = self._leave(chosen.beams)
         if self.coverage is not None:
@@ -183,6 +194,10 @@ class BeamChooser:
             return False
         worst_kept = sorted((h.score for h in finished), reverse=True)[self.nbest - 1]
         return worst_kept >= best_alive / self.penalty.divisor(limit)  # a coverage penalty is never above 0
+
+    def give_up(self, source: int) -> None:
+        """Nobody waits for a source any longer: it leaves at the next step."""
+        self._limits[source] = 0
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """For each source its best finished hypotheses; those cut off only where too few finished."""

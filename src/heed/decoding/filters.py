@@ -24,7 +24,7 @@ class Filter(Protocol):
 
 
 class Forbid:
-    """Some tokens are never generated: padding, begin of sentence, unknown."""
+    """Some tokens are never generated: padding, begin of sentence, unknown, tags."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         self.ids = torch.tensor(sorted(ids), dtype=torch.long)

@@ -50,8 +50,16 @@ class SearchOptions(Config):
     """No run of so many tokens twice in one output (0: anything may come again)."""
     ban: tuple[str, ...] = ()
     """Words and phrases that no output holds; in lower case they stand for every case."""
+    presence_penalty: float = Field(default=0.0, ge=-10, le=10)
+    """Taken off the log-probability of a token that the output has already."""
+    frequency_penalty: float = Field(default=0.0, ge=-10, le=10)
+    """The same for each time that the output has it."""
+    bias: tuple[tuple[int, float], ...] = ()
+    """Tokens by number, and what is added to the log-probability of each."""
     guard: bool = True
     """Tell loops, copies and outputs of a strange length, and give the next hypothesis of the beam instead."""
+    stop: tuple[str, ...] = ()
+    """Texts before which an output of a language model ends."""
     seed: int = 1
     """Sampling: the same seed draws the same output, whatever the batch."""
     batch_size: int = Field(default=64, ge=1)
@@ -70,6 +78,8 @@ class SearchOptions(Config):
             wrong.append("diversity is for several hypotheses of a beam: give nbest (or mbr), and no sample")
         if not all(phrase.strip() for phrase in self.ban):
             wrong.append("ban has an empty phrase")
+        if not all(self.stop):
+            wrong.append("stop has an empty text")
         if wrong:
             raise ValueError("; ".join(wrong))
         return self

@@ -25,6 +25,8 @@ class Request:
     prefix: tuple[int, ...] = ()
     """The ids that the output begins with."""
     terms: tuple[str, ...] = ()
+    draw: int = 0
+    """Of a language model: which of several draws for the same prompt, which is the prefix."""
 
     @property
     def stream(self) -> int:

@@ -21,7 +21,11 @@ from heed.decoding.hypothesis import LengthPenalty
 from heed.decoding.options import SearchOptions
 from heed.decoding.pick import PickChooser, Sample, greedy
 from heed.decoding.search import Chooser
+from heed.decoding.shifts import Bias, SaidBefore
+from heed.decoding.stops import Stops
 from heed.decoding.terms import Terms, ends_word
+from heed.decoding.text_form import TextForm
+from heed.text.line_ends import LineEnd
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import Vocabulary
 
@@ -61,8 +65,9 @@ def require_plain_beam(options: SearchOptions) -> None:
 class Roles:
     """Makes the parts of a search for one tokenizer."""
 
-    def __init__(self, tokenizer: Tokenizer, device: torch.device) -> None:
+    def __init__(self, tokenizer: Tokenizer, device: torch.device, line_end: LineEnd | None = None) -> None:
         self.tokenizer = tokenizer
+        self.form = TextForm(tokenizer, line_end)
         self.device = device
         self.ban = lru_cache(maxsize=8)(self._ban)  # finding out what may follow what is worth remembering
         self.terms = lru_cache(maxsize=4096)(self._terms)
@@ -75,24 +80,28 @@ class Roles:
 
     @cached_property
     def _ends_word(self) -> Bool[Tensor, " V"]:
-        return torch.tensor(ends_word(self._spelled), device=self.device)
+        return torch.tensor(ends_word(self.form.spelled), device=self.device)
 
     def _ban(self, phrases: tuple[str, ...]) -> Ban:
-        return Ban(phrases, self._spelled, EOS_ID)
+        return Ban(phrases, self.form.spelled, EOS_ID)
 
     def _terms(self, terms: tuple[str, ...]) -> Terms:
         """The terms of a source, as they are followed. Raises DataError for one that cannot be written."""
-        return Terms(terms, self.tokenizer, self._spelled)
+        return Terms(terms, self.tokenizer, self.form.spelled)
 
     def filters(self, options: SearchOptions, lengths: Sequence[int]) -> list[Filter]:
         """The rules for sources of these lengths, in the order in which they work."""
-        filters: list[Filter] = [Forbid((PAD_ID, BOS_ID, UNK_ID))]
+        filters: list[Filter] = [Forbid(self.form.never)]
         if options.min_tokens or options.min_ratio:
             filters.append(MinTokens([options.least(length) for length in lengths], EOS_ID))
         if options.no_repeat:
             filters.append(NoRepeat(options.no_repeat))
         if options.ban:
             filters.append(self.ban(options.ban))
+        if options.bias:
+            filters.append(Bias(options.bias))
+        if options.presence_penalty or options.frequency_penalty:
+            filters.append(SaidBefore(options.presence_penalty, options.frequency_penalty))
         return filters
 
     def chooser(self, options: SearchOptions, demand: Demand, coverage: Coverage | None = None) -> Chooser:
@@ -110,5 +119,7 @@ class Roles:
             return DiverseBeamChooser(size, width, EOS_ID, penalty, limits, nbest, strength, self.device, coverage)
         if options.sample or width == 1:
             pick = Sample(options.seed, options.temperature, options.top_k, options.top_p) if options.sample else greedy
-            return PickChooser(size, width, EOS_ID, pick, penalty, limits, demand.streams, coverage)
+            stops = Stops(options.stop, self.form.spelled) if options.stop else None
+            end = self.form.read_for_end
+            return PickChooser(size, width, EOS_ID, pick, penalty, limits, demand.streams, coverage, stops, end)
         return BeamChooser(size, width, EOS_ID, penalty, limits, nbest, self.device, coverage)

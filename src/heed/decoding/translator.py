@@ -6,18 +6,18 @@ lines are computed once, and the order is put back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
 from heed.core.errors import DataError
-from heed.data.batch import collate, source_from_ids
+from heed.data.batch import collate
+from heed.decoding.beam import Watch
 from heed.decoding.confidence import Confidence
-from heed.decoding.coverage import Coverage
+from heed.decoding.departure import Departure, departure
 from heed.decoding.guard import Guard, fallback_searches
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.long_lines import MAX_CHARACTERS, translate_apart
@@ -25,13 +25,18 @@ from heed.decoding.mbr import by_utility
 from heed.decoding.memory import in_parts_that_fit
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request, groups
-from heed.decoding.roles import BOS_ID, EOS_ID, PAD_ID, Demand, Roles
+from heed.decoding.roles import BOS_ID, EOS_ID, PAD_ID, Roles
 from heed.decoding.scoring import token_log_probs
 from heed.decoding.search import search
-from heed.nn.contract import Autoregressive, Source, Trace
+from heed.decoding.stops import cut
+from heed.nn.contract import Autoregressive, Trace
+from heed.text.line_ends import LineEnd
 from heed.text.normalise import Normaliser
 from heed.text.sentences import Piece, split_long
 from heed.text.tokenizers import Tokenizer
+
+Find = Callable[[Sequence[Request], SearchOptions], dict[Request, Hypothesis]]
+"""Finds the best hypothesis of each request, with its alternatives."""
 
 MAX_BATCH_POSITIONS = 64_000
 """Bound on rows × longest line of one search or scoring: long lines come in smaller groups."""
@@ -84,6 +89,7 @@ class ModelTranslator:
     def __init__(
         self, model: Autoregressive, src_tokenizer: Tokenizer | None, tgt_tokenizer: Tokenizer,
         normaliser: Normaliser, device: torch.device | None = None, judgement: Judgement | None = None,
+        before_source: Sequence[int] = (), line_end: LineEnd | None = None,
     ) -> None:  # fmt: skip
         self.model = model
         self.src_tokenizer = src_tokenizer
@@ -91,7 +97,10 @@ class ModelTranslator:
         self.normaliser = normaliser
         self.device = device or torch.device("cpu")
         self.judgement = judgement or Judgement()
-        self._roles = Roles(tgt_tokenizer, self.device)
+        self.before_source = list(before_source)
+        """The ids of the tag that stands before each source."""
+        self.roles = Roles(tgt_tokenizer, self.device, line_end)
+        self._find: Find = self.in_batches
 
     def translate(
         self, lines: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None = None
@@ -103,24 +112,26 @@ class ModelTranslator:
         """
         if any(len(line) > MAX_CHARACTERS for line in lines):
             return self._with_long_lines(lines, options, constraints)
-        requests = self._requests(lines, constraints)
+        requests = self.requests(lines, constraints)
         distinct = sorted({request for request in requests if request.source})
-        found = self._judged(self._found(distinct, options), options)
+        found = self._judged(self._find(distinct, options), options)
         return [
             found[request] if request.source else Hypothesis((), 0.0, 0.0, text=line)
             for line, request in zip(lines, requests, strict=True)
         ]
 
-    def generate(self, prompts: Sequence[str], options: SearchOptions) -> list[list[Hypothesis]]:
-        """Continuations of each prompt, `options.nbest` of them; their text does not repeat the prompt."""
-        encoded = self._encode(self.tgt_tokenizer, prompts)
-        out: list[list[Hypothesis]] = []
-        for index, ids in enumerate(encoded):
-            chooser = self._roles.chooser(options, Demand([0], [index]))
-            prefix = torch.tensor([[BOS_ID, *ids]] * chooser.rows_per_source, device=self.device)
-            found = search(self.model, None, chooser, self._roles.filters(options, [0]), prefix, options.limit(0))
-            out.append(self._ranked(found[0], options))
-        return out
+    def generate(self, prompts: Sequence[str], options: SearchOptions, first: int = 0) -> list[list[Hypothesis]]:
+        """Continuations of each prompt, `options.nbest` of them; their text does not repeat the prompt.
+
+        `first`: how many prompts came before, as each has random numbers of its own.
+        """
+        requests = [self.request_of(prompt, draw) for draw, prompt in enumerate(prompts, start=first)]
+        found = self._find(requests, options)
+        return [[replace(best, alternatives=()), *best.alternatives] for best in map(found.__getitem__, requests)]
+
+    def request_of(self, prompt: str, draw: int = 0) -> Request:
+        """What is asked of a language model. `draw`: which of several draws for the same prompt."""
+        return Request((), tuple(self.roles.form.read(prompt, self.normaliser)), draw=draw)
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Log-probabilities of each target's tokens, given its source where the model has one."""
@@ -129,7 +140,7 @@ class ModelTranslator:
         if self.src_tokenizer is not None:
             if sources is None:
                 raise ValueError("a translation model scores a target given its source")
-            src_ids = self._encode(self.src_tokenizer, sources)
+            src_ids = self._encode_sources(sources)
         lengths = [max(len(ids), len(src_ids[i]) if src_ids else 0) + 1 for i, ids in enumerate(tgt_ids)]
         longest = max(lengths, default=0)
         if longest > MAX_SCORED_TOKENS and not self.model.counted:
@@ -159,7 +170,7 @@ class ModelTranslator:
         """Attention weights of one pair under teacher forcing, with the ids of both sides (each with its end)."""
         if self.src_tokenizer is None:
             raise ValueError("only a model with a source attends to one")
-        src_ids = self._encode(self.src_tokenizer, [source])[0]
+        src_ids = self._encode_sources([source])[0]
         tgt_ids = self._encode(self.tgt_tokenizer, [target])[0]
         batch = collate([src_ids], [tgt_ids], [0], BOS_ID, EOS_ID, PAD_ID).to(self.device)
         trace = Trace()
@@ -167,11 +178,25 @@ class ModelTranslator:
             self.model.advance(batch.tgt_in, self.model.start(batch.source), trace)
         return trace, [*src_ids, EOS_ID], [*tgt_ids, EOS_ID]
 
+    def watched(self, line: str, options: SearchOptions, watch: Watch) -> Hypothesis:
+        """What the search alone, without the guard, finds for a line; `watch` sees each step of a beam."""
+        return self._search(self.requests([line], None), options, watch)[0]
+
+    def encoded(self, source: str | None, target: str) -> tuple[list[int], list[int]]:
+        """The ids of both sides as the model gets them, without their ends; a language model has no source."""
+        src_ids = self._encode_sources([source])[0] if source is not None else []
+        return src_ids, self._encode(self.tgt_tokenizer, [target])[0]
+
     def _encode(self, tokenizer: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
         distinct = list(dict.fromkeys(lines))
         ids = tokenizer.encode([self.normaliser.apply(line) for line in distinct])
         ids_of = dict(zip(distinct, ids, strict=True))
         return [ids_of[line] for line in lines]
+
+    def _encode_sources(self, lines: Sequence[str]) -> list[list[int]]:
+        """With the tag before each, but for a source without a token."""
+        assert self.src_tokenizer is not None
+        return [[*self.before_source, *ids] if ids else [] for ids in self._encode(self.src_tokenizer, lines)]
 
     def _with_long_lines(
         self, lines: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None
@@ -189,10 +214,10 @@ class ModelTranslator:
 
     # --- from lines to requests, from requests to hypotheses ---------------------------------------------
 
-    def _requests(self, lines: Sequence[str], constraints: Sequence[Constraints] | None) -> list[Request]:
+    def requests(self, lines: Sequence[str], constraints: Sequence[Constraints] | None) -> list[Request]:
         if self.src_tokenizer is None:
             raise ValueError("a language model generates; it does not translate")
-        encoded = self._encode(self.src_tokenizer, lines)
+        encoded = self._encode_sources(lines)
         sources = [tuple(ids) if line.strip() else () for line, ids in zip(lines, encoded, strict=True)]
         if constraints is None:
             return [Request(ids) for ids in sources]
@@ -202,11 +227,17 @@ class ModelTranslator:
             for ids, prefix, wanted in zip(sources, prefixes, constraints, strict=True)
         ]
 
-    def _found(self, requests: Iterable[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+    def searched_by(self, find: Find) -> ModelTranslator:
+        """The same translator, but for its searches, which someone else makes: a server for all its clients."""
+        other = copy(self)
+        other._find = find
+        return other
+
+    def in_batches(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         """What the search finds for each; those that need a tensor of one shape are searched together."""
         alike: dict[tuple[int, int], list[Request]] = {}
         for request in requests:
-            alike.setdefault((len(request.prefix), self._num_steps(request)), []).append(request)
+            alike.setdefault((len(request.prefix), self.num_steps(request)), []).append(request)
         found: dict[Request, Hypothesis] = {}
         for (_, num_steps), rows in alike.items():
             rows.sort(key=lambda request: (-len(request.source), request))
@@ -217,43 +248,38 @@ class ModelTranslator:
                 found.update(zip(batch, hypotheses, strict=True))
         return found
 
-    def _num_steps(self, request: Request) -> int:
-        return self._roles.terms(request.terms).num_steps if request.terms else 0
+    def num_steps(self, request: Request) -> int:
+        """The steps towards its terms: by so many places its beam is wider."""
+        return self.roles.terms(request.terms).num_steps if request.terms else 0
 
-    def _search(self, requests: Sequence[Request], options: SearchOptions) -> list[Hypothesis]:
+    def _search(
+        self, requests: Sequence[Request], options: SearchOptions, watch: Watch | None = None
+    ) -> list[Hypothesis]:
         """One batch: prefixes of one length, and terms of as many steps."""
-        lengths = [len(request.source) for request in requests]
-        terms = [self._roles.terms(request.terms) for request in requests if request.terms]
-        streams = [request.stream for request in requests]
-        demand = Demand(lengths, streams, terms, len(requests[0].prefix))
-        source = source_from_ids([request.source for request in requests], EOS_ID, PAD_ID).to(self.device)
-        trace = Trace() if options.coverage_penalty else None
-        coverage = Coverage(options.coverage_penalty, trace, source.mask) if trace is not None else None
-        chooser = self._roles.chooser(options, demand, coverage)
-        prefixes = torch.tensor([request.prefix for request in requests], dtype=torch.long, device=self.device)
-        if prefixes.shape[1]:
-            chooser.begin_with(prefixes, self._prefix_log_probs(source, prefixes))
-        begin = torch.nn.functional.pad(prefixes, (1, 0), value=BOS_ID).repeat_interleave(chooser.rows_per_source, 0)
-        limit = max(map(options.limit, lengths)) + demand.num_needed
-        found = search(self.model, source, chooser, self._roles.filters(options, lengths), begin, limit, trace)
-        ranked = [self._ranked(hypotheses, options) for hypotheses in found]
-        return [replace(best, alternatives=tuple(others)) for best, *others in ranked]
+        start = self.departure(requests, options)
+        start.chooser.watch = watch
+        found = search(self.model, start.source, start.chooser, start.filters, start.begin, start.limit, start.trace)
+        return [self.best_of(hypotheses, options) for hypotheses in found]
 
-    def _prefix_log_probs(self, source: Source, prefixes: Int[Tensor, "N P"]) -> Float[Tensor, "N P"]:
-        """log P of each token of the forced prefixes."""
-        before = torch.nn.functional.pad(prefixes[:, :-1], (1, 0), value=BOS_ID)
-        return token_log_probs(self.model, source, before, prefixes)
+    def departure(self, requests: Sequence[Request], options: SearchOptions) -> Departure:
+        """What the search of one batch starts from: prefixes of one length, and terms of as many steps."""
+        return departure(self.model, self.roles, requests, options, self.src_tokenizer is not None)
+
+    def best_of(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> Hypothesis:
+        """The best of what a search found for one request, the others as its alternatives."""
+        best, *others = self._ranked(hypotheses, options)
+        return replace(best, alternatives=tuple(others))
 
     def _ranked(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
         """With their texts, and chosen by utility if that is wanted."""
-        found = self._with_texts(hypotheses)
+        found = self._with_texts(hypotheses, options.stop)
         if options.mbr:
             found = by_utility(found, options.mbr, options.sample, self.judgement.tgt_lang)[: options.nbest]
         return found
 
-    def _with_texts(self, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-        texts = self.tgt_tokenizer.decode([h.ids for h in hypotheses])
-        return [h.with_text(text.replace("\n", " ")) for h, text in zip(hypotheses, texts, strict=True)]
+    def _with_texts(self, hypotheses: Sequence[Hypothesis], stop: Sequence[str]) -> list[Hypothesis]:
+        texts = self.roles.form.texts([h.ids for h in hypotheses])
+        return [h.with_text(cut(text, stop)) for h, text in zip(hypotheses, texts, strict=True)]
 
     # --- what is known of the outputs --------------------------------------------------------------------
 
@@ -277,7 +303,7 @@ class ModelTranslator:
         flags = {request: guard.flags(texts[request], h.text) for request, h in found.items()}
         checked, flagged = dict(found), [request for request in found if flags[request]]
         for again, flag in fallback_searches(options):
-            for request, h in self._found([r for r in flagged if flag in flags[r] or not flag], again).items():
+            for request, h in self._find([r for r in flagged if flag in flags[r] or not flag], again).items():
                 for other in (h, *h.alternatives):
                     if other.finished and not guard.flags(texts[request], other.text):
                         checked[request] = _in_place_of(found[request], other, options.nbest)

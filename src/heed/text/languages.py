@@ -101,13 +101,28 @@ yo yor yoruba yorùbá
 zh zho chi chinese mandarin cmn 中文
 zu zul zulu isizulu
 """
-_CODES = {name: names[0] for names in map(str.split, _TABLE.strip().splitlines()) for name in names}
+_ROWS = [row.split() for row in _TABLE.strip().splitlines()]
+_CODES = {name: names[0] for names in _ROWS for name in names}
 
 
 def code_of(name: str) -> str:
     """The two-letter code of a language, called by a code (`en`, `eng`, `en-US`) or a name; empty: not known here."""
     plain = name.strip().casefold()
     return _CODES.get(plain) or _CODES.get(re.split(r"[-_(]", plain)[0].strip(), "")
+
+
+_NAMES = {names[0]: next((name for name in names if len(name) > 3), names[1]).title() for names in _ROWS}
+_RIGHT_TO_LEFT = {"ar", "fa", "he", "ps", "ur"}
+
+
+def name_of(code: str) -> str:
+    """The English name of a language, called by code: `German`; the code itself where it is not known here."""
+    return _NAMES.get(code_of(code), code)
+
+
+def is_right_to_left(code: str) -> bool:
+    """Whether a language is written from right to left."""
+    return code_of(code) in _RIGHT_TO_LEFT
 
 
 def same_tag(wanted: str, found: str) -> bool:

@@ -1,0 +1,30 @@
+// The page of one inspection: the numbers are in the file, in the element `data`.
+
+import { el } from "./dom.js";
+import { inspectionView } from "./view.js";
+
+const { model, inspection, made_by: madeBy } = JSON.parse(document.getElementById("data").textContent);
+const { source, target } = model.languages;
+const direction = source && target ? `${source} → ${target}` : target;
+document
+  .querySelector("header")
+  .append(
+    el("h1", {}, inspection.task === "translation" ? "A translation, looked into" : "A text, looked into"),
+    el(
+      "p",
+      { class: "quiet" },
+      el("bdi", {}, model.name),
+      direction ? ` · ${direction}` : "",
+      ` · ${model.description} · ${madeBy}`,
+    ),
+  );
+const warnings = [
+  ...inspection.flags.map((flag) => `The guard doubts the best output: ${flag}.`),
+  ...(inspection.finished ? [] : ["The output was cut off at its longest allowed length."]),
+  ...(inspection.confidence === null
+    ? []
+    : [`Confidence that it is good: ${Math.round(inspection.confidence * 100)}\u202f%.`]),
+];
+document
+  .querySelector("main")
+  .append(...warnings.map((text) => el("p", { class: "note" }, text)), inspectionView(inspection, model.languages));

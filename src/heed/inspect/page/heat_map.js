@@ -1,0 +1,195 @@
+// Where did each word look? A table of shares, and a small picture of every head.
+
+import { checkbox, el, percent, rove, select, setNumber } from "./dom.js";
+import { nameOf } from "./sentence.js";
+import { columnsOf, headChoices, layerChoices, matrixOf } from "./weights.js";
+
+const KINDS = { source: "to the source", self: "to its own words before" };
+
+/** Choosing what is shown, the table, and the heads. */
+export function heatMapView(data, languages, state, changed) {
+  const controls = el("div", { class: "controls" });
+  const frame = el("div", { class: "frame" });
+  const heads = el(
+    "details",
+    { class: "heads", open: matchMedia("(min-width: 64rem)").matches },
+    el("summary", {}, "All layers and heads"),
+  );
+  const node = el("div", {}, controls, el("div", { class: "map" }, frame, heads));
+  let cells = [];
+  let shown = null;
+
+  function fillControls() {
+    const attention = attentionOf(data, state.kind);
+    const set = (name) => (value) => {
+      state[name] = value;
+      changed();
+    };
+    const kind =
+      data.attention.length > 1
+        ? [
+            select(
+              "Attention",
+              data.attention.map((each) => [each.kind, KINDS[each.kind]]),
+              state.kind,
+              (value) => {
+                Object.assign(state, {
+                  kind: value,
+                  layer: layerChoices(attentionOf(data, value))[0][0],
+                  head: "mean",
+                  row: null,
+                  column: null,
+                });
+                changed();
+              },
+            ),
+          ]
+        : [];
+    controls.replaceChildren(
+      ...kind,
+      select("Layer", layerChoices(attention), state.layer, set("layer")),
+      select("Head", headChoices(attention), state.head, set("head")),
+      checkbox("numbers", state.numbers, set("numbers")),
+    );
+  }
+
+  function fillTable(matrix) {
+    const columns = columnsOf(data, state.kind);
+    cells = data.target.map((word, r) =>
+      columns.map((column, c) => {
+        const cell = el(
+          "td",
+          {
+            role: "gridcell",
+            "aria-label": `${nameOf(word)} looked at ${nameOf(column)}: ${percent(matrix[r][c])}`,
+            onmouseenter: () => at(r, c),
+            onfocus: () => at(r, c),
+            onmouseleave: () => at(null, null),
+            onblur: () => at(null, null),
+          },
+          el("span", {}, String(Math.round(matrix[r][c] * 100))),
+        );
+        setNumber(cell, "shade", matrix[r][c] ** 0.6);
+        cell.classList.toggle("none", matrix[r][c] < 0.005);
+        return cell;
+      }),
+    );
+    const head = el(
+      "tr",
+      { role: "row" },
+      el("td", { role: "presentation" }),
+      ...columns.map((word) =>
+        el(
+          "th",
+          {
+            role: "columnheader",
+            scope: "col",
+            lang: (state.kind === "source" ? languages.source : languages.target) || null,
+          },
+          el("bdi", {}, nameOf(word)),
+        ),
+      ),
+    );
+    const rows = data.target.map((word, r) =>
+      el(
+        "tr",
+        { role: "row" },
+        el("th", { role: "rowheader", scope: "row", lang: languages.target || null }, el("bdi", {}, nameOf(word))),
+        ...cells[r],
+      ),
+    );
+    const table = el(
+      "table",
+      {
+        class: "heat",
+        role: "grid",
+        "aria-label": `Attention ${KINDS[state.kind]}: a row for each word, a column for each word it could look at`,
+      },
+      el("thead", { role: "rowgroup" }, head),
+      el("tbody", { role: "rowgroup" }, ...rows),
+    );
+    setNumber(table, "columns", columns.length);
+    rove(table, cells);
+    frame.replaceChildren(table);
+  }
+
+  function at(row, column) {
+    Object.assign(state, { row, column });
+    changed();
+  }
+
+  function paint(matrix) {
+    const key = [state.kind, state.layer, state.head].join();
+    if (key !== shown) {
+      shown = key;
+      fillControls();
+      fillTable(matrix);
+      fillHeads(heads, data, state, changed);
+    }
+    frame.classList.toggle("numbers", state.numbers);
+    const { row, column } = state;
+    frame.querySelectorAll("tbody tr").forEach((line, r) => line.classList.toggle("at", r === row));
+    frame.querySelectorAll("thead th").forEach((name, c) => name.classList.toggle("at", c === column));
+    cells.forEach((line) => line.forEach((cell, c) => cell.classList.toggle("at", c === column)));
+  }
+  return { node, paint };
+}
+
+export function attentionOf(data, kind) {
+  return data.attention.find((each) => each.kind === kind);
+}
+
+function fillHeads(details, data, state, changed) {
+  const attention = attentionOf(data, state.kind);
+  const count = attention.layers[0].heads.length;
+  details.hidden = attention.layers.length * count < 2;
+  const fill = () => {
+    if (!details.open) return;
+    const rows = attention.layers.map((layer, l) =>
+      layer.heads.map((_, h) => {
+        const name = count > 1 ? `layer ${l + 1}, head ${h + 1}` : `layer ${l + 1}`;
+        const chosen = String(state.layer) === String(l) && (count === 1 || String(state.head) === String(h));
+        return el(
+          "button",
+          {
+            type: "button",
+            class: "head",
+            "aria-label": name,
+            title: name,
+            "aria-pressed": chosen ? "true" : "false",
+            onclick: () => {
+              Object.assign(state, { layer: l, head: count > 1 ? h : "mean" });
+              changed();
+              details.querySelectorAll("button.head")[l * count + h]?.focus();
+            },
+          },
+          picture(matrixOf(attention, l, h)),
+        );
+      }),
+    );
+    const grid = el(
+      "div",
+      { class: "gallery", role: "group", "aria-label": "layers from the lowest down, heads from left to right" },
+      ...rows.map((row, l) => el("div", { class: "layer" }, el("span", { class: "quiet" }, String(l + 1)), ...row)),
+    );
+    setNumber(grid, "count", count);
+    rove(grid, rows);
+    details.replaceChildren(details.querySelector("summary"), grid);
+  };
+  details.ontoggle = fill;
+  fill();
+}
+
+/** The matrix as pixels, in the colours of the page. */
+function picture(matrix) {
+  const canvas = el("canvas", { width: matrix[0].length, height: matrix.length, "aria-hidden": "true" });
+  const context = canvas.getContext("2d");
+  context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--heat").trim();
+  matrix.forEach((row, r) =>
+    row.forEach((weight, c) => {
+      context.globalAlpha = Math.sqrt(weight);
+      context.fillRect(c, r, 1, 1);
+    }),
+  );
+  return canvas;
+}

@@ -1,0 +1,279 @@
+"""OpenAI's completions API for language models: what its clients send, and what they expect back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
+
+from heed.core.errors import HeedError
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
+from heed.serve import completions_schema as schema
+from heed.serve.catalogue import ServedModel
+from heed.serve.completions_schema import CompletionRequest
+from heed.serve.errors import ApiError, BadRequestError, ModelNotFoundError, body_of
+from heed.serve.generating import continuations, requests_of, without_what_was_cut
+from heed.serve.jobs import Job
+from heed.serve.probabilities import Place, as_said, places_of, spell, spell_one
+from heed.serve.service import Service, bearer_key
+
+PATH = "/v1/completions"
+_LEAST_TOP_P = 1e-6
+"""OpenAI allows 0, which leaves the likeliest token."""
+
+
+@dataclass(frozen=True)
+class _Prompt:
+    """What is gone on from, as text and as ids."""
+
+    text: str
+    ids: tuple[int, ...]
+    lossless: bool
+
+    def before(self, text: str) -> str:
+        """What an echo shows before a continuation: a tokenizer of words leaves out the space between."""
+        is_apart = self.lossless or not text or not self.text or self.text[-1].isspace()
+        return self.text if is_apart else self.text + " "
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request, read."""
+
+    said: CompletionRequest
+    model: ServedModel
+    prompts: list[_Prompt]
+    options: SearchOptions
+    n: int
+    candidates: int
+
+    @property
+    def max_tokens(self) -> int:
+        """To go on with."""
+        return 16 if self.said.max_tokens is None else self.said.max_tokens
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether a stream sends the text as it grows: what is known only at the end has to wait for it."""
+        return self.candidates == self.n and self.said.logprobs is None
+
+
+def _read(said: CompletionRequest, model: ServedModel) -> _Asked:
+    """Check what fields cannot say each for itself."""
+    n = said.n or 1
+    candidates = max(n, said.best_of or 1)
+    if said.best_of is not None and said.best_of < n:
+        raise BadRequestError("best_of must be at least n.", "best_of")
+    if said.stream and candidates > n:
+        raise BadRequestError("best_of cannot be streamed.", "best_of")
+    if said.stream_options is not None and not said.stream:
+        raise BadRequestError("stream_options goes with stream.", "stream_options")
+    prompts = _prompts(said.prompt, model)
+    if len(prompts) * candidates > 128:
+        raise BadRequestError("At most 128 completions are made at once.", "n")
+    return _Asked(said, model, prompts, _options(said), n, candidates)
+
+
+def _prompts(said: str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]], model: ServedModel) -> list[_Prompt]:
+    several: Sequence[Any] = [said] if isinstance(said, str) or (said and isinstance(said[0], int)) else said
+    return [_prompt(each, model) for each in several]
+
+
+def _prompt(said: str | Sequence[int], model: ServedModel) -> _Prompt:
+    translator = model.translator
+    if isinstance(said, str):
+        said = said.encode("utf-8", "replace").decode("utf-8")
+        return _Prompt(said, translator.request_of(said).prefix, translator.tgt_tokenizer.lossless)
+    if any(id >= len(translator.tgt_tokenizer.vocabulary) for id in said):
+        raise BadRequestError("A token of the prompt is none of this model's.", "prompt")
+    form = translator.roles.form
+    return _Prompt(form.texts([as_said(form, said)])[0], tuple(said), translator.tgt_tokenizer.lossless)
+
+
+def _options(said: CompletionRequest) -> SearchOptions:
+    temperature = 1.0 if said.temperature is None else said.temperature
+    top_p = 1.0 if said.top_p is None else said.top_p
+    stop = () if said.stop is None else ((said.stop,) if isinstance(said.stop, str) else tuple(said.stop))
+    seed = secrets.randbelow(1 << 31) if said.seed is None else abs(said.seed) % (1 << 31)
+    try:
+        bias = tuple(sorted((int(token), value) for token, value in (said.logit_bias or {}).items()))
+    except ValueError:
+        bias = ((-1, 0.0),)
+    if any(token < 0 for token, _ in bias):
+        raise BadRequestError("The keys of logit_bias are token ids.", "logit_bias")
+    return SearchOptions(
+        beam_size=1, sample=temperature > 0, temperature=max(temperature, 0.01), top_p=max(top_p, _LEAST_TOP_P),
+        max_tokens=max(1, 16 if said.max_tokens is None else said.max_tokens), seed=seed, stop=stop,
+        presence_penalty=said.presence_penalty or 0.0, frequency_penalty=said.frequency_penalty or 0.0, bias=bias,
+        length_norm="mean", length_penalty=1.0,
+    )  # fmt: skip
+
+
+class Completions:
+    """The routes of one server."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.started = int(time.time())
+
+    async def models(self, request: Request) -> dict[str, Any]:
+        """GET /v1/models"""
+        self.service.admit(request, bearer_key(request))
+        served = self.service.catalogue.models.values()
+        return {"object": "list", "data": [self._model(model) for model in served if not model.is_translator]}
+
+    async def one_model(self, request: Request, model: str) -> dict[str, Any]:
+        """GET /v1/models/NAME"""
+        self.service.admit(request, bearer_key(request))
+        found = self.service.catalogue.models.get(model)
+        if found is None or found.is_translator:
+            raise ModelNotFoundError(f"The model {model!r} does not exist.", "model")
+        return self._model(found)
+
+    def _model(self, model: ServedModel) -> dict[str, Any]:
+        return {"id": model.name, "object": "model", "created": self.started, "owned_by": "heed"}
+
+    async def completions(self, request: Request, body: CompletionRequest) -> Response | dict[str, Any]:
+        """POST /v1/completions"""
+        self.service.admit(request, bearer_key(request))
+        texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+        for text in texts:
+            self.service.limits.require_text(text if isinstance(text, str) else "")
+        model = self.service.catalogue.model(body.model, "language-model")
+        asked = await asyncio.to_thread(_read, body, model)
+        head = {
+            "id": f"cmpl-{uuid.uuid4().hex}",
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": asked.model.name,
+            "system_fingerprint": f"heed-{asked.model.fingerprint}",
+        }
+        if body.stream:
+            events: AsyncIterator[dict[str, Any]] = await self.service.jobs.stream(partial(_stream, asked=asked))
+            return StreamingResponse(self._events(head, asked, events), media_type="text/event-stream")
+        choices, usage = await self.service.jobs.run(request, lambda job: _complete(job, asked))
+        return {**head, "choices": choices, "usage": usage}
+
+    async def _events(
+        self, head: dict[str, Any], asked: _Asked, events: AsyncIterator[dict[str, Any]]
+    ) -> AsyncIterator[str]:
+        """Each piece as an event; an error too, as the head of the answer has been sent."""
+        wants_usage = asked.said.stream_options is not None and asked.said.stream_options.include_usage
+        try:
+            async for event in events:
+                if "usage" not in event:
+                    yield _event({**head, "choices": [event], **({"usage": None} if wants_usage else {})})
+                elif wants_usage:
+                    yield _event({**head, "choices": [], **event})
+        except (ApiError, HeedError) as error:
+            known = error if isinstance(error, ApiError) else BadRequestError(str(error))
+            yield _event(body_of(known, PATH))
+        except Exception as error:
+            self.service.log.error("stream_failed", error)
+            yield _event(body_of(ApiError("The server failed at this request."), PATH))
+        yield "data: [DONE]\n\n"
+
+
+def _event(value: dict[str, Any]) -> str:
+    return f"data: {json.dumps(value)}\n\n"
+
+
+def _complete(job: Job, asked: _Asked) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """All choices, and the usage."""
+    found = _found(job, asked)
+    chosen = [each for number in range(len(asked.prompts)) for each in _best(asked, found, number)]
+    choices = [
+        _choice(job, asked, index, asked.prompts[index // asked.n], hypothesis)
+        for index, hypothesis in enumerate(chosen)
+    ]
+    return choices, _usage(asked, found)
+
+
+def _stream(job: Job, send: Callable[[dict[str, Any]], None], asked: _Asked) -> None:
+    """The same in pieces."""
+
+    def tell(index: int, text: str) -> None:
+        send({"index": index, "text": text, "logprobs": None, "finish_reason": None})
+
+    if asked.in_pieces and asked.said.echo:
+        for index in range(len(asked.prompts) * asked.n):
+            tell(index, asked.prompts[index // asked.n].before("x" * asked.max_tokens))
+    found = _found(job, asked, tell if asked.in_pieces else None)
+    for index, hypothesis in enumerate(found):
+        choice = _choice(job, asked, index, asked.prompts[index // asked.n], hypothesis)
+        send({**choice, "text": ""} if asked.in_pieces else choice)
+    send({"usage": _usage(asked, found)})
+
+
+def _found(job: Job, asked: _Asked, tell: Callable[[int, str], None] | None = None) -> list[Hypothesis]:
+    """All candidates of the first prompt, then those of the second, and so on."""
+    if not asked.max_tokens:
+        return [Hypothesis((), 0.0, 0.0, finished=False)] * (len(asked.prompts) * asked.candidates)
+    requests = requests_of([prompt.ids for prompt in asked.prompts], asked.candidates)
+    found = continuations(job, asked.model, requests, asked.options, tell)
+    return [without_what_was_cut(asked.model, hypothesis) for hypothesis in found]
+
+
+def _best(asked: _Asked, found: Sequence[Hypothesis], prompt: int) -> list[Hypothesis]:
+    """The `n` best candidates of a prompt by mean log-probability; all of them where there are no more."""
+    candidates = found[prompt * asked.candidates : (prompt + 1) * asked.candidates]
+    if asked.candidates == asked.n:
+        return list(candidates)
+    return sorted(candidates, key=lambda hypothesis: -hypothesis.score)[: asked.n]
+
+
+def _choice(job: Job, asked: _Asked, index: int, prompt: _Prompt, hypothesis: Hypothesis) -> dict[str, Any]:
+    text = prompt.before(hypothesis.text) + hypothesis.text if asked.said.echo else hypothesis.text
+    logprobs = _logprobs(job, asked, prompt, hypothesis) if asked.said.logprobs is not None else None
+    reason = "stop" if hypothesis.finished else "length"
+    return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
+
+
+def _logprobs(job: Job, asked: _Asked, prompt: _Prompt, hypothesis: Hypothesis) -> dict[str, Any]:
+    """Of the tokens of the choice's text; the first of a prompt has none, as OpenAI has it."""
+    translator, form = asked.model.translator, asked.model.translator.roles.form
+    num_choices = asked.said.logprobs or 0
+    ids = (*prompt.ids, *hypothesis.ids)
+    places: list[Place | None] = list(job.call(lambda: places_of(translator, ids, max(1, num_choices))))
+    first = 0 if asked.said.echo else len(prompt.ids)
+    if asked.said.echo and prompt.ids:
+        places[0] = None
+    spelling = spell(form, ids[first:])
+    return {
+        "tokens": spelling.tokens,
+        "token_logprobs": [None if place is None else place.log_prob for place in places[first:]],
+        "top_logprobs": [_top(asked, place) for place in places[first:]] if num_choices else None,
+        "text_offset": spelling.offsets,
+    }
+
+
+def _top(asked: _Asked, place: Place | None) -> dict[str, float] | None:
+    if place is None:
+        return None
+    spelled = asked.model.translator.roles.form.spelled
+    return {spell_one(spelled[id]): log_prob for id, log_prob in place.choices}
+
+
+def _usage(asked: _Asked, found: Sequence[Hypothesis]) -> dict[str, int]:
+    prompt = sum(len(each.ids) for each in asked.prompts)
+    completion = sum(len(hypothesis.ids) for hypothesis in found)
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def routes(service: Service) -> APIRouter:
+    """OpenAI's API of one server."""
+    api, router = Completions(service), APIRouter(tags=["OpenAI"])
+    router.add_api_route(PATH, api.completions, methods=["POST"], response_model=None, **schema.COMPLETIONS)
+    router.add_api_route("/v1/models", api.models, methods=["GET"], response_model=None, **schema.MODELS)
+    router.add_api_route("/v1/models/{model}", api.one_model, methods=["GET"], response_model=None, **schema.MODEL)
+    return router

@@ -1,0 +1,71 @@
+// From which language into which, and by which model, where there are several?
+
+import { el, select } from "./dom.js";
+
+/** The choices that a server offers. `changed(swapped)` is called when a person has chosen. */
+export function directionView(served, changed) {
+  const { languages } = served;
+  const sources = languages.filter((each) => each.targets.length);
+  const node = el("div", { class: "direction" });
+  const chosen = { from: sources.length === 1 ? sources[0].code : "auto", to: "", model: null };
+  const find = (code) => languages.find((each) => each.code === code);
+  const nameOf = (code) => find(code)?.name ?? code;
+
+  function targets() {
+    const found = chosen.from === "auto" ? sources.flatMap((each) => each.targets) : find(chosen.from).targets;
+    return [...new Set(found)];
+  }
+
+  function models() {
+    return served.models.filter(
+      (each) =>
+        each.task === "translation" &&
+        each.target.code === chosen.to &&
+        (chosen.from === "auto" || each.source.code === chosen.from),
+    );
+  }
+
+  function fill() {
+    if (!targets().includes(chosen.to)) [chosen.to] = targets();
+    const possible = models();
+    if (!possible.some((each) => each.name === chosen.model)) chosen.model = null;
+    const names = (codes) => codes.map((code) => [code, nameOf(code)]);
+    const detect = sources.length > 1 ? [["auto", "Detect language"]] : [];
+    const set = (name) => (value) => {
+      chosen[name] = value || null;
+      fill();
+      changed(false);
+    };
+    const which = [["", "best known"], ...possible.map((each) => [each.name, each.name])];
+    node.replaceChildren(
+      select("From", [...detect, ...names(sources.map((each) => each.code))], chosen.from, set("from")),
+      swapButton(),
+      select("To", names(targets()), chosen.to, set("to")),
+      possible.length > 1 && chosen.from !== "auto" ? select("Model", which, chosen.model ?? "", set("model")) : "",
+    );
+  }
+
+  function swapButton() {
+    const name = "Swap the languages";
+    return el(
+      "button",
+      {
+        type: "button",
+        class: "button icon",
+        title: name,
+        "aria-label": name,
+        disabled: !find(chosen.to)?.targets.includes(chosen.from),
+        onclick: () => {
+          [chosen.from, chosen.to] = [chosen.to, chosen.from];
+          fill();
+          changed(true);
+          node.querySelector(".icon").focus();
+        },
+      },
+      "⇄",
+    );
+  }
+
+  fill();
+  return { node, chosen, nameOf, modelName: () => chosen.model ?? models()[0]?.name ?? null };
+}

@@ -1,0 +1,160 @@
+// Writing with a language model: how it goes on from a text, what it would say next, how sure it was.
+
+import { ask, follow } from "./api.js";
+import { doubt, el, percent, select, setNumber } from "./dom.js";
+import { nextView } from "./next.js";
+import { after, alertBox, insideView, latest, onControlEnter } from "./panel.js";
+import { samplingFields } from "./sampling.js";
+
+const PAUSE = 400; // milliseconds without a key before what comes next is asked for
+
+export function generatePanel(served, modelInUse) {
+  const models = served.models.filter((each) => each.task === "language-model");
+  const state = { model: models[0], inspected: "" };
+  const work = latest();
+  const soon = after(PAUSE, refreshNext);
+  const box = alertBox();
+  const inside = insideView(look);
+  const next = nextView(goOnFrom);
+  const sampling = samplingFields(served.limits);
+  const area = el("textarea", {
+    id: "prompt",
+    dir: "auto",
+    placeholder: "Begin a text (or leave this empty)",
+    oninput: soon.start,
+    onkeydown: onControlEnter(generate),
+  });
+  const facts = el("p", { class: "quiet", role: "status" });
+  const list = el("ol", { class: "continuations" });
+  const go = button("Write", generate, "button main");
+  const halt = button("Stop", stopped);
+  const buttons = el(
+    "div",
+    { class: "controls" },
+    go,
+    halt,
+    button("Look into this text", () => lookAt(area.value)),
+  );
+  const label = el("label", { class: "hidden", for: "prompt" }, "Text to go on from");
+  const panes = el(
+    "div",
+    { class: "panes" },
+    el("div", { class: "pane" }, label, area, sampling.node, buttons),
+    el("div", { class: "pane" }, next.node),
+  );
+  const card = el("div", { class: "card" }, modelChoice(), panes, box.node, facts, list);
+  halt.disabled = true;
+  modelChosen();
+  return {
+    node: el("div", {}, card, inside.node),
+    focus: () => area.focus(),
+    shown: () => modelInUse(state.model.name),
+  };
+
+  function modelChoice() {
+    if (models.length < 2) return null;
+    const names = models.map(({ name }) => [name, name]);
+    return select("Model", names, state.model.name, (name) => {
+      state.model = models.find((each) => each.name === name);
+      modelChosen();
+    });
+  }
+
+  function modelChosen() {
+    modelInUse(state.model.name);
+    area.lang = state.model.target?.code ?? "";
+    refreshNext();
+  }
+
+  function refreshNext() {
+    soon.cancel();
+    next.refresh(state.model, area.value);
+  }
+
+  function goOnFrom(text) {
+    area.value = text;
+    area.focus();
+    refreshNext();
+  }
+
+  async function generate() {
+    soon.cancel();
+    box.clear();
+    list.replaceChildren();
+    halt.disabled = false;
+    facts.textContent = "Writing …";
+    const prompt = area.value;
+    const body = { model: state.model.name, prompt, ...sampling.values() };
+    const done = await work.run(
+      async (signal) => {
+        const onPartial = ({ index, text }) => fill(index, prompt, text, [text]);
+        const answer = await follow("api/generate", body, onPartial, signal);
+        answer.continuations.forEach((each, index) => finish(index, prompt, each));
+        facts.textContent = `Seed ${answer.seed}`;
+      },
+      (error) => {
+        facts.textContent = "";
+        box.show(error, generate);
+      },
+    );
+    if (done) halt.disabled = true;
+  }
+
+  /** The text of a continuation, `plain` or in parts, behind its prompt. */
+  function fill(index, prompt, plain, parts) {
+    while (list.children.length <= index) {
+      const text = el("p", { class: "continuation", dir: "auto", lang: state.model.target?.code || null });
+      list.append(el("li", {}, text));
+    }
+    const text = list.children[index].firstElementChild;
+    const space = next.behind(prompt, plain).length - prompt.length - plain.length;
+    text.replaceChildren(el("span", { class: "prompt" }, prompt + " ".repeat(space)), ...parts);
+    return text;
+  }
+
+  /** A whole continuation, with what can be done with it. */
+  function finish(index, prompt, continuation) {
+    const { text, tokens, log_prob: total, finished } = continuation;
+    const each = percent(Math.exp(total / Math.max(1, tokens.length)));
+    const said = `${tokens.length} tokens · ${each} each on average · ${finished ? "ended by itself" : "cut off"}`;
+    const controls = [
+      el("span", { class: "quiet" }, said),
+      button("Go on from here", () => goOnFrom(next.behind(prompt, text))),
+      button("Look into it", () => lookAt(next.behind(prompt, text))),
+    ];
+    fill(index, prompt, text, shaded(continuation)).after(el("div", { class: "controls" }, ...controls));
+  }
+
+  function stopped() {
+    work.stop();
+    halt.disabled = true;
+    facts.textContent = "Stopped.";
+    go.focus();
+  }
+
+  function lookAt(text) {
+    state.inspected = text;
+    if (text.trim()) inside.update();
+    else inside.clear();
+  }
+
+  async function look(signal) {
+    const data = await ask("api/inspect", { model: state.model.name, text: state.inspected }, signal);
+    return { data, languages: { source: null, target: state.model.target?.code }, options: {} };
+  }
+}
+
+function button(name, onclick, kind = "button") {
+  return el("button", { type: "button", class: kind, onclick }, name);
+}
+
+/** The tokens of a continuation, with a line under what the model did not expect. */
+function shaded({ text, tokens }) {
+  if (tokens.map((token) => token.text).join("") !== text) return [text]; // a token may be half of a character
+  return tokens.map((token) => {
+    const prob = Math.exp(token.log_prob);
+    const piece = el("span", { class: "piece-of", title: percent(prob) }, token.text);
+    setNumber(piece, "doubt", doubt(prob, "language-model"));
+    return piece;
+  });
+}

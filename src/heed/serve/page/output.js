@@ -1,0 +1,80 @@
+// Where does the translation stand, and which of its sentences is looked into?
+
+import { el, rove } from "./dom.js";
+
+/** `choose(place)` is called when a sentence is chosen, where there are several. */
+export function outputView(choose) {
+  const node = el("div", { class: "output", dir: "auto", role: "region", "aria-label": "translation", tabindex: "0" });
+  let answer = null;
+
+  /** Where a sentence begins in the text; -1 where it does not stand there as it is. */
+  function placeOf(sentence) {
+    let begin = -1;
+    for (let place = 0, end = 0; place <= sentence; place++) {
+      const { text } = answer.sentences[place].hypotheses[0];
+      begin = answer.text.indexOf(text, end);
+      if (begin < 0) return -1;
+      end = begin + text.length;
+    }
+    return begin;
+  }
+
+  function fill() {
+    if (answer.sentences.length < 2) {
+      node.textContent = answer.text;
+      return;
+    }
+    const parts = [];
+    const choices = [];
+    let end = 0;
+    answer.sentences.forEach(({ hypotheses: [best] }, place) => {
+      const begin = placeOf(place);
+      if (begin < 0 || !best.text) return;
+      choices.push(sentenceButton(best.text, place));
+      parts.push(answer.text.slice(end, begin), choices.at(-1));
+      end = begin + best.text.length;
+    });
+    node.replaceChildren(...parts, answer.text.slice(end));
+    if (choices.length) rove(node, [choices]);
+  }
+
+  function sentenceButton(text, place) {
+    const onkeydown = (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      choose(place);
+    };
+    const attributes = { role: "button", class: "sentence-of", "aria-pressed": "false" };
+    const button = el("span", { ...attributes, onclick: () => choose(place), onkeydown }, text);
+    button.dataset.place = place;
+    return button;
+  }
+
+  return {
+    node,
+    /** What is known so far. */
+    partial: (text) => {
+      node.textContent = text;
+    },
+    /** A whole answer, or null for none. */
+    show(found) {
+      answer = found;
+      node.classList.remove("waiting");
+      if (answer) fill();
+      else node.replaceChildren();
+    },
+    /** Another text in the place of a sentence. */
+    replace(sentence, text) {
+      const best = answer.sentences[sentence].hypotheses[0];
+      const begin = placeOf(sentence);
+      if (begin >= 0) answer.text = answer.text.slice(0, begin) + text + answer.text.slice(begin + best.text.length);
+      best.text = text;
+      fill();
+    },
+    mark(sentence) {
+      for (const each of node.querySelectorAll(".sentence-of")) {
+        each.setAttribute("aria-pressed", Number(each.dataset.place) === sentence ? "true" : "false");
+      }
+    },
+  };
+}

@@ -1,0 +1,123 @@
+// The page of a server: which models are there, translating and writing with them, and what is known of each.
+
+import { ask, askText, useKey } from "./api.js";
+import { el } from "./dom.js";
+import { generatePanel } from "./generate.js";
+import { alertBox } from "./panel.js";
+import { report } from "./report.js";
+import { translatePanel } from "./translate.js";
+import { tabView } from "./view.js";
+
+const main = document.getElementById("main");
+const about = document.getElementById("about");
+const dialog = document.getElementById("report");
+let served = null;
+let inUse = null;
+
+async function start() {
+  try {
+    const settings = await ask("frontend/settings");
+    if (settings.keyRequired && !served) {
+      askForKey();
+      return;
+    }
+    await open();
+  } catch (error) {
+    failed(error, start);
+  }
+}
+
+function failed(error, retry) {
+  const box = alertBox();
+  main.replaceChildren(box.node);
+  box.show(error, retry);
+}
+
+function askForKey() {
+  const key = el("input", { type: "password", id: "key", autocomplete: "off", required: true });
+  const box = alertBox();
+  const form = el(
+    "form",
+    {
+      class: "card",
+      onsubmit: async (event) => {
+        event.preventDefault();
+        useKey(key.value);
+        try {
+          await open();
+        } catch (error) {
+          box.show(error);
+        }
+      },
+    },
+    el("h2", {}, "This server asks for a key"),
+    el(
+      "div",
+      { class: "controls" },
+      el("label", { class: "field" }, el("span", {}, "API key"), key),
+      el("button", { class: "button main" }, "Go on"),
+    ),
+    box.node,
+  );
+  main.replaceChildren(form);
+  key.focus();
+}
+
+async function open() {
+  served = await ask("api/models");
+  const has = (task) => served.models.some((each) => each.task === task);
+  const panels = [
+    ...(has("translation") ? [["Translate", translatePanel(served, modelInUse)]] : []),
+    ...(has("language-model") ? [["Write", generatePanel(served, modelInUse)]] : []),
+  ];
+  if (panels.length > 1) {
+    const tabs = tabView(
+      panels.map(([name, panel]) => [name, panel.node]),
+      () => panels.find(([name]) => name === tabs.shown())[1].shown(),
+    );
+    tabs.node.classList.add("modes");
+    main.replaceChildren(tabs.node);
+  } else main.replaceChildren(panels[0][1].node);
+  panels[0][1].focus();
+  modelInUse(served.models.find((each) => each.task === (has("translation") ? "translation" : "language-model")).name);
+}
+
+function modelInUse(name) {
+  inUse = served.models.find((each) => each.name === name) ?? inUse;
+  about.hidden = !inUse;
+  document.getElementById("tagline").textContent = inUse
+    ? [inUse.name, `${inUse.parameters.toLocaleString("en")} parameters`].join(" · ")
+    : "";
+}
+
+about.addEventListener("click", async () => {
+  const close = el(
+    "div",
+    { class: "close" },
+    el("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Close"),
+  );
+  const body = el("div", {}, el("p", { class: "quiet" }, "Reading …"));
+  dialog.replaceChildren(close, el("div", {}, body));
+  dialog.showModal();
+  try {
+    if (inUse.report)
+      body.replaceChildren(...report(await askText(`api/models/${encodeURIComponent(inUse.name)}/report`)));
+    else
+      body.replaceChildren(
+        el("h2", { id: "report-title" }, inUse.name),
+        el("p", {}, "This run has no report.md."),
+        ...factsOf(inUse),
+      );
+  } catch (error) {
+    body.replaceChildren(el("p", {}, error.message));
+  }
+});
+
+function factsOf(model) {
+  const pair = [model.source?.name, model.target?.name].filter(Boolean).join(" → ");
+  return [
+    el("p", {}, `${model.kind}${pair ? ` · ${pair}` : ""} · ${model.parameters.toLocaleString("en")} parameters`),
+  ];
+}
+
+start();

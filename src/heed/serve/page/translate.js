@@ -1,0 +1,203 @@
+// Translating: what is typed, the translation as it forms, and its sentences to look into.
+
+import { ask, follow } from "./api.js";
+import { directionView } from "./direction.js";
+import { el, percent } from "./dom.js";
+import { optionFields } from "./options.js";
+import { outputView } from "./output.js";
+import { after, alertBox, insideView, latest, onControlEnter } from "./panel.js";
+
+const PAUSE = 600; // milliseconds without a key before the text is translated
+
+export function translatePanel(served, modelInUse) {
+  const { limits } = served;
+  const state = { answer: null, sentence: 0, given: null, seen: null, at: null };
+  const work = latest();
+  const soon = after(PAUSE, translate);
+  const box = alertBox();
+  const inside = insideView(look);
+  const output = outputView(chooseSentence);
+  const direction = directionView(served, directionChanged);
+  const options = optionFields(limits, soon.start);
+  const area = el("textarea", {
+    id: "source-text",
+    dir: "auto",
+    placeholder: "Type or paste text",
+    spellcheck: "true",
+    oninput: typed,
+    onkeydown: onControlEnter(translate),
+  });
+  const live = el("p", { class: "hidden", role: "status" });
+  const counted = el("span", { class: "quiet" });
+  const facts = el("span", { class: "quiet", id: "facts" });
+  const copy = el("button", { type: "button", class: "button", disabled: true, onclick: copyAll }, "Copy");
+  const go = el("button", { type: "button", class: "button main", onclick: translate }, "Translate");
+  const label = el("label", { class: "hidden", for: "source-text" }, "Text to translate");
+  const panes = el(
+    "div",
+    { class: "panes" },
+    el("div", { class: "pane" }, label, area, el("div", { class: "under" }, counted, go)),
+    el("div", { class: "pane" }, output.node, el("div", { class: "under" }, facts, copy)),
+  );
+  const card = el("div", { class: "card" }, direction.node, panes, box.node, live, options.node);
+  tellDirection();
+  return { node: el("div", {}, card, inside.node), focus: () => area.focus(), shown: tellDirection };
+
+  function tellDirection() {
+    const { from, to } = direction.chosen;
+    area.lang = from === "auto" ? "" : from;
+    output.node.lang = to;
+    modelInUse(direction.modelName());
+  }
+
+  function directionChanged(swapped) {
+    if (swapped && state.answer) area.value = state.answer.text;
+    tellDirection();
+    translate();
+  }
+
+  function typed() {
+    const length = [...area.value].length;
+    const near = length > limits.characters / 2;
+    counted.textContent = near ? `${inThousands(length)} of ${inThousands(limits.characters)} characters` : "";
+    soon.start();
+  }
+
+  async function translate() {
+    soon.cancel();
+    box.clear();
+    const text = area.value;
+    const length = [...text].length;
+    if (!text.trim() || length > limits.characters) {
+      work.stop();
+      show(null);
+      if (text.trim()) box.show({ message: tooLong(length, limits.characters) });
+      return;
+    }
+    output.node.classList.add("waiting");
+    facts.textContent = "Translating …";
+    const began = performance.now();
+    const { from, to, model } = direction.chosen;
+    await work.run(
+      async (signal) => {
+        const parts = [];
+        const body = { text, source: from, target: to, model, ...options.values() };
+        const onPartial = (partial) => {
+          parts[partial.sentence] = partial.text;
+          output.partial(parts.filter(Boolean).join(" "));
+        };
+        show(await follow("api/translate", body, onPartial, signal), performance.now() - began);
+      },
+      (error) => {
+        show(null);
+        box.show(error, translate);
+      },
+    );
+  }
+
+  function show(answer, milliseconds = 0) {
+    Object.assign(state, { answer, sentence: 0, given: null, seen: null, at: null });
+    copy.disabled = !answer;
+    output.show(answer);
+    inside.clear();
+    facts.textContent = live.textContent = "";
+    if (!answer) return;
+    output.mark(0);
+    const { path, sentences } = answer;
+    facts.textContent = [...factsOf(answer), `${(milliseconds / 1000).toFixed(1)} s`].join(" · ");
+    live.textContent = `Translated: ${sentences.length} ${sentences.length === 1 ? "sentence" : "sentences"}.`;
+    modelInUse(path.at(-1));
+    if (sentences.length) inside.update();
+  }
+
+  /** What is to be told of an answer beside its text. */
+  function factsOf({ detected, path, sentences }) {
+    const best = sentences.map(({ hypotheses }) => hypotheses[0]);
+    const sure = best.map(({ confidence }) => confidence).filter((value) => typeof value === "number");
+    const doubts = best.flatMap(({ flags }, place) =>
+      flags.map((flag) => `the guard doubts sentence ${place + 1}: ${flag}`),
+    );
+    return [
+      detected ? `${direction.nameOf(detected.language)} (${Math.round(detected.confidence)}\u202f%)` : "",
+      path.length > 1 ? `by way of ${path.join(", ")}` : "",
+      sure.length ? `confidence ${percent(Math.min(...sure))}` : "",
+      ...doubts,
+    ].filter(Boolean);
+  }
+
+  function chooseSentence(place) {
+    Object.assign(state, { sentence: place, given: null, seen: null, at: null });
+    output.mark(place);
+    inside.update();
+  }
+
+  /** What is inside the sentence: of its best output, or of one that was given in its place. */
+  async function look(signal) {
+    const { answer } = state;
+    const sentence = answer.sentences[state.sentence];
+    const { beam_size: beamSize, glossary, keep } = options.values();
+    const shown = state.given ?? (glossary || keep ? sentence.hypotheses[0].text : null);
+    const model = modelOf(answer);
+    const nbest = Math.min(5, limits.nbest);
+    const body = { model: model.name, source: sentence.source, target: shown, beam_size: beamSize ?? null, nbest };
+    const data = await ask("api/inspect", body, signal);
+    if (state.seen) data.alternatives = state.seen.alternatives;
+    else state.seen = data;
+    const chosen = state.given ?? data.alternatives[0]?.text;
+    return {
+      data,
+      languages: { source: model.source.code, target: answer.target },
+      options: { chosen, choose: take, pick: steer, at: state.at },
+    };
+  }
+
+  /** The model that wrote what is shown. */
+  function modelOf(answer) {
+    return served.models.find((each) => each.name === answer.path.at(-1));
+  }
+
+  /** Another output takes the place of the sentence; `at`: the word of it to look at. */
+  function take(text, at = null) {
+    output.replace(state.sentence, text);
+    output.mark(state.sentence);
+    Object.assign(state, { given: text, at });
+    inside.update();
+  }
+
+  /** The sentence again, with a beginning whose last word, at a place, was chosen. */
+  function steer(prefix, place) {
+    const { answer } = state;
+    const model = modelOf(answer);
+    const text = answer.sentences[state.sentence].source;
+    work.run(
+      async (signal) => {
+        const body = { text, source: model.source.code, target: answer.target, model: model.name, prefix };
+        const found = await ask("api/translate", body, signal);
+        live.textContent = `Now: ${found.text}`;
+        take(found.sentences[0].hypotheses[0].text, place);
+      },
+      (error) => box.show(error),
+    );
+  }
+
+  async function copyAll() {
+    try {
+      await navigator.clipboard.writeText(state.answer.text);
+      live.textContent = copy.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(output.node);
+      copy.textContent = "Selected";
+    }
+    setTimeout(() => {
+      copy.textContent = "Copy";
+    }, 1500);
+  }
+}
+
+function tooLong(length, limit) {
+  return `The text has ${inThousands(length)} characters; this server takes ${inThousands(limit)}.`;
+}
+
+function inThousands(number) {
+  return number.toLocaleString("en");
+}

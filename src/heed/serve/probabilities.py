@@ -1,0 +1,110 @@
+"""How likely is each token of a text to a language model, what else was likely there, and what does each token read?"""
+
+from __future__ import annotations
+
+import codecs
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from heed.data.batch import source_from_ids
+from heed.decoding.roles import BOS_ID, EOS_ID, PAD_ID
+from heed.decoding.text_form import TextForm
+from heed.decoding.translator import ModelTranslator
+
+_AT_ONCE = 64
+"""Places whose whole distributions are in memory at once."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the model says where a token stands, in nats."""
+
+    log_prob: float
+    choices: tuple[tuple[int, float], ...]
+    """The likeliest tokens, best first."""
+
+
+@torch.inference_mode()
+def places_of(translator: ModelTranslator, ids: Sequence[int], num_choices: int) -> list[Place]:
+    """For each of the ids, after those before it and the begin of sentence. For the thread that owns the model."""
+    if not ids:
+        return []
+    model, form = translator.model, translator.roles.form
+    read = torch.tensor([[BOS_ID, *as_read(form, ids)[:-1]]], device=translator.device)
+    said = torch.tensor(as_said(form, ids), device=translator.device)
+    features, _ = model.advance(read, model.start(None))
+    places: list[Place] = []
+    for begin in range(0, len(ids), _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        log_probs = model.head.log_probs(features[0, part]).float()
+        own = log_probs.gather(1, said[part, None])[:, 0].tolist()
+        best, tokens = log_probs.topk(min(num_choices, log_probs.shape[1]), dim=1)
+        rows = zip(own, tokens.tolist(), best.tolist(), strict=True)
+        places += [Place(value, tuple(zip(these, those, strict=True))) for value, these, those in rows]
+    return places
+
+
+def as_read(form: TextForm, ids: Sequence[int]) -> list[int]:
+    """What a model reads of tokens that were said: in some forms another token in the place of an end of sentence."""
+    end = form.read_for_end
+    return list(ids) if end is None else [end if id == EOS_ID else id for id in ids]
+
+
+def as_said(form: TextForm, ids: Sequence[int]) -> list[int]:
+    """The other way round."""
+    end = form.read_for_end
+    return list(ids) if end is None else [EOS_ID if id == end else id for id in ids]
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """Tokens as texts, and the character of the whole text at which each begins."""
+
+    tokens: list[str]
+    offsets: list[int]
+
+
+def spell(form: TextForm, ids: Sequence[int], start: int = 0) -> Spelling:
+    """A token that is no whole character reads `bytes:\\xe2\\x80`, as in OpenAI's API."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    tokens, offsets, place = [], [], start
+    for id in as_said(form, ids):
+        piece = form.spelled[id]
+        tokens.append(spell_one(piece))
+        offsets.append(place)
+        place += len(decoder.decode(piece))
+    return Spelling(tokens, offsets)
+
+
+def spell_one(piece: bytes) -> str:
+    """One token."""
+    try:
+        return piece.decode("utf-8")
+    except UnicodeDecodeError:
+        return "bytes:" + "".join(f"\\x{byte:02x}" for byte in piece)
+
+
+@torch.inference_mode()
+def next_choices(
+    translator: ModelTranslator, source: str | None, prefix: str, num_choices: int
+) -> list[dict[str, int | float | str | bool]]:
+    """The likeliest tokens behind the beginning of an output, or of a text. For the thread that owns the model."""
+    src_ids, ids = translator.encoded(source, prefix.rstrip() if source is not None else prefix)
+    if source is None:
+        ids = list(translator.request_of(prefix).prefix)
+    batch = source_from_ids([src_ids], EOS_ID, PAD_ID).to(translator.device) if source is not None else None
+    read = torch.tensor([[BOS_ID, *ids]], device=translator.device)
+    features, _ = translator.model.advance(read, translator.model.start(batch))
+    log_probs = translator.model.head.log_probs(features[0, -1:])[0].float()
+    best, tokens = log_probs.topk(min(num_choices, log_probs.shape[0]))
+    spelled = translator.roles.form.spelled
+    return [
+        {
+            "id": id, "text": "" if id == EOS_ID else spell_one(spelled[id]), "log_prob": max(value, -1e9),
+            "probability": math.exp(value), "end": id == EOS_ID,
+        }
+        for id, value in zip(tokens.tolist(), best.tolist(), strict=True)
+    ]  # fmt: skip

@@ -1,0 +1,45 @@
+"""What do all routes share?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+
+from heed.serve.catalogue import Catalogue
+from heed.serve.files import Downloads
+from heed.serve.jobs import Jobs
+from heed.serve.keys import ApiKeys, RateLimiter
+from heed.serve.limits import Limits
+from heed.serve.logs import Log
+from heed.serve.metrics import Metrics
+from heed.serve.worker import Worker
+from heed.text.language_detector import LanguageDetector
+
+
+@dataclass(frozen=True)
+class Service:
+    """One server's parts."""
+
+    catalogue: Catalogue
+    detector: LanguageDetector
+    worker: Worker
+    jobs: Jobs
+    limits: Limits
+    keys: ApiKeys
+    rates: RateLimiter
+    metrics: Metrics
+    log: Log
+    downloads: Downloads = field(default_factory=Downloads)
+
+    def admit(self, request: Request, key: str | None) -> None:
+        """Raise ApiError for a client without a valid key, or one that asks too often."""
+        self.keys.check(key)
+        client = request.client.host if request.client else ""
+        self.rates.check(key if key and self.keys.required else client)
+
+
+def bearer_key(request: Request) -> str | None:
+    """The key in the header `Authorization: Bearer KEY`."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" and key.strip() else None

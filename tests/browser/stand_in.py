@@ -1,0 +1,207 @@
+"""A server that is made up: the real page and scripts, with answers that a test writes down.
+
+Requests never leave the browser. What the server answers is the shape of docs/serving.md, and may be made hostile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import heed
+from heed.decoding.options import SearchOptions
+from heed.inspect import PAGE, Inspection, inspect_text, inspect_translation
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, Route
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SERVED = ROOT / "src" / "heed" / "serve" / "page"
+RUNS = ROOT / "tests" / "fixtures" / "run-v1"
+URL = "http://page.test/"
+TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'; form-action 'none'"
+)
+"""As the server sends it."""
+
+Answer = tuple[int, Any]
+Json = dict[str, Any]
+
+LANGUAGES = [
+    {"code": "en", "name": "Aaish", "direction": "ltr", "targets": ["de"]},
+    {"code": "de", "name": "Beeish", "direction": "ltr", "targets": ["en"]},
+]
+REPORT = """# Translation en → de: toy
+
+- **Model**: a *small* one with `code` and a \\| bar.
+  - of two lists
+
+## Training
+
+![curves](curves.png)
+
+## Scores
+
+### On news
+
+| test | BLEU |
+| --- | ---: |
+| `news` | 12.3 |
+
+```
+what the doctor found
+```
+"""
+
+
+@cache
+def inspection(source: str, target: str | None) -> Json:
+    """A real one, of the tiny run that is kept for tests."""
+    translator = heed.load(RUNS / "translation", threads=1).translator
+    found = inspect_translation(translator, source, target, SearchOptions(beam_size=3, nbest=3))
+    return sent(found)
+
+
+@cache
+def inspection_of_text(text: str) -> Json:
+    """Of the tiny language model."""
+    return sent(inspect_text(heed.load(RUNS / "bigram", threads=1).translator, text))
+
+
+def sent(found: Inspection) -> Json:
+    """As it comes out of the wire."""
+    answer: Json = json.loads(json.dumps(found.to_json()))
+    return answer
+
+
+def model(name: str, task: str = "translation", **more: Any) -> Json:
+    """An entry of /api/models."""
+    aa, bb = ({key: each[key] for key in ("code", "name", "direction")} for each in LANGUAGES)
+    return {
+        "name": name, "task": task, "kind": "transformer", "parameters": 12_345,
+        "source": aa if task == "translation" else None, "target": bb, "attends": True, "confidence": False,
+        "report": True, "decoding": {"beam_size": 5, "length_penalty": 0.6}, **more,
+    }  # fmt: skip
+
+
+def hypothesis(text: str) -> Json:
+    """An entry of the answer of /api/translate."""
+    tokens = [{"text": word, "log_prob": -0.5} for word in text.split()]
+    return {
+        "text": text, "score": -1.0, "log_prob": -2.0, "confidence": 0.8, "flags": [], "fallback": False,
+        "finished": True, "tokens": tokens,
+    }  # fmt: skip
+
+
+def translated(body: Json) -> Json:
+    """A sentence for each line; the text of each is that of the real run."""
+    sentences = []
+    for line in body["text"].split("\n"):
+        found = inspection(line, None)["alternatives"][0]["text"]
+        text = f"{body['prefix']} steered" if body.get("prefix") else found
+        sentences.append({"start": 0, "end": len(line), "source": line, "hypotheses": [hypothesis(text)]})
+    return {
+        "text": "\n".join(each["hypotheses"][0]["text"] for each in sentences), "source": "en", "target": "de",
+        "detected": {"language": "en", "confidence": 97.1} if body["source"] == "auto" else None, "path": ["toy"],
+        "sentences": sentences,
+    }  # fmt: skip
+
+
+def continuation(number: int) -> Json:
+    """An entry of the answer of /api/generate."""
+    tokens = [{"text": " sees", "log_prob": -1.0}, {"text": f" {number}", "log_prob": -0.5}]
+    return {"text": f" sees {number}", "log_prob": -1.5, "finished": False, "tokens": tokens}
+
+
+def events(partials: list[Json], done: Json) -> str:
+    """A stream of what is known so far, and the end."""
+    parts = [*(("partial", each) for each in partials), ("done", done)]
+    return "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in parts)
+
+
+@dataclass
+class StandIn:
+    """The server: `answers` maps a path to a function of the body, or to what is answered to anything."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    asked: list[tuple[str, Json]] = field(default_factory=list)
+    """Paths and bodies, in order."""
+    changed: Callable[[Any], Any] = lambda answer: answer
+    """What is done to each answer at last."""
+
+    def __post_init__(self) -> None:
+        self.answers = {
+            "/frontend/settings": {"keyRequired": False},
+            "/api/models": {
+                "models": [model("toy")], "languages": LANGUAGES,
+                "limits": {"characters": 500, "beam_size": 16, "nbest": 10, "max_tokens": 100},
+            },
+            "/api/models/toy/report": REPORT,
+            "/api/translate": translated,
+            "/api/inspect": lambda body: (
+                inspection_of_text(body["text"]) if "text" in body else inspection(body["source"], body["target"])
+            ),
+            "/api/next": lambda body: {
+                "tokens": [
+                    {"id": 5, "text": " ba", "log_prob": -0.1, "probability": 0.9},
+                    {"id": 2, "text": "", "log_prob": -2.3, "probability": 0.1, "end": True},
+                ]
+            },
+            "/api/generate": lambda body: {
+                "continuations": [continuation(number) for number in range(body["samples"])], "seed": 17,
+            },
+            **self.answers,
+        }  # fmt: skip
+
+    def on(self, context: BrowserContext) -> StandIn:
+        """Answer everything that the pages of a context ask."""
+        context.route("**/*", self.answer)
+        return self
+
+    def answer(self, route: Route) -> None:
+        """A file of the page, or what is written down."""
+        path = urlsplit(route.request.url).path
+        if (file := file_of(path)) is not None:
+            headers = {"Content-Type": TYPES[file.suffix], "Content-Security-Policy": POLICY}
+            route.fulfill(status=200, headers=headers, body=file.read_text(encoding="utf-8"))
+            return
+        body = route.request.post_data_json or {}
+        self.asked.append((path, body))
+        found = self.answers.get(path, (404, {"error": {"message": "There is no such page.", "code": "not_found"}}))
+        if found is None:
+            route.abort()
+            return
+        found = found(body) if callable(found) else found
+        status, found = found if isinstance(found, tuple) else (200, found)
+        found = self.changed(found) if status == 200 else found
+        self._send(route, status, found, bool(body.get("stream")) and status == 200)
+
+    def _send(self, route: Route, status: int, found: Any, streamed: bool) -> None:
+        headers = {"Content-Type": "text/markdown" if isinstance(found, str) else "application/json"}
+        text = found if isinstance(found, str) else json.dumps(found)
+        if streamed:
+            headers = {"Content-Type": "text/event-stream"}
+            text = found if isinstance(found, str) else events([], found)
+        if status == 503:
+            headers["Retry-After"] = "7"
+        route.fulfill(status=status, headers=headers, body=text)
+
+    def bodies(self, path: str) -> list[Json]:
+        """What a path was asked."""
+        return [body for asked, body in self.asked if asked == path]
+
+
+def file_of(path: str) -> Path | None:
+    """The file that stands at a path of the page."""
+    if path == "/":
+        return SERVED / "index.html"
+    name = path.removeprefix("/page/")
+    files = [folder / name for folder in (SERVED, PAGE) if "/" not in name and (folder / name).is_file()]
+    return files[0] if files else None

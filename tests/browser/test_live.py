@@ -1,0 +1,131 @@
+"""Does the page work with the server itself: the answers as they are, its stream, its policy, its failures?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from browser.stand_in import RUNS
+from serving import Live, Slow, serving, slowed
+
+import heed
+from heed.api import Loaded
+
+if TYPE_CHECKING:
+    from browser.conftest import Seen
+    from playwright.sync_api import Browser, Page
+
+TEXT = "ba ce di\n\n  fo gu"
+
+
+@dataclass
+class Served:
+    """A server whose translator can be made slow, or fail."""
+
+    live: Live
+    loaded: Loaded
+    model: Slow
+
+    def translations(self) -> list[str]:
+        """What the run itself makes of the two sentences."""
+        return self.loaded.translate(["ba ce di", "fo gu"])
+
+
+@pytest.fixture(scope="module")
+def served(browser: Browser) -> Iterator[Served]:
+    """Of the two tiny runs that are kept for tests; only where there is a browser."""
+    loaded, model = slowed(Path(RUNS / "translation"))
+    with serving([loaded, heed.load(RUNS / "bigram", threads=1)]) as live:
+        yield Served(live, loaded, model)
+
+
+@pytest.fixture
+def opened(page: Page, served: Served) -> Page:
+    """The page of the server."""
+    page.goto(served.live.url)
+    page.get_by_label("Text to translate").wait_for()
+    return page
+
+
+def test_a_text_is_translated_and_looked_into(opened: Page, served: Served) -> None:
+    opened.get_by_label("Text to translate").fill(TEXT)
+    opened.get_by_role("group", name="translation").wait_for()
+    first, second = served.translations()
+    output = opened.get_by_role("region", name="translation")
+    assert output.evaluate("e => e.textContent") == f"{first}\n\n  {second}"
+    for name in ("Attention", "Next word", "Alternatives", "Beam"):
+        opened.get_by_role("tab", name=name).click()
+        assert opened.get_by_role("tabpanel", name=name).is_visible()
+    output.get_by_role("button").nth(1).click()
+    opened.get_by_role("group", name="source").get_by_role("button", name="fo", exact=True).wait_for()
+    words = opened.get_by_role("group", name="translation").get_by_role("button").all_inner_texts()
+    assert words == [*second.split(), "end"]
+
+
+def test_the_translation_forms_before_it_is_whole(opened: Page, served: Served) -> None:
+    served.model.seconds = 0.1
+    opened.evaluate(
+        """() => { window.texts = []; const output = document.querySelector(".output");
+        new MutationObserver(() => texts.push(output.textContent)).observe(output, {childList: true}); }"""
+    )
+    opened.get_by_label("Text to translate").fill("ba ce di fo gu ha")
+    opened.get_by_text("Translated: 1 sentence.").wait_for(state="attached")
+    served.model.seconds = 0.0
+    texts = [text for text in opened.evaluate("texts") if text]
+    assert len(texts) > 2
+    assert len(texts[0]) < len(texts[-1])
+
+
+def test_another_word_and_an_alternative_change_the_translation(opened: Page, served: Served) -> None:
+    opened.get_by_label("Text to translate").fill("ba ce di")
+    opened.get_by_role("group", name="translation").wait_for()
+    [first, _] = served.translations()
+    opened.get_by_role("tab", name="Next word").click()
+    opened.get_by_role("group", name="translation").get_by_role("button").first.click()
+    tables = opened.get_by_role("tabpanel", name="Next word").get_by_role("table")
+    row = tables.first.locator("tbody tr:not(.taken)").first.get_by_role("button")
+    word = row.inner_text()
+    row.click()
+    output = opened.get_by_role("region", name="translation")
+    opened.wait_for_function("text => !document.querySelector('.output').textContent.startsWith(text)", arg=first[:3])
+    assert output.inner_text().split()[0] == word
+    opened.wait_for_function("() => !document.querySelector('.busy')")
+    opened.get_by_role("tab", name="Alternatives").click()
+    opened.get_by_role("radio").first.check()
+    opened.wait_for_function("text => document.querySelector('.output').textContent === text", arg=first)
+
+
+def test_a_failure_of_the_model_is_told(opened: Page, served: Served, seen: Seen) -> None:
+    seen.expected = ("Failed to load resource",)
+    served.model.failure = RuntimeError("broken")
+    opened.get_by_label("Text to translate").fill("ba me")
+    opened.get_by_role("button", name="Try again").wait_for()
+    served.model.failure = None
+    opened.get_by_role("button", name="Try again").first.click()
+    opened.get_by_role("group", name="translation").wait_for()
+
+
+def test_the_language_model_writes_and_says_what_comes_next(opened: Page) -> None:
+    opened.get_by_role("tab", name="Write").click()
+    opened.get_by_label("Text to go on from").fill("the old")
+    opened.locator("table.choices").get_by_role("button", name="dog").click()
+    assert opened.get_by_label("Text to go on from").input_value() == "the old dog"
+    opened.get_by_label("Seed").fill("3")
+    opened.get_by_label("Most tokens").fill("6")
+    opened.get_by_role("button", name="Write").click()
+    opened.get_by_text("Seed 3").wait_for()
+    assert opened.locator(".continuation").inner_text().startswith("the old dog ")
+    opened.get_by_role("button", name="Look into it").click()
+    opened.get_by_role("group", name="text").wait_for()
+
+
+def test_the_model_says_what_it_is(opened: Page) -> None:
+    opened.get_by_role("button", name="About this model").click()
+    assert opened.get_by_role("dialog").get_by_role("heading").first.is_visible()
+    opened.keyboard.press("Escape")
+    opened.get_by_role("tab", name="Write").click()
+    opened.get_by_role("button", name="About this model").click()
+    opened.get_by_role("dialog").get_by_text("Language model").first.wait_for()

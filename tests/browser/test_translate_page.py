@@ -1,0 +1,270 @@
+"""Does the page of a server translate, show what is inside, and tell what is wrong?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser.stand_in import URL, StandIn, events, hypothesis, inspection, model, translated
+
+if TYPE_CHECKING:
+    from browser.conftest import Seen
+    from playwright.sync_api import BrowserContext, Locator, Page
+
+TEXT = "ba ce di"
+
+
+def opened(page: Page, stand_in: StandIn) -> Page:
+    """The page of a made-up server."""
+    stand_in.on(page.context)
+    page.goto(URL)
+    page.get_by_label("Text to translate").wait_for()
+    return page
+
+
+def output(page: Page) -> Locator:
+    """Where the translation stands."""
+    return page.get_by_role("region", name="translation")
+
+
+def translate(page: Page, text: str = TEXT) -> None:
+    """Type it, and wait until what is inside is there."""
+    page.get_by_label("Text to translate").fill(text)
+    page.keyboard.press("Control+Enter")
+    page.get_by_role("group", name="translation").wait_for()
+
+
+def best(text: str) -> str:
+    """The real run's translation."""
+    found: str = inspection(text, None)["alternatives"][0]["text"]
+    return found
+
+
+def test_what_is_typed_is_translated_after_a_pause(page: Page) -> None:
+    server = StandIn()
+    opened(page, server).keyboard.type(TEXT)
+    page.get_by_role("group", name="translation").wait_for()
+    assert output(page).inner_text() == best(TEXT)
+    [asked] = server.bodies("/api/translate")
+    assert (asked["text"], asked["source"], asked["target"], asked["stream"]) == (TEXT, "auto", "de", True)
+    assert "Aaish (97" in page.locator("#facts").inner_text()
+    assert "confidence 80" in page.locator("#facts").inner_text()
+    assert page.get_by_role("status").first.text_content() == "Translated: 1 sentence."
+
+
+def test_the_translation_is_seen_as_it_forms(page: Page) -> None:
+    texts = ["kan", "kan ler", "kan ler mis"]
+    partials = [{"sentence": 0, "source": TEXT, "text": text} for text in texts]
+    server = StandIn({"/api/translate": lambda body: events(partials, translated(body))})
+    opened(page, server)
+    page.evaluate(
+        """() => { window.texts = []; const output = document.querySelector(".output");
+        new MutationObserver(() => texts.push(output.textContent)).observe(output, {childList: true, subtree: true});
+        const set = Object.getOwnPropertyDescriptor(Node.prototype, "textContent").set;
+        Object.defineProperty(output, "textContent", {set(text) { texts.push(text); set.call(this, text); }}); }"""
+    )
+    translate(page)
+    assert [text for text in page.evaluate("texts") if text in texts][:3] == texts
+
+
+def test_sentences_can_be_looked_into_one_by_one(page: Page) -> None:
+    server = StandIn()
+    translate(opened(page, server), "ba ce\nfo gu")
+    assert output(page).inner_text() == f"{best('ba ce')}\n{best('fo gu')}"
+    sentences = output(page).get_by_role("button")
+    assert sentences.count() == 2
+    assert page.get_by_role("group", name="source").get_by_role("button").first.inner_text() == "ba"
+    sentences.nth(1).click()
+    page.get_by_role("group", name="source").get_by_role("button", name="fo", exact=True).wait_for()
+    assert sentences.nth(1).get_attribute("aria-pressed") == "true"
+    sentences.first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    page.get_by_role("group", name="source").get_by_role("button", name="ba", exact=True).wait_for()
+
+
+def test_an_alternative_takes_the_place_of_the_translation(page: Page) -> None:
+    server = StandIn()
+    translate(opened(page, server))
+    second = inspection(TEXT, None)["alternatives"][1]["text"]
+    page.get_by_role("tab", name="Alternatives").click()
+    page.get_by_role("radio").nth(1).check()
+    page.wait_for_function("text => document.querySelector('.output').textContent === text", arg=second)
+    page.wait_for_function("() => !document.querySelector('.busy')")
+    assert server.bodies("/api/inspect")[-1]["target"] == second
+    page.get_by_role("tab", name="Alternatives").click()
+    assert page.get_by_role("radio").nth(1).is_checked()
+
+
+def test_another_word_makes_another_translation(page: Page) -> None:
+    server = StandIn()
+    translate(opened(page, server))
+    page.get_by_role("tab", name="Next word").click()
+    page.get_by_role("group", name="translation").get_by_role("button").nth(1).click()
+    choice = page.get_by_role("tabpanel", name="Next word").get_by_role("table").first.get_by_role("button").nth(1)
+    said = choice.inner_text()
+    choice.click()
+    page.wait_for_function("() => document.querySelector('.output').textContent.endsWith('steered')")
+    first = inspection(TEXT, None)["target"][0]["text"]
+    assert server.bodies("/api/translate")[-1]["prefix"].split() == [first.strip(), said]
+
+
+def test_the_directions_are_those_that_the_server_has(page: Page) -> None:
+    server = StandIn()
+    opened(page, server)
+    assert page.get_by_role("combobox", name="From").locator("option").all_inner_texts() == [
+        "Detect language",
+        "Aaish",
+        "Beeish",
+    ]
+    page.get_by_role("combobox", name="From").select_option("de")
+    assert page.get_by_role("combobox", name="To").locator("option").all_inner_texts() == ["Aaish"]
+    page.get_by_label("Swap the languages").click()
+    assert page.get_by_role("combobox", name="From").input_value() == "en"
+    assert page.get_by_role("combobox", name="To").input_value() == "de"
+    assert page.get_by_label("Text to translate").get_attribute("lang") == "en"
+    assert output(page).get_attribute("lang") == "de"
+
+
+def test_several_models_of_one_direction_can_be_chosen(page: Page) -> None:
+    server = StandIn()
+    server.answers["/api/models"]["models"] = [model("toy"), model("other")]
+    opened(page, server)
+    page.get_by_role("combobox", name="From").select_option("en")
+    page.get_by_role("combobox", name="Model").select_option("other")
+    translate(page)
+    assert server.bodies("/api/translate")[-1]["model"] == "other"
+
+
+def test_options_are_sent_as_they_are_said(page: Page) -> None:
+    server = StandIn()
+    opened(page, server)
+    page.get_by_text("Options").click()
+    page.get_by_label("Beam size").fill("4")
+    page.get_by_label("Keep as they are").fill("ACME\n\nX 1 ")
+    page.get_by_label("Words to use").fill("ba = kan\nnonsense\nce=")
+    translate(page)
+    asked = server.bodies("/api/translate")[-1]
+    assert (asked["beam_size"], asked["keep"]) == (4, ["ACME", "X 1"])
+    assert asked["glossary"] == [{"source": "ba", "target": "kan"}]
+
+
+ERRORS: list[tuple[Any, str]] = [
+    ((503, {"error": {"message": "The queue is full.", "code": "overloaded"}}), "The queue is full. Try again in 7 s."),
+    ((429, {"error": "Slowdown: 80 per 1 minute"}), "Slowdown: 80 per 1 minute"),
+    ((500, "not JSON"), "The server answered 500."),
+    (None, "The server does not answer."),
+    ('event: error\ndata: {"error": {"message": "Timed out."}}\n\n', "Timed out."),
+    ('event: partial\ndata: {"sentence": 0, "text": "kan"}\n\n', "ended its answer early"),
+]
+
+
+@pytest.mark.parametrize(("answer", "message"), ERRORS, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_fails_is_told_and_can_be_tried_again(page: Page, seen: Seen, answer: Any, message: str) -> None:
+    seen.expected = ("Failed to load resource",)
+    server = StandIn({"/api/translate": answer})
+    opened(page, server).keyboard.type(TEXT)
+    page.get_by_role("button", name="Try again").wait_for()
+    assert message in page.get_by_role("alert").first.inner_text()
+    assert output(page).inner_text() == ""
+    server.answers["/api/translate"] = translated
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("group", name="translation").wait_for()
+    assert output(page).inner_text() == best(TEXT)
+    assert page.get_by_role("alert").first.inner_text() == ""
+
+
+def test_what_is_inside_may_fail_and_the_translation_stays(page: Page, seen: Seen) -> None:
+    seen.expected = ("Failed to load resource",)
+    server = StandIn({"/api/inspect": (504, {"error": {"message": "It took too long.", "code": "timeout"}})})
+    opened(page, server).keyboard.type(TEXT)
+    page.get_by_text("It took too long.").wait_for()
+    assert output(page).inner_text() == best(TEXT)
+
+
+def test_a_text_that_is_too_long_is_not_sent(page: Page) -> None:
+    server = StandIn()
+    opened(page, server)
+    page.get_by_label("Text to translate").fill("ba " * 200)
+    assert page.get_by_text("600 of 500 characters").is_visible()
+    page.get_by_role("button", name="Translate").click()
+    assert "this server takes 500" in page.get_by_role("alert").first.inner_text()
+    assert server.bodies("/api/translate") == []
+
+
+def test_an_empty_text_leaves_nothing_behind(page: Page) -> None:
+    server = StandIn()
+    translate(opened(page, server))
+    page.get_by_label("Text to translate").fill("")
+    page.wait_for_function("() => document.querySelector('.output').textContent === ''")
+    assert page.get_by_role("group", name="translation").count() == 0
+
+
+def test_a_server_that_is_not_there_is_told(page: Page, seen: Seen) -> None:
+    seen.expected = ("Failed to load resource",)
+    server = StandIn({"/api/models": None}).on(page.context)
+    page.goto(URL)
+    page.get_by_text("The server does not answer.").wait_for()
+    server.answers["/api/models"] = StandIn().answers["/api/models"]
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_label("Text to translate").wait_for()
+
+
+def test_a_key_is_asked_for_and_sent(page: Page, seen: Seen) -> None:
+    seen.expected = ("Failed to load resource",)
+    keys: list[str | None] = []
+    models = StandIn().answers["/api/models"]
+    server = StandIn({"/frontend/settings": {"keyRequired": True}}).on(page.context)
+
+    def answer(body: object) -> Any:
+        return models if keys[-1] == "Bearer open" else (401, {"error": {"message": "Invalid API key"}})
+
+    server.answers["/api/models"] = answer
+    page.on("request", lambda request: keys.append(request.headers.get("authorization")))
+    page.goto(URL)
+    page.get_by_label("API key").fill("wrong")
+    page.keyboard.press("Enter")
+    page.get_by_text("Invalid API key").wait_for()
+    page.get_by_label("API key").fill("open")
+    page.get_by_role("button", name="Go on").click()
+    page.get_by_label("Text to translate").wait_for()
+    assert page.evaluate("() => localStorage.length + sessionStorage.length") == 0
+
+
+def test_the_report_says_what_this_model_is(page: Page) -> None:
+    opened(page, StandIn())
+    page.get_by_role("button", name="About this model").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("Translation en → de: toy").wait_for()
+    assert dialog.get_by_role("cell", name="12.3").is_visible()
+    assert "a *small* one with code and a | bar." in dialog.get_by_role("listitem").first.inner_text()
+    assert dialog.get_by_role("list").nth(1).inner_text() == "of two lists"
+    assert dialog.get_by_role("heading").all_inner_texts() == ["Translation en → de: toy", "Scores", "On news"]
+    assert dialog.get_by_text("what the doctor found").is_visible()
+    assert dialog.get_by_text("Training").count() == 0  # its picture is not here
+    page.keyboard.press("Escape")
+    assert dialog.count() == 0
+
+
+def test_a_pivot_and_the_guard_are_told(page: Page) -> None:
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        found = translated(body)
+        found["path"] = ["toy-1", "toy"]
+        found["sentences"][0]["hypotheses"] = [{**hypothesis(found["text"]), "flags": ["loop"]}]
+        return found
+
+    translate(opened(page, StandIn({"/api/translate": answer})))
+    facts = page.locator("#facts").inner_text()
+    assert "by way of toy-1, toy" in facts
+    assert "the guard doubts sentence 1: loop" in facts
+
+
+def test_after_it_is_loaded_the_page_needs_no_network(context: BrowserContext, page: Page) -> None:
+    translate(opened(page, StandIn()))
+    context.set_offline(True)
+    for name in ("Next word", "Alternatives", "Beam", "Attention"):
+        page.get_by_role("tab", name=name).click()
+        assert page.get_by_role("tabpanel", name=name).is_visible()
+    assert json.loads(page.evaluate("() => JSON.stringify(performance.getEntriesByType('resource').map(e => e.name))"))

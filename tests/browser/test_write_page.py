@@ -1,0 +1,116 @@
+"""Does the page of a language model write, show what comes next, and look into a text?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from browser.stand_in import URL, StandIn, events, model
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+def opened(page: Page, more: dict[str, object] | None = None) -> StandIn:
+    """The page of a made-up server with a language model."""
+    server = StandIn(more or {}).on(page.context)
+    server.answers["/api/models"]["models"] = [model("lm", "language-model")]
+    page.goto(URL)
+    page.get_by_label("Text to go on from").wait_for()
+    return server
+
+
+def test_the_next_tokens_are_shown_and_write_themselves(page: Page) -> None:
+    server = opened(page)
+    page.get_by_label("Text to go on from").fill("the")
+    page.wait_for_timeout(600)
+    assert server.bodies("/api/next")[-1]["prefix"] == "the"
+    rows = page.locator("table.choices tbody tr")
+    assert rows.count() == 2
+    assert "90" in rows.first.inner_text()
+    assert rows.nth(1).get_by_role("button").count() == 0  # the end cannot be written
+    rows.first.get_by_role("button").click()
+    assert page.get_by_label("Text to go on from").input_value() == "the ba"
+    page.wait_for_timeout(100)
+    assert server.bodies("/api/next")[-1]["prefix"] == "the ba"
+
+
+def test_whole_words_are_shown_where_the_server_knows_them(page: Page) -> None:
+    words = [{"text": " banana", "probability": 0.5}, {"text": "", "probability": 0.2, "end": True}]
+    opened(page, {"/api/next": {"tokens": [], "words": words}})
+    rows = page.locator("table.choices tbody th")
+    rows.first.wait_for()
+    assert rows.all_inner_texts() == ["banana", "end"]
+
+
+def test_words_that_know_of_no_spaces_get_them(page: Page) -> None:
+    tokens = [{"id": 5, "text": "dog ", "log_prob": -0.1, "probability": 0.9}]
+    said = {"text": "dog eats", "log_prob": -1.0, "finished": True, "tokens": [{"text": "dog ", "log_prob": -1.0}]}
+    opened(page, {"/api/next": {"tokens": tokens}, "/api/generate": {"continuations": [said], "seed": 1}})
+    page.get_by_label("Text to go on from").fill("the")
+    page.wait_for_timeout(600)
+    page.get_by_role("button", name="Write").click()
+    page.get_by_text("Seed 1").wait_for()
+    assert page.locator(".continuation").inner_text() == "the dog eats"
+    page.locator("table.choices").get_by_role("button").click()
+    assert page.get_by_label("Text to go on from").input_value() == "the dog "
+
+
+def test_it_writes_with_the_controls_that_were_set(page: Page) -> None:
+    server = opened(page)
+    page.get_by_label("Text to go on from").fill("the ba")
+    for label, value in (
+        ("Temperature", "0.5"),
+        ("Top k", "9"),
+        ("Top p", "0.9"),
+        ("Most tokens", "12"),
+        ("Samples", "2"),
+        ("Seed", "3"),
+    ):
+        page.get_by_label(label).fill(value)
+    page.get_by_role("button", name="Write").click()
+    page.get_by_text("Seed 17").wait_for()
+    [asked] = server.bodies("/api/generate")
+    assert asked == {
+        "model": "lm", "prompt": "the ba", "temperature": 0.5, "top_k": 9, "top_p": 0.9, "max_tokens": 12, "samples": 2,
+        "seed": 3, "stop": [], "stream": True,
+    }  # fmt: skip
+    assert page.locator(".continuation").all_inner_texts() == ["the ba sees 0", "the ba sees 1"]
+    assert page.get_by_text("2 tokens · 47").first.is_visible()
+
+
+def test_the_text_is_seen_as_it_is_written(page: Page) -> None:
+    done = {
+        "continuations": [
+            {"text": " end", "log_prob": -1.0, "finished": True, "tokens": [{"text": " end", "log_prob": -1.0}]}
+        ],
+        "seed": 1,
+    }
+    opened(page, {"/api/generate": events([{"index": 0, "text": " e"}, {"index": 0, "text": " en"}], done)})
+    page.evaluate(
+        """() => { window.texts = []; const list = document.querySelector(".continuations");
+        const note = () => { if (list.textContent) texts.push(list.firstElementChild.firstElementChild.textContent); };
+        new MutationObserver(note).observe(list, {childList: true, subtree: true}); }"""
+    )
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("Seed 1").wait_for()
+    assert page.evaluate("texts.at(-1)") == " end"
+
+
+def test_a_text_is_looked_into(page: Page) -> None:
+    server = opened(page)
+    page.get_by_label("Text to go on from").fill("the ba sees")
+    page.get_by_role("button", name="Look into this text").click()
+    page.get_by_role("group", name="text").wait_for()
+    assert server.bodies("/api/inspect") == [{"model": "lm", "text": "the ba sees"}]
+
+
+def test_translating_and_writing_stand_side_by_side(page: Page) -> None:
+    server = StandIn().on(page.context)
+    server.answers["/api/models"]["models"] = [model("toy"), model("lm", "language-model")]
+    page.goto(URL)
+    page.get_by_role("tab", name="Write").click()
+    assert page.get_by_label("Text to go on from").is_visible()
+    assert "lm" in page.locator("#tagline").inner_text()
+    page.get_by_role("tab", name="Translate").click()
+    assert page.get_by_label("Text to translate").is_visible()
+    assert "toy" in page.locator("#tagline").inner_text()

@@ -1,0 +1,55 @@
+"""Does `heed serve` start, say where it is, refuse what cannot be, and end as it is told to?"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from command import call
+
+
+def test_help_shows_an_example() -> None:
+    result = call("serve", "--help")
+    assert result.code == 0
+    assert "heed serve runs/en-de runs/de-fr --port 8000" in result.out
+
+
+def test_a_port_that_is_taken_is_told(bigram: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        result = call("serve", bigram, "--port", str(port), "--threads", "1")
+    assert result.code == 1
+    assert result.err.startswith(f"error: cannot listen on 127.0.0.1, port {port}: ")
+    assert "Name others with --host and --port." in result.err
+
+
+def test_what_is_no_run_and_what_is_no_key_is_told(bigram: Path, tmp_path: Path) -> None:
+    assert call("serve", tmp_path / "nothing", "--port", "0").code == 66
+    assert call("serve", "--port", "0").code == 2
+    assert call("serve", bigram, "--port", "0", "--api-keys", tmp_path / "nothing").code == 66
+    (tmp_path / "keys").write_text("# none\n\n", encoding="utf-8")
+    result = call("serve", bigram, "--port", "0", "--api-keys", tmp_path / "keys")
+    assert (result.code, "there is no key in it" in result.err) == (2, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
+def test_the_program_serves_until_a_signal_ends_it_well(translator: Path, bigram: Path, name: signal.Signals) -> None:
+    command = [sys.executable, "-m", "heed", "serve", str(translator), str(bigram), "--port", "0", "--threads", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as program:
+        assert program.stderr is not None
+        ready = program.stderr.readline()
+        url = ready.partition(" at ")[2].split()[0]
+        with urllib.request.urlopen(f"{url}/languages", timeout=30) as answer:
+            assert [language["code"] for language in json.load(answer)] == ["aa"]
+        program.send_signal(name)
+        assert program.wait(30) == 0
+        assert '"draining"' in program.stderr.read()

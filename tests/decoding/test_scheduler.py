@@ -1,0 +1,353 @@
+"""Does a search that others join and leave find what it finds alone, and does one that fails leave the others be?"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from random_models import half_trained, model_of
+from toy import without_shape_checks
+
+from heed.core.errors import DataError
+from heed.decoding.flight import Flight
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
+from heed.decoding.request import Constraints, Request
+from heed.decoding.scheduler import Outcome, Scheduler, Ticket
+from heed.decoding.translator import ModelTranslator
+from heed.nn.contract import Autoregressive, Source
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers.symbols import Word
+
+__all__ = ["without_shape_checks"]  # the laws of shapes are examined elsewhere
+
+WORDS = Word("abcdefgh")  # with the four special pieces: the twelve of the random models
+DICE = random.Random(1)
+LINES = [" ".join(DICE.choices("abcdefgh", k=length)) for length in (3, 1, 7, 2, 5, 3, 8, 1, 4, 6)]
+
+BEAM = SearchOptions(beam_size=3, nbest=2, max_tokens=12)
+SEARCHES = {
+    "greedy": SearchOptions(beam_size=1, max_tokens=12),
+    "beam": BEAM,
+    "samples": SearchOptions(sample=True, nbest=2, temperature=1.5, max_tokens=12),
+    "ruled": BEAM.model_copy(update={"no_repeat": 2, "ban": ("a", "b c"), "min_ratio": 0.7, "max_ratio": 1.5}),
+    "diverse": SearchOptions(beam_size=4, nbest=2, diversity=0.7, max_tokens=12),
+    "mbr": BEAM.model_copy(update={"mbr": "chrf", "candidates": 6}),
+}
+FLYING = [*(("transformer", search) for search in SEARCHES), ("rnn_attention", "beam"), ("rnn_attention", "samples")]
+
+
+def translator_of(model: Autoregressive) -> ModelTranslator:
+    """From words to words."""
+    return ModelTranslator(model, WORDS, WORDS, Normaliser())
+
+
+def language_model(name: str) -> ModelTranslator:
+    """One with random weights."""
+    return ModelTranslator(model_of(name), None, WORDS, Normaliser())
+
+
+@dataclass(eq=False)
+class Client:
+    """Asks for lines, and gets what was found for each."""
+
+    scheduler: Scheduler
+    translator: ModelTranslator
+    options: SearchOptions
+    outcomes: dict[Request, Outcome] = field(default_factory=dict)
+    tickets: list[Ticket] = field(default_factory=list)
+
+    def ask(self, request: Request, **said: Any) -> Ticket:
+        """One search."""
+
+        def deliver(outcome: Outcome) -> None:
+            assert request not in self.outcomes, "an outcome is delivered once"
+            self.outcomes[request] = outcome
+
+        ticket = Ticket(self.translator, request, self.options, self, deliver, **said)
+        self.tickets.append(ticket)
+        self.scheduler.submit(ticket)
+        return ticket
+
+    def ask_lines(self, lines: Sequence[str], constraints: Sequence[Constraints] | None = None) -> None:
+        """The searches of some lines."""
+        for request in dict.fromkeys(self.translator.requests(lines, constraints)):
+            self.ask(request)
+
+    def results(self) -> dict[Request, Hypothesis]:
+        """What was found, with texts and alternatives."""
+        return {request: self.translator.best_of(found, self.options) for request, found in self.found().items()}
+
+    def found(self) -> dict[Request, Sequence[Hypothesis]]:
+        """What was found, none having failed."""
+        assert not [outcome for outcome in self.outcomes.values() if isinstance(outcome, Exception)]
+        return {request: outcome for request, outcome in self.outcomes.items() if not isinstance(outcome, Exception)}
+
+
+def run(scheduler: Scheduler) -> Iterator[int]:
+    """Steps until nothing is left to do; the rows of each."""
+    for _ in range(10_000):
+        if scheduler.is_idle:
+            return
+        yield scheduler.step()
+    pytest.fail("it never ends")
+
+
+def same(found: Hypothesis, expected: Hypothesis) -> None:
+    """The same texts, and the same numbers up to rounding."""
+    assert found.text == expected.text
+    assert [h.text for h in found.alternatives] == [h.text for h in expected.alternatives]
+    assert found.finished == expected.finished
+    assert found.score == pytest.approx(expected.score, rel=1e-4, abs=1e-5)
+    assert found.token_log_probs == pytest.approx(expected.token_log_probs, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize(("name", "search"), FLYING, ids=[", ".join(case) for case in FLYING])
+def test_what_is_found_does_not_depend_on_who_else_is_under_way(name: str, search: str) -> None:
+    translator, dice = translator_of(half_trained(name)), random.Random(3)
+    scheduler = Scheduler(max_rows=24, join_every=2)
+    clients = [Client(scheduler, translator, SEARCHES[search]), Client(scheduler, translator, SEARCHES["greedy"])]
+    lines = dice.sample(LINES, len(LINES))
+    while lines or not scheduler.is_idle:
+        if lines and dice.random() < 0.5:
+            line = lines.pop()
+            for client in clients:
+                client.ask_lines([line])
+        scheduler.step()
+    for client in clients:
+        results = client.results()
+        assert len(results) == len(set(LINES))
+        for request, found in results.items():
+            same(found, translator.in_batches([request], client.options)[request])
+
+
+def test_a_forced_beginning_and_terms_may_join_too() -> None:
+    translator = translator_of(half_trained("transformer"))
+    scheduler = Scheduler(join_every=2)
+    client = Client(scheduler, translator, BEAM)
+    client.ask_lines(LINES[:3])
+    for _ in range(3):
+        scheduler.step()
+    wanted = [Constraints("a b"), Constraints(terms=("c d",)), Constraints(terms=("a", "e")), Constraints("h")]
+    client.ask_lines(LINES[3:7], wanted)
+    assert sum(1 for _ in run(scheduler)) > 0
+    results = client.results()
+    for request, found in results.items():
+        same(found, translator.in_batches([request], BEAM)[request])
+    assert next(h.text for request, h in results.items() if request.terms == ("c d",)).count("c d")
+
+
+@pytest.mark.parametrize("name", ["bigram", "gpt, few positions", "rnn"])
+def test_prompts_of_different_length_go_on_together(name: str) -> None:
+    translator, options = language_model(name), SearchOptions(sample=True, nbest=2, max_tokens=9, temperature=1.5)
+    scheduler = Scheduler(join_every=1)
+    client = Client(scheduler, translator, options)
+    prompts = ["a b", "c", "", "d e f", "a b"]
+    for index, prompt in enumerate(prompts):
+        client.ask(Request((), tuple(WORDS.encode([prompt])[0]), draw=index))
+        scheduler.step()
+    list(run(scheduler))
+    by_draw = sorted(client.found().items(), key=lambda item: item[0].draw)
+    found = [[h.text for h in translator._ranked(each, options)] for _, each in by_draw]
+    assert found == [[h.text for h in each] for each in translator.generate(prompts, options)]
+
+
+def test_equal_searches_are_made_once() -> None:
+    translator = translator_of(half_trained("transformer"))
+    scheduler = Scheduler()
+    clients = [
+        Client(scheduler, translator, options) for options in (BEAM, BEAM, BEAM.model_copy(update={"guard": False}))
+    ]
+    for client in clients:
+        client.ask_lines(LINES[:1])
+    assert scheduler.num_waiting == 1
+    assert max(run(scheduler)) == BEAM.width
+    assert clients[0].found() == clients[1].found() == clients[2].found()
+
+
+def test_who_asks_for_what_is_under_way_gets_it_too() -> None:
+    scheduler = Scheduler()
+    first, second = (Client(scheduler, translator_of(half_trained("transformer")), BEAM) for _ in range(2))
+    first.ask_lines(LINES[:1])
+    scheduler.step()
+    second.translator = first.translator
+    second.ask_lines(LINES[:1])
+    assert second.tickets[0].has_departed
+    list(run(scheduler))
+    assert first.found() == second.found() != {}
+
+
+def test_nobody_waits_behind_a_whole_book() -> None:
+    scheduler = Scheduler(max_rows=2 * BEAM.width, join_every=1)
+    translator = translator_of(half_trained("transformer"))
+    book, sentence = (Client(scheduler, translator, BEAM) for _ in range(2))
+    book.ask_lines(LINES[1:])
+    scheduler.step()
+    sentence.ask_lines(LINES[:1])
+    for _ in run(scheduler):
+        if sentence.outcomes:
+            break
+    assert len(book.outcomes) <= 4 < len(LINES) - 1
+
+
+def test_a_long_sentence_is_not_overtaken_for_ever() -> None:
+    translator = translator_of(half_trained("transformer"))
+    scheduler = Scheduler(max_rows=BEAM.width * 2, join_every=1)
+    others, wide = (
+        Client(scheduler, translator, BEAM),
+        Client(scheduler, translator, BEAM.model_copy(update={"beam_size": 6})),
+    )
+    wide.options = BEAM
+    for line in LINES[:3]:
+        others.ask_lines([line])
+    wide.ask(Request(tuple(WORDS.encode(["a b c d e f g h " * 3])[0])))
+    for line in LINES[3:]:
+        others.ask_lines([line])
+    for _ in run(scheduler):
+        if wide.outcomes:
+            break
+    assert len(others.outcomes) < len(others.tickets)
+
+
+def test_a_search_that_never_ends_does_not_grow() -> None:
+    translator = translator_of(half_trained("transformer"))
+    options = BEAM.model_copy(update={"min_tokens": 10})
+    flight, longest = Flight(translator.model), 0
+    lines = [" ".join(random.Random(i).choices("abcdefgh", k=1 + i % 7)) for i in range(40)]
+    for number, request in enumerate(translator.requests(lines, None)):
+        flight.join(translator.departure([request], options))
+        for _ in range(4):
+            flight.step()
+        assert flight.cohorts, "somebody is always under way"
+        state: Any = flight._state
+        longest = max(longest, state.columns.length)
+        assert number < 4 or state.memory.mask.shape[1] <= 8
+    assert longest <= options.limit(0) + 4
+
+
+def test_rows_that_nobody_waits_for_are_given_back() -> None:
+    translator = translator_of(half_trained("transformer"))
+    for options in (BEAM, SEARCHES["samples"], SEARCHES["greedy"]):
+        scheduler = Scheduler(max_rows=2 * options.width)
+        stays, leaves = Client(scheduler, translator, options), Client(scheduler, translator, options)
+        stays.ask_lines(LINES[:1])
+        leaves.ask_lines(LINES[1:6])
+        rows = [scheduler.step(), scheduler.step()]
+        for ticket in leaves.tickets:
+            scheduler.cancel(ticket)
+        assert scheduler.num_waiting == 0
+        rows += run(scheduler)
+        assert rows[0] == 2 * options.width
+        assert set(rows[3:]) <= {options.width, options.width - 1, 0}
+        assert not leaves.outcomes
+        [found] = stays.results().items()
+        same(found[1], translator.in_batches([found[0]], options)[found[0]])
+        assert not scheduler.tickets
+
+
+def test_one_of_two_who_wait_may_leave() -> None:
+    translator, scheduler = translator_of(half_trained("transformer")), Scheduler()
+    clients = [Client(scheduler, translator, BEAM) for _ in range(2)]
+    for client in clients:
+        client.ask_lines(LINES[:1])
+    scheduler.cancel(clients[0].tickets[0])
+    scheduler.cancel(clients[0].tickets[0])
+    list(run(scheduler))
+    assert not clients[0].outcomes
+    assert len(clients[1].found()) == 1
+
+
+class Failing:
+    """A model that cannot stand one token in a source, or more than so many rows."""
+
+    counted = False
+
+    def __init__(self, poison: str = "", max_rows: int = 1000, error: Exception | None = None) -> None:
+        self.model: Any = model_of("transformer")
+        self.head = self.model.head
+        self.poison = WORDS.encode([poison])[0] if poison else [-1]
+        self.max_rows = max_rows
+        self.error = error or RuntimeError("a kernel failed")
+        self.started: list[int] = []
+
+    def start(self, source: Source | None, *said: Any, **more: Any) -> Any:
+        """Remembers how many came together."""
+        assert source is not None
+        self.started.append(len(source))
+        state = self.model.start(source, *said, **more)
+        return (state, bool((source.ids == self.poison[0]).any()))
+
+    def advance(self, ids: torch.Tensor, state: Any, trace: Any = None) -> Any:
+        """Fails where the poison is."""
+        if state[1] or len(ids) > self.max_rows:
+            raise self.error
+        features, after = self.model.advance(ids, state[0], trace)
+        return features, _Poisoned(after, state[1])
+
+
+class _Poisoned(tuple[Any, bool]):
+    """A state, and whether the poison is in it."""
+
+    def __new__(cls, state: Any, poisoned: bool) -> _Poisoned:
+        return super().__new__(cls, (state, poisoned))
+
+    def select(self, rows: torch.Tensor) -> _Poisoned:
+        return _Poisoned(self[0].select(rows), self[1])
+
+    def join(self, other: _Poisoned) -> _Poisoned:
+        return _Poisoned(self[0].join(other[0]), self[1] or other[1])
+
+
+def failing_translator(**said: Any) -> tuple[Failing, ModelTranslator]:
+    """With the model that fails."""
+    model: Any = Failing(**said)
+    return model, ModelTranslator(model, WORDS, WORDS, Normaliser())
+
+
+def test_a_search_that_fails_fails_alone() -> None:
+    model, translator = failing_translator(poison="h")
+    scheduler = Scheduler()
+    client = Client(scheduler, translator, BEAM)
+    client.ask_lines(LINES)
+    list(run(scheduler))
+    assert len(client.outcomes) == len(set(LINES))
+    bad = {request for request, outcome in client.outcomes.items() if isinstance(outcome, Exception)}
+    assert bad == {request for request in client.outcomes if model.poison[0] in request.source}
+    assert 0 < len(bad) < len(client.outcomes)
+
+
+def test_a_lone_failure_is_tried_twice_but_not_what_can_never_work() -> None:
+    for error, times in ((RuntimeError("once"), 2), (DataError("never"), 1)):
+        model, translator = failing_translator(poison="h", error=error)
+        scheduler = Scheduler()
+        client = Client(scheduler, translator, BEAM)
+        client.ask_lines(["h"])
+        list(run(scheduler))
+        assert list(client.outcomes.values()) == [error]
+        assert model.started == [1] * times
+
+
+def test_where_memory_does_not_suffice_fewer_are_taken_together() -> None:
+    _, translator = failing_translator(max_rows=3 * BEAM.width, error=MemoryError())
+    scheduler = Scheduler()
+    client = Client(scheduler, translator, BEAM)
+    client.ask_lines(LINES)
+    list(run(scheduler))
+    assert len(client.found()) == len(set(LINES))
+    assert scheduler.max_rows <= len(LINES) * BEAM.width // 2
+
+
+def test_a_watch_sees_the_output_grow_and_its_last_sight_begins_like_it() -> None:
+    translator, scheduler = translator_of(half_trained("transformer")), Scheduler()
+    greedy = SEARCHES["greedy"]
+    client, seen = Client(scheduler, translator, greedy), list[list[int]]()
+    [request] = translator.requests([LINES[2]], None)
+    client.ask(request, watch=seen.append)
+    list(run(scheduler))
+    ids = client.found()[request][0].ids
+    assert [len(tokens) for tokens in seen] == list(range(1, len(seen) + 1))
+    assert all(tuple(tokens) == ids[: len(tokens)] for tokens in seen)

@@ -1,0 +1,33 @@
+"""Runs and a server that the tests of serving share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from serving import Live, Runs, make_runs, serving
+from toy import without_shape_checks
+
+import heed
+from heed.api import Loaded
+
+__all__ = ["without_shape_checks"]
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Folders; not to be changed."""
+    return make_runs(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="session")
+def loaded(runs: Runs) -> list[Loaded]:
+    """The two translators and the language model."""
+    return [heed.load(folder, threads=1) for folder in (runs.translator, runs.second, runs.language_model)]
+
+
+@pytest.fixture(scope="session")
+def live(loaded: list[Loaded]) -> Iterator[Live]:
+    """A server of all of them, that nobody hurts."""
+    with serving(loaded) as server:
+        yield server

@@ -1,0 +1,68 @@
+"""Is markup kept letter for letter, and what is to be translated found?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heed.serve.html_text import Stretch, parse, write_stretch
+from heed.text.sentences import split_paragraph
+
+
+def unchanged(text: str) -> str:
+    """The text, each sentence translated to itself."""
+    out = ""
+    for part in parse(text):
+        if isinstance(part, Stretch):
+            pieces = split_paragraph(part.plain, "en")
+            sentences = [piece.text for piece in pieces if piece.is_sentence]
+            links = [[(n, n) for n in range(len(sentence.split()))] for sentence in sentences]
+            out += write_stretch(part, pieces, sentences, links)
+        else:
+            out += part
+    return out
+
+
+def sentences(text: str) -> list[str]:
+    """What is given to the model."""
+    found = [split_paragraph(part.plain, "en") for part in parse(text) if isinstance(part, Stretch)]
+    return [piece.text for pieces in found for piece in pieces if piece.is_sentence]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain",
+        "a < b & c".replace("<", "&lt;").replace("&", "&amp;", 1).replace("& c", "&amp; c"),
+        "<!DOCTYPE html>\n<html lang=en>\n  <head><title>A title.</title>\n<style>p > a { x: y }</style></head>",
+        '<p>One <b>two</b> three. <i>Four five.</i> Six <a href="?a=1&amp;b=2">seven</a>!</p>',
+        "<ul>\n <li>One\n <li>Two <br> three <br/> four\n</ul>",
+        "<p>See <code>x = 1</code> now. <img src='a.png' alt=\"b\"> And <span translate=no>Do not</span> this.</p>",
+        "<script>if (a < b && c) { '</p>' }</script><pre>\n  a  b </pre><textarea>Text.</textarea>",
+        "<div class='notranslate'><p>Not <b>this</b>.</p><div>Nor this.</div></div><p>This.</p>",
+        "<!-- a comment --> One <!-- two --> three.<?php x ?>",
+        "<b>One <i>two</b> three</i>, <p>unclosed <b>here",
+        "<b>One. Two.</b> Three <i>four. Five</i> six.",
+        "</p></b>stray",
+    ],
+)
+def test_a_text_that_is_translated_to_itself_stays_as_it_is(text: str) -> None:
+    assert unchanged(text) == text
+
+
+def test_only_text_is_given_to_the_model() -> None:
+    text = (
+        "<h1>A title</h1><p>One <b>two</b>\n   three. Four.</p><script>No</script><td>Cell</td>"
+        "<p translate='no'>No</p><p>Five &amp; six&nbsp;&#55; <code>no</code> seven.</p>"
+    )
+    assert sentences(text) == ["A title", "One two three.", "Four.", "Cell", "Five & six\u00a07 seven."]
+
+
+def test_entities_that_mean_markup_stay_text() -> None:
+    assert unchanged("<p>1 &lt; 2 &amp;&amp; &lt;script&gt;</p>") == "<p>1 &lt; 2 &amp;&amp; &lt;script&gt;</p>"
+
+
+@given(st.text("<>/ab&;!-\"'= \npi", max_size=60))
+def test_nothing_is_too_broken_to_be_read(text: str) -> None:
+    unchanged(text)

@@ -1,0 +1,253 @@
+"""Does the server say what LibreTranslate's clients expect, field by field?"""
+
+from __future__ import annotations
+
+import io
+import json
+import urllib.error
+import uuid
+from typing import Any
+
+import pytest
+from libretranslatepy import LibreTranslateAPI
+from serving import SENTENCE, Live
+
+from heed.api import Loaded
+
+JSON = {"Content-Type": "application/json"}
+
+
+def translated(loaded: list[Loaded], *lines: str) -> list[str]:
+    """What the first model says without any server."""
+    return loaded[0].translate(lines)
+
+
+def multipart(fields: dict[str, str], name: str, data: bytes) -> tuple[bytes, dict[str, str]]:
+    """A form with a file."""
+    border, out = uuid.uuid4().hex, io.BytesIO()
+    for field, value in fields.items():
+        out.write(f'--{border}\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'.encode())
+    out.write(f'--{border}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode())
+    out.write(data + f"\r\n--{border}--\r\n".encode())
+    return out.getvalue(), {"Content-Type": f"multipart/form-data; boundary={border}"}
+
+
+def file_translated(live: Live, name: str, data: bytes) -> bytes:
+    """The translation of a file, fetched as a client does."""
+    body, head = multipart({"source": "en", "target": "de"}, name, data)
+    answer = live.ask("POST", "/translate_file", body, head)
+    assert answer.status == 200, answer.body
+    url = answer.json["translatedFileUrl"]
+    assert url.startswith(live.url + "/download_file/")
+    fetched = live.get(url.removeprefix(live.url))
+    assert fetched.headers["content-disposition"].startswith("attachment;")
+    return fetched.body
+
+
+# The client as its users have it
+
+
+def test_the_python_client_translates_detects_and_lists(live: Live, loaded: list[Loaded]) -> None:
+    client = LibreTranslateAPI(live.url + "/")
+    assert client.translate(SENTENCE, "en", "de") == translated(loaded, SENTENCE)[0]
+    assert [language["code"] for language in client.languages()] == ["en", "de"]
+    assert {found["language"] for found in client.detect("kan ler mis")} <= {"en", "de", "fr"}
+
+
+def test_the_python_client_gets_an_error_for_a_language_that_is_not_there(live: Live) -> None:
+    with pytest.raises(urllib.error.HTTPError) as error:
+        LibreTranslateAPI(live.url + "/").translate(SENTENCE, "en", "zz")
+    assert error.value.code == 400
+    assert json.loads(error.value.read()) == {"error": "zz is not supported"}
+
+
+# /translate
+
+
+def test_one_text_or_several(live: Live, loaded: list[Loaded]) -> None:
+    one = live.post("/translate", {"q": SENTENCE, "source": "en", "target": "de"})
+    assert one.json == {"translatedText": translated(loaded, SENTENCE)[0]}
+    texts = [SENTENCE, "fo gu", "", "  \n", "🙂 🙂", SENTENCE]
+    several = live.post("/translate", {"q": texts, "source": "en", "target": "de"})
+    first, second = translated(loaded, SENTENCE, "fo gu")
+    assert several.json == {"translatedText": [first, second, "", "  \n", "🙂 🙂", first]}
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+def test_forms_are_read_too(live: Live, loaded: list[Loaded], kind: str) -> None:
+    if kind.startswith("multipart"):
+        fields = {"q": SENTENCE, "source": "en", "target": "de"}
+        body = "".join(f'--x\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}\r\n' for n, v in fields.items())
+        body += "--x--\r\n"
+    else:
+        body = "q=ba+ce+di&source=en&target=de"
+    answer = live.ask("POST", "/translate", body.encode(), {"Content-Type": kind})
+    assert answer.json == {"translatedText": translated(loaded, SENTENCE)[0]}
+
+
+def test_alternatives_are_others_than_the_best(live: Live, loaded: list[Loaded]) -> None:
+    answer = live.post("/translate", {"q": SENTENCE, "source": "en", "target": "de", "alternatives": 3}).json
+    [best] = loaded[0].hypotheses(
+        [SENTENCE], loaded[0].run.recipe.decoding.model_copy(update={"beam_size": 4, "nbest": 4})
+    )
+    assert answer["translatedText"] == best.text
+    assert answer["alternatives"] == [other.text for other in best.alternatives][:3]
+    assert best.text not in answer["alternatives"]
+    several = live.post("/translate", {"q": [SENTENCE, "1"], "source": "en", "target": "de", "alternatives": 1}).json
+    assert [len(each) for each in several["alternatives"]] == [1, 0]
+
+
+def test_auto_says_what_it_found(live: Live, loaded: list[Loaded]) -> None:
+    answer = live.post("/translate", {"q": SENTENCE, "source": "auto", "target": "de"}).json
+    assert answer["translatedText"] == translated(loaded, SENTENCE)[0]
+    assert answer["detectedLanguage"]["language"] == "en"
+    assert 50 < answer["detectedLanguage"]["confidence"] <= 100
+    several = live.post("/translate", {"q": [SENTENCE, "kan ler mis"], "source": "auto", "target": "de"}).json
+    assert [found["language"] for found in several["detectedLanguage"]] == ["en", "de"]
+    assert several["translatedText"][1] == "kan ler mis", "it is in the target's language already"
+
+
+def test_the_way_may_lead_through_a_third_language(live: Live, loaded: list[Loaded]) -> None:
+    answer = live.post("/translate", {"q": SENTENCE, "source": "en", "target": "fr"}).json
+    assert answer["translatedText"] == loaded[1].translate(translated(loaded, SENTENCE))[0]
+    assert live.get("/languages").json == [
+        {"code": "en", "name": "English", "targets": ["en", "de", "fr"]},
+        {"code": "de", "name": "German", "targets": ["de", "fr"]},
+    ]
+
+
+def test_white_space_lines_and_paragraphs_stay_and_no_sentence_is_dropped(live: Live, loaded: list[Loaded]) -> None:
+    text = " ba ce.  Di fo!\n\n\tGu ha?\r\n12, 3.\n  "
+    answer = live.post("/translate", {"q": text, "source": "en", "target": "de"}).json["translatedText"]
+    first, second, third = translated(loaded, "ba ce.", "Di fo!", "Gu ha?")
+    assert answer == f" {first}  {second}\n\n\t{third}\r\n12, 3.\n  "
+
+
+def test_markup_stays(live: Live, loaded: list[Loaded]) -> None:
+    text = '<p class="a">ba ce</p>\n<pre>ba  ce</pre><ul><li>di &amp; fo<li translate="no">gu</ul><!-- x -->'
+    answer = live.post("/translate", {"q": text, "source": "en", "target": "de", "format": "html"}).json[
+        "translatedText"
+    ]
+    first, second = translated(loaded, "ba ce", "di & fo")
+    second = second.replace("&", "&amp;").replace("<", "&lt;")
+    expected = f'<p class="a">{first}</p>\n<pre>ba  ce</pre><ul><li>{second}<li translate="no">gu</ul><!-- x -->'
+    assert answer == expected
+
+
+def test_tags_inside_a_sentence_go_with_their_words(live: Live) -> None:
+    text = 'ba <a href="/x?a=1&amp;b=2">ce <b>di</b></a> fo<br/>gu'
+    answer = live.post("/translate", {"q": text, "source": "en", "target": "de", "format": "html"}).json[
+        "translatedText"
+    ]
+    for tag in ('<a href="/x?a=1&amp;b=2">', "</a>", "<b>", "</b>", "<br/>"):
+        assert answer.count(tag) == 1
+    assert answer.index("<a") < answer.index("<b>") < answer.index("</b>") < answer.index("</a>")
+
+
+def test_placeholders_and_addresses_survive(live: Live) -> None:
+    text = "ba {name} ce %s di https://example.org/a?b=c, fo {{ x }} gu a.b@example.org!"
+    answer = live.post("/translate", {"q": text, "source": "en", "target": "de"}).json["translatedText"]
+    for placeholder in ("{name}", "%s", "https://example.org/a?b=c", "{{ x }}", "a.b@example.org"):
+        assert answer.count(placeholder) == 1, answer
+
+
+def test_a_glossary_and_what_is_kept_are_obeyed(live: Live) -> None:
+    said = {"q": "ba ce fo", "source": "en", "target": "de", "glossary": {"ce": "zebra"}, "keep": ["fo"]}
+    words = live.post("/translate", said).json["translatedText"].split()
+    assert "zebra" in words
+    assert "fo" in words
+    through = live.post("/translate", {**said, "target": "fr"}).json["translatedText"].split()
+    assert {"zebra", "fo"} <= {*through}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"q": None}, "Invalid request: missing q parameter"),
+        ({"q": ""}, "Invalid request: missing q parameter"),
+        ({"source": None}, "Invalid request: missing source parameter"),
+        ({"target": None}, "Invalid request: missing target parameter"),
+        ({"source": "zz"}, "zz is not supported"),
+        ({"target": ["de"]}, "['de'] is not supported"),
+        ({"format": "xml"}, "xml format is not supported"),
+        ({"q": "x" * 10_001}, "Invalid request: request (10001) exceeds text limit (10000)"),
+        ({"q": ["x"] * 129}, "Invalid request: request (129) exceeds batch limit (128)"),
+        ({"alternatives": "many"}, "Invalid request: alternatives parameter is not a number"),
+        ({"alternatives": 11}, "Invalid request: alternatives parameter must be >= 0 and <= 10"),
+        ({"source": "fr", "target": "en"}, "English (en) is not available as a target language from French (fr)"),
+        ({"q": [1]}, "Invalid request: q parameter is not a text or an array of texts"),
+        ({"glossary": [1]}, "Invalid request: glossary parameter is not an object of texts, at most 1000"),
+    ],
+)
+def test_wrong_requests_are_told_in_libretranslates_words(live: Live, changes: dict[str, Any], message: str) -> None:
+    said = {"q": SENTENCE, "source": "en", "target": "de", **changes}
+    answer = live.post("/translate", {name: value for name, value in said.items() if value is not None})
+    assert (answer.status, answer.json) == (400, {"error": message})
+
+
+@pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b"\xff", b"[" * 100_000])
+def test_what_is_no_json_object_is_told(live: Live, body: bytes) -> None:
+    answer = live.post("/translate", body)
+    assert (answer.status, answer.json) == (400, {"error": "Invalid JSON format"})
+
+
+def test_half_a_surrogate_pair_is_no_error(live: Live) -> None:
+    answer = live.post("/translate", b'{"q": "ba \\ud800 ce", "source": "en", "target": "de"}')
+    assert answer.status == 200
+
+
+# The other routes
+
+
+def test_suggestions_are_disabled(live: Live) -> None:
+    answer = live.post("/suggest", {"q": "a", "s": "b", "source": "en", "target": "de"})
+    assert (answer.status, answer.json) == (403, {"error": "Suggestions are disabled on this server."})
+
+
+def test_settings_are_as_the_page_of_libretranslate_wants_them(live: Live) -> None:
+    found = live.get("/frontend/settings").json
+    assert found.keys() >= {"charLimit", "frontendTimeout", "apiKeys", "keyRequired", "suggestions", "filesTranslation"}
+    assert found["supportedFilesFormat"] == [".txt", ".tsv", ".srt", ".html", ".htm"]
+    assert found["language"]["source"] == {"code": "auto", "name": "Auto Detect"}
+
+
+def test_a_body_of_a_get_is_no_matter(live: Live) -> None:
+    assert live.ask("GET", "/languages", b"{}", JSON).status == 200
+
+
+def test_text_files_keep_their_form(live: Live, loaded: list[Loaded]) -> None:
+    first, second = translated(loaded, "ba ce.", "di fo")
+    assert (
+        file_translated(live, "a.txt", b"\xef\xbb\xbfba ce.\r\n\r\n di fo\n").decode()
+        == f"\ufeff{first}\r\n\r\n {second}\n"
+    )
+    assert file_translated(live, "a.tsv", b"ba ce.\tdi fo\n1\t\n").decode() == f"{first}\t{second}\n1\t\n"
+    assert file_translated(live, "a.html", b"<p>ba ce.</p>").decode() == f"<p>{first}</p>"
+
+
+def test_subtitles_keep_numbers_times_and_lines(live: Live) -> None:
+    text = "1\n00:00:01,000 --> 00:00:02,500\nba ce\ndi fo\n\n2\n00:00:03,000 --> 00:00:04,000\n<i>gu ha</i>\n"
+    lines = file_translated(live, "a.srt", text.replace("\n", "\r\n").encode()).decode().split("\r\n")
+    assert [lines[0], lines[1], lines[4], lines[5], lines[6]] == [
+        "1", "00:00:01,000 --> 00:00:02,500", "", "2", "00:00:03,000 --> 00:00:04,000",
+    ]  # fmt: skip
+    assert lines[2]
+    assert lines[3]
+    assert lines[7].startswith("<i>")
+    assert lines[7].endswith("</i>")
+
+
+@pytest.mark.parametrize("name", ["a.exe", "a", "../../etc/passwd", "a.txt/.."])
+def test_other_files_are_refused(live: Live, name: str) -> None:
+    body, head = multipart({"source": "en", "target": "de"}, name, b"ba")
+    answer = live.ask("POST", "/translate_file", body, head)
+    assert answer.status == 400
+    assert "is not supported" in answer.json["error"]
+
+
+def test_names_of_files_lead_nowhere_else(live: Live) -> None:
+    body, head = multipart({"source": "en", "target": "de"}, '../../x\\..\\y z".txt', b"ba")
+    url = live.ask("POST", "/translate_file", body, head).json["translatedFileUrl"]
+    assert "/" not in url.rpartition("/download_file/")[2]
+    for name in ("nothing", "..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "..\\..\\x"):
+        assert live.get(f"/download_file/{name}").status == 404

@@ -1,0 +1,139 @@
+"""Do tags and placeholders find their places by the links between words, and is none ever lost?"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heed.serve.html_text import Stretch, escape, parse
+from heed.serve.marks import Links, Mark, carry
+from heed.serve.placeholders import are_kept, placeholders, without_placeholders
+
+SOURCE = "A man plays the guitar"
+TARGET = "Die Gitarre spielt ein Mann"  # the guitar plays a man
+LINKS = [(3, 0), (4, 1), (2, 2), (0, 3), (1, 4)]
+
+
+def pair(begin: str, end: str = "", tag: str = "b", number: int = 0, source: str = SOURCE) -> list[Mark]:
+    """A pair of tags around what stands from one word to another."""
+    first = source.index(begin)
+    last = source.index(end or begin) + len(end or begin)
+    return [Mark(f"<{tag}>", first, "open", number), Mark(f"</{tag}>", last, "close", number)]
+
+
+def in_order(*pairs: list[Mark]) -> list[Mark]:
+    """Marks as they come in the source."""
+    rank = {"close": 0, "alone": 1, "open": 2}
+    return sorted((mark for each in pairs for mark in each), key=lambda mark: (mark.place, rank[mark.kind]))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "expected"),
+    [
+        ("guitar", "", "Die <b>Gitarre</b> spielt ein Mann"),
+        ("the", "guitar", "<b>Die Gitarre</b> spielt ein Mann"),
+        ("A", "man", "Die Gitarre spielt <b>ein Mann</b>"),
+        ("A", "guitar", "<b>Die Gitarre spielt ein Mann</b>"),
+        ("man", "plays", "Die Gitarre <b>spielt</b> ein Mann"),  # two runs of one word each: the first
+    ],
+)
+def test_a_pair_goes_around_what_its_words_became(begin: str, end: str, expected: str) -> None:
+    assert carry(pair(begin, end), SOURCE, TARGET, LINKS) == expected
+
+
+def test_pairs_stay_inside_of_pairs() -> None:
+    outer, inner, other = pair("the", "guitar", "a"), pair("guitar", tag="i", number=1), pair("A", tag="u", number=2)
+    marks = [*other, outer[0], *inner, outer[1]]
+    assert carry(marks, SOURCE, TARGET, LINKS) == "<a>Die <i>Gitarre</i></a> spielt <u>ein</u> Mann"
+
+
+def test_what_stands_alone_keeps_to_its_right_neighbour() -> None:
+    assert carry([Mark("<img>", SOURCE.index("the"))], SOURCE, TARGET, LINKS) == "<img>Die Gitarre spielt ein Mann"
+    alone = Mark("{x}", SOURCE.index("guitar"), glued_left=False, glued_right=False)
+    assert carry([alone], SOURCE, TARGET, LINKS) == "Die {x} Gitarre spielt ein Mann"
+    assert carry([Mark("{x}", len(SOURCE), glued_left=False)], SOURCE, TARGET, LINKS) == TARGET + " {x}"
+    assert carry([Mark("{x}", 0, glued_right=False)], SOURCE, TARGET, LINKS) == "{x} " + TARGET
+
+
+def test_signs_stay_outside_of_a_tag_that_they_were_outside_of() -> None:
+    source, target = "See the dog, man", "Sieh den Hund, Mann"
+    links = [(0, 0), (1, 1), (2, 2), (3, 3)]
+    assert carry(pair("dog", source=source), source, target, links) == "Sieh den <b>Hund</b>, Mann"
+    assert carry(pair("dog,", source=source), source, target, links) == "Sieh den <b>Hund,</b> Mann"
+
+
+def test_without_links_the_order_is_kept() -> None:
+    marks = in_order(pair("man"), [Mark("<br>", SOURCE.index("guitar"))])
+    assert carry(marks, SOURCE, TARGET, ()) == "<b>Die</b> Gitarre spielt ein <br>Mann"
+    assert carry(marks, SOURCE, "", LINKS) == "<b></b><br>"
+
+
+def test_text_between_the_marks_is_escaped() -> None:
+    assert carry([Mark("<br>", 1)], "a b", "x<y & z", [(1, 1)], escape) == "x&lt;y <br>&amp; z"
+
+
+TAGGED = st.recursive(
+    st.sampled_from(["a ", "man", " plays ", "x, y", "<wbr/>", " {n} "]),
+    lambda inner: st.tuples(st.sampled_from("bia"), st.lists(inner, max_size=3)).map(
+        lambda made: f"<{made[0]}>{''.join(made[1])}</{made[0]}>"
+    ),
+    max_leaves=8,
+)
+
+
+@given(parts=st.lists(TAGGED, max_size=4), target=st.text("xy z.", max_size=20), data=st.data())
+def test_all_marks_come_once_and_nested_whatever_the_links_say(
+    parts: list[str], target: str, data: st.DataObject
+) -> None:
+    [stretch, *_] = [*[part for part in parse("".join(parts)) if isinstance(part, Stretch)], Stretch()]
+    words = st.integers(0, max(0, len(stretch.plain.split()) - 1)), st.integers(0, max(0, len(target.split()) - 1))
+    links: Links = data.draw(st.lists(st.tuples(*words), max_size=6, unique_by=lambda link: link[1]))
+    out = carry(stretch.marks, stretch.plain, target, links)
+    for mark in stretch.marks:
+        assert out.count(mark.text) == sum(other.text == mark.text for other in stretch.marks)
+    open_tags: list[str] = []
+    for tag in re.findall(r"</?[bia]>", out):
+        if tag.startswith("</"):
+            assert open_tags.pop() == tag[2]
+        else:
+            open_tags.append(tag[1])
+    assert not open_tags
+    assert re.sub(r"<[^>]*>|\s", "", out) == re.sub(r"\s", "", target)
+
+
+# Placeholders
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Hello {name}, {{ you }}!", ["{name}", "{{ you }}"]),
+        ("${HOME} has %d of %(total)s files, %1$s, %.2f, %@", ["${HOME}", "%d", "%(total)s", "%1$s", "%.2f", "%@"]),
+        ("See https://example.org/a?b=c#d.", ["https://example.org/a?b=c#d"]),
+        ("(http://x.org), a.b+c@example.co.uk.", ["http://x.org", "a.b+c@example.co.uk"]),
+        ("100% sure, 50 %s off", ["%s"]),
+        ("{ not this one } and 5 % dogs", []),
+        ("100%data", []),
+    ],
+)
+def test_placeholders_are_told_from_text(text: str, found: list[str]) -> None:
+    assert list(placeholders(text)) == found
+
+
+def test_each_must_come_as_often() -> None:
+    assert are_kept("{a} {a} b", "b {a} {a}")
+    assert not are_kept("{a} {a} b", "b {a}")
+    assert are_kept("b", "{a}")
+
+
+def test_a_text_without_them_goes_on_with_one_space() -> None:
+    plain, marks = without_placeholders("I met {name} yesterday ({x}).")
+    assert plain == "I met yesterday ()."
+    assert [(mark.text, mark.place, mark.glued_left, mark.glued_right) for mark in marks] == [
+        ("{name}", 6, False, False), ("{x}", 17, True, True),
+    ]  # fmt: skip
+    links = [(0, 0), (1, 1), (2, 2), (3, 3)]
+    assert carry(marks, plain, "Ich traf gestern ().", links) == "Ich traf {name} gestern ({x})."

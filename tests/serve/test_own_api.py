@@ -1,0 +1,177 @@
+"""Does heed's own API say what the others cannot, and is it what the models say without a server?"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from serving import SENTENCE, Live, Runs
+
+from heed.api import Loaded
+from heed.decoding.options import SearchOptions
+from heed.decoding.request import Constraints
+
+
+def events(body: bytes) -> list[tuple[str, Any]]:
+    """The events of a stream."""
+    found = []
+    for event in body.decode().split("\n\n")[:-1]:
+        name, data = event.split("\n")
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+def test_models_tell_what_they_are(live: Live) -> None:
+    found = live.get("/api/models").json
+    first, _, last = found["models"]
+    assert (first["name"], first["task"], first["kind"]) == ("en-de", "translation", "transformer")
+    assert first["source"] == {"code": "en", "name": "English", "direction": "ltr"}
+    assert first["attends"]
+    assert first["parameters"] > 1000
+    assert (last["name"], last["source"], last["attends"]) == ("lm", None, False)
+    assert found["languages"][0]["targets"] == ["de", "fr"]
+    assert found["limits"]["beam_size"] == 16
+
+
+def test_a_report_is_given_as_it_stands(live: Live, runs: Runs) -> None:
+    answer = live.get("/api/models/lm/report")
+    assert answer.headers["content-type"].startswith("text/markdown")
+    assert answer.body == (runs.language_model / "report.md").read_bytes()
+    for name in ("nothing", "..", "%2e%2e%2flm"):
+        assert live.get(f"/api/models/{name}/report").status == 404
+
+
+def test_hypotheses_have_scores_and_tokens(live: Live, loaded: list[Loaded]) -> None:
+    said = {"text": f" {SENTENCE}.\n fo gu", "nbest": 3, "beam_size": 6, "length_penalty": 1.0}
+    found = live.post("/api/translate", said).json
+    options = loaded[0].run.recipe.decoding.model_copy(update={"nbest": 3, "beam_size": 6, "length_penalty": 1.0})
+    expected = loaded[0].hypotheses([f"{SENTENCE}.", "fo gu"], options)
+    assert found["path"] == ["en-de"]
+    assert found["text"] == f" {expected[0].text}\n {expected[1].text}"
+    for sentence, best in zip(found["sentences"], expected, strict=True):
+        assert said["text"][sentence["start"] : sentence["end"]] == sentence["source"]
+        for shown, hypothesis in zip(sentence["hypotheses"], (best, *best.alternatives), strict=True):
+            assert shown["text"] == hypothesis.text
+            assert shown["score"] == pytest.approx(hypothesis.score, rel=1e-4)
+            assert sum(token["log_prob"] for token in shown["tokens"]) == pytest.approx(shown["log_prob"], rel=1e-4)
+            assert "".join(token["text"] for token in shown["tokens"]) == shown["text"]
+
+
+def test_the_beginning_may_be_forced(live: Live, loaded: list[Loaded]) -> None:
+    found = live.post("/api/translate", {"text": SENTENCE, "prefix": "zil zil"}).json
+    options = loaded[0].run.recipe.decoding
+    [expected] = loaded[0].translator.translate([SENTENCE], options, [Constraints("zil zil")])
+    assert found["text"] == expected.text
+    assert found["text"].startswith("zil zil")
+    several = live.post("/api/translate", {"text": "ba. Di.", "prefix": "zil"})
+    assert several.json["error"]["message"] == "A prefix is for one sentence; the text has 2."
+
+
+def test_the_translation_is_seen_as_it_forms(live: Live) -> None:
+    said = {"text": f"{SENTENCE}. Fo gu ha.", "beam_size": 1}
+    whole = live.post("/api/translate", said).json
+    *partials, last = events(live.post("/api/translate", {**said, "stream": True}).body)
+    assert last == ("done", whole)
+    assert {name for name, _ in partials} == {"partial"}
+    for number, sentence in enumerate(whole["sentences"]):
+        seen = [partial["text"] for _, partial in partials if partial["sentence"] == number]
+        assert seen
+        assert all(sentence["hypotheses"][0]["text"].startswith(text.rstrip("\ufffd")) for text in seen)
+        assert {partial["source"] for _, partial in partials if partial["sentence"] == number} == {sentence["source"]}
+
+
+def test_a_failure_in_a_stream_is_an_event(live: Live) -> None:
+    said = {"text": SENTENCE, "stream": True, "prefix": "x " * 2000}
+    assert events(live.post("/api/translate", said).body)[-1][0] == "error"
+
+
+def test_a_way_through_a_third_language_is_told(live: Live) -> None:
+    found = live.post("/api/translate", {"text": SENTENCE, "source": "en", "target": "fr"}).json
+    assert found["path"] == ["en-de", "de-fr"]
+    [sentence] = found["sentences"]
+    assert sentence["start"] is None
+    assert sentence["source"] == live.post("/api/translate", {"text": SENTENCE, "target": "de"}).json["text"]
+
+
+def test_a_model_may_be_named(live: Live) -> None:
+    found = live.post("/api/translate", {"text": SENTENCE, "model": "de-fr"}).json
+    assert (found["path"], found["source"], found["target"]) == (["de-fr"], "de", "fr")
+    assert live.post("/api/translate", {"text": SENTENCE, "model": "lm"}).status == 400
+    assert live.post("/api/translate", {"text": SENTENCE, "model": "no"}).status == 404
+    assert live.post("/api/translate", {"text": SENTENCE, "model": "de-fr", "target": "en"}).status == 404
+    assert live.post("/api/translate", {"text": SENTENCE, "source": "zz"}).status == 404
+
+
+def test_an_inspection_has_attention_tree_and_probabilities(live: Live) -> None:
+    found = live.post("/api/inspect", {"source": SENTENCE, "nbest": 2}).json
+    assert found["task"] == "translation"
+    given = live.post("/api/inspect", {"source": SENTENCE, "target": "kan ler"}).json
+    assert given["task"] == "translation"
+    text = live.post("/api/inspect", {"text": "the ba", "model": "lm"}).json
+    assert text["task"] == "language-model"
+
+
+def test_what_could_come_next_is_a_distribution(live: Live) -> None:
+    for said in ({"source": SENTENCE, "prefix": "kan"}, {"prefix": "the"}):
+        tokens = live.post("/api/next", {**said, "size": 100}).json["tokens"]
+        probabilities = [token["probability"] for token in tokens]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert 0.5 < sum(probabilities) <= 1 + 1e-6
+        assert all(math.exp(token["log_prob"]) == pytest.approx(token["probability"]) for token in tokens)
+
+
+def test_scores_are_those_of_the_model(live: Live, loaded: list[Loaded]) -> None:
+    found = live.post("/api/score", {"source": SENTENCE, "text": "kan ler"}).json
+    [expected] = loaded[0].score(["kan ler"], [SENTENCE])
+    assert found["log_prob"] == pytest.approx(expected.log_prob, rel=1e-4)
+    assert "".join(token["text"] for token in found["tokens"]) == "kan ler"
+    assert live.post("/api/score", {"text": "the ba"}).json["log_prob"] < 0
+    assert live.post("/api/score", {"text": "a", "model": "en-de"}).status == 400
+    assert live.post("/api/score", {"text": "a", "source": "b", "model": "lm"}).status == 400
+
+
+def test_a_language_model_goes_on(live: Live, loaded: list[Loaded]) -> None:
+    said = {"prompt": "the", "samples": 2, "seed": 3, "max_tokens": 6, "top_k": 5}
+    found = live.post("/api/generate", said).json
+    options = SearchOptions(sample=True, beam_size=1, top_k=5, max_tokens=6, seed=3)
+    assert found["continuations"][0]["text"] == loaded[2].generate("the", options)[0]
+    assert found["seed"] == 3
+    *partials, last = events(live.post("/api/generate", {**said, "stream": True}).body)
+    assert last == ("done", found)
+    for index in range(2):
+        assert [p["text"] for _, p in partials if p["index"] == index][-1] == found["continuations"][index]["text"]
+
+
+def test_languages_are_detected(live: Live) -> None:
+    found = live.post("/api/detect", {"text": "kan ler mis"}).json["languages"]
+    assert sum(each["confidence"] for each in found) == pytest.approx(100, abs=1)
+    assert found[0]["language"] in ("de", "fr")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("translate", {}),
+        ("translate", {"text": SENTENCE, "beam_size": 10**6}),
+        ("translate", {"text": SENTENCE, "nbest": 11}),
+        ("translate", {"text": SENTENCE, "unknown": 1}),
+        ("translate", {"text": "x" * 10_001}),
+        ("translate", {"text": SENTENCE, "glossary": [{"source": "ba", "target": " "}]}),
+        ("translate", {"text": SENTENCE, "glossary": [{"source": w, "target": "z" * 150} for w in ("ba", "ce", "di")]}),
+        ("inspect", {}),
+        ("inspect", {"source": " "}),
+        ("inspect", {"source": "a", "text": "b"}),
+        ("next", {"size": 10**9}),
+        ("score", {"text": 5}),
+        ("generate", {"max_tokens": 10**9}),
+        ("generate", {"temperature": float("nan")}),
+        ("detect", {"text": ""}),
+    ],
+)
+def test_wrong_requests_are_told(live: Live, path: str, said: dict[str, Any]) -> None:
+    answer = live.post(f"/api/{path}", said)
+    assert answer.status == 400
+    assert answer.json["error"]["code"] == "bad_request"
+    assert answer.json["error"]["message"]

@@ -1,0 +1,181 @@
+"""Which models are served in tests, and how is a server started on a free port of this machine?"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toy import WORDS, prepared, trainer_of, unchecked_shapes, write_lines
+
+import heed
+from heed.api import Loaded
+from heed.core.toml import read_toml
+from heed.serve.app import make_app, make_service
+from heed.serve.catalogue import Catalogue
+from heed.serve.keys import ApiKeys
+from heed.serve.limits import Limits
+from heed.serve.logs import Log
+from heed.serve.server import Server, bound_socket, make_server, url_of
+from heed.serve.service import Service
+
+SENTENCE = "ba ce di"
+ASK = {"q": SENTENCE, "source": "en", "target": "de"}
+
+
+class Slow:
+    """A model whose steps take time, or fail while it is told to."""
+
+    counted = False
+
+    def __init__(self, model: Any, seconds: float = 0.0) -> None:
+        self.model = model
+        self.head = model.head
+        self.seconds = seconds
+        self.failure: Exception | None = None
+
+    def start(self, *said: Any, **more: Any) -> Any:
+        """The model's."""
+        return self.model.start(*said, **more)
+
+    def advance(self, *said: Any, **more: Any) -> Any:
+        """The model's, later."""
+        time.sleep(self.seconds)
+        if self.failure is not None:
+            raise self.failure
+        return self.model.advance(*said, **more)
+
+
+def slowed(folder: Path, seconds: float = 0.0) -> tuple[Loaded, Slow]:
+    """A run of its own with a slow model."""
+    loaded = heed.load(folder, threads=1)
+    model: Any = Slow(loaded.translator.model, seconds)
+    loaded.translator.model = model
+    return loaded, model
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for something to become true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
+
+
+@dataclass
+class Runs:
+    """Runs for a server: English to German and German to French, in the toy languages, and a language model."""
+
+    translator: Path
+    second: Path
+    language_model: Path
+
+
+def make_runs(folder: Path) -> Runs:
+    """The translators learn a little: what they say is right for short sentences, and ends."""
+    with unchecked_shapes():
+        run = prepared(
+            folder, "en-de", model__d_model=32, model__d_ff=64, model__dropout=0.0, training__max_steps=150,
+            training__eval_every=150, training__save_every=150, training__lr=1e-2, training__average="none",
+            training__label_smoothing=0.0, data__src_lang="en", data__tgt_lang="de",
+        )  # fmt: skip
+        trainer_of(run).run()
+        text = write_lines(folder / "text", [f"the {a} sees the {b} – für {a}." for a in WORDS for b in WORDS])
+        keys = {
+            "task": "language-model",
+            "data.text": str(text),
+            "model.kind": "bigram",
+            "tokenizer.kind": "bpe",
+            "tokenizer.vocab_size": 300,
+        }
+        heed.train(keys, folder / "lm", threads=1, quiet=True)
+    second = folder / "de-fr"
+    shutil.copytree(folder / "en-de", second, ignore=shutil.ignore_patterns("checkpoints"))
+    recipe = (second / "recipe.toml").read_text(encoding="utf-8")
+    changed = recipe.replace('src_lang = "en"', 'src_lang = "de"').replace('tgt_lang = "de"', 'tgt_lang = "fr"')
+    (second / "recipe.toml").write_text(changed.replace('src_lang = "fr"', 'src_lang = "de"'), encoding="utf-8")
+    assert read_toml(second / "recipe.toml").values["data"]["tgt_lang"] == "fr"
+    return Runs(folder / "en-de", second, folder / "lm")
+
+
+@dataclass
+class Answer:
+    """What a server answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, read."""
+        return json.loads(self.body)
+
+
+@dataclass
+class Live:
+    """A server that runs."""
+
+    url: str
+    service: Service
+    server: Server
+    thread: threading.Thread
+    log: io.StringIO = field(default_factory=io.StringIO)
+
+    @property
+    def port(self) -> int:
+        """Its port on loopback."""
+        return int(self.url.rpartition(":")[2])
+
+    def get(self, path: str, **headers: str) -> Answer:
+        """GET"""
+        return self.ask("GET", path, None, headers)
+
+    def post(self, path: str, body: Any, **headers: str) -> Answer:
+        """POST of JSON."""
+        head = {
+            "Content-Type": "application/json",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        return self.ask("POST", path, body if isinstance(body, bytes) else json.dumps(body).encode(), head)
+
+    def ask(self, method: str, path: str, body: Any, headers: Mapping[str, str], seconds: float = 60) -> Answer:
+        """Any request; a body that is an iterator is sent in chunks."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+        try:
+            connection.request(method, path, body, dict(headers), encode_chunked=isinstance(body, Iterator))
+            response = connection.getresponse()
+            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        finally:
+            connection.close()
+
+
+@contextmanager
+def serving(
+    models: Sequence[Loaded] | Catalogue, limits: Limits | None = None, keys: Sequence[str] = (), per_minute: int = 0,
+    cors: Sequence[str] = (),
+) -> Iterator[Live]:  # fmt: skip
+    """A server of these models on a free port, warm."""
+    catalogue = models if isinstance(models, Catalogue) else Catalogue.of_runs(models)
+    written = io.StringIO()
+    service = make_service(catalogue, limits, ApiKeys(keys), per_minute, Log(stream=written))
+    warm = threading.Event()
+    with bound_socket("127.0.0.1", 0) as listener, unchecked_shapes():
+        server = make_server(make_app(service, cors), service, warm.set)
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        try:
+            assert warm.wait(60), "the server never got ready"
+            yield Live(url_of(listener), service, server, thread, written)
+        finally:
+            server.should_exit = True
+            thread.join(20)
+            assert not thread.is_alive(), "the server did not end"

@@ -1,0 +1,21 @@
+"""Is every recipe of the checkout one that heed takes, and does it say where its data is and what it was seen to do?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heed.core.config import build, read_toml
+from heed.recipe import Recipe
+
+RECIPES = sorted((Path(__file__).resolve().parent.parent / "recipes").rglob("*.toml"))
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
+def test_a_recipe_is_valid_and_its_first_line_says_what_was_seen(path: Path) -> None:
+    recipe = build(Recipe, read_toml(path))
+    assert recipe.data.dir == "", "a recipe's paths are relative to where --data.dir says"
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("#")
+    assert f"heed train recipes/{path.parent.name}/{path.name}" in text
