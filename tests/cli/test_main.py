@@ -18,7 +18,8 @@ from heed.core.errors import DataError
 
 VERBS = [
     ("train",), ("demo",), ("translate",), ("generate",), ("score",), ("evaluate",), ("average",), ("info",),
-    ("compress",), ("decompress",), ("inspect",), ("serve",), ("export",), ("import",), ("data", "check"), ("tokenizer", "train"), ("tokenizer", "encode"), ("tokenizer", "decode"),
+    ("compress",), ("decompress",), ("inspect",), ("serve",), ("export",), ("import",),
+    ("data", "check"), ("tokenizer", "train"), ("tokenizer", "encode"), ("tokenizer", "decode"),
 ]  # fmt: skip
 
 
