@@ -213,6 +213,7 @@ def _counted(survey: Survey, given: Mapping[str, Any], kind: str, why: str) -> d
         tokenizer = {"tokenizer.kind": ("byte", "a phrase of words hardly comes again")}
     return {
         **_held_out(survey, given),
+        "data.max_tokens": (100_000, "counts take lines of any length"),
         **tokenizer,
         "model.kind": (kind, why),
         "training.stop_metric": ("perplexity", "what a language model is measured by"),

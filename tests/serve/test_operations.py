@@ -112,9 +112,10 @@ def test_a_model_that_fails_fails_its_own_requests_and_at_last_the_server(runs: 
 def test_what_was_admitted_is_finished_before_the_end(runs: Runs) -> None:
     loaded, model = slowed(runs.translator)
     with serving([loaded]) as live, ThreadPoolExecutor(40) as pool:
-        model.seconds = 0.01
+        model.seconds = 1.0  # so that none is done before the last has come
         admitted = [pool.submit(live.post, "/translate", {**ASK, "q": f"ba ce {n}"}) for n in range(30)]
         until(lambda: live.service.jobs.num_admitted == 30)
+        model.seconds = 0.01
         live.server.handle_exit(signal.SIGTERM, None)
         ready = live.get("/ready")
         assert (ready.status, ready.headers["retry-after"]) == (503, "2")
