@@ -40,7 +40,7 @@ def test_json_has_prompt_and_text_apart_and_every_probability(bigram: Path) -> N
     assert record["log_prob"] == pytest.approx(math.fsum(steps))
     assert record["finished"]
     *pieces, end = (token["piece"] for token in record["tokens"])
-    assert (" ".join(pieces), end) == (record["text"], "</s>")
+    assert (" " + " ".join(pieces), end) == (record["text"], "</s>")
 
 
 def test_prompts_come_from_flags_a_file_and_stdin(bigram: Path, tmp_path: Path) -> None:

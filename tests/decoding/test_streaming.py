@@ -9,16 +9,19 @@ from toy import without_shape_checks
 
 from heed.decoding.options import SearchOptions
 from heed.decoding.streaming import TextSoFar, stream
+from heed.decoding.text_form import TextForm
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Vocabularies
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.symbols import Word
 
+BYTES, WORDS = TextForm(Byte(), "newline"), TextForm(Word(["a", "b", "c"]), "eos")
 
-def shown(pieces: list[bytes], spaced: bool = False, stop: tuple[str, ...] = ()) -> list[str]:
+
+def shown(pieces: list[bytes], form: TextForm = BYTES, before: str = "", stop: tuple[str, ...] = ()) -> list[str]:
     """What is shown after each piece."""
-    text = TextSoFar(stop, spaced)
+    text = TextSoFar(form, before, stop)
     return [text.add(piece) for piece in pieces]
 
 
@@ -28,8 +31,15 @@ def test_a_character_is_shown_when_its_last_byte_has_come() -> None:
 
 
 def test_the_space_behind_a_word_comes_with_the_next_word() -> None:
-    assert shown([b"a ", b"b ", b"\n", b"c "], spaced=True) == ["a", " b", "\n", "c"]
+    assert shown([b"a ", b"b ", b"\n", b"c "], WORDS) == ["a", " b", "\n", "c"]
     assert shown([b"a", b" ", b"\n"]) == ["a", " ", "\n"]
+
+
+def test_a_word_does_not_stick_to_the_text_before_it() -> None:
+    assert shown([b"a ", b"b "], WORDS, before="so") == [" a", " b"]
+    assert shown([b"a ", b"b "], WORDS, before="so ") == ["a", " b"]
+    assert shown([b"\n", b"b "], WORDS, before="so") == ["\n", "b"]
+    assert shown([b"a", b"b"], BYTES, before="so") == ["a", "b"]
 
 
 def test_what_may_begin_a_stop_is_shown_when_it_did_not() -> None:

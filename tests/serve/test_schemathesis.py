@@ -24,7 +24,7 @@ def problems(live: Live, folder: Path, *flags: str) -> str:
 
 def test_a_few_odd_requests_meet_no_server_error_and_nothing_undocumented(live: Live, tmp_path: Path) -> None:
     found = problems(live, tmp_path, "--max-examples", "2", "--phases", "fuzzing")
-    assert not found
+    assert not found, found
     assert '"level": "error"' not in live.log.getvalue()
 
 
@@ -32,4 +32,4 @@ def test_a_few_odd_requests_meet_no_server_error_and_nothing_undocumented(live: 
 @pytest.mark.timeout(900)
 def test_many_odd_requests_meet_no_server_error_and_nothing_undocumented(live: Live, tmp_path: Path) -> None:
     found = problems(live, tmp_path, "--max-examples", "50")
-    assert not found
+    assert not found, found

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 BETWEEN_TEXTS = "---"
 """Between texts that may have several lines each."""
-WORDS = ("word", "char-bigram")
-"""Tokenizers between whose words stand spaces that are no tokens."""
 
 
 def generate(
@@ -114,7 +112,7 @@ class Output:
                     write_line(json.dumps(self._record(prompt, hypothesis), ensure_ascii=False))
                 else:
                     self._separate()
-                    write_line(self._begun(prompt) + hypothesis.text)
+                    write_line(prompt + hypothesis.text)
         flush()
 
     def show(self, prompts: Sequence[str]) -> None:
@@ -124,7 +122,7 @@ class Output:
 
         for prompt in prompts:
             self._separate()
-            write_text(self._begun(prompt))
+            write_text(prompt)
             for piece in stream(self.loaded.translator, prompt, self.options, self.num_prompts):
                 write_text(piece)
                 flush()
@@ -138,11 +136,6 @@ class Output:
         if self.num_texts and self.loaded.run.recipe.data.text_as != "lines":
             write_line(BETWEEN_TEXTS)
         self.num_texts += 1
-
-    def _begun(self, prompt: str) -> str:
-        """The prompt, as it stands before what follows."""
-        apart = self.loaded.run.recipe.tokenizer.kind in WORDS and prompt and not prompt[-1].isspace()
-        return prompt + " " if apart else prompt
 
     def _record(self, prompt: str, hypothesis: Hypothesis) -> dict[str, Any]:
         from heed.text.vocabulary import Vocabulary

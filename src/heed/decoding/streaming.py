@@ -8,22 +8,25 @@ from collections.abc import Iterator, Sequence
 from heed.decoding.options import SearchOptions
 from heed.decoding.search import steps
 from heed.decoding.stops import cut, may_begin
+from heed.decoding.text_form import TextForm
 from heed.decoding.translator import ModelTranslator
 
 
 class TextSoFar:
     """Bytes of tokens become text: whole characters, and nothing that a stop or the end of the text may take back."""
 
-    def __init__(self, stop: Sequence[str], spaced: bool) -> None:
-        """`spaced`: a space stands behind each word, which is none of the text where the line ends."""
+    def __init__(self, form: TextForm, before: str, stop: Sequence[str]) -> None:
+        """`before`: what the text stands behind."""
+        self._form = form
+        self._before = before
         self._stop = stop
-        self._spaced = spaced
+        self._spaced = form.spaced
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._waiting = ""
         self._num_shown = 0
 
     def add(self, piece: bytes) -> str:
-        """What can be shown now."""
+        """What can be shown now. A space behind a word is none of the text where the line ends."""
         self._waiting += self._decoder.decode(piece)
         if self._spaced:
             self._waiting = self._waiting.replace(" \n", "\n")
@@ -33,12 +36,16 @@ class TextSoFar:
             held = max(held, 1)
         new = safe[: len(safe) - held]
         self._waiting = self._waiting[len(new) :]
-        self._num_shown += len(new)
-        return new
+        return self._shown(new)
 
     def rest(self, text: str) -> str:
         """What is left to be shown of the text, which is complete."""
-        return text[self._num_shown :]
+        return self._shown(text[self._num_shown :])
+
+    def _shown(self, new: str) -> str:
+        gap = self._form.gap(self._before, new) if not self._num_shown else ""
+        self._num_shown += len(new)
+        return gap + new
 
 
 def stream(translator: ModelTranslator, prompt: str, options: SearchOptions, draw: int = 0) -> Iterator[str]:
@@ -49,7 +56,7 @@ def stream(translator: ModelTranslator, prompt: str, options: SearchOptions, dra
     assert options.width == 1
     start = translator.departure([translator.request_of(prompt, draw)], options)
     form = translator.roles.form
-    text, num_seen = TextSoFar(options.stop, form.spaced), 0
+    text, num_seen = TextSoFar(form, prompt, options.stop), 0
     for _ in steps(translator.model, None, start.chooser, start.filters, start.begin, start.limit):
         for token in start.chooser.row_tokens()[:1, num_seen:].flatten().tolist():
             num_seen += 1

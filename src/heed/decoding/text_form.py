@@ -7,10 +7,11 @@ where that is a token, the next one is read behind the begin of sentence, as in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
+from heed.decoding.hypothesis import Hypothesis
 from heed.text.line_ends import LineEnd, encode_ended
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
@@ -42,6 +43,15 @@ class TextForm:
     def spaced(self) -> bool:
         """Whether each word is spelled with a space behind it, which the last one of a line does not have."""
         return self.tokenizer.bytes_of([Vocabulary.unk_id])[0].endswith(b" ")
+
+    def gap(self, before: str, text: str) -> str:
+        """What stands between a text and what was said behind it: a space, where no word brings one of its own."""
+        needed = self.spaced and before and text and not before[-1].isspace() and not text[0].isspace()
+        return " " if needed else ""
+
+    def behind(self, before: str, found: Hypothesis) -> Hypothesis:
+        """A hypothesis whose text reads right behind another."""
+        return replace(found, text=self.gap(before, found.text) + found.text)
 
     @cached_property
     def spelled(self) -> list[bytes]:

@@ -121,13 +121,17 @@ class ModelTranslator:
         ]
 
     def generate(self, prompts: Sequence[str], options: SearchOptions, first: int = 0) -> list[list[Hypothesis]]:
-        """Continuations of each prompt, `options.nbest` of them; their text does not repeat the prompt.
+        """Continuations of each prompt, `options.nbest` of them: the prompt and such a text read right together.
 
         `first`: how many prompts came before, as each has random numbers of its own.
         """
         requests = [self.request_of(prompt, draw) for draw, prompt in enumerate(prompts, start=first)]
         found = self._find(requests, options)
-        return [[replace(best, alternatives=()), *best.alternatives] for best in map(found.__getitem__, requests)]
+        several = [[replace(best, alternatives=()), *best.alternatives] for best in map(found.__getitem__, requests)]
+        return [
+            [self.roles.form.behind(prompt, hypothesis) for hypothesis in hypotheses]
+            for prompt, hypotheses in zip(prompts, several, strict=True)
+        ]
 
     def request_of(self, prompt: str, draw: int = 0) -> Request:
         """What is asked of a language model. `draw`: which of several draws for the same prompt."""

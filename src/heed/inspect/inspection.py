@@ -115,10 +115,13 @@ def likely_words(translator: ModelTranslator, source: str | None, prefix: str) -
     else:
         pair = IdPair.of_translation(*translator.encoded(source, prefix))
     choices = choices_of_words(next_words(translator, pair, [len(pair.said)])[0])
-    if not translator.roles.form.spaced:
+    form = translator.roles.form
+    if not form.spaced:
         return choices
-    space = " " if prefix and not prefix[-1].isspace() else ""
-    return tuple(replace(c, text="" if c.end else space + c.text.rstrip()) for c in choices)
+    texts = ["" if choice.end else choice.text.rstrip() for choice in choices]
+    return tuple(
+        replace(choice, text=form.gap(prefix, text) + text) for choice, text in zip(choices, texts, strict=True)
+    )
 
 
 def _require_text(side: str, text: str, longest: int) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from heed.decoding.places import Place
 from heed.decoding.roles import EOS_ID
 from heed.decoding.text_form import TextForm
 from heed.decoding.translator import ModelTranslator
-from heed.inspect.forced_pass import ForcedPass, Place
+from heed.inspect.forced_pass import ForcedPass
 from heed.inspect.id_pair import IdPair
 from heed.inspect.next_words import MAX_PLACES, Found, next_words
 from heed.inspect.rounding import probability

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heed.nn.attention import attention_weights, merge_heads
+from heed.nn.attention import attend, attention_weights, merge_heads
 from heed.nn.contract import Trace
 from heed.nn.noise import Noise, as_factors
 from heed.nn.states import Columns
@@ -73,7 +72,7 @@ def causal_context(
     if trace is not None:
         trace.record(name, attention_weights(query, keys, mask))
     if plain:
-        return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask).to(dtype)
+        return attend(query, keys, values, mask).to(dtype)
     context: Tensor = _Blocks.apply(query, keys, values, columns.first, dropout)  # type: ignore[no-untyped-call]
     return context.to(dtype)
 

@@ -18,13 +18,14 @@ from fastapi.responses import StreamingResponse
 from heed.core.errors import HeedError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
+from heed.decoding.places import Place
 from heed.serve import completions_schema as schema
 from heed.serve.catalogue import ServedModel
 from heed.serve.completions_schema import CompletionRequest
 from heed.serve.errors import ApiError, BadRequestError, ModelNotFoundError, body_of
-from heed.serve.generating import continuations, requests_of, without_what_was_cut
+from heed.serve.generating import Prompt, continuations
 from heed.serve.jobs import Job
-from heed.serve.probabilities import Place, as_said, places_of, spell, spell_one
+from heed.serve.probabilities import as_said, places_in_text, spell, spell_one
 from heed.serve.service import Service, bearer_key
 
 PATH = "/v1/completions"
@@ -33,26 +34,12 @@ _LEAST_TOP_P = 1e-6
 
 
 @dataclass(frozen=True)
-class _Prompt:
-    """What is gone on from, as text and as ids."""
-
-    text: str
-    ids: tuple[int, ...]
-    lossless: bool
-
-    def before(self, text: str) -> str:
-        """What an echo shows before a continuation: a tokenizer of words leaves out the space between."""
-        is_apart = self.lossless or not text or not self.text or self.text[-1].isspace()
-        return self.text if is_apart else self.text + " "
-
-
-@dataclass(frozen=True)
 class _Asked:
     """A request, read."""
 
     said: CompletionRequest
     model: ServedModel
-    prompts: list[_Prompt]
+    prompts: list[Prompt]
     options: SearchOptions
     n: int
     candidates: int
@@ -84,20 +71,20 @@ def _read(said: CompletionRequest, model: ServedModel) -> _Asked:
     return _Asked(said, model, prompts, _options(said), n, candidates)
 
 
-def _prompts(said: str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]], model: ServedModel) -> list[_Prompt]:
+def _prompts(said: str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]], model: ServedModel) -> list[Prompt]:
     several: Sequence[Any] = [said] if isinstance(said, str) or (said and isinstance(said[0], int)) else said
     return [_prompt(each, model) for each in several]
 
 
-def _prompt(said: str | Sequence[int], model: ServedModel) -> _Prompt:
+def _prompt(said: str | Sequence[int], model: ServedModel) -> Prompt:
     translator = model.translator
     if isinstance(said, str):
         said = said.encode("utf-8", "replace").decode("utf-8")
-        return _Prompt(said, translator.request_of(said).prefix, translator.tgt_tokenizer.lossless)
+        return Prompt(said, translator.request_of(said).prefix)
     if any(id >= len(translator.tgt_tokenizer.vocabulary) for id in said):
         raise BadRequestError("A token of the prompt is none of this model's.", "prompt")
     form = translator.roles.form
-    return _Prompt(form.texts([as_said(form, said)])[0], tuple(said), translator.tgt_tokenizer.lossless)
+    return Prompt(form.texts([as_said(form, said)])[0], tuple(said))
 
 
 def _options(said: CompletionRequest) -> SearchOptions:
@@ -207,7 +194,7 @@ def _stream(job: Job, send: Callable[[dict[str, Any]], None], asked: _Asked) -> 
 
     if asked.in_pieces and asked.said.echo:
         for index in range(len(asked.prompts) * asked.n):
-            tell(index, asked.prompts[index // asked.n].before("x" * asked.max_tokens))
+            tell(index, asked.prompts[index // asked.n].text)
     found = _found(job, asked, tell if asked.in_pieces else None)
     for index, hypothesis in enumerate(found):
         choice = _choice(job, asked, index, asked.prompts[index // asked.n], hypothesis)
@@ -219,9 +206,7 @@ def _found(job: Job, asked: _Asked, tell: Callable[[int, str], None] | None = No
     """All candidates of the first prompt, then those of the second, and so on."""
     if not asked.max_tokens:
         return [Hypothesis((), 0.0, 0.0, finished=False)] * (len(asked.prompts) * asked.candidates)
-    requests = requests_of([prompt.ids for prompt in asked.prompts], asked.candidates)
-    found = continuations(job, asked.model, requests, asked.options, tell)
-    return [without_what_was_cut(asked.model, hypothesis) for hypothesis in found]
+    return continuations(job, asked.model, asked.prompts, asked.candidates, asked.options, tell)
 
 
 def _best(asked: _Asked, found: Sequence[Hypothesis], prompt: int) -> list[Hypothesis]:
@@ -232,23 +217,24 @@ def _best(asked: _Asked, found: Sequence[Hypothesis], prompt: int) -> list[Hypot
     return sorted(candidates, key=lambda hypothesis: -hypothesis.score)[: asked.n]
 
 
-def _choice(job: Job, asked: _Asked, index: int, prompt: _Prompt, hypothesis: Hypothesis) -> dict[str, Any]:
-    text = prompt.before(hypothesis.text) + hypothesis.text if asked.said.echo else hypothesis.text
+def _choice(job: Job, asked: _Asked, index: int, prompt: Prompt, hypothesis: Hypothesis) -> dict[str, Any]:
+    text = prompt.text + hypothesis.text if asked.said.echo else hypothesis.text
     logprobs = _logprobs(job, asked, prompt, hypothesis) if asked.said.logprobs is not None else None
     reason = "stop" if hypothesis.finished else "length"
     return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
 
 
-def _logprobs(job: Job, asked: _Asked, prompt: _Prompt, hypothesis: Hypothesis) -> dict[str, Any]:
+def _logprobs(job: Job, asked: _Asked, prompt: Prompt, hypothesis: Hypothesis) -> dict[str, Any]:
     """Of the tokens of the choice's text; the first of a prompt has none, as OpenAI has it."""
     translator, form = asked.model.translator, asked.model.translator.roles.form
     num_choices = asked.said.logprobs or 0
     ids = (*prompt.ids, *hypothesis.ids)
-    places: list[Place | None] = list(job.call(lambda: places_of(translator, ids, max(1, num_choices))))
+    places: list[Place | None] = list(job.call(lambda: places_in_text(translator, ids, max(1, num_choices))))
     first = 0 if asked.said.echo else len(prompt.ids)
     if asked.said.echo and prompt.ids:
         places[0] = None
-    spelling = spell(form, ids[first:])
+    gap = 0 if asked.said.echo else len(form.gap(prompt.text, hypothesis.text.lstrip(" ")))
+    spelling = spell(form, ids[first:], gap)
     return {
         "tokens": spelling.tokens,
         "token_logprobs": [None if place is None else place.log_prob for place in places[first:]],

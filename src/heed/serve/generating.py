@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Request
 from heed.decoding.streaming import TextSoFar
+from heed.decoding.text_form import TextForm
 from heed.serve.catalogue import ServedModel
 from heed.serve.jobs import Job
 
 Tell = Callable[[int, str], None]
-"""(number of the request, what its text goes on with)."""
+"""(number of the continuation, what its text goes on with)."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What is gone on from, as text and as ids."""
+
+    text: str
+    ids: tuple[int, ...]
 
 
 def continuations(
-    job: Job, model: ServedModel, requests: Sequence[Request], options: SearchOptions, tell: Tell | None = None
-) -> list[Hypothesis]:
-    """One for each request. `tell` hears the text as it grows, but for its last piece."""
+    job: Job, model: ServedModel, prompts: Sequence[Prompt], times: int, options: SearchOptions,
+    tell: Tell | None = None,
+) -> list[Hypothesis]:  # fmt: skip
+    """So many of the first prompt, then of the second, and so on: each text reads right behind its prompt.
+
+    `tell` hears (the number of the continuation, what its text goes on with) until the texts are whole.
+    """
+    form = model.translator.roles.form
+    behind = [prompt for prompt in prompts for _ in range(times)]
+    requests = [Request((), prompt.ids, draw=draw) for draw, prompt in enumerate(behind)]
     watch = None
     if tell is not None:
-        growing = {request: _Growing(model, options) for request in requests}
+        growing = {
+            request: _Growing(form, prompt.text, options.stop)
+            for request, prompt in zip(requests, behind, strict=True)
+        }  # fmt: skip
         numbers = {request: number for number, request in enumerate(requests)}
 
         def watch(request: Request, ids: list[int]) -> None:
@@ -34,15 +53,18 @@ def continuations(
         for number, request in enumerate(requests):
             if rest := growing[request].text.rest(found[request].text):
                 tell(number, rest)
-    return [found[request] for request in requests]
+    return [
+        form.behind(prompt.text, _without_what_was_cut(form, found[request]))
+        for prompt, request in zip(behind, requests, strict=True)
+    ]
 
 
 class _Growing:
     """A text whose tokens are seen one after the other."""
 
-    def __init__(self, model: ServedModel, options: SearchOptions) -> None:
-        self.spelled = model.translator.roles.form.spelled
-        self.text = TextSoFar(options.stop, model.translator.roles.form.spaced)
+    def __init__(self, form: TextForm, before: str, stop: Sequence[str]) -> None:
+        self.spelled = form.spelled
+        self.text = TextSoFar(form, before, stop)
         self.num_seen = 0
 
     def add(self, ids: Sequence[int]) -> str:
@@ -52,15 +74,9 @@ class _Growing:
         return "".join(self.text.add(self.spelled[id]) for id in new)
 
 
-def requests_of(prompts: Sequence[Sequence[int]], times: int) -> list[Request]:
-    """Each prompt so many times, in the order of the prompts; every draw is another one."""
-    prompts = [prompt for prompt in prompts for _ in range(times)]
-    return [Request((), tuple(prompt), draw=draw) for draw, prompt in enumerate(prompts)]
-
-
-def without_what_was_cut(model: ServedModel, hypothesis: Hypothesis) -> Hypothesis:
+def _without_what_was_cut(form: TextForm, hypothesis: Hypothesis) -> Hypothesis:
     """Only the tokens of the text: a stop cuts it in the middle of its tokens."""
-    spelled, size, length = model.translator.roles.form.spelled, len(hypothesis.text.encode()), 0
+    spelled, size, length = form.spelled, len(hypothesis.text.encode()), 0
     for number, id in enumerate(hypothesis.ids):
         if length >= size:
             return replace(hypothesis, ids=hypothesis.ids[:number], token_log_probs=hypothesis.token_log_probs[:number])

@@ -28,6 +28,7 @@ from heed.text.language_detector import Detected
 
 AUTO = "auto"
 _TAG = re.compile(r"<[^<>]{0,1000}>")
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 MAX_FIELD = 1 << 30
 """Bytes of a form's field; the whole body has its limit already."""
 
@@ -201,10 +202,10 @@ class LibreTranslate:
         return language
 
     def _alternatives(self, said: Any) -> int:
-        try:
-            number = int(said) if said not in (None, "") else 0
-        except (TypeError, ValueError, OverflowError):
-            raise BadRequestError("Invalid request: alternatives parameter is not a number") from None
+        text = "0" if said is None or said == "" else str(said)
+        if not _NUMBER.fullmatch(text):
+            raise BadRequestError("Invalid request: alternatives parameter is not a number")
+        number = int(text)
         most = self.service.limits.nbest
         if not 0 <= number <= most:
             raise BadRequestError(f"Invalid request: alternatives parameter must be >= 0 and <= {most}")

@@ -9,6 +9,7 @@ from heed.serve.descriptions import answers, error_answers, json_answer, objects
 
 _ERROR = objects({"error": {"type": "string"}}, required=["error"])
 _TEXT = {"type": "string", "minLength": 1}
+_NULL = {"type": "null"}
 _KEY = {"type": ["string", "null"], "description": "Where the server asks for one."}
 JSON = "application/json"
 _KINDS = (JSON, "application/x-www-form-urlencoded", "multipart/form-data")
@@ -23,12 +24,20 @@ def _one_or_more(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _body(fields: dict[str, Any], required: Sequence[str], kinds: Sequence[str] = _KINDS) -> dict[str, Any]:
-    """In a form every field is a text."""
+    """In a form every field is a text. In JSON a number may be one too, and null is as good as nothing."""
     content = {}
     for kind in kinds:
-        plain = {name: _in_form(schema) if kind != JSON else schema for name, schema in fields.items()}
+        plain = {
+            name: _in_form(schema) if kind != JSON else schema if name in required else _in_json(schema)
+            for name, schema in fields.items()
+        }
         content[kind] = {"schema": objects({**plain, "api_key": _KEY}, required=required)}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def _in_json(schema: dict[str, Any]) -> dict[str, Any]:
+    as_text = [_in_form(schema)] if schema.get("type") == "integer" else []
+    return {"anyOf": [schema, *as_text, _NULL]}
 
 
 def _in_form(schema: dict[str, Any]) -> dict[str, Any]:
@@ -51,12 +60,15 @@ def translate(codes: Sequence[str]) -> dict[str, Any]:
         "format": {"type": "string", "enum": ["text", "html"], "default": "text"},
         "alternatives": {"type": "integer", "minimum": 0, "maximum": 10, "default": 0},
         "glossary": {
-            "type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 1000,
-            "description": "heed's own: terms and what they become.",
+            "anyOf": [
+                {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 1000},
+                {"type": "string"},
+            ],
+            "description": "heed's own: terms and what they become, as an object or as JSON in a text.",
         },
         "keep": {
-            "type": "array", "items": {"type": "string"}, "maxItems": 1000,
-            "description": "heed's own: terms that stay as they are.",
+            "anyOf": [{"type": "array", "items": {"type": "string"}, "maxItems": 1000}, {"type": "string"}],
+            "description": "heed's own: terms that stay as they are, as an array or each on a line of its own.",
         },
     }  # fmt: skip
     texts = {"anyOf": [{"type": "array", "items": {"type": "string"}}]}

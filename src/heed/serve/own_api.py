@@ -21,7 +21,7 @@ from heed.report.description import model_sentence
 from heed.serve import own_schema as schema
 from heed.serve.catalogue import Direction, Language, ServedModel
 from heed.serve.errors import ApiError, BadRequestError, NotFoundError, body_of
-from heed.serve.generating import continuations, requests_of
+from heed.serve.generating import Prompt, continuations
 from heed.serve.jobs import Job
 from heed.serve.own_schema import DetectBody, GenerateBody, InspectBody, NextBody, ScoreBody, TranslateBody
 from heed.serve.probabilities import next_choices, spell_one
@@ -237,11 +237,11 @@ class OwnApi:
             beam_size=1, sample=body.temperature > 0, temperature=max(body.temperature, 0.01), top_k=body.top_k,
             top_p=body.top_p, max_tokens=body.max_tokens, seed=seed, stop=tuple(body.stop),
         )  # fmt: skip
-        prompt = await asyncio.to_thread(model.translator.request_of, body.prompt)
-        requests = requests_of([prompt.prefix], body.samples)
+        request_of = await asyncio.to_thread(model.translator.request_of, body.prompt)
+        prompt = Prompt(body.prompt, request_of.prefix)
 
         def work(job: Job, tell: Callable[[int, str], None] | None = None) -> Answer:
-            found = continuations(job, model, requests, options, tell)
+            found = continuations(job, model, [prompt], body.samples, options, tell)
             return {"continuations": [_continuation(model, each) for each in found], "seed": seed}
 
         if not body.stream:

@@ -10,41 +10,21 @@ from dataclasses import dataclass
 import torch
 
 from heed.data.batch import source_from_ids
+from heed.decoding.places import Place, places_of
 from heed.decoding.roles import BOS_ID, EOS_ID, PAD_ID
 from heed.decoding.text_form import TextForm
 from heed.decoding.translator import ModelTranslator
 
-_AT_ONCE = 64
-"""Places whose whole distributions are in memory at once."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """What the model says where a token stands, in nats."""
-
-    log_prob: float
-    choices: tuple[tuple[int, float], ...]
-    """The likeliest tokens, best first."""
-
 
 @torch.inference_mode()
-def places_of(translator: ModelTranslator, ids: Sequence[int], num_choices: int) -> list[Place]:
+def places_in_text(translator: ModelTranslator, ids: Sequence[int], num_choices: int) -> list[Place]:
     """For each of the ids, after those before it and the begin of sentence. For the thread that owns the model."""
     if not ids:
         return []
     model, form = translator.model, translator.roles.form
     read = torch.tensor([[BOS_ID, *as_read(form, ids)[:-1]]], device=translator.device)
-    said = torch.tensor(as_said(form, ids), device=translator.device)
     features, _ = model.advance(read, model.start(None))
-    places: list[Place] = []
-    for begin in range(0, len(ids), _AT_ONCE):
-        part = slice(begin, begin + _AT_ONCE)
-        log_probs = model.head.log_probs(features[0, part]).float()
-        own = log_probs.gather(1, said[part, None])[:, 0].tolist()
-        best, tokens = log_probs.topk(min(num_choices, log_probs.shape[1]), dim=1)
-        rows = zip(own, tokens.tolist(), best.tolist(), strict=True)
-        places += [Place(value, tuple(zip(these, those, strict=True))) for value, these, those in rows]
-    return places
+    return places_of(model, features[0], as_said(form, ids), num_choices)
 
 
 def as_read(form: TextForm, ids: Sequence[int]) -> list[int]:
@@ -91,7 +71,10 @@ def spell_one(piece: bytes) -> str:
 def next_choices(
     translator: ModelTranslator, source: str | None, prefix: str, num_choices: int
 ) -> list[dict[str, int | float | str | bool]]:
-    """The likeliest tokens behind the beginning of an output, or of a text. For the thread that owns the model."""
+    """The likeliest tokens behind the beginning of an output, or of a text, as they read behind it.
+
+    For the thread that owns the model.
+    """
     src_ids, ids = translator.encoded(source, prefix.rstrip() if source is not None else prefix)
     if source is None:
         ids = list(translator.request_of(prefix).prefix)
@@ -100,10 +83,15 @@ def next_choices(
     features, _ = translator.model.advance(read, translator.model.start(batch))
     log_probs = translator.model.head.log_probs(features[0, -1:])[0].float()
     best, tokens = log_probs.topk(min(num_choices, log_probs.shape[0]))
-    spelled = translator.roles.form.spelled
+    form = translator.roles.form
+
+    def text(id: int) -> str:
+        said = spell_one(form.spelled[id])
+        return form.gap(prefix, said) + (said.removesuffix(" ") if form.spaced else said)
+
     return [
         {
-            "id": id, "text": "" if id == EOS_ID else spell_one(spelled[id]), "log_prob": max(value, -1e9),
+            "id": id, "text": "" if id == EOS_ID else text(id), "log_prob": max(value, -1e9),
             "probability": math.exp(value), "end": id == EOS_ID,
         }
         for id, value in zip(tokens.tolist(), best.tolist(), strict=True)

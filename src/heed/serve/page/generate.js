@@ -87,7 +87,7 @@ export function generatePanel(served, modelInUse) {
     const body = { model: state.model.name, prompt, ...sampling.values() };
     const done = await work.run(
       async (signal) => {
-        const onPartial = ({ index, text }) => fill(index, prompt, text, [text]);
+        const onPartial = ({ index, text }) => fill(index, prompt, [text]);
         const answer = await follow("api/generate", body, onPartial, signal);
         answer.continuations.forEach((each, index) => finish(index, prompt, each));
         facts.textContent = `Seed ${answer.seed}`;
@@ -100,15 +100,14 @@ export function generatePanel(served, modelInUse) {
     if (done) halt.disabled = true;
   }
 
-  /** The text of a continuation, `plain` or in parts, behind its prompt. */
-  function fill(index, prompt, plain, parts) {
+  /** The parts of a continuation's text behind its prompt. */
+  function fill(index, prompt, parts) {
     while (list.children.length <= index) {
       const text = el("p", { class: "continuation", dir: "auto", lang: state.model.target?.code || null });
       list.append(el("li", {}, text));
     }
     const text = list.children[index].firstElementChild;
-    const space = next.behind(prompt, plain).length - prompt.length - plain.length;
-    text.replaceChildren(el("span", { class: "prompt" }, prompt + " ".repeat(space)), ...parts);
+    text.replaceChildren(el("span", { class: "prompt" }, prompt), ...parts);
     return text;
   }
 
@@ -119,10 +118,10 @@ export function generatePanel(served, modelInUse) {
     const said = `${tokens.length} tokens · ${each} each on average · ${finished ? "ended by itself" : "cut off"}`;
     const controls = [
       el("span", { class: "quiet" }, said),
-      button("Go on from here", () => goOnFrom(next.behind(prompt, text))),
-      button("Look into it", () => lookAt(next.behind(prompt, text))),
+      button("Go on from here", () => goOnFrom(prompt + text)),
+      button("Look into it", () => lookAt(prompt + text)),
     ];
-    fill(index, prompt, text, shaded(continuation)).after(el("div", { class: "controls" }, ...controls));
+    fill(index, prompt, shaded(continuation)).after(el("div", { class: "controls" }, ...controls));
   }
 
   function stopped() {
@@ -150,11 +149,15 @@ function button(name, onclick, kind = "button") {
 
 /** The tokens of a continuation, with a line under what the model did not expect. */
 function shaded({ text, tokens }) {
-  if (tokens.map((token) => token.text).join("") !== text) return [text]; // a token may be half of a character
-  return tokens.map((token) => {
+  const joined = tokens.map((token) => token.text).join("");
+  const words = joined.trimEnd() === text.trim(); // each with a space behind it, while the text has one before it
+  if (joined !== text && !words) return [text]; // a token may be half of a character
+  const lead = joined === text ? "" : text.slice(0, text.length - text.trimStart().length);
+  const pieces = tokens.map((token) => {
     const prob = Math.exp(token.log_prob);
     const piece = el("span", { class: "piece-of", title: percent(prob) }, token.text);
     setNumber(piece, "doubt", doubt(prob, "language-model"));
     return piece;
   });
+  return [lead, ...pieces];
 }

@@ -5,19 +5,11 @@ import { choiceTable } from "./choices.js";
 import { el } from "./dom.js";
 import { alertBox, latest } from "./panel.js";
 
-/**
- * A table of words, or tokens; `write(text)` is called with the text that a chosen one makes. `behind(before, text)`
- * puts a text behind another, with a space where the model's tokens are words, which know of none.
- */
+/** A table of words, or tokens; `write(text)` is called with the text that a chosen one makes. */
 export function nextView(write) {
   const table = el("div", {});
   const box = alertBox();
   const work = latest();
-  let spaced = false;
-
-  function behind(before, text) {
-    return before && spaced && !/\s$/.test(before) && !/^\s/.test(text) ? `${before} ${text}` : before + text;
-  }
 
   function refresh(model, before) {
     work.run(
@@ -25,9 +17,8 @@ export function nextView(write) {
         const { tokens, words } = await ask("api/next", { model: model.name, prefix: before, size: 12 }, signal);
         const name = words ? "Likeliest next words" : "Likeliest next tokens";
         const choices = (words ?? tokens).map((choice) => shown(choice, before));
-        spaced = tokens.some(({ text }) => text) && tokens.every(({ text, end }) => end || /\s$/.test(text));
         box.clear();
-        const pick = ({ text }) => write(behind(before, text));
+        const pick = ({ text }) => write(before + text);
         table.replaceChildren(choiceTable(`${name}: choose one to write it`, choices, null, model.target?.code, pick));
       },
       (error) => {
@@ -36,7 +27,7 @@ export function nextView(write) {
       },
     );
   }
-  return { node: el("div", {}, table, box.node), refresh, behind };
+  return { node: el("div", {}, table, box.node), refresh };
 }
 
 function shown({ text, probability, end }, before) {
