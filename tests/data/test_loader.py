@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.data.batch import Batch
-from heed.data.loader import BatchLoader, Position
+from heed.data.loader import BatchLoader
+from heed.data.schedule import Position
 from heed.data.store import TokenStore, write_store
 
 NUM_ROWS = 60

@@ -9,10 +9,10 @@ import pytest
 
 from heed.core.errors import DataError, UsageError
 from heed.data.batch import Batch
-from heed.data.loader import Position
+from heed.data.schedule import Position, Turn, turns
 from heed.data.streams import StreamLoader
 from heed.data.text_stream import TextStream
-from heed.data.windows import WindowLoader, turns
+from heed.data.windows import WindowLoader
 
 BOS, EOS = 1, 2
 
@@ -150,8 +150,10 @@ def test_ranks_take_the_batches_of_windows_in_turn() -> None:
 
 
 def test_turns_cross_the_ends_of_epochs() -> None:
-    found = turns(lambda epoch: 3, Position(), rank=1, world_size=2)
-    assert [next(found) for _ in range(3)] == [(Position(0, 2), 0, 1), (Position(1, 1), 1, 0), (Position(2, 0), 1, 2)]
+    found = turns(lambda epoch: "abc", Position(), rank=1, world_size=2)
+    assert [next(found) for _ in range(3)] == [
+        Turn(0, "b", Position(0, 2)), Turn(1, "a", Position(1, 1)), Turn(1, "c", Position(2, 0)),
+    ]  # fmt: skip
 
 
 def test_where_a_newline_ends_a_line_a_row_that_begins_with_a_line_begins_with_bos() -> None:
@@ -171,7 +173,7 @@ def test_what_cannot_be_cut_is_told() -> None:
     with pytest.raises(DataError, match=r"too few for 2000 streams. Lower --training.num_streams"):
         StreamLoader(stream(), num_streams=2000, context=3, seed=1)
     loader = StreamLoader(stream(), num_streams=2, context=3, seed=1)
-    with pytest.raises(DataError, match=r"Cannot go on from segment 999 of epoch 0"):
+    with pytest.raises(DataError, match=r"Cannot go on from batch 999 of epoch 0"):
         next(loader.batches_from(Position(0, 999)))
     with pytest.raises(DataError, match=r"Cannot go on from batch 999 of epoch 0"):
         next(WindowLoader(stream(), context=3, tokens_per_batch=20, seed=1).batches_from(Position(0, 999)))

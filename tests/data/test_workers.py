@@ -18,7 +18,8 @@ import pytest
 
 from heed.core.errors import HeedError
 from heed.data.batch import Batch
-from heed.data.loader import BatchLoader, Position
+from heed.data.loader import BatchLoader
+from heed.data.schedule import Position
 from heed.data.store import TokenStore, write_store
 from heed.data.subword_dropout import SubwordDropout
 from heed.data.workers import Worker, _packed, _unpacked, running

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from heed.core import files
 from heed.core.errors import DataError, StorageError, UsageError
 from heed.core.formats import NewerFormatError
-from heed.data.loader import Position
+from heed.data.schedule import Position
 from heed.training import checkpoints
 from heed.training.checkpoints import (
     FILES,

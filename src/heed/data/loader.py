@@ -1,9 +1,7 @@
-"""In which order does a run see its batches, and how does it go on from where it stopped?
+"""Which rows of a token store are a run's batches, and how are they made?
 
-The order is one endless stream: the batches of epoch 0, of epoch 1, and so on. It follows from (seed, epoch, index)
-alone, so a position is two numbers beside the seed, and to go on from one costs a plan of its epoch: nothing is
-replayed. Rank r of n takes every n-th batch of the stream from the r-th on, across the ends of epochs, so that all
-ranks take equally many batches, and n ranks see in one step what one rank sees in n.
+The order follows from (seed, epoch, index) alone, so a position is two numbers beside the seed, and to go on from one
+costs a plan of its epoch: nothing is replayed.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import cycle
 from typing import TypeVar
 
@@ -21,29 +18,14 @@ from numpy.typing import NDArray
 from heed.core.errors import DataError
 from heed.data.batch import Batch, Ids, collate
 from heed.data.batching import plan_epoch
+from heed.data.schedule import BEGIN, Position, Turn, turns
 from heed.data.store import TokenStore
 from heed.data.subword_dropout import SubwordDropout
 from heed.data.workers import ids_of, running
 
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, order=True)
-class Position:
-    """The next batch to be taken, counted over all ranks: what a checkpoint stores."""
-
-    epoch: int = 0
-    batch: int = 0
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A batch of the schedule."""
-
-    epoch: int
-    rows: NDArray[np.int64]
-    after: Position
-    """Once all ranks took a batch."""
+_Turn = Turn[NDArray[np.int64]]
+"""The rows of a batch."""
 
 
 class BatchLoader:
@@ -85,50 +67,33 @@ class BatchLoader:
         """Batches of an epoch, over all ranks."""
         return len(self._plan(epoch))
 
-    def batches_from(self, position: Position = Position()) -> Generator[tuple[Position, Batch], None, None]:
+    def batches_from(self, position: Position = BEGIN) -> Generator[tuple[Position, Batch], None, None]:
         """This rank's batches from `position` on, without end, each with the position *after* it on all ranks.
 
         Close the iterator to stop its thread and its workers. Raises DataError for a position that the corpus does not
         have, and HeedError when a worker is lost.
         """
-        schedule = self._schedule(position)
+        schedule = turns(self._plan, position, self.rank, self.world_size)
         batches = self._made_by_workers(schedule) if self.workers else map(self._made_here, schedule)
         return _prepared_ahead(batches, self.prefetch)
 
-    def _made_here(self, turn: Turn) -> tuple[Position, Batch]:
-        return self._batch(turn, ids_of(self.store, self.subword_dropout, turn.epoch, turn.rows))
+    def _made_here(self, turn: _Turn) -> tuple[Position, Batch]:
+        return self._batch(turn, ids_of(self.store, self.subword_dropout, turn.epoch, turn.item))
 
-    def _made_by_workers(self, schedule: Iterator[Turn]) -> Generator[tuple[Position, Batch], None, None]:
+    def _made_by_workers(self, schedule: Iterator[_Turn]) -> Generator[tuple[Position, Batch], None, None]:
         """Each of n workers makes every n-th batch, so that they come back in the order of the schedule."""
         with running(self.workers, self.store, self.subword_dropout) as workers:
-            begun: deque[Turn] = deque()
+            begun: deque[_Turn] = deque()
             for worker, turn in zip(cycle(workers), schedule, strict=False):
                 ids = worker.finish() if len(begun) == len(workers) else None
-                worker.begin(turn.epoch, turn.rows)
+                worker.begin(turn.epoch, turn.item)
                 begun.append(turn)
                 if ids is not None:
                     yield self._batch(begun.popleft(), ids)
 
-    def _batch(self, turn: Turn, ids: Mapping[str, list[Ids]]) -> tuple[Position, Batch]:
-        batch = collate(ids.get("src"), ids["tgt"], turn.rows, self.bos_id, self.eos_id, self.pad_id)
+    def _batch(self, turn: _Turn, ids: Mapping[str, list[Ids]]) -> tuple[Position, Batch]:
+        batch = collate(ids.get("src"), ids["tgt"], turn.item, self.bos_id, self.eos_id, self.pad_id)
         return turn.after, batch
-
-    def _schedule(self, start: Position) -> Iterator[Turn]:
-        epoch, index = start.epoch, start.batch
-        if index >= self.num_batches(epoch):
-            raise DataError(
-                f"Cannot go on from batch {index} of epoch {epoch}: that epoch has {self.num_batches(epoch)} batches. "
-                "The corpus or tokens_per_batch is not what it was when the run was started."
-            )
-        while True:
-            for rank in range(self.world_size):
-                plan = self._plan(epoch)
-                if rank == self.rank:
-                    mine = (epoch, plan[index])
-                index += 1
-                if index == len(plan):
-                    epoch, index = epoch + 1, 0
-            yield Turn(*mine, Position(epoch, index))
 
     def _plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """The plan of one epoch; the latest is kept."""

@@ -18,10 +18,9 @@ import numpy as np
 
 from heed.core.errors import DataError, UsageError
 from heed.data.batch import Batch
-from heed.data.loader import Position
+from heed.data.schedule import BEGIN, Position, turns
 from heed.data.text_stream import Positions, TextStream, random_stream, uniform
 
-BEGIN = Position()
 FULL_SHARE, DEVIATION, SHORTEST = 0.95, 5.0, 5
 """Of random lengths: the share around the whole context, their standard deviation, and the least length."""
 
@@ -47,6 +46,7 @@ class StreamLoader:
         mine = slice(rank * each, (rank + 1) * each)
         self._begins, self._ends = cuts[:-1][mine], cuts[1:][mine]
         self._length = -(-len(text) // num_streams)
+        self._planned: tuple[int, Positions] = (-1, cuts)
 
     def num_batches(self, epoch: int) -> int:
         """Segments of an epoch."""
@@ -57,19 +57,8 @@ class StreamLoader:
 
         Raises DataError for a position that the text does not have.
         """
-        epoch, first = position.epoch, position.batch
-        while True:
-            cuts = self._cuts(epoch)
-            last = len(cuts) - 2
-            if first > last:
-                raise DataError(
-                    f"Cannot go on from segment {first} of epoch {epoch}: that epoch has {last + 1} segments. "
-                    "The text or its cutting is not what it was when the run was started."
-                )
-            for index in range(first, last + 1):
-                after = Position(epoch, index + 1) if index < last else Position(epoch + 1, 0)
-                yield after, self._segment(cuts, index)
-            epoch, first = epoch + 1, 0
+        for turn in turns(lambda epoch: range(self.num_batches(epoch)), position):
+            yield turn.after, self._segment(self._cuts(turn.epoch), turn.item)
 
     def _segment(self, cuts: Positions, index: int) -> Batch:
         begin, end = int(cuts[index]), int(cuts[index + 1])
@@ -79,7 +68,12 @@ class StreamLoader:
         return self.text.batch(begins, ends, self.text.begins_line(begins), index, relative)
 
     def _cuts(self, epoch: int) -> Positions:
-        """Where the segments of an epoch begin and end, counted from the begin of each stream."""
+        """Where the segments of an epoch begin and end, counted from the begin of each stream; the latest are kept."""
+        if self._planned[0] != epoch:
+            self._planned = (epoch, self._cut(epoch))
+        return self._planned[1]
+
+    def _cut(self, epoch: int) -> Positions:
         lengths = self._random_lengths(epoch) if self.random_context else np.full(self._length, self.context)
         cuts = np.concatenate(([0], np.cumsum(lengths)))
         # One stream may be a token longer than another: a last segment of one token would be empty in some rows.

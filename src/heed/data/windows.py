@@ -7,16 +7,13 @@ that begins with a line is read as the beginning of a text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
 
 import numpy as np
 
-from heed.core.errors import DataError
 from heed.data.batch import Batch
-from heed.data.loader import Position
+from heed.data.schedule import BEGIN, Position, turns
 from heed.data.text_stream import Positions, TextStream, random_stream, shuffled
-
-BEGIN = Position()
 
 
 class WindowLoader:
@@ -39,8 +36,8 @@ class WindowLoader:
 
         Raises DataError for a position that the text does not have.
         """
-        for after, epoch, index in turns(self.num_batches, position, self.rank, self.world_size):
-            yield after, self._batch(epoch, index)
+        for turn in turns(lambda epoch: range(self.num_batches(epoch)), position, self.rank, self.world_size):
+            yield turn.after, self._batch(turn.epoch, turn.item)
 
     def _batch(self, epoch: int, index: int) -> Batch:
         begins = self._begins(epoch)[index * self.rows_per_batch : (index + 1) * self.rows_per_batch]
@@ -64,27 +61,3 @@ class WindowLoader:
             begins = begins[shuffled(len(begins), random)]
             self._planned = (epoch, begins)
         return begins
-
-
-def turns(
-    num_batches: Callable[[int], int], start: Position, rank: int, world_size: int
-) -> Iterator[tuple[Position, int, int]]:
-    """The batches that rank takes of all, across the ends of epochs: (position after all ranks took one, epoch, index).
-
-    Raises DataError for a start that the data does not have.
-    """
-    epoch, index = start.epoch, start.batch
-    if index >= num_batches(epoch):
-        raise DataError(
-            f"Cannot go on from batch {index} of epoch {epoch}: that epoch has {num_batches(epoch)} batches. "
-            "The text or training.tokens_per_batch is not what it was when the run was started."
-        )
-    while True:
-        mine = (epoch, index)
-        for turn in range(world_size):
-            if turn == rank:
-                mine = (epoch, index)
-            index += 1
-            if index == num_batches(epoch):
-                epoch, index = epoch + 1, 0
-        yield Position(epoch, index), *mine

@@ -95,7 +95,8 @@ class LibreTranslate:
         query = _required(said, "q")
         texts = self._texts(query)
         source, target = self._language(_required(said, "source")), self._language(_required(said, "target"))
-        form = said.get("format") or "text"
+        form = said.get("format")
+        form = "text" if form is None or form == "" else form
         if form not in ("text", "html"):
             raise BadRequestError(f"{form} format is not supported")
         if target is None:
@@ -255,8 +256,8 @@ def _required(said: Mapping[str, Any], name: str) -> Any:
 
 
 def _terms(said: Any) -> dict[str, str]:
-    """`{"dog": "Hund"}`, or a list of such pairs as objects."""
-    if said in (None, ""):
+    """`{"dog": "Hund"}`."""
+    if said is None or said == "":
         return {}
     if isinstance(said, str):  # in a form
         try:
@@ -269,7 +270,7 @@ def _terms(said: Any) -> dict[str, str]:
 
 
 def _names(said: Any) -> list[str]:
-    if said in (None, ""):
+    if said is None or said == "":
         return []
     names = said.split("\n") if isinstance(said, str) else said
     if isinstance(names, list) and len(names) <= 1000 and all(isinstance(name, str) for name in names):

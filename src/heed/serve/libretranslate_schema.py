@@ -54,7 +54,7 @@ _ERRORS = error_answers(_ERROR, 400, 403, 413, 429, 500, 503, 504)
 def translate(codes: Sequence[str]) -> dict[str, Any]:
     """POST /translate, between these languages."""
     fields = {
-        "q": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 128}]},
+        "q": {"anyOf": [_TEXT, {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 128}]},
         "source": {"type": "string", "enum": ["auto", *codes]},
         "target": {"type": "string", "enum": list(codes)},
         "format": {"type": "string", "enum": ["text", "html"], "default": "text"},

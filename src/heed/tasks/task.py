@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from torch import Tensor
 
 from heed.data.batch import Batch
-from heed.data.loader import Position
+from heed.data.schedule import Position
 from heed.decoding.translator import ModelTranslator, TokenScores
 from heed.metrics.likelihood import TextLikelihood, evaluate_likelihood
 from heed.metrics.score import Score

@@ -29,7 +29,7 @@ from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, remove_folder, require_room, storage_errors
 from heed.core.formats import NewerFormatError
 from heed.core.progress import warn
-from heed.data.loader import Position
+from heed.data.schedule import Position
 from heed.nn.device import arithmetic
 from heed.nn.weight_file import Header, Shapes, read_header
 from heed.training.journal import Window

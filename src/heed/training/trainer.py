@@ -26,7 +26,7 @@ from heed.core.files import sole_writer
 from heed.core.progress import Progress as Bar
 from heed.core.progress import warn
 from heed.data.batch import Batch
-from heed.data.loader import Position
+from heed.data.schedule import Position
 from heed.nn.contract import State
 from heed.nn.device import arithmetic
 from heed.nn.weight_file import save_weights
