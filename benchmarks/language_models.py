@@ -337,11 +337,12 @@ def heed_generation(num_rows: int, threads: int) -> Callable[[Job], float]:
     options = SearchOptions(sample=True, nbest=num_rows, top_k=TOP_K, max_tokens=NEW)
 
     def translator(precision: str) -> ModelTranslator:
-        model = new_gpt(512).requires_grad_(False).to(getattr(torch, precision))
-        pack(model)
+        dtype = torch.float32 if precision == "float32" else torch.bfloat16
+        model = new_gpt(512).requires_grad_(False).to(dtype)
+        pack(model, rounded=precision == "int8")
         return ModelTranslator(model, None, Character(letters), Normaliser(), line_end="newline")
 
-    translators = {precision: translator(precision) for precision in PRECISIONS}
+    translators = {precision: translator(precision) for precision in (*PRECISIONS, "int8")}
 
     def generate(job: Job) -> float:
         begin = time.perf_counter()
@@ -382,7 +383,7 @@ def generation(given: argparse.Namespace) -> None:
             "heed": peers.Side(heed_generation, num_rows, given.threads),
             "transformers": peers.Side(gpt2_generation, num_rows, given.threads),
         }
-        speeds = speeds_of(sides, [num_rows * NEW] * (1 + given.repeats), 1)
+        speeds = speeds_of(sides, [num_rows * NEW] * (1 + given.repeats), 1, more=[("heed", "int8")])
         report(speeds, f"{num_rows} at a time, {NEW} new tokens each, tokens/s")
 
 
@@ -390,10 +391,13 @@ def generation(given: argparse.Namespace) -> None:
 
 
 def speeds_of(
-    sides: dict[str, peers.Side], batches: Sequence[Batch | int], warm_up: int
+    sides: dict[str, peers.Side], batches: Sequence[Batch | int], warm_up: int, more: Sequence[tuple[str, str]] = ()
 ) -> dict[tuple[str, str], list[float]]:
-    """Tokens per second of each side in each precision on each batch (or so many tokens) after the warm-up, in turn."""
-    variants = [(side, precision) for precision in PRECISIONS for side in sides]
+    """Tokens per second of each side in each precision on each batch (or so many tokens) after the warm-up, in turn.
+
+    `more`: a side in a precision of its own.
+    """
+    variants = [*((side, precision) for precision in PRECISIONS for side in sides), *more]
     speeds: dict[tuple[str, str], list[float]] = {variant: [] for variant in variants}
     for number, batch in enumerate(batches):
         num_tokens = batch if isinstance(batch, int) else batch.num_tokens
@@ -412,7 +416,7 @@ def report(speeds: dict[tuple[str, str], list[float]], title: str) -> None:
         for (side, precision), v in speeds.items()
     ]
     ours, theirs = dict.fromkeys(side for side, _ in speeds)
-    better = [max(PRECISIONS, key=lambda precision: middle[side, precision]) for side in (ours, theirs)]
+    better = [max((value, kind) for (of, kind), value in middle.items() if of == side)[1] for side in (ours, theirs)]
     ratios = [
         [f"{ours} {a} / {theirs} {b}{more}", peers.ratio(speeds[ours, a], speeds[theirs, b])]
         for a, b, more in [(p, p, "") for p in PRECISIONS] + [(*better, ", each in its better precision")]

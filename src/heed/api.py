@@ -110,22 +110,24 @@ def load(
 ) -> Loaded:  # fmt: skip
     """Open a run folder. `threads`: how many CPU threads this process computes with (0: as many as there are).
 
+    `precision`: "float32"; "bfloat16"; or "int8", on a CPU, with weights of eight bits and the rest in bfloat16.
+
     `ensemble`: further runs, whose probabilities are averaged with this one's. `lm`: a language model's run, whose
     log-probability times `lm_weight` is added (shallow fusion). All must have this run's vocabulary. `tag`: what stands
     before each source, where the run was trained with tags (None: its recipe's default).
     Raises MissingInputError or DataError when it is no run, or damaged.
     """
-    if precision not in ("float32", "bfloat16"):
-        raise UsageError(f"precision is float32 or bfloat16, got {precision!r}.")
+    if precision not in ("float32", "bfloat16", "int8"):
+        raise UsageError(f"precision is float32, bfloat16 or int8, got {precision!r}.")
     set_threads(threads or num_threads())
     run, *others = (Run(path, choose_device(device), tag) for path in (folder, *ensemble))
     if tag is not None:
         run.require("translation", "--tag")
     of_text = Run(lm, choose_device(device)) if lm is not None else None
     for each in (run, *others, *([of_text] if of_text else [])):
-        if precision == "bfloat16":
+        if precision != "float32":
             each.model.to(torch.bfloat16)
-        pack(each.model)
+        pack(each.model, rounded=precision == "int8")
     return Loaded(run, others, of_text, lm_weight)
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.heads import LinearHead
-from heed.nn.packing import PackedHead, PackedLinear, pack
+from heed.nn.packing import MOST_ROWS, PackedHead, PackedLinear, RoundedLinear, can_round, pack
 
 pytestmark = pytest.mark.skipif(
     not (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")),
@@ -70,3 +70,48 @@ def test_where_pytorch_cannot_pack_nothing_is_changed(monkeypatch: pytest.Monkey
     model = model_of(torch.float32)
     pack(model)
     assert type(model.head) is LinearHead
+
+
+NO_ROUNDING = pytest.mark.skipif(not can_round(nn.Linear(1, 1)), reason="PyTorch cannot multiply by eight-bit weights")
+
+
+@NO_ROUNDING
+@pytest.mark.parametrize("num_rows", [1, MOST_ROWS, MOST_ROWS + 1, 7])
+@pytest.mark.parametrize("shape", [(5, 16), (64, 48), (33, 128), (1, 16)])
+def test_rounded_weights_are_the_nearest_of_127_steps_for_few_rows_and_many(
+    num_rows: int, shape: tuple[int, int]
+) -> None:
+    torch.manual_seed(1)
+    weight, bias = torch.randn(shape).to(torch.bfloat16), torch.randn(shape[0]).to(torch.bfloat16)
+    layer = RoundedLinear(weight, bias)
+    steps = layer.scale.float()[:, None]
+    near = layer.whole.float() * steps
+    assert ((near - weight.float()).abs() <= steps * 0.51 + 127 * steps * 2**-8).all()
+    x = torch.randn(num_rows, shape[1]).to(torch.bfloat16)
+    exact = x.float() @ near.T + bias.float()
+    with torch.inference_mode():
+        torch.testing.assert_close(layer(x[:, None])[:, 0].float(), exact, rtol=0.02, atol=0.05 * shape[1] ** 0.5 / 4)
+
+
+@NO_ROUNDING
+def test_a_rounded_model_says_nearly_the_same_whatever_is_beside_a_row() -> None:
+    exact = model_of(torch.float32)
+    rounded = copy.deepcopy(exact).to(torch.bfloat16)
+    pack(rounded, rounded=True)
+    assert isinstance(rounded.blocks[0].feed_forward.expand, RoundedLinear)
+    ids = torch.randint(4, 2100, (5, 1))
+    with torch.inference_mode():
+        found = []
+        for model, rows in ((exact, slice(None)), (rounded, slice(None)), (rounded, slice(0, 1))):
+            source = random_source([7] * len(ids[rows]), vocabularies=SIZES)
+            features, _ = model.advance(ids[rows], model.start(source))
+            found.append(model.head.log_probs(features)[0].float())
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=0.3)
+    torch.testing.assert_close(found[2], found[1], rtol=0, atol=0.15)
+
+
+@NO_ROUNDING
+def test_what_the_kernel_cannot_read_is_not_rounded() -> None:
+    layers = nn.Sequential(nn.Linear(24, 8), nn.Linear(32, 8)).requires_grad_(False).to(torch.bfloat16)
+    pack(layers, rounded=True)
+    assert [type(layer) for layer in layers] == [PackedLinear, RoundedLinear]

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import Debug, Precision, Quiet, RunFolder
+from heed.cli.options import Debug, FloatKind, Quiet, RunFolder
 from heed.core.errors import UsageError
 
 
 def compress(
     run: RunFolder,
     rows: Annotated[int, typer.Option(help="Parts coded side by side: faster, and somewhat larger.", min=1)] = 1,
-    precision: Precision = "float32",
+    precision: Annotated[FloatKind, typer.Option(help="float32 is exact, bfloat16 may be faster.")] = "float32",
     threads: Annotated[int, typer.Option(help="CPU threads; decompressing takes as many.", min=1)] = 1,
     quiet: Quiet = False,
     debug: Debug = False,

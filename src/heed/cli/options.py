@@ -18,7 +18,10 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, ma
 Threads = Annotated[int, typer.Option(help="CPU threads (0: all cores).", min=0)]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")]
 FloatKind = Literal["float32", "bfloat16"]
-Precision = Annotated[FloatKind, typer.Option(help="float32 is exact, bfloat16 may be faster.")]
+Precision = Annotated[
+    Literal["float32", "bfloat16", "int8"],
+    typer.Option(help="float32 is exact; bfloat16 may be faster, and int8 on a CPU, one text at a time."),
+]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.", min=0)]
 OnBadBytes = Literal["strict", "replace"]
 BadBytes = Annotated[OnBadBytes, typer.Option("--errors", help="Bytes that are not UTF-8: stop, or read U+FFFD.")]
