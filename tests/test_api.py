@@ -70,7 +70,7 @@ def test_what_a_run_cannot_do_is_told(translator: heed.api.Loaded, language_mode
         translator.score(["a"])
     with pytest.raises(UsageError, match="a language model without any"):
         language_model.score(["a"], ["b"])
-    with pytest.raises(UsageError, match="precision is float32, bfloat16 or int8, got 'int8'"):
+    with pytest.raises(UsageError, match="precision is float32, bfloat16 or int8, got 'int4'"):
         heed.load(translator.run.folder, precision="int4")
     with pytest.raises(DataError, match="2 targets with 1 sources"):
         translator.score(["a", "b"], ["c"])
