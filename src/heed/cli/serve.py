@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -61,7 +62,11 @@ def serve(
 
     keys = ApiKeys.read(api_keys) if api_keys is not None else ApiKeys()
     with bound_socket(host, port) as listener:
-        catalogue = Catalogue.of_runs([heed.load(run, device, threads, precision) for run in runs])
+        # In a thread of its own, which takes the threads that compute for it along when it ends: where there are more
+        # of these than cores, OpenMP lets them sleep between any two products, and the worker's would be late.
+        with ThreadPoolExecutor(1) as pool:
+            loaded = list(pool.map(lambda run: heed.load(run, device, threads, precision), runs))
+        catalogue = Catalogue.of_runs(loaded)
         limits = Limits(queue=queue, seconds=timeout, characters=max_characters)
         service = make_service(catalogue, limits, keys, rate, Log(quiet))
         url = url_of(listener)
