@@ -46,6 +46,7 @@ def serve(
     import heed
     from heed.core.errors import UsageError
     from heed.core.progress import message, warn
+    from heed.nn.device import share_one_heap
 
     try:
         from heed.serve.app import make_app, make_service
@@ -61,6 +62,7 @@ def serve(
     from heed.serve.logs import Log
 
     keys = ApiKeys.read(api_keys) if api_keys is not None else ApiKeys()
+    share_one_heap()
     with bound_socket(host, port) as listener:
         # In a thread of its own, which takes the threads that compute for it along when it ends: where there are more
         # of these than cores, OpenMP lets them sleep between any two products, and the worker's would be late.

@@ -14,7 +14,7 @@ from heed.core.errors import UsageError
 KERNELS_KEPT = 128
 """Shapes of a few updates: enough for the layers of one model to share theirs."""
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def choose_device(name: str) -> torch.device:
@@ -47,6 +47,15 @@ def set_threads(threads: int) -> None:
     if library := _c_library():
         library.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
         library.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def share_one_heap() -> None:
+    """All threads that are started from now on allocate in one place, where one can use what another has freed.
+
+    By default each of the first sixteen threads or so keeps a heap of its own, and a server has many threads.
+    """
+    if library := _c_library():
+        library.mallopt(_M_ARENA_MAX, 1)
 
 
 def give_memory_back() -> None:
