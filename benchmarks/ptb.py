@@ -1,6 +1,6 @@
 """What are language models worth on the Penn Treebank, each with the same time? The recipes of that name, in one table.
 
-    python benchmarks/ptb.py --data FOLDER --out runs/ptb --minutes 15 --threads 2 --test -- --dynamic sgd
+    python benchmarks/ptb.py --data FOLDER --out runs/ptb --minutes 30 --threads 1 --test -- --dynamic sgd
 
 FOLDER holds ptb.train.txt.xz, ptb.valid.txt.xz and ptb.test.txt.xz (the recipes say where they come from). Each recipe
 is trained for so many minutes (counting models take seconds); `--only kn5,lstm` takes some of them. What has ended is
@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--data", type=Path, required=True, help="folder of the texts")
     made.add_argument("--out", type=Path, default=Path("runs/ptb"), help="folder of the runs (default runs/ptb)")
     made.add_argument("--only", default="", help=f"names, with a comma between: {', '.join(recipes())}")
-    made.add_argument("--minutes", type=float, default=15.0, help="minutes of training for each recipe (default 15)")
+    made.add_argument("--minutes", type=float, default=30.0, help="minutes of training for each recipe (default 30)")
     made.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
     made.add_argument("--table", action="store_true", help="train nothing, score what has ended")
     made.add_argument("--test", action="store_true", help="score on test text too")

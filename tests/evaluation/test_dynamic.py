@@ -50,7 +50,7 @@ def test_a_rule_that_changes_nothing_scores_as_a_stream_is_scored(name: str) -> 
 def test_a_token_is_scored_before_it_is_learned_from(name: str, rule: str) -> None:
     """What comes later changes nothing, and within the first segment nothing has been learned."""
     text = text_of(30)
-    numbers = {"lr": 0.5} if rule == "sgd" else {"lr": 1e-3}
+    numbers = {"lr": 0.5 if rule == "sgd" else 1e-3, "segment": 5}
     found = reader(name, rule=rule, **numbers).read(text)
     static = StreamReader(model_of(name), CPU).read(text)
     np.testing.assert_allclose(found[:5], static[:5], rtol=1e-4, atol=1e-4)
@@ -63,7 +63,7 @@ def test_a_token_is_scored_before_it_is_learned_from(name: str, rule: str) -> No
 @pytest.mark.parametrize("rule", ["none", "sgd", "rms"])
 def test_a_text_in_parts_is_read_as_the_whole(rule: str) -> None:
     text = text_of(70)
-    choices = {"rule": rule, "cache_share": 0.2}
+    choices = {"rule": rule, "cache_share": 0.2, "segment": 5}
     whole = reader("rnn", **choices).read(text)
     in_parts = reader("rnn", **choices)
     first = in_parts.read(TextStream(text.ids[:35], text.offsets[text.offsets <= 35]))
@@ -130,7 +130,7 @@ def test_a_model_that_counts_is_refused() -> None:
 
 
 def test_the_signature_says_all_that_was_chosen() -> None:
-    assert reader("rnn", rule="sgd", lr=0.1).signature == "context:stream|dynamic:sgd|lr:0.1|decay:0.001|segment:5"
+    assert reader("rnn", rule="sgd", lr=0.1).signature == "context:stream|dynamic:sgd|lr:0.1|decay:0.001|segment:20"
     assert reader("rnn", cache_share=0.1).signature == "context:stream|cache:500|share:0.1|flatness:1"
 
 

@@ -47,7 +47,7 @@ def evaluate(
     dynamic: Annotated[DynamicRule, typer.Option(help="--text: learning on the way.")] = "none",
     dynamic_lr: Annotated[float | None, typer.Option(help="η of --dynamic.")] = None,
     dynamic_decay: Annotated[float | None, typer.Option(help="λ of --dynamic: back to the start.")] = None,
-    dynamic_segment: Annotated[int | None, typer.Option(help="Tokens between its updates (5).", min=1)] = None,
+    dynamic_segment: Annotated[int | None, typer.Option(help="Tokens between its updates (20).", min=1)] = None,
     cache: Annotated[float, typer.Option(help="--text: share of a cache of recent words.", min=0, max=0.99)] = 0.0,
     cache_size: Annotated[int, typer.Option(help="Words in that cache.", min=1)] = 500,
     compressors: Annotated[bool, typer.Option("--compressors", help="--text: rows of compressors, as gzip.")] = False,
