@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import hypothesis
+import jaxtyping
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,3 +27,9 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data: {folder} is not there (HEED_SHARED_DATA names another folder)")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def shape_checks() -> None:
+    """Shapes are checked, unless a module says otherwise: a server that outlives its module may have left that off."""
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -43,16 +43,18 @@ def test_whole_words_are_shown_where_the_server_knows_them(page: Page) -> None:
 
 
 def test_words_that_know_of_no_spaces_get_them(page: Page) -> None:
-    tokens = [{"id": 5, "text": "dog ", "log_prob": -0.1, "probability": 0.9}]
-    said = {"text": "dog eats", "log_prob": -1.0, "finished": True, "tokens": [{"text": "dog ", "log_prob": -1.0}]}
+    tokens = [{"id": 5, "text": " dog", "log_prob": -0.1, "probability": 0.9}]
+    spelled = [{"text": text, "log_prob": -1.0} for text in ("dog ", "eats ", "")]
+    said = {"text": " dog eats", "log_prob": -1.0, "finished": True, "tokens": spelled}
     opened(page, {"/api/next": {"tokens": tokens}, "/api/generate": {"continuations": [said], "seed": 1}})
     page.get_by_label("Text to go on from").fill("the")
     page.wait_for_timeout(600)
     page.get_by_role("button", name="Write").click()
     page.get_by_text("Seed 1").wait_for()
-    assert page.locator(".continuation").inner_text() == "the dog eats"
+    assert page.locator(".continuation").inner_text().rstrip() == "the dog eats"
+    assert page.locator(".piece-of").count() == 3
     page.locator("table.choices").get_by_role("button").click()
-    assert page.get_by_label("Text to go on from").input_value() == "the dog "
+    assert page.get_by_label("Text to go on from").input_value() == "the dog"
 
 
 def test_it_writes_with_the_controls_that_were_set(page: Page) -> None:

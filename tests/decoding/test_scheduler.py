@@ -152,7 +152,10 @@ def test_prompts_of_different_length_go_on_together(name: str) -> None:
         scheduler.step()
     list(run(scheduler))
     by_draw = sorted(client.found().items(), key=lambda item: item[0].draw)
-    found = [[h.text for h in translator._ranked(each, options)] for _, each in by_draw]
+    found = [
+        [translator.roles.form.behind(prompt, h).text for h in translator._ranked(each, options)]
+        for prompt, (_, each) in zip(prompts, by_draw, strict=True)
+    ]
     assert found == [[h.text for h in each] for each in translator.generate(prompts, options)]
 
 

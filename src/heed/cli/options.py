@@ -20,7 +20,7 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")]
 FloatKind = Literal["float32", "bfloat16"]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],
-    typer.Option(help="float32 is exact; bfloat16 may be faster, and int8 on a CPU, one text at a time."),
+    typer.Option(help="float32, bfloat16, or on a CPU int8.", metavar="KIND"),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.", min=0)]
 OnBadBytes = Literal["strict", "replace"]
