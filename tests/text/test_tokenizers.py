@@ -26,6 +26,7 @@ from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.text.tokenizers import TOKENIZERS, Tokenizer, TokenizerConfig, load_tokenizer, save, train_tokenizer
 from heed.text.tokenizers import dropout as dropout_module
 from heed.text.tokenizers.byte_level import BYTE_SYMBOLS
+from heed.text.tokenizers.hugging_face import MANY_LINES
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
 
 LINES = [
@@ -96,6 +97,13 @@ def test_a_line_is_encoded_alone_as_in_company(kind: str) -> None:
     assert tokenizer.encode(LINES) == [tokenizer.encode([line])[0] for line in LINES]
     assert tokenizer.encode([]) == []
     assert tokenizer.encode([""]) == [[]]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_line_is_encoded_among_many_as_alone(kind: str) -> None:
+    tokenizer = tokenizer_of(kind).with_tags(["2de"])
+    lines = [*HARD, *LINES, "<2de> literally"] * (MANY_LINES // len(LINES) + 1)
+    assert tokenizer.encode(lines) == [ids for line in lines for ids in tokenizer.encode([line])]
 
 
 @by_kind

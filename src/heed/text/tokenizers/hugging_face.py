@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from tokenizers import Tokenizer as Library
@@ -25,6 +26,7 @@ from heed.text.tokenizers.tokenizer import TokenizerConfig, checked, checked_for
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, spelled_tag
 
 LINES_AT_ONCE = 10_000
+MANY_LINES = 1000
 SCORE_DIGITS = 5
 
 _SPLITTER = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
@@ -69,10 +71,16 @@ class HuggingFace(ByteLevel):
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         ids: list[list[int]] = []
         lines = list(checked(lines))
+        library = self._library if len(lines) >= MANY_LINES else self._library_for_few
         for start in range(0, len(lines), LINES_AT_ONCE):  # what the library returns takes much memory
-            batch = self._library.encode_batch_fast(lines[start : start + LINES_AT_ONCE])
+            batch = library.encode_batch_fast(lines[start : start + LINES_AT_ONCE])
             ids += [encoding.ids for encoding in batch]
         return ids
+
+    @property
+    def _library_for_few(self) -> Library:
+        """What encodes a few lines at a time, perhaps in many threads."""
+        return self._library
 
 
 class Bpe(HuggingFace):
@@ -84,6 +92,19 @@ class Bpe(HuggingFace):
         super().__init__(text)
         model = json.loads(self._library.to_str())["model"]
         self._dropout = MergeDropout(model["vocab"], model["merges"], self._bytes, _words)
+
+    @cached_property
+    def _library_for_few(self) -> Library:
+        """One that remembers no words.
+
+        The library remembers 10,000 for each thread that has ever encoded, which spares a sixth of the time of many
+        lines; in a server with 64 threads they are 15 MB after 10,000 requests, and more and more.
+        """
+        library = _parse(self._text)
+        library.encode_special_tokens = True
+        model = json.loads(library.to_str())["model"]
+        library.model = models.BPE(model["vocab"], [(*merge,) for merge in model["merges"]], cache_capacity=0)
+        return library
 
     @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
