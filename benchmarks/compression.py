@@ -1,17 +1,23 @@
 """How many bits per character does a language model need, as a code, beside gzip, bzip2, xz and zstd?
 
     python benchmarks/compression.py RUN [RUN ...] --text FOLDER/alice29.txt.xz FOLDER/book1.xz [--really]
+    python benchmarks/compression.py --others --text FOLDER/*.xz --really -- --model.order=6
 
 A model's row is its entropy: what `heed compress` needs but for a header, to 1 % and 64 bits. `--really` compresses and
 decompresses each text too, which takes the time of reading it a token at a time twice, and checks that the bytes
 come back. `--primer F`: what the general compressors have seen before, as the models have seen their training text.
+`--others`: each text behind all the others, for the compressors and for n-grams of bytes that are trained on them.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import peers
@@ -29,7 +35,7 @@ def content_of(path: Path) -> bytes:
         return file.read()
 
 
-def really(folder: Path, data: bytes, rows: int, threads: int) -> str:
+def really(folder: Path, rows: int, threads: int, data: bytes) -> str:
     """Bits per byte of the file that comes of it, and how fast it came and went."""
     loaded = heed.load(folder, threads=threads)
     begin = time.monotonic()
@@ -40,36 +46,76 @@ def really(folder: Path, data: bytes, rows: int, threads: int) -> str:
     return f"{8 * len(found.blob) / len(data):.3f} ({speeds[0]:,.0f} and {speeds[1]:,.0f} tokens/s){verdict}"
 
 
-def entropy(folder: Path, data: bytes, threads: int) -> str:
+def general(name: str, primer: bytes, data: bytes) -> str:
+    """Bits per byte of a general compressor that has seen the primer."""
+    return f"{compressed_bits(name, data, primer) / len(data):.3f}"
+
+
+def entropy(folder: Path, threads: int, data: bytes) -> str:
     """Bits per byte of the model's own probabilities."""
     lines = data.decode(errors="replace").removesuffix("\n").split("\n")
     scored = heed.load(folder, threads=threads).run.scorer().score(lines)
     return f"{-float(scored.log_probs.sum()) / math.log(2) / len(data):.3f}"
 
 
+TRAIN = (
+    "--task=language-model", "--tokenizer.kind=byte", "--model.kind=ngram", "--data.text_as=stream",
+    "--data.keep_blank_lines=true",
+    "--data.filter.drop_duplicates=false", "--data.normaliser.form=none", "--data.normaliser.strip_control=false",
+    "--force", "--quiet",
+)  # fmt: skip
+"""Lines of a book are what they are."""
+
+
+def ngram_of(text: bytes, flags: Sequence[str], folder: Path) -> Path:
+    """A run that has counted the bytes of a text."""
+    source, out = folder / "text", folder / "ngram"
+    source.write_bytes(text)
+    words = ["train", *TRAIN, f"--text={source}", f"--out={out}", *flags]
+    subprocess.run([sys.executable, "-m", "heed", *words], check=True)
+    return out
+
+
+def column(data: bytes, primer: bytes, runs: Mapping[str, Path], given: argparse.Namespace) -> dict[str, str]:
+    """Bits per byte of one text, by all that are asked for."""
+    found = {}
+    for name in COMPRESSORS:
+        found[name] = general(name, b"", data)
+        if primer:
+            found[f"{name}, primed"] = general(name, primer, data)
+    for name, run in runs.items():
+        found[f"{name}, entropy"] = entropy(run, given.threads, data)
+        if given.really:
+            found[f"{name}, heed compress"] = really(run, given.rows, given.threads, data)
+    return found
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="*", type=Path, help="runs of language models")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="runs of language models; behind --: flags of --others")
     parser.add_argument("--text", nargs="+", type=Path, required=True, help="texts, plain, .gz, .xz or .zst")
     parser.add_argument("--primer", type=Path, help="a text that the general compressors have seen")
+    parser.add_argument("--others", action="store_true", help="each text behind all the others")
     parser.add_argument("--really", action="store_true", help="compress and decompress with the models")
     parser.add_argument("--rows", type=int, default=1, help="as of heed compress (default 1)")
     parser.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
     given = parser.parse_args()
     print(peers.machine_line(given.threads, []), flush=True)
     texts = {path.name.removesuffix(".xz"): content_of(path) for path in given.text}
-    primer = content_of(given.primer) if given.primer else b""
-    rows = [
-        [name, *(f"{compressed_bits(name, data, primer) / len(data):.3f}" for data in texts.values())]
-        for name in COMPRESSORS
-    ]
-    for run in given.runs:
-        rows.append([f"{run.name}, entropy", *(entropy(run, data, given.threads) for data in texts.values())])
-        if given.really:
-            cells = (really(run, data, given.rows, given.threads) for data in texts.values())
-            rows.append([f"{run.name}, heed compress", *cells])
-    print(peers.table(["bits per byte", *texts], rows))
+    flags = [word for word in given.runs if word.startswith("--")]
+    runs = {Path(word).name: Path(word) for word in given.runs if not word.startswith("--")}
+    shared = content_of(given.primer) if given.primer else b""
+    columns = {}
+    for name, data in texts.items():
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            others = b"".join(text for other, text in texts.items() if other != name)
+            trained = {"n-gram of the others": ngram_of(others, flags, Path(folder))} if given.others else {}
+            columns[name] = column(data, others if given.others else shared, {**runs, **trained}, given)
+        print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+    rows = [[row, *(found[row] for found in columns.values())] for row in next(iter(columns.values()))]
+    print(peers.table(["bits per byte", *columns], rows))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import gzip
 import lzma
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from heed.core.errors import UsageError
 from heed.statistical import lempel_ziv
@@ -33,8 +34,12 @@ else:
 def _size(compress: Callable[[bytes], bytes]) -> Callable[[bytes, bytes], float]:
     """Bits of a text behind a primer, for a program that knows no primers."""
 
+    @lru_cache(maxsize=1)  # several texts are measured behind one primer
+    def alone(primer: bytes) -> int:
+        return len(compress(primer)) if primer else 0
+
     def bits(data: bytes, primer: bytes) -> float:
-        return 8.0 * (len(compress(primer + data)) - (len(compress(primer)) if primer else 0))
+        return 8.0 * (len(compress(primer + data)) - alone(primer))
 
     return bits
 
