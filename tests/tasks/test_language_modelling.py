@@ -79,8 +79,8 @@ def test_a_row_of_a_stream_is_told_by_what_stands_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"line_end": "newline"}, 'give data.text_as = "stream"'),
-        ({"keep_blank_lines": True}, 'give data.text_as = "stream"'),
+        ({"line_end": "newline"}, 'need data.text_as = "stream"'),
+        ({"keep_blank_lines": True}, 'need data.text_as = "stream"'),
         ({"text_as": "book"}, "expected one of 'lines', 'stream', 'windows', got 'book'"),
     ],
 )

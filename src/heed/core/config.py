@@ -157,7 +157,8 @@ def _override_at(path: KeyPath, document: Document, overrides: Mapping[str, obje
     """The override that set the value at `path`, or made the table there; empty when the document did."""
     matches = [key for key in overrides if path[: key.count(".") + 1] == tuple(key.split("."))]
     if not matches and path not in document.lines:
-        matches = [key for key in overrides if tuple(key.split("."))[: len(path)] == path]
+        below = [key for key in overrides if tuple(key.split("."))[: len(path)] == path]
+        matches = below if len(below) == 1 else []  # of several, any may be the one
     return max(matches, key=len, default="")
 
 

@@ -96,7 +96,9 @@ class DataConfig(Config):
     @model_validator(mode="after")
     def _check_text(self) -> DataConfig:
         if self.text_as == "lines" and (self.line_end != "eos" or self.keep_blank_lines):
-            raise ValueError('lines that stand alone have words and end with "eos": give data.text_as = "stream"')
+            raise ValueError(
+                'data.keep_blank_lines and a data.line_end other than "eos" need data.text_as = "stream" or "windows"'
+            )
         return self
 
     @model_validator(mode="after")
