@@ -78,6 +78,8 @@ def test_the_table_has_rows_for_what_was_asked_for(folder: Path) -> None:
         "9",
         "--cache",
         "0.1",
+        "--cache-flatness",
+        "0.5",
         "--ensemble",
         "--stride",
         "2",
@@ -88,7 +90,7 @@ def test_the_table_has_rows_for_what_was_asked_for(folder: Path) -> None:
     rnn, gpt = str(folder / "rnn"), str(folder / "gpt")
     assert names[:5] == [rnn, gpt, f"{rnn} (sgd, cache)", f"{gpt} (sgd, cache)", "ensemble of 2"]
     assert "8|stride:2" in result.out
-    assert "stream|dynamic:sgd|lr:0.3|decay:0.001|segment:9|cache:500|share:0.1" in result.out
+    assert "stream|dynamic:sgd|lr:0.3|decay:0.001|segment:9|cache:500|share:0.1|flatness:0.5" in result.out
 
 
 def test_what_a_text_cannot_be_scored_with_is_told(folder: Path) -> None:

@@ -37,6 +37,7 @@ class TextOptions:
     cache: float = 0.0
     """Share of a cache of recent words in these rows."""
     cache_size: int = 500
+    cache_flatness: float = 1.0
     compressors: bool = False
     """General compressors."""
     primer: Path | None = None
@@ -98,5 +99,6 @@ def _dynamic(options: TextOptions) -> DynamicOptions:
         "rule": options.dynamic, "lr": options.dynamic_lr, "decay": options.dynamic_decay,
         "segment": options.dynamic_segment,
         "cache_share": options.cache, "cache_size": options.cache_size,
+        "cache_flatness": options.cache_flatness,
     }  # fmt: skip
     return build(DynamicOptions, Document({name: value for name, value in said.items() if value is not None}))
