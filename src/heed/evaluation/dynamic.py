@@ -41,9 +41,9 @@ class DynamicOptions(Config):
     rule: Literal["none", "sgd", "rms"] = "none"
     """How weights move: not at all, as in the notes, or with a rate for each weight (Krause et al. 2018)."""
     lr: float | None = Field(default=None, gt=0)
-    """η; where not given 0.4 for "sgd", measured in docs/results.md with an LSTM, and 5e-5 for "rms"."""
+    """η; where not given 0.4 for "sgd" and 1e-4 for "rms", measured in docs/results.md with an LSTM."""
     decay: float | None = Field(default=None, ge=0, le=1)
-    """λ, the share by which weights go back to the trained ones; where not given 0.001 for "sgd", 0.002 for "rms"."""
+    """λ, the share by which weights go back to the trained ones; where not given 0.001 for "sgd", 0.02 for "rms"."""
     epsilon: float = Field(default=2e-5, gt=0)
     """With "rms": what is added to the root mean square of a weight's gradient."""
     segment: int = Field(default=20, ge=1)
@@ -58,7 +58,7 @@ class DynamicOptions(Config):
     @property
     def numbers(self) -> tuple[float, float]:
         """η and λ."""
-        lr, decay = {"sgd": (0.4, 0.001), "rms": (5e-5, 0.002)}.get(self.rule, (0.0, 0.0))
+        lr, decay = {"sgd": (0.4, 0.001), "rms": (1e-4, 0.02)}.get(self.rule, (0.0, 0.0))
         return lr if self.lr is None else self.lr, decay if self.decay is None else self.decay
 
 
