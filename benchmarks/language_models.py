@@ -1,11 +1,13 @@
 """How fast does heed train and run language models, beside the loops that others are used in?
 
     python benchmarks/language_models.py lstm --data FOLDER
-    python benchmarks/language_models.py gpt generation
+    python benchmarks/language_models.py adaptive gpt generation
 
 `lstm`: one update of an LSTM language model of 2 x 650 with tied weights and dropout of 0.5 on the Penn Treebank (20
 streams of 35 words, SGD, gradients clipped at 5), beside `torch.nn.LSTM` in the loop of PyTorch's own
 word-language-model example, in float32 and with autocast to bfloat16. heed's step is its trainer's own.
+
+`adaptive`: one update of an LSTM of 256 whose vocabulary has 300,000 words, with the adaptive softmax and without it.
 
 `gpt`: one update of a decoder-only Transformer (6 layers of 384, 6 heads, 16 windows of 256 characters, dropout 0.2
 everywhere, AdamW's rate of 1e-3, gradients clipped at 1), beside `transformers`' GPT-2 in a plain loop with its faster
@@ -95,7 +97,9 @@ class OnlyALoss:
     loss = staticmethod(chain_rule_loss)
 
 
-def heed_lstm(batches: Sequence[Batch], vocab_size: int, threads: int) -> Callable[[Job], float]:
+def heed_lstm(
+    batches: Sequence[Batch], vocab_size: int, threads: int, shape: RecurrentConfig = LSTM
+) -> Callable[[Job], float]:
     """Seconds of one update by heed's trainer."""
     set_threads(threads)
 
@@ -105,8 +109,8 @@ def heed_lstm(batches: Sequence[Batch], vocab_size: int, threads: int) -> Callab
             precision=precision, optimizer="sgd", lr=1.0, schedule="constant", warmup_steps=0, clip_norm=CLIP,
             average="none", context=STEPS, num_streams=ROWS, label_smoothing=0.0,
         )  # fmt: skip
-        model, nowhere = Recurrent(LSTM, Vocabularies(0, vocab_size)), Path(tempfile.gettempdir())
-        return Trainer(config, model, OnlyALoss(), nowhere, SEED, CPU, SIZE, quiet=True)
+        model, nowhere = Recurrent(shape, Vocabularies(0, vocab_size)), Path(tempfile.gettempdir())
+        return Trainer(config, model, OnlyALoss(), nowhere, SEED, CPU, shape.d_model, quiet=True)
 
     trainers = {precision: make(precision) for precision in PRECISIONS}
 
@@ -206,6 +210,36 @@ def lstm_training(given: argparse.Namespace) -> None:
     sides = {
         "heed": peers.Side(heed_lstm, batches, vocab_size, given.threads),
         "torch.nn.LSTM": peers.Side(plain_lstm, batches, vocab_size, given.threads),
+    }
+    report(speeds_of(sides, batches, given.warm_up), "one update, tokens/s")
+
+
+# --- a large vocabulary ---------------------------------------------------------------------------------
+
+WORDS, CUTOFFS = 300_000, (20_000, 100_000)
+LARGE = RecurrentConfig(d_model=256, hidden_size=256, num_layers=1, dropout=0.0, tie=False)
+
+
+def zipfian(num_batches: int) -> list[Batch]:
+    """Random words of which the n-th most frequent is n times as rare as the first (Zipf's law)."""
+    generator = torch.Generator().manual_seed(SEED)
+    chances = 1.0 / torch.arange(1, WORDS - len(SPECIAL_PIECES) + 1)
+    words = torch.multinomial(chances, num_batches * ROWS * (STEPS + 1), replacement=True, generator=generator)
+    ids = (words + len(SPECIAL_PIECES)).view(num_batches, ROWS, STEPS + 1)
+    mask, rows = torch.ones(ROWS, STEPS, dtype=torch.bool), torch.arange(ROWS)
+    return [
+        Batch(None, one[:, :-1].contiguous(), one[:, 1:].contiguous(), mask, rows, mask.numel(), 0) for one in ids
+    ]  # fmt: skip
+
+
+def adaptive_softmax(given: argparse.Namespace) -> None:
+    """The comparison `adaptive`."""
+    batches = zipfian(given.warm_up + given.steps)
+    print(f"LSTM of {LARGE.hidden_size}, {WORDS:,} words; {ROWS} x {STEPS} an update", flush=True)
+    adaptive = LARGE.model_copy(update={"cutoffs": CUTOFFS})
+    sides = {
+        "adaptive softmax": peers.Side(heed_lstm, batches, WORDS, given.threads, adaptive),
+        "softmax": peers.Side(heed_lstm, batches, WORDS, given.threads, LARGE),
     }
     report(speeds_of(sides, batches, given.warm_up), "one update, tokens/s")
 
@@ -426,7 +460,7 @@ def report(speeds: dict[tuple[str, str], list[float]], title: str) -> None:
 
 
 COMPARISONS: dict[str, Callable[[argparse.Namespace], None]] = {
-    "lstm": lstm_training, "gpt": gpt_training, "generation": generation,
+    "lstm": lstm_training, "adaptive": adaptive_softmax, "gpt": gpt_training, "generation": generation,
 }  # fmt: skip
 
 

@@ -14,7 +14,15 @@ from heed.core.errors import UsageError
 from heed.data.text_stream import TextStream
 from heed.decoding.reading import StreamReader
 from heed.evaluation.cache import ContinuousCache
-from heed.evaluation.dynamic import DynamicOptions, DynamicReader, RmsRule, SgdRule, gradient_rms, make_dynamic_reader
+from heed.evaluation.dynamic import (
+    STEP,
+    DynamicOptions,
+    DynamicReader,
+    RmsRule,
+    SgdRule,
+    gradient_rms,
+    make_dynamic_reader,
+)
 
 CPU = torch.device("cpu")
 NETWORKS = ("rnn", "rnn, AWD", "rnn, adaptive", "feed_forward", "trellisnet", "gpt")
@@ -98,6 +106,18 @@ def test_the_rule_of_the_notes_by_hand() -> None:
     assert weight.grad is None
 
 
+def test_without_a_rate_it_is_a_step_by_the_mean_square_of_the_gradients_so_far() -> None:
+    weight, other = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1))
+    rule = SgdRule([weight, other], lr=None, decay=0.0)
+    weight.grad, other.grad = torch.tensor([2.0, 0.0]), torch.tensor([-1.0])  # |g|² = 5
+    rule()
+    torch.testing.assert_close(weight.data, torch.tensor([-2 * STEP / 5, 0.0]))
+    torch.testing.assert_close(other.data, torch.tensor([STEP / 5]))
+    weight.grad = torch.tensor([0.0, 3.0])  # |g|² = 9, on average 7
+    rule()
+    torch.testing.assert_close(weight.data, torch.tensor([-2 * STEP / 5, -3 * STEP / 7]))
+
+
 def test_the_rule_of_krause_et_al_by_hand() -> None:
     """λ R is held at 1: the first weight goes back to where it was trained, less the gradient."""
     weight, other = nn.Parameter(torch.tensor([1.0, 2.0])), nn.Parameter(torch.tensor([4.0]))
@@ -131,6 +151,7 @@ def test_a_model_that_counts_is_refused() -> None:
 
 def test_the_signature_says_all_that_was_chosen() -> None:
     assert reader("rnn", rule="sgd", lr=0.1).signature == "context:stream|dynamic:sgd|lr:0.1|decay:0.001|segment:20"
+    assert reader("rnn", rule="sgd").signature.startswith(f"context:stream|dynamic:sgd|lr:{STEP:g}/|g|2|decay")
     assert reader("rnn", cache_share=0.1).signature == "context:stream|cache:500|share:0.1|flatness:1"
 
 

@@ -47,7 +47,8 @@ def test_small_answers_are_sent_at_once() -> None:
                 writer.close()
                 return option
 
-    assert asyncio.run(option_of_a_connection())
+    with ThreadPoolExecutor(1) as pool:  # in this thread the driver of a browser may have a loop running
+        assert pool.submit(lambda: asyncio.run(option_of_a_connection())).result()
 
 
 def test_the_description_names_every_route_and_no_422(live: Live) -> None:

@@ -50,7 +50,7 @@ def evaluate(
     dynamic_segment: Annotated[int | None, typer.Option(help="Tokens between its updates (20).", min=1)] = None,
     cache: Annotated[float, typer.Option(help="--text: share of a cache of recent words.", min=0, max=0.99)] = 0.0,
     cache_size: Annotated[int, typer.Option(help="Words in that cache.", min=1)] = 500,
-    cache_flatness: Annotated[float, typer.Option(help="θ of that cache: 0 takes all words alike.", min=0)] = 1.0,
+    cache_flatness: Annotated[float, typer.Option(help="θ of that cache.", min=0)] = 1.0,
     compressors: Annotated[bool, typer.Option("--compressors", help="--text: rows of compressors, as gzip.")] = False,
     primer: Annotated[Path | None, typer.Option(help="What compressors have seen before.")] = None,
     hyp: Annotated[list[str] | None, typer.Option(metavar="NAME=FILE", help="Another system's translations.")] = None,

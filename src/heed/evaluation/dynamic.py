@@ -31,6 +31,8 @@ from heed.nn.contract import Autoregressive, State
 STATISTICS_STREAMS, STATISTICS_BATCHES = 100, 100
 """Krause et al. take the mean square of the gradient over batches of 100 streams. They read the whole training text;
 200,000 tokens of it are enough (measured in docs/results.md)."""
+STEP = 1.0
+"""η ‖∇‖² where no η is given: a Transformer's gradients are four times those of an LSTM of its size, and so on."""
 CACHE_SEGMENT = 256
 """Tokens that are read at once where no weights move."""
 
@@ -41,7 +43,7 @@ class DynamicOptions(Config):
     rule: Literal["none", "sgd", "rms"] = "none"
     """How weights move: not at all, as in the notes, or with a rate for each weight (Krause et al. 2018)."""
     lr: float | None = Field(default=None, gt=0)
-    """η; where not given 0.4 for "sgd" and 1e-4 for "rms", measured in docs/results.md with an LSTM."""
+    """η; where not given 1e-4 for "rms", and for "sgd" STEP by the mean square of the gradients' norms so far."""
     decay: float | None = Field(default=None, ge=0, le=1)
     """λ, the share by which weights go back to the trained ones; where not given 0.001 for "sgd", 0.02 for "rms"."""
     epsilon: float = Field(default=2e-5, gt=0)
@@ -56,9 +58,9 @@ class DynamicOptions(Config):
     """Words in the cache."""
 
     @property
-    def numbers(self) -> tuple[float, float]:
-        """η and λ."""
-        lr, decay = {"sgd": (0.4, 0.001), "rms": (1e-4, 0.02)}.get(self.rule, (0.0, 0.0))
+    def numbers(self) -> tuple[float | None, float]:
+        """η, None where the rule finds it, and λ."""
+        lr, decay = {"sgd": (None, 0.001), "rms": (1e-4, 0.02)}.get(self.rule, (None, 0.0))
         return lr if self.lr is None else self.lr, decay if self.decay is None else self.decay
 
 
@@ -71,20 +73,30 @@ class Rule(Protocol):
 
 
 class SgdRule:
-    """θ ← θ - η ∇ + λ (θ_g - θ) (Kakade's notes)."""
+    """θ ← θ - η ∇ + λ (θ_g - θ) (Kakade's notes).
 
-    def __init__(self, weights: Sequence[nn.Parameter], lr: float, decay: float) -> None:
+    Without a rate η is STEP by the mean of ‖∇‖² over all segments so far, which have been scored by then.
+    """
+
+    def __init__(self, weights: Sequence[nn.Parameter], lr: float | None, decay: float) -> None:
         self.weights = weights
         self.trained = [weight.detach().clone() for weight in weights]
         self.lr, self.decay = lr, decay
+        self._squares, self._segments = 0.0, 0
 
     @torch.no_grad()
     def __call__(self) -> None:
+        lr = self._found() if self.lr is None else self.lr
         for weight, trained in zip(self.weights, self.trained, strict=True):
             weight.lerp_(trained, self.decay)
             if weight.grad is not None:
-                weight.sub_(weight.grad, alpha=self.lr)
+                weight.sub_(weight.grad, alpha=lr)
                 weight.grad = None
+
+    def _found(self) -> float:
+        self._squares += sum(float(weight.grad.norm()) ** 2 for weight in self.weights if weight.grad is not None)
+        self._segments += 1
+        return STEP * self._segments / self._squares if self._squares else 0.0
 
 
 class RmsRule:
@@ -156,7 +168,9 @@ class DynamicReader:
             return SgdRule(weights, *options.numbers)
         if options.rule == "rms":
             rms = gradient_rms(self.model, training_text(), options.segment, self.device)
-            return RmsRule(weights, *options.numbers, rms, options.epsilon)
+            lr, decay = options.numbers
+            assert lr is not None
+            return RmsRule(weights, lr, decay, rms, options.epsilon)
         return None
 
     @property
@@ -165,7 +179,8 @@ class DynamicReader:
         options, (lr, decay) = self.options, self.options.numbers
         found = "context:stream"
         if self.rule is not None:
-            found += f"|dynamic:{options.rule}|lr:{lr:g}|decay:{decay:g}|segment:{options.segment}"
+            rate = f"{STEP:g}/|g|2" if lr is None else f"{lr:g}"
+            found += f"|dynamic:{options.rule}|lr:{rate}|decay:{decay:g}|segment:{options.segment}"
         if options.cache_share:
             found += f"|cache:{options.cache_size}|share:{options.cache_share:g}|flatness:{options.cache_flatness:g}"
         return found
