@@ -27,6 +27,14 @@ CPU = Machine("cpu", 2, 8 << 30, "bfloat16", 2.5)
 GPU = Machine("cuda", 16, 80 << 30, "bfloat16", 9.0)
 
 
+@pytest.mark.parametrize(
+    ("precision", "gain", "told"), [("bfloat16", 0.5, True), ("bfloat16", 2.0, False), ("float32", 0.5, False)]
+)
+def test_a_precision_that_costs_time_here_is_told(precision: str, gain: float, told: bool) -> None:
+    advice = Machine("cpu", 2, 8 << 30, "float32", gain).advice(precision)
+    assert ("--training.precision=float32" in advice) == told
+
+
 def choose(num_rows: int = 29_000, machine: Machine = CPU, **given: Any) -> Choices:
     keys = {name.replace("__", "."): value for name, value in given.items()}
     return choose_translation(Survey(num_rows, 60.0), machine, keys)

@@ -122,7 +122,7 @@ def test_the_rule_of_krause_et_al_by_hand() -> None:
     """λ R is held at 1: the first weight goes back to where it was trained, less the gradient."""
     weight, other = nn.Parameter(torch.tensor([1.0, 2.0])), nn.Parameter(torch.tensor([4.0]))
     rms = [torch.tensor([30.0, 2.0]), torch.tensor([4.0])]  # means 16 and 4, and of both 10
-    rule = RmsRule([weight, other], lr=0.5, decay=0.4, rms=rms, epsilon=1.0)
+    rule = RmsRule([weight, other], rms, epsilon=1.0, lr=0.5, decay=0.4)
     weight.data, other.data = torch.tensor([3.0, 5.0]), torch.tensor([6.0])
     weight.grad = torch.tensor([31.0, -6.0])
     rule()
@@ -152,6 +152,7 @@ def test_a_model_that_counts_is_refused() -> None:
 def test_the_signature_says_all_that_was_chosen() -> None:
     assert reader("rnn", rule="sgd", lr=0.1).signature == "context:stream|dynamic:sgd|lr:0.1|decay:0.001|segment:20"
     assert reader("rnn", rule="sgd").signature.startswith(f"context:stream|dynamic:sgd|lr:{STEP:g}/|g|2|decay")
+    assert reader("rnn", rule="rms").signature == "context:stream|dynamic:rms|lr:0.0001|decay:0.02|segment:20"
     assert reader("rnn", cache_share=0.1).signature == "context:stream|cache:500|share:0.1|flatness:1"
 
 

@@ -13,6 +13,7 @@ from toy import events, prepared, trainer_of
 from trainings import gradients, scarce
 
 from heed.core.errors import HeedError, StorageError, UsageError
+from heed.core.progress import Progress
 from heed.data.batch import Batch, collate
 from heed.metrics.score import Score
 from heed.nn.noise import Noise
@@ -157,6 +158,22 @@ def test_training_stops_after_so_many_passes_over_the_data(tmp_path: Path) -> No
     per_epoch = trainer.task.loader(256, 1).num_batches(0)
     assert trainer.run().reason == "reached 2 epochs (training.max_epochs)"
     assert trainer.progress.step == pytest.approx(2 * per_epoch, abs=1)
+
+
+def test_the_bar_shows_how_much_of_the_nearest_limit_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two passes end long before ten thousand updates: half of them are half of the time."""
+    shown: list[tuple[float, float]] = []
+
+    class Spy(Progress):
+        def update(self, done: float, *values: Any) -> None:
+            shown.append(values[-2:])
+
+    monkeypatch.setattr("heed.training.trainer.Bar", Spy)
+    trainer = trainer_of(prepared(tmp_path, training__max_epochs=2, training__max_steps=10_000))
+    trainer.run()
+    shares = [share for _, share in shown]
+    assert shares == pytest.approx([(step + 1) / len(shown) for step in range(len(shown))], abs=1e-6)
+    assert shown[-1][0] == 0.0 < shown[0][0]
 
 
 def test_training_stops_after_so_many_minutes_and_validates_what_it_has(tmp_path: Path) -> None:

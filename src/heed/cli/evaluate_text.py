@@ -36,8 +36,8 @@ class TextOptions:
     dynamic_segment: int | None = None
     cache: float = 0.0
     """Share of a cache of recent words in these rows."""
-    cache_size: int = 500
-    cache_flatness: float = 1.0
+    cache_size: int | None = None
+    cache_flatness: float | None = None
     compressors: bool = False
     """General compressors."""
     primer: Path | None = None

@@ -215,9 +215,11 @@ def _lead(
 
 
 def _show_choices(plan: Plan) -> None:
-    from heed.core.progress import message
+    from heed.core.progress import message, warn
 
     message(f"machine: {plan.machine.render()}")
+    if advice := plan.machine.advice(plan.recipe.training.precision):
+        warn(advice)
     if not plan.reasons:
         return
     message("chosen (written to recipe.toml; change any of them with a flag of the same name):")

@@ -29,8 +29,8 @@ from heed.evaluation.cache import ContinuousCache
 from heed.nn.contract import Autoregressive, State
 
 STATISTICS_STREAMS, STATISTICS_BATCHES = 100, 100
-"""Krause et al. take the mean square of the gradient over batches of 100 streams. They read the whole training text;
-200,000 tokens of it are enough (measured in docs/results.md)."""
+"""Krause et al. take the mean square of the gradient over batches of 100 streams, of the whole training text; here
+200,000 tokens of it are read, with which docs/results.md has what the rule is worth."""
 STEP = 1.0
 """η ‖∇‖² where no η is given: a Transformer's gradients are four times those of an LSTM of its size, and so on."""
 CACHE_SEGMENT = 256
@@ -43,9 +43,9 @@ class DynamicOptions(Config):
     rule: Literal["none", "sgd", "rms"] = "none"
     """How weights move: not at all, as in the notes, or with a rate for each weight (Krause et al. 2018)."""
     lr: float | None = Field(default=None, gt=0)
-    """η; where not given 1e-4 for "rms", and for "sgd" STEP by the mean square of the gradients' norms so far."""
+    """η, where the rule shall not find it or take its own."""
     decay: float | None = Field(default=None, ge=0, le=1)
-    """λ, the share by which weights go back to the trained ones; where not given 0.001 for "sgd", 0.02 for "rms"."""
+    """λ, the share by which weights go back to the trained ones, where it shall not be the rule's own."""
     epsilon: float = Field(default=2e-5, gt=0)
     """With "rms": what is added to the root mean square of a weight's gradient."""
     segment: int = Field(default=20, ge=1)
@@ -57,15 +57,12 @@ class DynamicOptions(Config):
     cache_size: int = Field(default=500, ge=1)
     """Words in the cache."""
 
-    @property
-    def numbers(self) -> tuple[float | None, float]:
-        """η, None where the rule finds it, and λ."""
-        lr, decay = {"sgd": (None, 0.001), "rms": (1e-4, 0.02)}.get(self.rule, (None, 0.0))
-        return lr if self.lr is None else self.lr, decay if self.decay is None else self.decay
-
 
 class Rule(Protocol):
     """Moves the weights after a segment."""
+
+    signature: str
+    """Its η and λ, as they stand behind a score."""
 
     def __call__(self) -> None:
         """Take the gradients up, and clear them."""
@@ -73,15 +70,16 @@ class Rule(Protocol):
 
 
 class SgdRule:
-    """θ ← θ - η ∇ + λ (θ_g - θ) (Kakade's notes).
+    """θ ← θ - η ∇ + λ (θ_g - θ) (Kakade's notes); λ is 0.001 where not given.
 
     Without a rate η is STEP by the mean of ‖∇‖² over all segments so far, which have been scored by then.
     """
 
-    def __init__(self, weights: Sequence[nn.Parameter], lr: float | None, decay: float) -> None:
+    def __init__(self, weights: Sequence[nn.Parameter], lr: float | None = None, decay: float | None = None) -> None:
         self.weights = weights
         self.trained = [weight.detach().clone() for weight in weights]
-        self.lr, self.decay = lr, decay
+        self.lr, self.decay = lr, 0.001 if decay is None else decay
+        self.signature = f"lr:{f'{STEP:g}/|g|2' if lr is None else f'{lr:g}'}|decay:{self.decay:g}"
         self._squares, self._segments = 0.0, 0
 
     @torch.no_grad()
@@ -103,13 +101,17 @@ class RmsRule:
     """θ ← θ - η ∇ / (RMS + ε) + λ R ⊙ (θ_g - θ), R = RMS / mean(RMS), λ R at most 1 (Krause et al. 2018).
 
     RMS is the root mean square of each weight's gradient over the training text, its mean that over all tensors' means.
+    η is 1e-4 and λ 0.02 where not given.
     """
 
     def __init__(
-        self, weights: Sequence[nn.Parameter], lr: float, decay: float, rms: Sequence[Tensor], epsilon: float
-    ) -> None:
+        self, weights: Sequence[nn.Parameter], rms: Sequence[Tensor], epsilon: float,
+        lr: float | None = None, decay: float | None = None,
+    ) -> None:  # fmt: skip
         self.weights = weights
         self.trained = [weight.detach().clone() for weight in weights]
+        lr, decay = 1e-4 if lr is None else lr, 0.02 if decay is None else decay
+        self.signature = f"lr:{lr:g}|decay:{decay:g}"
         mean = sum(float(tensor.mean()) for tensor in rms) / len(rms)
         self.rates = [lr / (tensor + epsilon) for tensor in rms]
         self.pulls = [(tensor * (decay / mean)).clamp(max=1.0) for tensor in rms]
@@ -165,22 +167,19 @@ class DynamicReader:
     def _rule(self, training_text: Callable[[], TextStream]) -> Rule | None:
         options, weights = self.options, list(self.model.parameters())
         if options.rule == "sgd":
-            return SgdRule(weights, *options.numbers)
+            return SgdRule(weights, options.lr, options.decay)
         if options.rule == "rms":
             rms = gradient_rms(self.model, training_text(), options.segment, self.device)
-            lr, decay = options.numbers
-            assert lr is not None
-            return RmsRule(weights, lr, decay, rms, options.epsilon)
+            return RmsRule(weights, rms, options.epsilon, options.lr, options.decay)
         return None
 
     @property
     def signature(self) -> str:
         """What was learned from the text, and what was kept of it."""
-        options, (lr, decay) = self.options, self.options.numbers
+        options = self.options
         found = "context:stream"
         if self.rule is not None:
-            rate = f"{STEP:g}/|g|2" if lr is None else f"{lr:g}"
-            found += f"|dynamic:{options.rule}|lr:{rate}|decay:{decay:g}|segment:{options.segment}"
+            found += f"|dynamic:{options.rule}|{self.rule.signature}|segment:{options.segment}"
         if options.cache_share:
             found += f"|cache:{options.cache_size}|share:{options.cache_share:g}|flatness:{options.cache_flatness:g}"
         return found

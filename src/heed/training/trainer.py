@@ -90,6 +90,7 @@ class Trainer:
         self.progress = Progress()
         self._begin_seconds = 0.0
         self._started = time.perf_counter()
+        self._epoch_batches = 1
 
     # --- one update -------------------------------------------------------------------------------------
 
@@ -159,6 +160,7 @@ class Trainer:
         loader = self.task.loader(
             config.tokens_per_batch, self.seed, ranks.rank, ranks.world_size, config.loader_workers
         )
+        self._epoch_batches = loader.num_batches(self.progress.position.epoch)
         with (
             sole_writer(self.folder) if ranks.is_first else nullcontext(),
             Journal(self.folder, self.config.tensorboard) if ranks.is_first else nullcontext() as journal,
@@ -199,7 +201,8 @@ class Trainer:
     def _log(self, journal: Journal | None, bar: Bar) -> None:
         step = self.progress.step
         values = self.progress.window.values(self.optimizer.param_groups[0]["lr"])
-        bar.update(step, _shown(values), self._seconds_left(), self._share_done())
+        share = self._share_done()
+        bar.update(step, _shown(values), self.progress.seconds * (1 / share - 1), share)
         if step % self.config.log_every == 0:
             if journal:
                 journal.write("train", step, {**_rounded(values), **self._spent()})
@@ -234,14 +237,6 @@ class Trainer:
             return f"no better {config.stop_metric} in {config.patience} validations (training.patience)"
         return ""
 
-    def _seconds_left(self) -> float:
-        progress, config = self.progress, self.config
-        rate = progress.seconds / max(progress.step, 1)
-        left = (config.max_steps - progress.step) * rate
-        if config.max_minutes:
-            left = min(left, 60 * config.max_minutes - progress.seconds)
-        return max(left, 0.0)
-
     def _share_done(self) -> float:
         """How much of the training is over, by the limit that is nearest; it may end before, when nothing improves."""
         progress, config = self.progress, self.config
@@ -249,7 +244,8 @@ class Trainer:
         if config.max_minutes:
             shares.append(progress.seconds / (60 * config.max_minutes))
         if config.max_epochs:
-            shares.append(progress.position.epoch / config.max_epochs)
+            epochs = progress.position.epoch + progress.position.batch / self._epoch_batches
+            shares.append(epochs / config.max_epochs)
         return min(1.0, max(shares))
 
     # --- validation -------------------------------------------------------------------------------------
