@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heed.cli.evaluate_text import DynamicRule, TextOptions, evaluate_text
+from heed.cli.evaluate_translations import TestFiles, TranslationOptions, evaluate_translations
 from heed.cli.options import (
     BadBytes,
     Debug,
@@ -22,7 +23,6 @@ from heed.cli.options import (
     TgtColumn,
     Threads,
     parse_column,
-    search_options,
 )  # fmt: skip
 from heed.core.errors import StorageError, UsageError
 
@@ -88,63 +88,36 @@ def evaluate(
     """
     import heed
     from heed.cli.calibrate import calibrate_runs
-    from heed.evaluation.direction import require_direction
     from heed.evaluation.language_table import render_texts
-    from heed.evaluation.scoring import evaluate_systems
-    from heed.evaluation.systems import (
-        read_finished,
-        read_parallel,
-        read_records,
-        tag_for,
-        together,
-        translated,
-    )
+    from heed.evaluation.systems import tag_for
     from heed.evaluation.table import render
 
-    runs, src, ref, pairs, hyp = runs or [], src or [], ref or [], pairs or [], hyp or []
-    num_tests = len(src) + len(pairs)
+    runs, hyp = runs or [], hyp or []
+    files = TestFiles(src or [], ref or [], pairs or [], (parse_column(src_column), parse_column(tgt_column)), errors)
+    search = {"beam_size": beam, "length_penalty": length_penalty, "nbest": 1}
     if calibrate:
-        _refuse_beside_calibrate(num_tests or text or hyp or worst or analysis or out)
-        said = {"beam_size": beam, "length_penalty": length_penalty, "nbest": 1}
-        calibrate_runs(runs, said, json_output, precision, threads, device, quiet)
+        _refuse_beside_calibrate(len(files) or text or hyp or worst or analysis or out)
+        calibrate_runs(runs, search, json_output, precision, threads, device, quiet)
         return
-    if (text is None) == (not num_tests) or len(src) != len(ref):
+    if (text is None) == (not len(files)) or len(files.src) != len(files.ref):
         raise UsageError("give --src F --ref F (or --pairs F) for translation runs, or --text F for language models.")
     bare = bool(text and (compressors or primer))
-    _check(runs, hyp, out, num_tests, translations_only=bool(worst or analysis), bare=bare)
+    _check(runs, hyp, out, len(files), translations_only=bool(worst or analysis), bare=bare)
     if ensemble and len(runs) < 2:
         raise UsageError("--ensemble is of two runs or more.")
     opened = [heed.load(folder, device, threads, precision, tag=tag_for(folder, tag)).run for folder in runs]
     for run in opened:
         run.require("language-model" if text else "translation", "evaluate --text" if text else "evaluate --src")
     if text is not None:
-        options = TextOptions(
+        of_text = TextOptions(
             stride, ensemble, dynamic, dynamic_lr, dynamic_decay, dynamic_segment, cache, cache_size,
             cache_flatness, compressors or bool(primer), primer,
         )  # fmt: skip
-        found = evaluate_text(text, opened, options, errors, quiet)
+        found = evaluate_text(text, opened, of_text, errors, quiet)
         _finish([found], json_output, render_texts(found), quiet)
         return
-    evaluated = []
-    said = {"beam_size": beam, "length_penalty": length_penalty, "nbest": 1}
-    src_lang, run_lang = opened[0].languages if opened else ("", "")
-    language = tgt_lang or run_lang or None
-    tokenised = tokenised or any(run.recipe.data.tokenised for run in opened)
-    columns = parse_column(src_column), parse_column(tgt_column)
-    tests = [read_parallel(*files, errors) for files in zip(src, ref, strict=True)]
-    tests += [read_records(path, columns, (src_lang, language or ""), errors) for path in pairs]
-    for test in tests:
-        for run in opened:
-            require_direction(run, test)
-        finished = [read_finished(named, test) for named in hyp]
-        systems = [translated(run, test, search_options(run.recipe.decoding, said), quiet) for run in opened]
-        if out is not None:
-            _write(out, systems[0].outputs)
-        if ensemble:
-            systems.append(together(opened, test, systems[0].options, quiet))
-        systems += finished
-        found = evaluate_systems(test, systems, language, tokenised=tokenised, num_worst=worst, num_common=rare)
-        evaluated.append(found)
+    options = TranslationOptions(search, tgt_lang, tokenised, hyp, ensemble, worst, rare, out)
+    evaluated = evaluate_translations(files, opened, options, quiet)
     table = "\n\n".join(render(evaluations, analysis) for evaluations in evaluated)
     _finish(evaluated, json_output, table, quiet)
 
@@ -166,13 +139,6 @@ def _check(
         raise UsageError("--hyp NAME=FILE belongs to one test set: give --src and --ref once, or one --pairs.")
     if out is not None and (len(runs) != 1 or num_tests != 1):
         raise UsageError("--out is for the translations of one run.")
-
-
-def _write(path: Path, lines: Sequence[str]) -> None:
-    from heed.core.files import atomic_write, storage_errors
-
-    with storage_errors("write the translations", path=path), atomic_write(path, "w") as file:
-        file.writelines(line + "\n" for line in lines)
 
 
 def _finish(evaluated: Sequence[Sequence[Evaluation]], as_json: bool, table: str, quiet: bool) -> None:

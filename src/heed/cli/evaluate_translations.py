@@ -1,0 +1,95 @@
+"""`heed evaluate --src --ref`: how good are translators on test sets?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heed.cli.options import search_options
+
+if TYPE_CHECKING:
+    from heed.evaluation.scoring import Evaluation
+    from heed.evaluation.systems import HeldOut
+    from heed.run import Run
+    from heed.text.readers import Errors
+
+
+@dataclass(frozen=True)
+class TestFiles:
+    """Where test sets lie: sources with their references, and files of pairs."""
+
+    src: Sequence[Path]
+    ref: Sequence[Path]
+    pairs: Sequence[Path]
+    columns: tuple[int | str | None, int | str | None]
+    errors: Errors
+
+    def __len__(self) -> int:
+        return len(self.src) + len(self.pairs)
+
+    def read(self, languages: tuple[str, str]) -> Iterator[HeldOut]:
+        """Each of them; `languages` of source and target choose the texts of files that hold several."""
+        from heed.evaluation.systems import read_parallel, read_records
+
+        for src, ref in zip(self.src, self.ref, strict=True):
+            yield read_parallel(src, ref, self.errors)
+        for path in self.pairs:
+            yield read_records(path, self.columns, languages, self.errors)
+
+
+@dataclass(frozen=True)
+class TranslationOptions:
+    """How test sets are translated and scored, and the rows that are wanted beside those of the runs."""
+
+    search: Mapping[str, object]
+    """What differs from each run's own way to search."""
+    tgt_lang: str | None
+    """The target language, where it is not the runs'."""
+    tokenised: bool
+    hyp: Sequence[str]
+    """Finished translations, each NAME=FILE."""
+    ensemble: bool
+    """All runs as one."""
+    num_worst: int
+    num_common: int
+    out: Path | None
+    """Where the translations of the run go."""
+
+
+def evaluate_translations(
+    files: TestFiles, runs: Sequence[Run], options: TranslationOptions, quiet: bool
+) -> list[list[Evaluation]]:
+    """The scores of all systems, in one table for each test set."""
+    from heed.evaluation.direction import require_direction
+    from heed.evaluation.scoring import evaluate_systems
+    from heed.evaluation.systems import read_finished, together, translated
+
+    src_lang, run_lang = runs[0].languages if runs else ("", "")
+    language = options.tgt_lang or run_lang or None
+    tokenised = options.tokenised or any(run.recipe.data.tokenised for run in runs)
+    evaluated = []
+    for test in list(files.read((src_lang, language or ""))):  # all are read before the first one is translated
+        for run in runs:
+            require_direction(run, test)
+        finished = [read_finished(named, test) for named in options.hyp]
+        systems = [translated(run, test, search_options(run.recipe.decoding, options.search), quiet) for run in runs]
+        if options.out is not None:
+            _write(options.out, systems[0].outputs)
+        if options.ensemble:
+            systems.append(together(runs, test, systems[0].options, quiet))
+        evaluated.append(
+            evaluate_systems(
+                test, [*systems, *finished], language, tokenised=tokenised, num_worst=options.num_worst,
+                num_common=options.num_common,
+            )
+        )  # fmt: skip
+    return evaluated
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    from heed.core.files import atomic_write, storage_errors
+
+    with storage_errors("write the translations", path=path), atomic_write(path, "w") as file:
+        file.writelines(line + "\n" for line in lines)
