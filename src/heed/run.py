@@ -165,13 +165,14 @@ class Run:
             training.random_context,
         )  # fmt: skip
 
-    def scorer(self, stride: int = 0) -> TextScorer:
+    def scorer(self, stride: int = 0, model: Autoregressive | None = None) -> TextScorer:
         """The language model reading one text from its beginning, as it read in training.
 
-        `stride`: tokens that are new in each window, for a model that reads windows (0: half of them).
+        `stride`: tokens that are new in each window, for a model that reads windows (0: half of them). `model`: another
+        one that reads in its place, such as an ensemble.
         """
         data, context = self.recipe.data, self.recipe.training.context
-        reader = make_reader(data.text_as, cast(Autoregressive, self.model), self.device, context, stride)
+        reader = make_reader(data.text_as, model or cast(Autoregressive, self.model), self.device, context, stride)
         return TextScorer(reader, self.tokenizers["tgt"], data.normaliser, data.line_end)
 
     def training_text(self) -> TextStream:

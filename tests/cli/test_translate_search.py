@@ -11,6 +11,8 @@ import pytest
 from command import call
 from toy import pairs, unchecked_shapes, write_lines
 
+from heed.decoding.long_lines import MAX_CHARACTERS
+
 LINES = ["ba ce", "fo gu di", "", "me lu", "ko"]
 TEXT = "\n".join(LINES) + "\n"
 
@@ -87,6 +89,18 @@ def test_a_glossary_puts_its_terms_into_the_lines_that_demand_them(translator: P
     assert [found[0], found[2], found[4]] == [plain[0], plain[2], plain[4]]
     apart = call("translate", translator, "--glossary", path, "--paragraphs", stdin="Fo gu. Me lu.\n").lines
     assert {"zebra", "okapi"} <= set(apart[0].replace(".", " ").split())
+
+
+def test_in_a_line_that_is_too_long_a_term_stands_in_the_sentence_that_demands_it(
+    translator: Path, tmp_path: Path
+) -> None:
+    path = write_lines(tmp_path / "terms", ["me\tokapi"])
+    line = "Ba ce. " * 290 + "Me lu."
+    assert len(line) > MAX_CHARACTERS
+    [plain] = call("translate", translator, stdin=line + "\n").lines
+    [found] = call("translate", translator, "--glossary", path, stdin=line + "\n").lines
+    assert found.count("okapi") == 1
+    assert plain[:1000] == found[:1000]
 
 
 def test_steering_that_does_not_go_together_is_refused(translator: Path, tmp_path: Path) -> None:

@@ -112,6 +112,12 @@ def test_scores_are_those_of_the_outputs_whatever_was_shunned() -> None:
             assert h.score == pytest.approx(h.log_prob / PENALTY.divisor(len(h.token_log_probs)))
 
 
+def test_a_source_that_nobody_waits_for_leaves_with_all_its_groups_and_no_other() -> None:
+    chooser = DiverseBeamChooser(3, 4, EOS, PENALTY, [9, 9, 9], 2, 1.0)
+    chooser.give_up(1)
+    assert chooser._limits == [9, 9, 0, 0, 9, 9]
+
+
 def test_sources_do_not_shun_one_another() -> None:
     model, source = HashedModel(8), random_source([2, 5, 1, 7])
     together = diverse_search(model, source, 6, 3, 3.0, limit=9)

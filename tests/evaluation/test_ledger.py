@@ -16,6 +16,8 @@ from heed.evaluation.systems import HeldOut
 from heed.metrics.score import Score
 from heed.run import Run
 
+TIMES = (f"2026-11-22T12:{minute:02}:00.000+00:00" for minute in range(60))
+
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
@@ -35,8 +37,8 @@ def evaluation(run: Run, value: float = 30.0, last: str = "b") -> Evaluation:
 
 def test_every_time_is_a_line_with_the_files_the_weights_the_search_and_the_scores(run: Run) -> None:
     assert read_scores(run) == []
-    log_scores(run, evaluation(run))
-    log_scores(run, evaluation(run, 31.0))
+    log_scores(run, evaluation(run), next(TIMES))
+    log_scores(run, evaluation(run, 31.0), next(TIMES))
     first, second = read_scores(run)
     assert first["scores"] == [evaluation(run).scores["bleu"].to_json()]
     assert second["scores"][0]["value"] == 31.0
@@ -48,12 +50,19 @@ def test_every_time_is_a_line_with_the_files_the_weights_the_search_and_the_scor
 
 
 def test_the_times_are_those_of_the_very_same_lines(run: Run) -> None:
-    assert times_scored(run, evaluation(run)) == []
-    log_scores(run, evaluation(run))
-    log_scores(run, evaluation(run, last="other"))
-    log_scores(run, evaluation(run))
-    assert len(times_scored(run, evaluation(run))) == 2
-    assert len(times_scored(run, evaluation(run, last="third"))) == 0
+    assert times_scored(run, evaluation(run), "now") == []
+    log_scores(run, evaluation(run), next(TIMES))
+    log_scores(run, evaluation(run, last="other"), next(TIMES))
+    log_scores(run, evaluation(run), next(TIMES))
+    assert len(times_scored(run, evaluation(run), "now")) == 2
+    assert len(times_scored(run, evaluation(run, last="third"), "now")) == 0
+
+
+def test_rows_of_one_command_are_one_look(run: Run) -> None:
+    for last in ("b", "other", "b"):
+        log_scores(run, evaluation(run, last=last), "then")
+    assert times_scored(run, evaluation(run), "now") == ["then"]
+    assert times_scored(run, evaluation(run), "then") == []
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "3", '{"time": 1, "test": [], "scores": []}',
@@ -62,21 +71,21 @@ def test_the_times_are_those_of_the_very_same_lines(run: Run) -> None:
                                     '{"time": "t", "test": [], "scores": [{"value": "x", "name": "", "signature": ""}]}'
                                     ])  # fmt: skip
 def test_damaged_lines_are_passed_over(run: Run, damage: str) -> None:
-    log_scores(run, evaluation(run))
+    log_scores(run, evaluation(run), next(TIMES))
     with (run.folder / LEDGER).open("a") as file:
         file.write(damage + "\n")
-    log_scores(run, evaluation(run))
+    log_scores(run, evaluation(run), next(TIMES))
     assert len(read_scores(run)) == 2
 
 
 def test_a_last_line_that_was_cut_off_does_not_take_the_next_with_it(run: Run) -> None:
     (run.folder / LEDGER).write_text('{"time": "2026')
-    log_scores(run, evaluation(run))
+    log_scores(run, evaluation(run), next(TIMES))
     assert len(read_scores(run)) == 1
 
 
 def test_an_infinite_score_is_null(run: Run) -> None:
-    log_scores(run, evaluation(run, float("inf")))
+    log_scores(run, evaluation(run, float("inf")), next(TIMES))
     entry = json.loads((run.folder / LEDGER).read_text(), parse_constant=lambda name: pytest.fail(name))
     assert entry["scores"][0]["value"] is None
     assert len(read_scores(run)) == 1
@@ -87,6 +96,6 @@ def test_a_ledger_that_leads_elsewhere_is_not_written(run: Run, tmp_path_factory
     elsewhere.write_text("precious")
     (run.folder / LEDGER).symlink_to(elsewhere)
     with pytest.raises(StorageError, match="no regular file"):
-        log_scores(run, evaluation(run))
+        log_scores(run, evaluation(run), next(TIMES))
     assert elsewhere.read_text() == "precious"
     assert read_scores(run) == []

@@ -6,16 +6,27 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from toy import prepared, trainer_of, unchecked_shapes, without_shape_checks, write_lines, write_pairs
+from toy import (
+    prepared,
+    tiny_keys,
+    trainer_of,
+    unchecked_shapes,
+    without_shape_checks,
+    write_lines,
+    write_pairs,
+)
 
 from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
 from heed.evaluation.ledger import log_scores
-from heed.evaluation.scoring import evaluate_systems
+from heed.evaluation.scoring import Evaluation, evaluate_systems
 from heed.evaluation.systems import HeldOut, System
+from heed.metrics.score import Score
 from heed.nn.weight_file import save_weights
+from heed.planner import tokenizer_of
 from heed.report.page import REPORT, finish_report, refresh_report, write_report
 from heed.report.validation import VALIDATION, analyse
 from heed.run import WEIGHTS, Run
@@ -125,8 +136,8 @@ def test_test_scores_are_listed_with_date_files_intervals_and_how_often(copied: 
     rows = [("ba ce", "ler kan"), ("di fo", "not mis")]
     [found] = evaluate_systems(HeldOut(("test.aa", "test.bb"), rows), [System("run", ["ler kan", "x"], copied)])
     assert "On test data" not in text_of(copied)
-    for _ in range(2):
-        log_scores(copied, found)
+    for time in ("2026-11-21T08:00:00+00:00", "2026-11-22T08:00:00+00:00"):
+        log_scores(copied, found, time)
         refresh_report(copied)
     text = text_of(copied)
     [first, second] = re.findall(r"^\| (\d{4}-\d\d-\d\d.*) \|$", text, re.MULTILINE)
@@ -134,6 +145,17 @@ def test_test_scores_are_listed_with_date_files_intervals_and_how_often(copied: 
     assert re.match(r"\d{4}-\d\d-\d\d \(time 2\) \| `test.aa`", second)
     assert re.search(r"^- chrF2: `nrefs:1", text, re.MULTILINE)
     assert text.index("### On validation data") < text.index("### On test data") < text.index("## Samples")
+
+
+def test_scores_of_one_command_are_one_look_and_stand_over_their_own_signatures(copied: Run) -> None:
+    test = HeldOut(("text.aa",), [("ba ce",), ("di fo",)])
+    for value, reads in ((90.0, "context:stream"), (80.0, "context:stream|dynamic:sgd")):
+        score = Score("perplexity per token", value, reads, value - 1, value + 1)
+        log_scores(copied, Evaluation("run", test, copied, {"perplexity": score}), "2026-11-22T08:00:00+00:00")
+    refresh_report(copied)
+    text = text_of(copied)
+    assert "(time 2)" not in text
+    assert text.index("90.0") < text.index("`context:stream`") < text.index("80.0") < text.index("|dynamic:sgd`")
 
 
 def test_a_report_is_refreshed_only_where_there_is_one_and_not_through_a_link(copied: Run, tmp_path: Path) -> None:
@@ -197,6 +219,62 @@ def test_a_run_that_ended_at_once_has_a_report(tmp_path: Path) -> None:
 
 def test_every_score_on_the_built_in_corpus_is_called_synthetic(tmp_path: Path) -> None:
     assert "**synthetic**" in write_report(prepared(tmp_path, data__synthetic=True)).read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "told", "flags"),
+    [
+        ({"init": "base"}, "fine-tuned from `base`, with its vocabulary", "--init base"),
+        (
+            {"init": "base", "new_vocabulary": True},
+            "fine-tuned from `base`, with a new vocabulary",
+            "--init base --init-vocabulary new",
+        ),
+        (
+            {"init": "base", "tokenizer_of": "other"},
+            "fine-tuned from `base`, with the vocabulary of `other`",
+            "--init base --tokenizer-of other",
+        ),
+        ({"tokenizer_of": "other"}, "begun anew, with the vocabulary of `other`", "--tokenizer-of other"),
+    ],
+)
+def test_the_runs_that_it_was_made_from_are_told(
+    tmp_path: Path, options: dict[str, Any], told: str, flags: str
+) -> None:
+    for name in ("base", "other"):
+        prepared(tmp_path, name)
+    wanted = TrainOptions(
+        tmp_path / "run", device="cpu", threads=1, quiet=True,
+        **{name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()},
+    )  # fmt: skip
+    init = Run(wanted.init) if wanted.init else None
+    plan = Planner(Document(), tiny_keys(tmp_path), wanted).plan()
+    run = prepare_run(plan, wanted.out, init, True, tokenizer_of(wanted, init))
+    text = write_report(run).read_text()
+    assert f"- **Origin**: {told}.\n" in text
+    assert re.search(rf"^heed train recipe\.toml .* {flags} --out NEW$", text, re.MULTILINE)
+    assert str(tmp_path) not in text
+
+
+def test_a_run_that_took_nothing_from_another_has_no_origin_nor_has_one_of_an_older_heed(copied: Run) -> None:
+    assert "Origin" not in text_of(copied)
+    path = copied.folder / "data" / "corpus.json"
+    corpus = json.loads(path.read_text())
+    path.write_text(json.dumps({key: corpus[key] for key in ("num_rows", "num_valid", "dropped", "files")}))
+    text = write_report(Run(copied.folder)).read_text()
+    assert "Origin" not in text
+    assert "--init" not in text
+    assert "300 sentence pairs of `train.aa`" in text
+
+
+def test_pairs_are_counted_once_and_it_is_told_how_often_they_come(tmp_path: Path) -> None:
+    run = prepared(tmp_path, data__repeat=4, data__valid_src=str(write_pairs(tmp_path)[0]),
+                   data__valid_tgt=str(tmp_path / "train.bb"))  # fmt: skip
+    text = write_report(run).read_text()
+    assert "- **Data**: 300 sentence pairs (1,200 with repetitions) of `train.aa` and `train.bb`." in text
+    assert "300 sentence pairs (1,200 with repetitions) to train on, 300 to validate." in text
+    assert "| `train.aa` | training, each pair 4 times | 300 |" in text
+    assert "| `train.aa` | validation | 300 |" in text
 
 
 def test_separate_tokenizers_and_other_models_are_described(tmp_path: Path) -> None:

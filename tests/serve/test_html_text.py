@@ -63,6 +63,12 @@ def test_entities_that_mean_markup_stay_text() -> None:
     assert unchanged("<p>1 &lt; 2 &amp;&amp; &lt;script&gt;</p>") == "<p>1 &lt; 2 &amp;&amp; &lt;script&gt;</p>"
 
 
+def test_an_ampersand_that_begins_no_entity_is_text() -> None:
+    text = "<p>AT&T is big,\nR&D costs 5 & more.<br>Q&A: a&b=2 &copy 2026 &lt; 3 &#55 <code>a&b &amp; c&d;</code></p>"
+    assert sentences(text) == ["AT&T is big, R&D costs 5 & more.", "Q&A: a&b=2 \u00a9 2026 < 3 7"]
+    assert "<code>a&b &amp; c&d;</code>" in unchanged(text)
+
+
 @given(st.text("<>/ab&;!-\"'= \npi", max_size=60))
 def test_nothing_is_too_broken_to_be_read(text: str) -> None:
     unchanged(text)

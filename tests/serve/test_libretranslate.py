@@ -160,6 +160,13 @@ def test_a_glossary_and_what_is_kept_are_obeyed(live: Live) -> None:
     assert {"zebra", "fo"} <= {*through}
 
 
+def test_a_glossary_is_obeyed_beside_a_placeholder_too(live: Live) -> None:
+    said = {"q": "ba {name} ce fo", "source": "en", "target": "de", "glossary": {"ce": "zebra"}}
+    answer = live.post("/translate", said).json["translatedText"]
+    assert answer.count("{name}") == 1
+    assert "zebra" in answer.split()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

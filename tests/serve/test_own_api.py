@@ -127,7 +127,10 @@ def test_scores_are_those_of_the_model(live: Live, loaded: list[Loaded]) -> None
     [expected] = loaded[0].score(["kan ler"], [SENTENCE])
     assert found["log_prob"] == pytest.approx(expected.log_prob, rel=1e-4)
     assert "".join(token["text"] for token in found["tokens"]) == "kan ler"
-    assert live.post("/api/score", {"text": "the ba"}).json["log_prob"] < 0
+    text = live.post("/api/score", {"text": "the ba\nthe di sees"}).json
+    lines = loaded[2].score(["the ba", "the di sees"])
+    assert text["log_prob"] == pytest.approx(sum(line.log_prob for line in lines), rel=1e-4)
+    assert len(text["tokens"]) == sum(len(line.ids) for line in lines)
     assert live.post("/api/score", {"text": "a", "model": "en-de"}).status == 400
     assert live.post("/api/score", {"text": "a", "source": "b", "model": "lm"}).status == 400
 

@@ -143,9 +143,12 @@ def _check(
 
 def _finish(evaluated: Sequence[Sequence[Evaluation]], as_json: bool, table: str, quiet: bool) -> None:
     """Log the scores, and print them as JSON or as a table."""
+    from heed.evaluation.ledger import now
+
+    time = now()
     for evaluations in evaluated:
         for evaluation in evaluations:
-            _tell_and_log(evaluation, quiet)
+            _tell_and_log(evaluation, time, quiet)
     if as_json:
         found = [evaluation.to_json() for evaluations in evaluated for evaluation in evaluations]
         print(json.dumps(found, ensure_ascii=False))
@@ -153,7 +156,7 @@ def _finish(evaluated: Sequence[Sequence[Evaluation]], as_json: bool, table: str
         print(table)
 
 
-def _tell_and_log(evaluation: Evaluation, quiet: bool) -> None:
+def _tell_and_log(evaluation: Evaluation, time: str, quiet: bool) -> None:
     """Say on stderr what casts doubt on a score, and write the score into the run folder."""
     from heed.core.progress import message, warn
     from heed.evaluation.ledger import log_scores, times_scored
@@ -163,12 +166,12 @@ def _tell_and_log(evaluation: Evaluation, quiet: bool) -> None:
         warn(evaluation.leakage.render(evaluation.system) + ".", quiet)
     if evaluation.run is None:
         return
-    if times := times_scored(evaluation.run, evaluation):
+    if times := times_scored(evaluation.run, evaluation, but_at=time):
         often = "once" if len(times) == 1 else f"{len(times)} times"
         advice = "choices belong on validation data"
         message(f"note: {evaluation.system} was scored on this test set {often} before ({advice}).", quiet)
     try:
-        log_scores(evaluation.run, evaluation)
+        log_scores(evaluation.run, evaluation, time)
         refresh_report(evaluation.run)
     except StorageError as error:  # the scores are there all the same
         warn(f"the scores were not written into the run folder: {error}", quiet)

@@ -48,7 +48,7 @@ def generate(
     """Continue prompts with a language model. Without a prompt a text begins.
 
     On a terminal a text is shown as it grows. A model of lines says one line; one of a running text as many as
-    --max-tokens or --stop let it. --json tells the probability of each token.
+    --max-tokens or --stop let it, but for a beam, which ends with the line. --json tells each token's probability.
 
     Examples:
 

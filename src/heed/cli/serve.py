@@ -28,7 +28,7 @@ def serve(
         int, typer.Option(help="Requests at work at once, and sentences that wait.", min=1, max=4096)
     ] = 256,
     timeout: Annotated[float, typer.Option(help="Seconds that one request may take.", min=0.1)] = 60.0,
-    max_characters: Annotated[int, typer.Option(help="Of one text.", min=1, max=1_000_000)] = 10_000,
+    max_characters: Annotated[int, typer.Option(help="Of a request's texts.", min=1, max=1_000_000)] = 10_000,
     precision: Precision = "float32",
     threads: Threads = 0,
     device: Device = "cpu",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from heed.cli.constraints import InputLines
     from heed.decoding.hypothesis import Hypothesis
     from heed.decoding.options import SearchOptions
+    from heed.text.sentences import Piece
 
 Words = Annotated[list[str], typer.Argument(metavar="RUN", help="A run folder, made by heed train.")]
 Measure = Literal["chrf", "bleu"]
@@ -37,7 +38,7 @@ def translate(
     beam: Annotated[int | None, typer.Option(help="Beam size; 1 is greedy (default: the recipe's).", min=1)] = None,
     length_penalty: Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)] = None,
     coverage_penalty: Annotated[float | None, typer.Option(help="β of the coverage penalty.", min=0)] = None,
-    no_repeat: Annotated[int | None, typer.Option(metavar="N", help="No N tokens twice in a row.", min=0)] = None,
+    no_repeat: Annotated[int | None, typer.Option(metavar="N", help="No N tokens in a row come twice.", min=0)] = None,
     nbest: Annotated[int | None, typer.Option(help="Hypotheses for each line, in the form of Moses.", min=1)] = None,
     diversity: Annotated[float | None, typer.Option(help="With --nbest: how much they differ.", min=0)] = None,
     mbr: Annotated[Measure | None, typer.Option(help="The output most like the others.")] = None,
@@ -84,6 +85,8 @@ def translate(
     from heed.cli.constraints import InputLines, read_ban
     from heed.cli.output import Output
     from heed.cli.stdio import groups_as_they_come
+    from heed.decoding.long_lines import MAX_CHARACTERS, split_if_long
+    from heed.text.sentences import split_paragraph
 
     if not sample and any(value is not None for value in (temperature, top_k, top_p)):
         raise UsageError("--temperature, --top-k and --top-p are about drawing: give --sample too.")
@@ -104,11 +107,16 @@ def translate(
     output = Output(loaded, options.nbest, json_lines, scores, alignment)
     for group in groups_as_they_come(errors):
         sources, constraints = wanted.read(group)
+        prefixes = [kept_to.prefix for kept_to in constraints or ()]
         if paragraphs:
-            found = _paragraphs(loaded, sources, options, wanted)
+            pieces = [split_paragraph(line, loaded.run.recipe.data.src_lang or None) for line in sources]
+            found = _in_pieces(loaded, pieces, prefixes, options, wanted)
+        elif glossary is not None and any(len(line) > MAX_CHARACTERS for line in sources):
+            pieces = [split_if_long(line) for line in sources]
+            found = _in_pieces(loaded, pieces, prefixes, options, wanted)
         else:
             found = loaded.translator.translate(sources, options, constraints)
-        output.write(sources, found, [kept_to.prefix for kept_to in constraints or ()])
+        output.write(sources, found, prefixes)
     wanted.finish()
 
 
@@ -141,15 +149,26 @@ def _check(
         require_plain_beam(options)
 
 
-def _paragraphs(loaded: Loaded, lines: list[str], options: SearchOptions, wanted: InputLines) -> list[Hypothesis]:
-    """Each line split into sentences, translated, and put back with the spaces it had."""
+def _in_pieces(
+    loaded: Loaded, lines: Sequence[Sequence[Piece]], prefixes: Sequence[str], options: SearchOptions,
+    wanted: InputLines,
+) -> list[Hypothesis]:  # fmt: skip
+    """The sentences of each line translated, and put back with the spaces it had.
+
+    Each keeps to the terms of its own words, and the first one of a line to the line's prefix.
+    """
     from heed.decoding.long_lines import translate_apart
     from heed.decoding.request import Constraints
-    from heed.text.sentences import split_paragraph
 
     def translated(sentences: list[str]) -> list[Hypothesis]:
-        constraints = [Constraints(terms=terms) for terms in wanted.terms(sentences)] if wanted.constrained else None
-        return loaded.translator.translate(sentences, options, constraints)
+        if not wanted.constrained:
+            return loaded.translator.translate(sentences, options)
+        begins = [
+            "" if place else prefix
+            for pieces, prefix in zip(lines, prefixes, strict=True)
+            for place in range(sum(piece.is_sentence for piece in pieces))
+        ]
+        constraints = map(Constraints, begins, wanted.terms(sentences))
+        return loaded.translator.translate(sentences, options, list(constraints))
 
-    language = loaded.run.recipe.data.src_lang or None
-    return translate_apart([split_paragraph(line, language) for line in lines], translated)
+    return translate_apart(lines, translated)

@@ -43,6 +43,11 @@ class DiverseBeamChooser(BeamChooser):
         """For each row the number of its source in the batch, which is not that of its group."""
         return [group // self.num_groups for group in super().row_sources()]
 
+    def give_up(self, source: int) -> None:
+        """All groups of the source leave."""
+        for group in range(source * self.num_groups, (source + 1) * self.num_groups):
+            super().give_up(group)
+
     def _continuations(self, log_probs: Float[Tensor, "R V"]) -> Continuations:
         """The best 2 W of each group, where the first W tokens of each earlier group of its source cost more."""
         by_group = log_probs.view(len(self._sources), self.width, -1)

@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from heed.decoding.hypothesis import Hypothesis
-from heed.text.sentences import Piece, restore
+from heed.text.sentences import Piece, restore, split_long
 
 MAX_CHARACTERS = 2000
 """A line with more is always translated in pieces, none of which is longer."""
+
+
+def split_if_long(line: str) -> list[Piece]:
+    """A line as one piece; in pieces where it has more characters than are translated at once."""
+    return split_long(line, MAX_CHARACTERS) if len(line) > MAX_CHARACTERS else [Piece(line, True)]
 
 
 def translate_apart(

@@ -20,7 +20,7 @@ from heed.decoding.confidence import Confidence
 from heed.decoding.departure import Departure, departure
 from heed.decoding.guard import Guard, fallback_searches
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.long_lines import MAX_CHARACTERS, translate_apart
+from heed.decoding.long_lines import MAX_CHARACTERS, split_if_long, translate_apart
 from heed.decoding.mbr import by_utility
 from heed.decoding.memory import in_parts_that_fit
 from heed.decoding.options import SearchOptions
@@ -32,7 +32,6 @@ from heed.decoding.stops import cut
 from heed.nn.contract import Autoregressive, Trace
 from heed.text.line_ends import LineEnd
 from heed.text.normalise import Normaliser
-from heed.text.sentences import Piece, split_long
 from heed.text.tokenizers import Tokenizer
 
 Find = Callable[[Sequence[Request], SearchOptions], dict[Request, Hypothesis]]
@@ -206,9 +205,7 @@ class ModelTranslator:
         self, lines: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None
     ) -> list[Hypothesis]:
         """Lines that are too long are translated in pieces, the first of which keeps to what the line must keep to."""
-        pieces = [
-            split_long(line, MAX_CHARACTERS) if len(line) > MAX_CHARACTERS else [Piece(line, True)] for line in lines
-        ]
+        pieces = [split_if_long(line) for line in lines]
         flat = None
         if constraints is not None:
             sentences = [[piece for piece in parts if piece.is_sentence] for parts in pieces]

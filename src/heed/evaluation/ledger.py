@@ -20,10 +20,15 @@ from heed.run import WEIGHTS, Run
 LEDGER = "scores.jsonl"
 
 
-def log_scores(run: Run, evaluation: Evaluation) -> None:
+def now() -> str:
+    """The time of one command, which all that it logs has: the test set was looked at once."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
     """Append what a run scored. Raises StorageError."""
     entry = {
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "time": time,
         "heed": library_versions()["heed"],
         "test": evaluation.test.fingerprint(),
         "weights": sha256_file(run.folder / WEIGHTS),
@@ -63,7 +68,8 @@ def _entry(line: str) -> dict[str, Any] | None:
     return found if whole else None
 
 
-def times_scored(run: Run, evaluation: Evaluation) -> list[str]:
-    """When this run was scored on these very lines, the oldest first."""
+def times_scored(run: Run, evaluation: Evaluation, but_at: str) -> list[str]:
+    """When this run was scored on these very lines, the oldest first; not by the command of `but_at`."""
     ours = [file["sha256"] for file in evaluation.test.fingerprint()]
-    return [entry["time"] for entry in read_scores(run) if [file["sha256"] for file in entry["test"]] == ours]
+    found = (entry["time"] for entry in read_scores(run) if [file["sha256"] for file in entry["test"]] == ours)
+    return [time for time in dict.fromkeys(found) if time != but_at]

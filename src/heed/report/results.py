@@ -38,28 +38,33 @@ def _kept_scores(event: Event) -> list[Score]:
 
 
 def test_scores(run: Run) -> str:
-    """Each time that the run was scored on test data; a table for each kind of scores."""
+    """Each time that the run was scored on test data; a table for each kind of scores, which is their signatures."""
     entries = read_scores(run)
     if not entries:
         return ""
     parts = ["### On test data", "Each time that this run was scored, from its `scores.jsonl`."]
-    numbered = list(zip(entries, _times(entries), strict=True))
-    for _, group in groupby(numbered, key=lambda pair: [score["name"] for score in pair[0]["scores"]]):
-        parts += _test_table(list(group))
+    tables: dict[tuple[tuple[str, str], ...], list[tuple[Event, int]]] = {}
+    for entry, times in zip(entries, _times(entries), strict=True):
+        signatures = tuple((score["name"], score["signature"]) for score in entry["scores"])
+        tables.setdefault(signatures, []).append((entry, times))
+    for signatures, numbered in tables.items():
+        parts += [_test_table(numbered), "\n".join(f"- {name}: {code(text)}" for name, text in signatures)]
     return "\n\n".join(parts)
 
 
 def _times(entries: Sequence[Event]) -> list[int]:
     """How many times a run had been scored on these very lines, this time included."""
-    seen: list[list[str]] = []
+    seen: dict[tuple[str, ...], list[str]] = {}
     times = []
     for entry in entries:
-        seen.append([file["sha256"] for file in entry["test"]])
-        times.append(seen.count(seen[-1]))
+        ours = seen.setdefault(tuple(file["sha256"] for file in entry["test"]), [])
+        if entry["time"] not in ours:  # one command may give several rows
+            ours.append(entry["time"])
+        times.append(len(ours))
     return times
 
 
-def _test_table(numbered: Sequence[tuple[Event, int]]) -> list[str]:
+def _test_table(numbered: Sequence[tuple[Event, int]]) -> str:
     names = [score["name"] for score in numbered[0][0]["scores"]]
     rows = [["date", "test data", "lines", "search", *names, "lines trained on"]]
     for entry, times in numbered:
@@ -68,8 +73,7 @@ def _test_table(numbered: Sequence[tuple[Event, int]]) -> list[str]:
         again = "" if times == 1 else f" (time {times})"
         lines = f"{entry['test'][0]['lines']:,}"
         rows.append([entry["time"][:10] + again, files, lines, _search(entry), *scores, _leaked(entry)])
-    signatures = {score["name"]: score["signature"] for entry, _ in numbered for score in entry["scores"]}
-    return [table(rows, right=[2]), "\n".join(f"- {name}: {code(text)}" for name, text in signatures.items())]
+    return table(rows, right=[2])
 
 
 def _search(entry: Event) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -76,9 +77,13 @@ class _Growing:
 
 def _without_what_was_cut(form: TextForm, hypothesis: Hypothesis) -> Hypothesis:
     """Only the tokens of the text: a stop cuts it in the middle of its tokens."""
-    spelled, size, length = form.spelled, len(hypothesis.text.encode()), 0
-    for number, id in enumerate(hypothesis.ids):
-        if length >= size:
-            return replace(hypothesis, ids=hypothesis.ids[:number], token_log_probs=hypothesis.token_log_probs[:number])
-        length += len(spelled[id])
-    return hypothesis
+    ids, text = hypothesis.ids, hypothesis.text
+    behind = " " if form.spaced else ""
+
+    def has_all(number: int) -> bool:
+        return (form.texts([ids[:number]])[0] + behind).startswith(text)
+
+    number = bisect_left(range(len(ids)), True, key=has_all)
+    if form.texts([ids])[0] == text or number == len(ids):
+        return hypothesis
+    return replace(hypothesis, ids=ids[:number], token_log_probs=hypothesis.token_log_probs[:number])

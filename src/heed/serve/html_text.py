@@ -59,8 +59,10 @@ Part = str | Stretch
 class _Reader(HTMLParser):
     """Takes an HTML text apart: markup as it is written, and stretches."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=False)
+        self._text = text
+        self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
         self.parts: list[Part] = []
         self._open: list[tuple[str, int]] = []  # tags of the stretch that are open, and their pairs
         self._num_pairs = 0
@@ -151,14 +153,17 @@ class _Reader(HTMLParser):
             self._space = after
 
     def handle_entityref(self, name: str) -> None:
-        """`&amp;`"""
-        self._reference(f"&{name};")
+        """`&amp;`; or `&T` of `AT&T`, which is text."""
+        self._reference(f"&{name}")
 
     def handle_charref(self, name: str) -> None:
         """`&#38;`"""
-        self._reference(f"&#{name};")
+        self._reference(f"&#{name}")
 
     def _reference(self, text: str) -> None:
+        line, column = self.getpos()
+        if self._text.startswith(";", self._lines[line - 1] + column + len(text)):
+            text += ";"
         if self._kept:
             self._kept_text += text
         else:
@@ -188,8 +193,9 @@ class _Reader(HTMLParser):
         else:
             self._markup(text)
 
-    def finished(self) -> list[Part]:
-        """All parts, with what was never closed as it is."""
+    def read(self) -> list[Part]:
+        """All parts of the text, with what was never closed as it is."""
+        self.feed(self._text)
         self.close()
         self._markup(self._kept_text if self._kept else "")
         return self.parts
@@ -202,9 +208,7 @@ def _is_not_for_translation(attrs: Sequence[tuple[str, str | None]]) -> bool:
 
 def parse(text: str) -> list[Part]:
     """Markup, and the stretches to translate, in their order."""
-    reader = _Reader()
-    reader.feed(text)
-    return reader.finished()
+    return _Reader(text).read()
 
 
 def escape(text: str) -> str:

@@ -18,7 +18,7 @@ class Limits:
     body_bytes: int = 1 << 20
     """Of a request."""
     characters: int = 10_000
-    """Of a text; a file may have as many as its body holds."""
+    """Of the texts of a request; a file may have as many as its body holds."""
     texts: int = 128
     """In one request: texts to translate, or prompts."""
     sentence_tokens: int = 1024

@@ -196,8 +196,10 @@ class OwnApi:
         await asyncio.to_thread(self._require_tokens, model, body.text)
 
         def look() -> Answer:
-            [found] = model.translator.score([body.text], None if source is None else [source])
-            return {"log_prob": found.log_prob, "tokens": _tokens(model, found.ids, found.log_probs)}
+            lines = [body.text] if source is not None else body.text.split("\n")
+            found = model.loaded.score(lines, None if source is None else [source])
+            tokens = [token for line in found for token in _tokens(model, line.ids, line.log_probs)]
+            return {"log_prob": sum(line.log_prob for line in found), "tokens": tokens}
 
         return await self._called(request, look)
 

@@ -235,7 +235,8 @@ class TextTranslator:
         found = self._translate(direction, texts, options, constraints, partial if is_last else None)
         broken = [n for n, h in enumerate(found) if not are_kept(texts[n], h.text)]
         if broken:
-            mended = self._around_placeholders(direction, [texts[n] for n in broken], options)
+            wanted = constraints and [constraints[n] for n in broken]
+            mended = self._around_placeholders(direction, [texts[n] for n in broken], options, wanted)
             for number, hypothesis in zip(broken, mended, strict=True):
                 found[number] = hypothesis
         return found
@@ -257,11 +258,12 @@ class TextTranslator:
         return found
 
     def _around_placeholders(
-        self, direction: Direction, texts: Sequence[str], options: SearchOptions
-    ) -> list[Hypothesis]:
+        self, direction: Direction, texts: Sequence[str], options: SearchOptions,
+        constraints: Sequence[Constraints] | None,
+    ) -> list[Hypothesis]:  # fmt: skip
         """Translated without the placeholders, which are then put where the words beside them went."""
         parts = [without_placeholders(text) for text in texts]
-        found = self._translate(direction, [plain for plain, _ in parts], options, None)
+        found = self._translate(direction, [plain for plain, _ in parts], options, constraints)
         pairs = [(plain, hypothesis.text) for (plain, _), hypothesis in zip(parts, found, strict=True)]
         links = self._links_of(direction, pairs)
         return [
