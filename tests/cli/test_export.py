@@ -15,6 +15,7 @@ from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from heed.run import Run
 
+CROOKED = {"text_as": "lines", "line_end": "newline", "keep_blank_lines": True, "context": 9}
 PIECES = {"data.text_as": "windows", "data.line_end": "newline", "tokenizer.kind": "bpe", "tokenizer.vocab_size": 290}
 
 
@@ -55,6 +56,28 @@ def test_export_and_import_give_the_same_weights_bit_for_bit(ours: Path, tmp_pat
     assert (tmp_path / "back" / "tokenizer.json").read_bytes() == (ours / "tokenizer.json").read_bytes()
     flags = ("--prompt", "the", "--max-tokens", "12")
     assert call("generate", tmp_path / "back", *flags).stdout == call("generate", ours, *flags).stdout
+
+
+def test_a_model_that_comes_back_reads_a_text_as_it_did(tmp_path: Path) -> None:
+    ended = {**PIECES, "data.line_end": "eos", "data.normaliser.collapse_spaces": True, "training.context": 9}
+    ours = train_speaker(tmp_path, ended, num_steps=10)
+    call("export", ours, "--out", tmp_path / "gpt2")
+    result = call("import", tmp_path / "gpt2", "--out", tmp_path / "back")
+    assert result.code == 0, result.err
+    text = "\n".join(LINES[:5]) + "\n"
+    assert call("score", tmp_path / "back", stdin=text).stdout == call("score", ours, stdin=text).stdout
+    flags = ("--prompt", "the", "--max-tokens", "30")
+    assert call("generate", tmp_path / "back", *flags).stdout == call("generate", ours, *flags).stdout
+
+
+@pytest.mark.parametrize("said", [3, {"text_as": "sideways"}, {"context": 9}, {"dir": "/"}, CROOKED])
+def test_what_heed_did_not_write_about_reading_is_refused(ours: Path, tmp_path: Path, said: object) -> None:
+    call("export", ours, "--out", tmp_path / "gpt2")
+    config = json.loads((tmp_path / "gpt2" / "config.json").read_text())
+    (tmp_path / "gpt2" / "config.json").write_text(json.dumps({**config, "heed": said}))
+    result = call("import", tmp_path / "gpt2", "--out", tmp_path / "back")
+    assert result.code == 65
+    assert "'heed' is not what heed writes there" in result.err
 
 
 def another_makers(folder: Path, **changes: object) -> GPT2LMHeadModel:

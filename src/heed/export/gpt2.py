@@ -2,7 +2,8 @@
 
 The folder has `config.json`, `model.safetensors` and, where the tokenizer is one of the `tokenizers` library's kinds,
 `tokenizer.json`. Weights of layers are the other way round there, [in, out]; queries, keys and values are one matrix in
-both. What is written is read back bit for bit; `transformers` itself is not needed.
+both. What is written is read back bit for bit, and how the model reads a text with it; `transformers` itself is not
+needed.
 
 A GPT-2 of another maker has one special piece, `<|endoftext|>`, where heed has four. It becomes heed's begin and end of
 sentence; padding, begin and the unknown piece, which nobody predicts there, get a bias that leaves them no probability.
@@ -17,15 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
-from heed.core.config import to_toml
+from heed.core.config import Config, to_toml
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, atomic_write, storage_errors
+from heed.decoding.reading import TextAs
 from heed.models.gpt import Gpt, GptConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import read_header, require_shapes, save_weights, shapes_of
@@ -33,7 +36,9 @@ from heed.recipe import Recipe
 from heed.run import RECIPE, WEIGHTS, Run
 from heed.tasks.config import DataConfig
 from heed.tasks.prepare import vocabulary_digests
-from heed.text.tokenizers import Tokenizer, TokenizerConfig, load_tokenizer, save
+from heed.text.line_ends import LineEnd
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers import TOKENIZERS, Tokenizer, TokenizerConfig, load_tokenizer, save
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.training.config import TrainingConfig
 
@@ -42,6 +47,9 @@ END_OF_TEXT = "<|endoftext|>"
 IMPOSSIBLE = -1e4
 """A bias that leaves no probability, in bfloat16 too."""
 
+OURS = "heed"
+"""Where `config.json` holds what is heed's own."""
+
 Weights = Mapping[str, Tensor]
 
 _BLOCK = {
@@ -49,6 +57,26 @@ _BLOCK = {
     "feed_forward_norm": "ln_2", "expand": "mlp.c_fc", "contract": "mlp.c_proj",
 }  # fmt: skip
 """Parts of a block: heed's name and theirs."""
+
+
+class Reading(Config):
+    """How a model reads a text: the format of a GPT-2 does not say it, and another way gives other numbers."""
+
+    text_as: TextAs
+    line_end: LineEnd
+    keep_blank_lines: bool
+    context: int = Field(ge=1)
+    normaliser: Normaliser = Normaliser()
+
+    @staticmethod
+    def of(recipe: Recipe) -> Reading:
+        """That of a run."""
+        data = recipe.data.model_dump(include={"text_as", "line_end", "keep_blank_lines", "normaliser"})
+        return Reading(**data, context=recipe.training.context)
+
+    def data(self) -> DataConfig:
+        """As a recipe says it."""
+        return DataConfig(**self.model_dump(exclude={"context"}))
 
 
 def _names(num_layers: int) -> Iterator[tuple[str, str, bool]]:
@@ -100,7 +128,8 @@ def export_gpt2(run: Run, folder: Path) -> bool:
     portable = run.recipe.tokenizer.kind in ("bpe", "unigram")
     with storage_errors("write the model", path=folder), atomic_folder(folder) as new:
         save_file(weights, new / WEIGHTS, {"format": "pt"})
-        (new / CONFIG).write_text(json.dumps(gpt2_config(config, run.vocabularies), indent=2) + "\n", encoding="utf-8")
+        described = gpt2_config(config, run.vocabularies) | {OURS: Reading.of(run.recipe).model_dump()}
+        (new / CONFIG).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
         if portable:
             shutil.copy(run.folder / TOKENIZER, new / TOKENIZER)
             special = dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), SPECIAL_PIECES, strict=True))
@@ -132,12 +161,14 @@ def import_gpt2(folder: Path, out: Path) -> int:
     except (RuntimeError, TypeError, OverflowError) as error:  # PyTorch counts bytes in 64 bits
         raise DataError(f"{folder / CONFIG} describes a model that no machine can hold.") from error
     require_shapes(shapes_of(found), shapes_of(dict(blank.named_parameters())), folder / WEIGHTS)
+    data, context = _read_reading(folder / CONFIG, config.max_len)
+    kind = next(kind for kind, tokenizers in TOKENIZERS.items() if tokenizers is type(tokenizer))
     recipe = Recipe(
         task="language-model",
-        data=DataConfig(text_as="windows", line_end="newline", keep_blank_lines=True),
-        tokenizer=TokenizerConfig(kind="bpe", vocab_size=vocabularies.tgt_size),
+        data=data,
+        tokenizer=TokenizerConfig(kind=kind, vocab_size=vocabularies.tgt_size),
         model=config,
-        training=TrainingConfig(stop_metric="perplexity", context=config.max_len, label_smoothing=0.0),
+        training=TrainingConfig(stop_metric="perplexity", context=context, label_smoothing=0.0),
     )
     with storage_errors("write the run", path=out), atomic_folder(out) as new:
         with atomic_write(new / RECIPE, "w") as file:
@@ -180,6 +211,16 @@ def _read_config(path: Path) -> tuple[GptConfig, int]:
         return config, int(found["vocab_size"])
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} does not describe a GPT-2: {error}.") from error
+
+
+def _read_reading(path: Path, max_len: int) -> tuple[DataConfig, int]:
+    """How a text is read, and the context: as heed wrote it down, or as models of other makers read."""
+    others = {"text_as": "windows", "line_end": "newline", "keep_blank_lines": True, "context": max_len}
+    try:
+        reading = Reading.model_validate(_read_json(path).get(OURS, others))
+        return reading.data(), reading.context
+    except ValidationError as error:
+        raise DataError(f"{path}: {OURS!r} is not what heed writes there: {error.errors()[0]['msg']}.") from error
 
 
 def _read_weights(path: Path, num_layers: int) -> dict[str, Tensor]:
