@@ -42,15 +42,30 @@ def test_longer_batches_and_larger_models_need_more_memory() -> None:
 
 
 def test_it_is_two_lines_for_a_person() -> None:
-    found = Expectation(1_234_567, 8_000.4, 3725, 3 * 2**30, max_minutes=65)
+    limits = {"9 epochs (training.max_epochs)": 9 * 3725.0, "65 minutes (training.max_minutes)": 3900.0}
+    found = Expectation(1_234_567, 8_000.4, 3725, 3 * 2**30, limits)
     assert found.render().split("\n") == [
         "expected: 1,234,567 parameters, about 8,000 target tokens/s, 1:02:05 an epoch, at most 65 minutes "
         "(training.max_minutes),",
         "          about 3.0 GiB of memory",
     ]
-    assert "no limit of time" in Expectation(1, 1, 1, 1, max_minutes=0).render()
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        ({"max_epochs": 3}, ", 3 epochs (training.max_epochs) in about "),
+        ({"max_epochs": 3, "max_steps": 1}, ", 1 updates (training.max_steps) in about "),
+        ({"max_epochs": 3, "max_minutes": 1e-6}, ", at most 1e-06 minutes (training.max_minutes)"),
+    ],
+)
+def test_the_limit_that_is_reached_first_is_told(limits: dict[str, float], told: str) -> None:
+    sizes = Vocabularies(50, 50)
+    training = TrainingConfig.model_validate({"tokens_per_batch": 64, **limits})
+    found = expect(training, build_model(SMALL, sizes), sizes, 1e3, (8, 7), torch.device("cpu"))
+    assert told in found.render()
 
 
 def test_a_limit_that_is_shorter_than_an_epoch_is_told_as_its_share() -> None:
-    found = Expectation(1, 1, 7200, 1, max_minutes=30).render()
+    found = Expectation(1, 1, 7200, 1, {"30 minutes (training.max_minutes)": 1800.0}).render()
     assert "at most 30 minutes (training.max_minutes): 25% of an epoch," in found

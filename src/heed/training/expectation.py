@@ -7,6 +7,7 @@ touched are thrown away.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -33,16 +34,15 @@ class Expectation:
     tokens_per_second: float
     seconds_per_epoch: float
     memory_bytes: float
-    max_minutes: float
+    limits: Mapping[str, float]
+    """Seconds until each limit of the recipe is reached."""
 
     def render(self) -> str:
         """Two lines for a person."""
-        limit = (
-            f"at most {self.max_minutes:g} minutes (training.max_minutes)" if self.max_minutes else "no limit of time"
-        )
-        share = 60 * self.max_minutes / self.seconds_per_epoch
-        if 0 < share < 1:
-            limit += f": {share:.0%} of an epoch"
+        limit, seconds = min(self.limits.items(), key=lambda item: item[1])
+        limit = f"at most {limit}" if limit.endswith("minutes)") else f"{limit} in about {format_seconds(seconds)}"
+        if seconds < self.seconds_per_epoch:
+            limit += f": {seconds / self.seconds_per_epoch:.0%} of an epoch"
         return (
             f"expected: {self.num_parameters:,} parameters, about {self.tokens_per_second:,.0f} target tokens/s, "
             f"{format_seconds(self.seconds_per_epoch)} an epoch, {limit},\n"
@@ -66,7 +66,14 @@ def expect(
     rate = batch.num_tokens / seconds
     activations = _activation_bytes(model, config, shape[0] * shape[1])
     memory = num_parameters * BYTES_PER_PARAMETER[config.precision] + activations + 300 * 2**20
-    return Expectation(num_parameters, rate, num_tokens / rate, memory, config.max_minutes)
+    seconds_per_epoch = num_tokens / rate
+    seconds_per_update = config.accumulate * batch.num_tokens / rate
+    limits = {f"{config.max_steps:,} updates (training.max_steps)": config.max_steps * seconds_per_update}
+    if config.max_epochs:
+        limits[f"{config.max_epochs:,} epochs (training.max_epochs)"] = config.max_epochs * seconds_per_epoch
+    if config.max_minutes:
+        limits[f"{config.max_minutes:g} minutes (training.max_minutes)"] = 60 * config.max_minutes
+    return Expectation(num_parameters, rate, seconds_per_epoch, memory, limits)
 
 
 def _random_batch(num_rows: int, length: int, vocabularies: Vocabularies) -> Batch:
