@@ -69,7 +69,7 @@ MODELS: dict[str, dict[str, Any]] = {
                     "model.num_decoder_layers": 1, "model.attention_dropout": 0.1},
     "rnn_attention": {"model.hidden_size": 16, "model.attention_size": 16},
     "rnn": {"task": "language-model", "data.text": "train.de", "data.valid_text": "valid.de",
-            "data.text_as": "stream", "tokenizer.kind": "bpe",
+            "data.text_as": "stream", "tokenizer.kind": "bpe", "tokenizer.dropout": 0.0,
             "model.hidden_size": 16, "training.num_streams": 8, "training.context": 12,
             "training.random_context": True, "training.stop_metric": "perplexity"},
 }  # fmt: skip

@@ -11,6 +11,7 @@ from heed.api import Planner, TrainOptions
 from heed.core.config import Document, build, keys, read_toml, to_toml
 from heed.core.errors import UsageError
 from heed.recipe import Recipe
+from heed.text.tokenizers import TOKENIZERS
 
 __all__ = ["without_shape_checks"]
 
@@ -49,6 +50,27 @@ def test_parts_that_do_not_go_together_are_refused(said: dict[str, object], mess
     with pytest.raises(UsageError) as refused:
         build(Recipe, Document({"model": {"kind": "transformer"}}), said)
     assert message in str(refused.value)
+
+
+def dropping(kind: str, **said: object) -> Recipe:
+    """A recipe with subword dropout."""
+    model = {"kind": "transformer" if said["task"] == "translation" else "bigram"}
+    keys = {"tokenizer.kind": kind, "tokenizer.dropout": 0.1, "training.stop_metric": "perplexity"}
+    return build(Recipe, Document({**said, "model": model}), keys)
+
+
+@pytest.mark.parametrize("task", ["translation", "language-model"])
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_subword_dropout_is_refused_where_it_would_do_nothing(task: str, kind: str) -> None:
+    if (task, kind) == ("translation", "bpe"):
+        assert dropping(kind, task=task).tokenizer.dropout == 0.1
+        return
+    with pytest.raises(UsageError, match=r'tokenizer.dropout: .* translation with tokenizer.kind = "bpe": set it to 0'):
+        dropping(kind, task=task)
+
+
+def test_a_run_that_was_trained_when_it_was_not_refused_is_still_read() -> None:
+    assert dropping("word", task="language-model", format=1).tokenizer.dropout == 0.1
 
 
 def test_every_key_of_a_recipe_says_what_it_is_for() -> None:

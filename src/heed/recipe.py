@@ -50,11 +50,23 @@ class Recipe(Config):
             raise ValueError('data.line_end = "newline" needs a tokenizer that keeps line breaks: bpe, byte, character')
         if self.task == "language-model" and (self.data.parts or self.data.tags_used != [""]):
             raise ValueError("data.parts and data.tag are about sentence pairs: leave them out of a language model")
+        if self.tokenizer.dropout and not (self._cuts_anew or self._is_of_a_run):
+            raise ValueError('tokenizer.dropout is for a translation with tokenizer.kind = "bpe": set it to 0')
         if self.training.r_drop and not self._drops:
             raise ValueError("training.r_drop compares two passes with different dropout: set model.dropout")
         if self.training.r_drop and self.task == "language-model":
             raise ValueError("training.r_drop is for translation; a language model is trained without it")
         return self
+
+    @property
+    def _cuts_anew(self) -> bool:
+        """Whether subword dropout does anything."""
+        return self.task == "translation" and self.tokenizer.kind == "bpe"
+
+    @property
+    def _is_of_a_run(self) -> bool:
+        """Whether it is a run's, which alone says its format: there may be in it what an older heed ignored."""
+        return "format" in self.model_fields_set
 
     @property
     def _drops(self) -> bool:

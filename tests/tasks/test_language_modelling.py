@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from toy import write_lines
-from toy_language import prepared_text, text
+from toy_language import prepared_text, text, tiny_model
 
 from heed.core.config import Document, build
 from heed.core.errors import DataError, UsageError
 from heed.data.store import TokenStore
 from heed.data.text_stream import TextStream
+from heed.tasks import language_modelling
 from heed.tasks.config import DataConfig
 from heed.tasks.language_modelling import LanguageModellingTask
 from heed.tasks.prepare import split_end
@@ -43,6 +44,31 @@ def test_lines_that_stand_alone_have_their_ends_made_by_the_batch(tmp_path: Path
     task = prepared_text(tmp_path, text_as="lines")
     assert all(EOS not in row for row in stored(task))
     assert [list(row) for row in task.sequences()] == stored(task)
+
+
+def test_lines_of_a_validation_text_are_all_kept_however_long_and_however_often_they_come(tmp_path: Path) -> None:
+    lines = ["ba ce", "ba " * 3000 + "ce", "ba ce", "di"]
+    task = prepared_text(tmp_path, text_as="lines", valid_text=str(write_lines(tmp_path / "valid", lines)))
+    assert task.valid == lines
+
+
+def test_a_line_that_is_held_out_validates_once_however_long_it_is(tmp_path: Path) -> None:
+    write_lines(tmp_path / "toy.txt", [f"ba {number % 40} " + "ce " * 2000 for number in range(120)])
+    task = prepared_text(tmp_path, text_as="lines", hold_out=60, max_tokens=5000)
+    assert 0 < len(task.valid) == len({*task.valid}) < 40
+
+
+@pytest.mark.parametrize(("text_as", "counted"), [("stream", "50"), ("windows", "50"), ("lines", "601")])
+def test_what_is_scored_of_a_training_text_on_one_line_has_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text_as: str, counted: str
+) -> None:
+    """A line that stands alone is scored as a whole."""
+    monkeypatch.setattr(language_modelling, "MAX_TRAINING_TOKENS", 50)
+    write_lines(tmp_path / "toy.txt", ["ba ce di " * 200])
+    valid = write_lines(tmp_path / "valid", text())
+    task = prepared_text(tmp_path, text_as=text_as, valid_text=str(valid), max_tokens=1000)
+    validation = task.validate(tiny_model(task), task.metrics)
+    assert f"|n:{counted}|text:training|" in validation.scores["training_perplexity"].signature
 
 
 def test_a_line_break_may_be_a_character_and_blank_lines_stay_where_they_are_kept(tmp_path: Path) -> None:

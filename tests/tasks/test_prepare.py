@@ -71,10 +71,21 @@ def test_holding_out_more_than_half_is_refused() -> None:
         split_rows([], 300, 1000, seed=1, held=True)
 
 
-def test_validation_lines_are_distinct_and_at_most_so_many() -> None:
-    rows = [("a", "1"), ("b", "2"), ("a", "3"), ("c", "4"), ("d", "5")]
-    assert cap_valid(rows, DataConfig(max_valid=3)) == [("a", "1"), ("b", "2"), ("c", "4")]
-    assert list(distinct(rows)) == [rows[0], rows[1], rows[3], rows[4]]
+def test_validation_pairs_are_distinct_and_at_most_so_many_and_what_is_left_out_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [("a", "1"), ("b", "2"), ("a", "3"), ("x", "y" * 5001), ("c", "4"), ("d", "5")]
+    assert cap_valid(rows, DataConfig(max_valid=3), quiet=False) == [("a", "1"), ("b", "2"), ("c", "4")]
+    assert capsys.readouterr().err == (
+        "left out of validation: 1 (the source came before)\n"
+        "left out of validation: 1 (longer than 5,000 characters (data.filter.max_characters))\n"
+    )
+    assert list(distinct(rows)) == [rows[0], rows[1], rows[3], rows[4], rows[5]]
+
+
+def test_validation_pairs_that_are_all_too_long_are_not_called_missing() -> None:
+    with pytest.raises(DataError, match=r"all 2 validation pairs are longer than 5,000 characters .* raise the limit"):
+        cap_valid([("x" * 5001, "y")] * 2, DataConfig())
 
 
 def test_chunks_leave_nothing_out() -> None:

@@ -24,6 +24,7 @@ from heed.text.doctor import (
     diagnose_files,
     diagnose_text,
     diagnose_text_files,
+    with_parts,
 )
 from heed.text.doctor.language import EvenSample, likeness, profile
 from heed.text.doctor.pairs import LengthCorrelation
@@ -206,6 +207,16 @@ def test_too_few_pairs_stop() -> None:
     assert only(diagnose(healthy(60) * 2), "few").severity == "stop", "what the filter drops does not count"
     assert [finding.check for finding in diagnose([]).stops] == ["few"]
     assert [finding.check for finding in diagnose_text([]).stops] == ["few"]
+
+
+def test_how_few_pairs_there_are_is_judged_by_all_parts_together() -> None:
+    small, other = diagnose(healthy(90)), diagnose(healthy(60, seed=2) * 2)
+    enough = with_parts(small, {"part 1": diagnose(healthy(6000, seed=2))})
+    assert not [finding for finding in enough.findings if finding.check == "few"]
+    few = only(with_parts(small, {"part 1": other}), "few")
+    assert (few.severity, few.count, few.total) == ("warn", 150, 210)
+    assert only(with_parts(diagnose(healthy(9)), {"part 1": other}), "few").severity == "stop"
+    assert only(with_parts(small, {}), "few").severity == "stop"
 
 
 def test_files_out_of_step_are_noticed_from_where_they_are() -> None:

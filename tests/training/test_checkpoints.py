@@ -6,6 +6,7 @@ import errno
 import json
 import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,53 @@ def test_a_whole_checkpoint_that_is_there_already_is_left_alone(tmp_path: Path) 
     before = (path / "weights.safetensors").stat().st_ino
     assert save_checkpoint(tmp_path, checkpoint(5), keep=1) == path
     assert (path / "weights.safetensors").stat().st_ino == before
+
+
+def before_and_after_its_validation() -> tuple[Checkpoint, Checkpoint]:
+    """Two checkpoints of the same update."""
+    before, after = checkpoint(5), checkpoint(5)
+    after.progress.validated_at = 5
+    return before, after
+
+
+def test_a_checkpoint_from_before_the_validation_of_its_update_is_replaced(tmp_path: Path) -> None:
+    before, after = before_and_after_its_validation()
+    save_checkpoint(tmp_path, before, keep=1)
+    path = save_checkpoint(tmp_path, after, keep=1)
+    assert load_checkpoint(path).progress == after.progress
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("moment", range(7))
+def test_a_checkpoint_that_is_being_replaced_is_there_at_every_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    before, after = before_and_after_its_validation()
+    save_checkpoint(tmp_path, before, keep=1)
+    calls = count()
+
+    def watched(module: Any, name: str) -> None:
+        work = getattr(module, name)
+
+        def broken_off(*arguments: Any, **more: Any) -> Any:
+            if next(calls) == moment:
+                raise SystemExit(130)
+            return work(*arguments, **more)
+
+        monkeypatch.setattr(module, name, broken_off)
+
+    for module, name in ((Path, "rename"), (checkpoints, "save_file"), (checkpoints, "write_manifest")):
+        watched(module, name)
+    with pytest.raises(SystemExit):
+        save_checkpoint(tmp_path, after, keep=1)
+    monkeypatch.undo()
+    found = newest_checkpoint(tmp_path, strict=True).progress
+    assert found == (after if moment == 6 else before).progress
+    path = save_checkpoint(tmp_path, after, keep=1)
+    assert newest_checkpoint(tmp_path, strict=True).progress == after.progress
+    assert list_checkpoints(tmp_path)[-1] == path
+    later = save_checkpoint(tmp_path, checkpoint(6), keep=1)
+    assert list_checkpoints(tmp_path) == [later]
 
 
 def test_no_whole_checkpoint_at_all_is_told(tmp_path: Path) -> None:

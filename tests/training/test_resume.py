@@ -126,6 +126,28 @@ def test_a_signal_during_a_validation_breaks_it_off_and_it_is_made_again(tmp_pat
     assert _without_ends(folder) == _without_ends(tmp_path / "straight")
 
 
+def test_a_last_validation_that_was_broken_off_is_not_forgotten_once_it_is_made(tmp_path: Path) -> None:
+    keys = {**KEYS, "training__max_steps": 11, "training__average": "last"}
+    straight = trainer_of(prepared(tmp_path, "straight", **keys))
+    straight.run()
+    trainer = trainer_of(prepared(tmp_path, "stopped", **keys))
+    validate = trainer.task.validate
+
+    def interrupted(model: Any, metrics: Any) -> Any:
+        if trainer.progress.step == 11:
+            signal.raise_signal(signal.SIGINT)
+        return validate(model, metrics)
+
+    trainer.task.validate = interrupted  # type: ignore[method-assign]
+    assert trainer.run().reason == "stopped by SIGINT"
+    folder = tmp_path / "stopped"
+    assert newest_checkpoint(folder / "checkpoints").progress.validated_at == 8
+    go_on(folder)
+    kept = newest_checkpoint(folder / "checkpoints").progress
+    assert (kept.validated_at, kept.best_score) == (11, straight.progress.best_score)
+    assert content(folder) == content(tmp_path / "straight")
+
+
 def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
     trainer = trainer_of(prepared(tmp_path, **KEYS))
     update = trainer.train_step

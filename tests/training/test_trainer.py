@@ -214,6 +214,18 @@ def test_an_update_that_is_not_finite_is_skipped_and_its_rows_are_named(
     assert all(torch.isfinite(weights).all() for weights in trainer.weights.master.values())
 
 
+def test_updates_that_are_skipped_do_not_spoil_the_log(tmp_path: Path) -> None:
+    """All of the first line, some of the second."""
+    trainer = trainer_of(prepared(tmp_path))
+    spoil(trainer, 1, 2, 3, 4, 5, 7, 9)
+    trainer.run()
+    first, *others = [event for event in events(tmp_path / "run") if event["event"] == "train"]
+    assert [first[name] for name in ("loss", "perplexity", "padding_share")] == [None] * 3
+    assert len(others) == 3
+    assert all(event["perplexity"] > 1 for event in others)
+    assert trainer.progress.divergence.best == pytest.approx(min(event["loss"] for event in others), rel=1e-5)
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_ten_updates_in_a_row_that_are_not_finite_end_the_training_with_advice(tmp_path: Path, precision: str) -> None:
     trainer = trainer_of(prepared(tmp_path, training__precision=precision))
@@ -314,3 +326,11 @@ def test_a_loss_that_stays_far_above_its_best_is_told_once() -> None:
     assert [bool(message) for message in told].index(True) == 13
     assert sum(map(bool, told)) == 1
     assert told[13].startswith("the training diverges: the loss is 3.50 at update 14, it was 2.00 at update 4.")
+
+
+def test_a_loss_that_is_not_finite_does_not_end_the_watch() -> None:
+    watch = Divergence()
+    losses = [float("nan"), 2.0, *[3.5] * 5, float("inf"), *[3.5] * 5]
+    told = [watch.see(loss, step) for step, loss in enumerate(losses, 1)]
+    assert [step for step, message in enumerate(told, 1) if message] == [13]
+    assert watch.best == 2.0

@@ -69,7 +69,9 @@ def prepare_language_model(
         return prepare.split_end(lines, num_lines, data.hold_out, held)
 
     held_out = rows(True, "holding out")
-    valid = prepare.cap_valid(held_out, data) if data.text_as == "lines" else [*islice(held_out, data.max_valid)]
+    if data.text_as == "lines" and not data.valid_text:  # with a line all that are like it are held out
+        held_out = prepare.distinct(held_out)
+    valid = [*islice(held_out, data.max_valid)]
     prepare.write_valid(folder, valid)
 
     def spelled() -> Iterator[prepare.Row]:
@@ -195,9 +197,10 @@ class LanguageModellingTask:
         return Score("perplexity per token", math.exp(mean) if mean < 700 else math.inf, signature)
 
     def _beginning(self, num_tokens: int) -> TextStream:
-        """The first lines of the training text, with what ends them."""
+        """The first tokens of the training text; of lines that stand alone whole ones, with what ends them."""
         store = self._store
-        _, offsets = store.all_tokens("tgt")
-        num_lines = max(1, int(np.searchsorted(offsets, num_tokens)))
-        end = [Vocabulary.eos_id] if self.data.text_as == "lines" else []
-        return TextStream.of_lines([[*store.row("tgt", i).tolist(), *end] for i in range(min(num_lines, len(store)))])
+        ids, offsets = store.all_tokens("tgt")
+        if self.data.text_as != "lines":
+            return TextStream.of_lines([ids[:num_tokens].tolist()])
+        num_lines = min(max(1, int(np.searchsorted(offsets, num_tokens))), len(store))
+        return TextStream.of_lines([[*store.row("tgt", i).tolist(), Vocabulary.eos_id] for i in range(num_lines)])

@@ -212,7 +212,7 @@ def vocabulary_digests(tokenizers: Mapping[str, Tokenizer]) -> dict[str, str]:
 def write_valid(folder: Path, rows: Sequence[Row]) -> None:
     """The validation lines, kept with the run so that a resumed run validates on the same ones."""
     if not rows:
-        raise DataError("no validation data. Give it a file of its own (--valid-src and --valid-tgt, or --valid-text).")
+        raise DataError("no validation data. Give a file that has some (--valid-src and --valid-tgt, or --valid-text).")
     with atomic_write(folder / VALID, "w") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
@@ -232,7 +232,27 @@ def write_corpus(folder: Path, corpus: Corpus) -> None:
         json.dump(asdict(corpus), file, ensure_ascii=False, indent=1)
 
 
-def cap_valid(rows: Iterable[Row], data: DataConfig) -> list[Row]:
-    """At most `max_valid` distinct validation rows, without those that are too long to be training rows."""
-    short = (row for row in rows if max(map(len, row)) <= data.filter.max_characters)
-    return list(islice(distinct(short), data.max_valid))
+def cap_valid(rows: Iterable[Row], data: DataConfig, quiet: bool = True) -> list[Row]:
+    """At most `max_valid` validation pairs with distinct sources, without those that are too long to be training pairs.
+
+    How many are left out is told unless quiet. Raises DataError when all of them are.
+    """
+    most = data.filter.max_characters
+    too_long = f"longer than {most:,} characters (data.filter.max_characters)"
+    valid: dict[str, Row] = {}
+    left_out: Counter[str] = Counter()
+    for row in rows:
+        if max(map(len, row)) > most:
+            left_out[too_long] += 1
+        elif row[0] in valid:
+            left_out["the source came before"] += 1
+        else:
+            valid[row[0]] = row
+            if len(valid) == data.max_valid:
+                break
+    if left_out and not valid:
+        number = left_out.total()
+        raise DataError(f"all {number:,} validation pairs are {too_long}. Cut them into sentences, or raise the limit.")
+    for reason, count in left_out.items():
+        message(f"left out of validation: {count:,} ({reason})", quiet)
+    return [*valid.values()]

@@ -97,17 +97,24 @@ class Checkpoint:
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
     """Write `folder/step-NNNNNNN`, then delete all but the newest `keep`. Raises StorageError when the disk is full.
 
-    A whole checkpoint of that update that is there already is left alone.
+    A whole checkpoint of that update that is there already is left alone; but one from before the update was validated
+    is replaced, and until the new one is there it is found under a name with one more zero.
     """
     target = folder / f"step-{checkpoint.progress.step:07d}"
-    if target.exists() and _is_whole(target):
+    replaced = folder / f"step-0{checkpoint.progress.step:07d}"
+    is_whole = target.exists() and _is_whole(target)
+    if is_whole and read_small(target / STATE) == _state(checkpoint):
         return target
     with _explained(folder, checkpoint):
         require_room(folder, _room(checkpoint))
-        if target.exists():
+        if is_whole and not replaced.exists():
+            target.rename(replaced)
+        elif target.exists():
             remove_folder(target)
         with atomic_folder(target) as temporary:
             _write(temporary, checkpoint)
+        if replaced.exists():
+            remove_folder(replaced)
         # One of a later update is damaged: else it would have been gone on from. It is not one of those to keep.
         for old in [path for path in list_checkpoints(folder) if _step(path) <= checkpoint.progress.step][:-keep]:
             remove_folder(old)
@@ -134,12 +141,17 @@ def _room(checkpoint: Checkpoint) -> int:
 
 
 def _write(folder: Path, checkpoint: Checkpoint) -> None:
-    (folder / STATE).write_bytes(json.dumps(asdict(checkpoint.progress), indent=1).encode())
+    (folder / STATE).write_bytes(_state(checkpoint))
     for name, tensors in checkpoint.parts.items():
         path = folder / name
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
         shutil.copymode(folder / STATE, path)  # the library lets nobody else read what it writes
     write_manifest(folder, files_of(folder), checkpoint.made_with)
+
+
+def _state(checkpoint: Checkpoint) -> bytes:
+    """What `state.json` holds."""
+    return json.dumps(asdict(checkpoint.progress), indent=1).encode()
 
 
 def files_of(folder: Path) -> tuple[str, ...]:
@@ -148,9 +160,9 @@ def files_of(folder: Path) -> tuple[str, ...]:
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints, whole or damaged, oldest first."""
+    """The checkpoints, whole or damaged, oldest first; of one update, the one that is being replaced first."""
     found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir()]
-    return sorted(found, key=_step)
+    return sorted(found, key=lambda path: (_step(path), -len(path.name)))
 
 
 def _step(path: Path) -> int:

@@ -17,7 +17,10 @@ from heed.tasks.task import Validation
 
 @dataclass
 class Window:
-    """Sums over the updates since the last line of the log; a checkpoint keeps them, so a resumed run logs the same."""
+    """Sums over the updates since the last line of the log, without those that were skipped.
+
+    A checkpoint keeps them, so a resumed run logs the same.
+    """
 
     loss_sum: float = 0.0
     nll_sum: float = 0.0
@@ -35,13 +38,13 @@ class Window:
         self.num_real += int(num_real)
 
     def values(self, lr: float) -> dict[str, float]:
-        """The numbers of a line in metrics.jsonl."""
-        tokens = max(self.num_tokens, 1)
+        """The numbers of a line in metrics.jsonl; not a number where all updates were skipped."""
+        tokens = self.num_tokens or math.nan
         return {
             "loss": self.loss_sum / tokens,
             "perplexity": math.exp(min(self.nll_sum / tokens, 700.0)),
             "tokens_per_second": self.num_tokens / max(self.seconds, 1e-9),
-            "padding_share": 1 - self.num_real / max(self.num_positions, 1),
+            "padding_share": 1 - self.num_real / (self.num_positions or math.nan),
             "lr": lr,
         }
 

@@ -6,6 +6,7 @@ that stays far above its best is told once, with advice: the weights with the be
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 from collections.abc import Iterator
@@ -66,7 +67,9 @@ class Divergence:
     lines_above: int = 0
 
     def see(self, loss: float, step: int) -> str:
-        """What to tell after this line of the log, once; mostly nothing."""
+        """What to tell after this line of the log, once; mostly nothing. A loss that is not finite says nothing."""
+        if not math.isfinite(loss):
+            return ""
         if self.best is None or loss < self.best:
             self.best, self.best_step = loss, step
         self.lines_above = self.lines_above + 1 if loss > self.best + FAR_ABOVE_BEST else 0

@@ -105,8 +105,8 @@ class Trainer:
         num_tokens, num_positions, num_real = self.ranks.sums(*mine)
         found = self.gradients.of(step, batches, num_tokens, self.progress, self.carried)
         loss_sum, nll_sum = self.ranks.sums(found.loss, found.nll)
-        self.progress.window.add(loss_sum, nll_sum, num_tokens, num_positions, num_real)
         if self._update(step, batches):
+            self.progress.window.add(loss_sum, nll_sum, num_tokens, num_positions, num_real)
             self.carried = found.carried
         self.progress.step = step
         self.progress.num_tokens += int(num_tokens)

@@ -117,7 +117,7 @@ class PairScan:
         yield from self._fault("several-targets", "have a source that came before with another target", "")
         yield from self._misaligned()
         yield from self._filtered()
-        yield from self._few()
+        yield from too_few(self.num_kept, self.num_pairs, self._thresholds)
 
     def _fault(self, name: str, what: str, advice: str, stop: float = 1.0, warn: float = 1.0) -> Iterator[Finding]:
         return fault(name, self._tallies[name], self.num_pairs, "pairs", what, advice, stop=stop, warn=warn)
@@ -148,12 +148,13 @@ class PairScan:
             advice = "Training goes on without them."
             yield Finding("filter", severity, count, self.num_pairs, message, advice)
 
-    def _few(self) -> Iterator[Finding]:
-        kept, limits = self.num_kept, self._thresholds
-        if kept < limits.min_pairs:
-            message = f"There are {kept:,} pairs to train on; fewer than {limits.min_pairs:,} teach a model nothing."
-            yield Finding("few", "stop", kept, self.num_pairs, message, "Find more data.")
-        elif kept < limits.few_pairs:
-            message = f"There are {kept:,} pairs to train on: expect a weak translator."
-            advice = f"More than {limits.few_pairs:,} are a start; consider `--init` from a model of a related pair."
-            yield Finding("few", "warn", kept, self.num_pairs, message, advice)
+
+def too_few(kept: int, num_pairs: int, limits: Thresholds) -> Iterator[Finding]:
+    """Whether there is little to train on: `kept` of `num_pairs` after filtering."""
+    if kept < limits.min_pairs:
+        message = f"There are {kept:,} pairs to train on; fewer than {limits.min_pairs:,} teach a model nothing."
+        yield Finding("few", "stop", kept, num_pairs, message, "Find more data.")
+    elif kept < limits.few_pairs:
+        message = f"There are {kept:,} pairs to train on: expect a weak translator."
+        advice = f"More than {limits.few_pairs:,} are a start; consider `--init` from a model of a related pair."
+        yield Finding("few", "warn", kept, num_pairs, message, advice)

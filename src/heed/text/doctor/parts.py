@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from heed.text.doctor.findings import Diagnosis, Finding, sorted_findings
+from heed.text.doctor.pairs import too_few
+from heed.text.doctor.thresholds import Thresholds
 
 NOT_OF_PARTS = ("few",)
 """Checks that are about the corpus as a whole."""
@@ -13,7 +15,11 @@ NOT_OF_PARTS = ("few",)
 
 def with_parts(first: Diagnosis, others: Mapping[str, Diagnosis]) -> Diagnosis:
     """One diagnosis of all parts; what is found in a part is told with its name."""
-    findings, summary = [*first.findings], [*first.summary]
+    if not others:
+        return first
+    findings = [finding for finding in first.findings if finding.check not in NOT_OF_PARTS]
+    findings += _few([first, *others.values()])
+    summary = [*first.summary]
     for name, found in others.items():
         findings += _named(name, found, first)
         train, *held_out = found.summary
@@ -25,6 +31,13 @@ def with_parts(first: Diagnosis, others: Mapping[str, Diagnosis]) -> Diagnosis:
         num_in_parts=sum(found.num_pairs for found in others.values()),
         fingerprints={**first.fingerprints, **{name: it.fingerprints.get("train", {}) for name, it in others.items()}},
     )
+
+
+def _few(parts: Sequence[Diagnosis]) -> Iterator[Finding]:
+    """Whether all parts together are too few; of those that could not be read to their end that is no news."""
+    if not any(finding.check == "unreadable" for found in parts for finding in found.findings):
+        kept = sum(int(found.statistics["num_kept"]) for found in parts)
+        yield from too_few(kept, sum(found.num_pairs for found in parts), Thresholds())
 
 
 def _named(name: str, found: Diagnosis, first: Diagnosis) -> Iterator[Finding]:
