@@ -124,8 +124,9 @@ def test_a_folder_is_claimed_only_when_it_is_empty_or_given_up(tmp_path: Path) -
     with pytest.raises(UsageError, match=r"newest checkpoint is step-0000000\. Go on with `heed train --resume"):
         check(run.folder)
     check(run.folder, overwrite=True)
-    with pytest.raises(UsageError, match="is the run that --overwrite would remove"):
-        check(run.folder, overwrite=True, init=run.folder)
+    for flag in ("init", "tokenizer_of"):
+        with pytest.raises(UsageError, match=f"--{flag.replace('_', '-')} .* is the run that --overwrite would remove"):
+            check(run.folder, overwrite=True, **{flag: run.folder})
 
 
 def test_a_vocabulary_that_does_not_know_the_text_stops_the_training_unless_it_is_forced(

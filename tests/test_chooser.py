@@ -11,6 +11,7 @@ from heed.chooser import (
     CHOOSERS,
     SIZES,
     Choices,
+    Chooser,
     Machine,
     Survey,
     choose_language_model,
@@ -93,6 +94,22 @@ def test_another_kind_of_model_keeps_its_own_defaults() -> None:
     assert recipe(choices, model__kind="rnn_attention").model.kind == "rnn_attention"
 
 
+def test_an_epoch_has_repeated_rows_as_often_as_they_come_and_they_make_no_larger_corpus() -> None:
+    once, often = (choose_translation(Survey(6000, 60.0, 0, more), CPU, {}).values for more in (0, 3 * 6000))
+    assert often["training.eval_every"] == pytest.approx(4 * once["training.eval_every"], rel=0.05)
+    assert often["tokenizer.vocab_size"] == once["tokenizer.vocab_size"]
+    assert often["data.hold_out"] == once["data.hold_out"]
+
+
+@pytest.mark.parametrize("choose_for", CHOOSERS.values(), ids=CHOOSERS)
+def test_an_epoch_has_as_many_tokens_as_the_kind_of_tokenizer_makes(choose_for: Chooser) -> None:
+    bpe, byte = (
+        choose_for(Survey(6000, 60.0), CPU, {"tokenizer.kind": kind}).values["training.eval_every"]
+        for kind in ("bpe", "byte")
+    )
+    assert byte > 2.5 * bpe
+
+
 def test_validation_comes_about_once_an_epoch() -> None:
     tokens = 29_000 * (60 / 3.8 + 1)
     assert choose().values["training.eval_every"] in range(round(tokens / 4096) - 30, round(tokens / 4096) + 60)
@@ -171,11 +188,12 @@ def test_sizes_of_a_language_model_that_the_user_said_are_kept_and_the_others_fi
     assert found.model.model_dump()["num_heads"] == 2
 
 
-def test_fine_tuning_takes_tokenizer_and_model_of_the_run_and_a_lower_rate() -> None:
-    trained = recipe(choose(1_000_000), training__lr=8e-4).model_dump()
-    choices = fine_tuned(choose(500, model__dropout=0.4), trained, {"model.dropout": 0.4})
+def test_fine_tuning_takes_kind_of_tokenizer_and_model_of_the_run_and_a_lower_rate() -> None:
+    trained = recipe(choose(1_000_000), training__lr=8e-4, tokenizer__kind="unigram").model_dump()
+    choices = fine_tuned(choose_translation, Survey(500, 60.0), CPU, trained, {"model.dropout": 0.4})
     found = recipe(choices, model__dropout=0.4)
-    assert found.tokenizer.model_dump() == trained["tokenizer"]
+    assert found.tokenizer.kind == "unigram"
+    assert found.tokenizer.vocab_size == choose(500).values["tokenizer.vocab_size"]
     assert {**found.model.model_dump(), "dropout": 0.1} == {**trained["model"], "dropout": 0.1}
     assert found.model.model_dump()["dropout"] == 0.4
     assert found.training.lr == pytest.approx(2e-4)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from heed.planner import Plan, Planner, TrainOptions, check_diagnosis, tokenizer
 from heed.report.page import finish_report
 from heed.run import RECIPE, WEIGHTS, Run, first_model
 from heed.tasks.language_modelling import prepare_language_model
-from heed.tasks.prepare import add_seen, read_valid
+from heed.tasks.prepare import add_seen, read_valid, write_corpus
 from heed.tasks.task import Corpus, Task
 from heed.tasks.translation import prepare_translation
 from heed.text.doctor import (
@@ -91,7 +92,7 @@ class Loaded:
     def continuations(self, prompt: str = "", options: SearchOptions | None = None) -> list[Hypothesis]:
         """The same with scores and tokens."""
         self.run.require("language-model", "generate")
-        return self.run.translator.generate([prompt], options or SearchOptions(sample=True))[0]
+        return self.translator.generate([prompt], options or SearchOptions(sample=True))[0]
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Log-probabilities (nats) of each text's tokens, given its source where the run is a translator."""
@@ -99,8 +100,8 @@ class Loaded:
             raise UsageError("a translation run scores targets with their sources, a language model without any.")
         if sources is not None and len(sources) != len(targets):
             raise DataError(f"{len(targets)} targets with {len(sources)} sources: each target needs its source.")
-        if sources is None and not self.others:
-            return self.run.scorer().score(targets).token_scores()
+        if sources is None:
+            return self.run.scorer(model=self.translator.model).score(targets).token_scores()
         return self.translator.score(targets, sources)
 
 
@@ -172,8 +173,9 @@ def check_folder(options: TrainOptions) -> None:
         raise UsageError(f"--overwrite: {out} is not empty and no run folder; it is left alone.")
     if is_claimed(out):
         raise UsageError(f"--overwrite: another process is training in {out}. Stop it first.")
-    if options.init is not None and options.init.resolve() == out.resolve():
-        raise UsageError(f"--init {options.init} is the run that --overwrite would remove: name another --out.")
+    for flag, needed in (("--init", options.init), ("--tokenizer-of", options.tokenizer_of)):
+        if needed is not None and needed.resolve() == out.resolve():
+            raise UsageError(f"{flag} {needed} is the run that --overwrite would remove: name another --out.")
 
 
 def _what_is_there(out: Path) -> str:
@@ -243,8 +245,15 @@ def prepare_run(
     corpus = prepare(recipe.data, recipe.tokenizer, recipe.seed, folder, plan.diagnosis.num_pairs, reuse, quiet)
     if init is not None:
         add_seen(folder, init.folder)
+    if init is not None or reused is not None:
+        write_corpus(folder, replace(corpus, init=_name(init), tokenizer_of=_name(reused)))
     _tell(corpus, quiet)
     return Run(folder, plan.device)
+
+
+def _name(run: Run | None) -> str:
+    """The name of its folder, wherever that lies; nothing for no run."""
+    return run.folder.resolve().name if run else ""
 
 
 def _tell(corpus: Corpus, quiet: bool) -> None:

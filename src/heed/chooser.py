@@ -6,7 +6,7 @@ Rules by size of the corpus, device and measured speed of bfloat16. What is chos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +25,18 @@ class Survey:
     """Characters of the longer side of a row, on average."""
     num_in_parts: int = 0
     """Rows of further parts of the training data, of which none is held out."""
+    num_repeated: int = 0
+    """Further rows of an epoch, because parts are repeated."""
 
     @property
     def num_all(self) -> int:
         """Rows of all parts."""
         return self.num_rows + self.num_in_parts
+
+    @property
+    def num_in_epoch(self) -> int:
+        """Rows of all parts, as often as they come."""
+        return self.num_all + self.num_repeated
 
 
 @dataclass(frozen=True)
@@ -119,8 +126,9 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
     tokens_per_batch = 4096 if on_cpu else 16384
     epoch = _updates_per_epoch(
         survey,
+        given,
         _given(given, "tokenizer.vocab_size", size.vocab_size),
-        _given(given, "training.tokens_per_batch", tokens_per_batch) * _given(given, "training.accumulate", 1),
+        _given(given, "training.tokens_per_batch", tokens_per_batch),
     )
     chosen: dict[str, tuple[Any, str]] = {
         **_held_out(survey, given),
@@ -289,35 +297,44 @@ def _language_batches(
         tokens_per_batch = streams * context
     else:
         found["training.tokens_per_batch"] = (tokens_per_batch, "fits the memory, and updates often enough")
-    epoch = _updates_per_epoch(survey, vocab_size, tokens_per_batch * _given(given, "training.accumulate", 1))
+    epoch = _updates_per_epoch(survey, given, vocab_size, tokens_per_batch)
     found["training.eval_every"] = (epoch, "about once an epoch, at least every 1,000 updates")
     found["training.save_every"] = (epoch, "as often as validated")
     return found
 
 
-CHOOSERS = {"translation": choose_translation, "language-model": choose_language_model}
+Chooser = Callable[[Survey, Machine, Mapping[str, Any]], Choices]
+CHOOSERS: Mapping[str, Chooser] = {"translation": choose_translation, "language-model": choose_language_model}
 
 
 def fine_tuned(
-    choices: Choices, trained: Mapping[str, Any], given: Mapping[str, Any], kept_vocabulary: bool = True
+    choose: Chooser, survey: Survey, machine: Machine, trained: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Choices:
-    """The choices when training begins with the weights of a run: its tokenizer and model, and a lower rate.
+    """The choices when training begins with the weights of a run: its model, read as it was, and a lower rate.
 
-    `trained` are the tables of that run's recipe. A new vocabulary is of that run's kind, and of a size that fits the
-    data.
+    `trained` are the tables of that run's recipe. The other choices fit what comes from it, but for its model's sizes.
     """
-    values, reasons = dict(choices.values), dict(choices.reasons)
-    inherited = {f"{table}.{name}": value for table in ("tokenizer", "model") for name, value in trained[table].items()}
-    if not kept_vocabulary:
-        del inherited["tokenizer.vocab_size"]
-    for key in [key for key in values if key in inherited or key.startswith("model.")]:
-        del values[key], reasons[key]
-    inherited["training.lr"] = trained["training"]["lr"] / 4
-    for key, value in inherited.items():
-        if key not in given:
-            values[key] = value
-            reasons[key] = "a quarter of the rate of --init" if key == "training.lr" else "as in --init"
-    return Choices(values, reasons)
+    inherited = {key: value for key, value in _inherited(trained, given).items() if key not in given}
+    fitted = {key: value for key, value in inherited.items() if key == "model.kind" or not key.startswith("model.")}
+    choices = choose(survey, machine, {**fitted, **given})
+    values = {key: value for key, value in choices.values.items() if not key.startswith("model.")}
+    reasons = {key: choices.reasons[key] for key in values} | dict.fromkeys(inherited, "as in --init")
+    if "training.lr" in inherited:
+        reasons["training.lr"] = "a quarter of the rate of --init"
+    return Choices(values | inherited, reasons)
+
+
+def _inherited(trained: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the weights of a run ask for. A new vocabulary is of its kind, and of a size that fits the data."""
+    keys = [f"{table}.{name}" for table in ("tokenizer", "model") for name in trained[table]]
+    keys.remove("tokenizer.vocab_size")
+    keys.append("data.normaliser")
+    if trained["task"] == "language-model":
+        keys += ["training.context", "training.num_streams"]
+        if given.get("data.text_as") != "lines":  # lines that stand alone are never blank, and end in one way
+            keys += ["data.text_as", "data.line_end", "data.keep_blank_lines"]
+    values = {key: trained[table][name] for key in keys for table, name in [key.split(".")]}
+    return {**values, "training.lr": trained["training"]["lr"] / 4}
 
 
 def _without(chosen: Mapping[str, tuple[Any, str]], given: Mapping[str, Any]) -> Choices:
@@ -359,6 +376,7 @@ def characters_per_token(vocab_size: int, kind: str = "bpe") -> float:
     return 3.0 if vocab_size < 3000 else 3.8 if vocab_size < 12000 else 4.5
 
 
-def _updates_per_epoch(survey: Survey, vocab_size: int, tokens_per_batch: int) -> int:
-    tokens = survey.num_all * (survey.characters_per_row / characters_per_token(vocab_size) + 1)
-    return max(20, min(1000, round(tokens / tokens_per_batch)))
+def _updates_per_epoch(survey: Survey, given: Mapping[str, Any], vocab_size: int, tokens_per_batch: int) -> int:
+    per_token = characters_per_token(vocab_size, str(given.get("tokenizer.kind", "bpe")))
+    tokens = survey.num_in_epoch * (survey.characters_per_row / per_token + 1)
+    return max(20, min(1000, round(tokens / (tokens_per_batch * _given(given, "training.accumulate", 1)))))

@@ -52,6 +52,7 @@ class Plan:
     diagnosis: Diagnosis
     machine: chooser.Machine
     device: torch.device
+    survey: chooser.Survey
 
 
 class Planner:
@@ -63,6 +64,8 @@ class Planner:
         self.overrides = dict(overrides)
         self.quiet = options.quiet
         self.init = Run(options.init) if options.init else None
+        if self.init is not None:
+            _require_trained(self.init)
         self.tokenizer_of = tokenizer_of(options, self.init)
         self.device = choose_device(options.device)
         set_threads(options.threads or num_threads())
@@ -75,36 +78,53 @@ class Planner:
         draft, reasons = self._recipe(chooser.Survey(1, 1.0), machine)  # every mistake is told before the data is read
         if draft.training.tensorboard:
             require_tensorboard()
-        diagnosis = _examine(draft, self.quiet)
-        survey = chooser.Survey(diagnosis.num_pairs, characters_per_row(diagnosis), diagnosis.num_in_parts)
+        diagnosis, num_repeated = _examine(draft, self.quiet)
+        characters = _characters_per_row(diagnosis)
+        survey = chooser.Survey(diagnosis.num_pairs, characters, diagnosis.num_in_parts, num_repeated)
         recipe, reasons = self._recipe(survey, machine)
         if self.init is not None:
             _require_like(self.init, recipe)
         if self.tokenizer_of is not None and recipe.task == "translation":
             require_tags(self.tokenizer_of.tokenizers["src"], recipe.data)
-        return Plan(recipe, reasons, diagnosis, machine, self.device)
+        return Plan(recipe, reasons, diagnosis, machine, self.device, survey)
 
     def _recipe(self, survey: chooser.Survey, machine: chooser.Machine) -> tuple[Recipe, Mapping[str, str]]:
         """The recipe for such a corpus, and the reasons for what was chosen."""
+        taken = self._tokenizer_taken()
+        given = {**self.overrides, **taken}
         if self.document.name:
-            return build(Recipe, self.document, self.overrides), {}
-        choose = chooser.CHOOSERS.get(str(self.overrides.get("task")), chooser.choose_translation)
-        choices = choose(survey, machine, self.overrides)
-        if self.init is not None:
-            like_init = self.tokenizer_of is not None
-            choices = chooser.fine_tuned(choices, self.init.recipe.model_dump(), self.overrides, like_init)
-        return build(Recipe, Document(_nested(choices.values)), self.overrides), choices.reasons
+            return build(Recipe, self.document, given), {}
+        choose = chooser.CHOOSERS.get(str(given.get("task")), chooser.choose_translation)
+        if self.init is None:
+            choices = choose(survey, machine, given)
+        else:
+            choices = chooser.fine_tuned(choose, survey, machine, self.init.recipe.model_dump(), given)
+        flag = "--init" if self.tokenizer_of is self.init else "--tokenizer-of"
+        reasons = {**choices.reasons, **dict.fromkeys(taken, f"as in {flag}")}
+        return build(Recipe, Document(_nested(choices.values)), given), reasons
+
+    def _tokenizer_taken(self) -> dict[str, object]:
+        """What the recipe of the run whose tokenizers are taken says of them, which is true whatever was said here.
+
+        Subword dropout is none of it: it is up to each training.
+        """
+        if self.tokenizer_of is None:
+            return {}
+        table = self.tokenizer_of.recipe.tokenizer.model_dump(exclude={"dropout"})
+        return {f"tokenizer.{name}": value for name, value in table.items()}
 
 
-def _examine(recipe: Recipe, quiet: bool) -> Diagnosis:
+def _examine(recipe: Recipe, quiet: bool) -> tuple[Diagnosis, int]:
+    """What is found in the data, and how many rows of an epoch are repetitions."""
     data = recipe.data
     if recipe.task == "translation":
-        first, *others = ((part, _examine_part(part, data, quiet)) for part in data.train_parts())
-        return with_parts(first[1], {part.label: found for part, found in others})
+        parts = [(part, _examine_part(part, data, quiet)) for part in data.train_parts()]
+        num_repeated = sum((part.repeat - 1) * found.num_pairs for part, found in parts)
+        return with_parts(parts[0][1], {part.label: found for part, found in parts[1:]}), num_repeated
     if not data.text:
         raise UsageError("data.text is missing: give --text F.")
     valid = data.resolve(data.valid_text) if data.valid_text else None
-    return diagnose_text_files(data.resolve(data.text), valid, errors=data.errors, quiet=quiet)
+    return diagnose_text_files(data.resolve(data.text), valid, errors=data.errors, quiet=quiet), 0
 
 
 def _examine_part(part: Part, data: DataConfig, quiet: bool) -> Diagnosis:
@@ -121,6 +141,15 @@ def tokenizer_of(options: TrainOptions, init: Run | None) -> Run | None:
     return None if options.new_vocabulary else init
 
 
+def _require_trained(init: Run) -> None:
+    """Counts are made anew from each text; those of another run would be thrown away."""
+    if init.blank_model.counted:
+        raise UsageError(
+            f"--init {init.folder}: its model ({init.recipe.model.kind}) is counted, and counting does not go on from "
+            "counts. Count both texts together, or take only its vocabulary with --tokenizer-of."
+        )
+
+
 def _require_like(init: Run, recipe: Recipe) -> None:
     """Weights fit only a model of the same kind, shape and choices; what may differ is dropout."""
     theirs, ours = (
@@ -133,7 +162,7 @@ def _require_like(init: Run, recipe: Recipe) -> None:
         raise UsageError(f"--init {init.folder}: its model is another one than the recipe's ({said}).")
 
 
-def characters_per_row(diagnosis: Diagnosis) -> float:
+def _characters_per_row(diagnosis: Diagnosis) -> float:
     """Characters of the longer side of a row, on average."""
     found = diagnosis.statistics
     return max((found[name] for name in found if name.endswith("_characters")), default=1.0)
@@ -158,9 +187,8 @@ def expectation(plan: Plan) -> Expectation | None:
     model = build_model(recipe.model, vocabularies)
     if model.counted:
         return None
-    characters = characters_per_row(plan.diagnosis)
-    length = characters / chooser.characters_per_token(size, recipe.tokenizer.kind) + 1
-    num_tokens = (plan.diagnosis.num_pairs + plan.diagnosis.num_in_parts) * length
+    length = plan.survey.characters_per_row / chooser.characters_per_token(size, recipe.tokenizer.kind) + 1
+    num_tokens = plan.survey.num_in_epoch * length
     return expect(recipe.training, model, vocabularies, num_tokens, _batch_shape(recipe, length), plan.device)
 
 

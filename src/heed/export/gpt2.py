@@ -166,7 +166,7 @@ def import_gpt2(folder: Path, out: Path) -> int:
     recipe = Recipe(
         task="language-model",
         data=data,
-        tokenizer=TokenizerConfig(kind=kind, vocab_size=vocabularies.tgt_size),
+        tokenizer=TokenizerConfig.model_validate({"kind": kind, "vocab_size": vocabularies.tgt_size}),
         model=config,
         training=TrainingConfig(stop_metric="perplexity", context=context, label_smoothing=0.0),
     )

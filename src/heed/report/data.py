@@ -12,9 +12,8 @@ def data_section(run: Run) -> str:
     parts = ["## Data"]
     corpus = run.corpus
     if corpus:
-        rows = "sentence pairs" if run.recipe.task == "translation" else "lines"
         left_out = [f"- left out: {count:,} ({plain(why)})" for why, count in corpus["dropped"].items()]
-        trained = f"{corpus['num_rows']:,} {rows} to train on, {corpus['num_valid']:,} to validate."
+        trained = f"{training_rows(run)} to train on, {corpus['num_valid']:,} to validate."
         parts += ["\n".join([trained, *([""] if left_out else []), *left_out]), _files(run)]
     diagnosis = run.folder / "data" / "diagnosis.txt"
     if is_plain_file(diagnosis):
@@ -23,20 +22,30 @@ def data_section(run: Run) -> str:
     return "\n\n".join(parts) if len(parts) > 1 else ""
 
 
-def _part(run: Run, name: str) -> str:
-    """How a further part of the training data is used: `, part 1 (<bt>), each pair 2 times`."""
-    number = name.partition(".")[0].removeprefix("part_")
-    if not name.startswith("part_"):
-        return ""
-    part = run.recipe.data.parts[int(number) - 1]
-    tag = f" (`<{part.tag}>`)" if part.tag else ""
-    return f", part {number}{tag}" + (f", each pair {part.repeat} times" if part.repeat > 1 else "")
+def training_rows(run: Run) -> str:
+    """`6,000 sentence pairs (24,000 with repetitions)`."""
+    rows = "sentence pairs" if run.recipe.task == "translation" else "lines"
+    num_rows, num_repeated = run.corpus["num_rows"], run.corpus.get("num_repeated", 0)
+    repeated = f" ({num_rows:,} with repetitions)" if num_repeated else ""
+    return f"{num_rows - num_repeated:,} {rows}{repeated}"
+
+
+def _use(run: Run, name: str) -> str:
+    """What a file of the training data is: `training, part 1 (<bt>), each pair 2 times`."""
+    data = run.recipe.data
+    use, repeat = "training", data.repeat if run.recipe.task == "translation" else 1
+    if name.startswith("part_"):
+        number = name.partition(".")[0].removeprefix("part_")
+        part = data.parts[int(number) - 1]
+        use, repeat = f"training, part {number}" + (f" (`<{part.tag}>`)" if part.tag else ""), part.repeat
+    return use + (f", each pair {repeat} times" if repeat > 1 else "")
 
 
 def _files(run: Run) -> str:
     rows = [["file", "used for", "lines", "bytes", "SHA-256"]]
-    for use, files in (("training", run.corpus["files"]), ("validation", run.corpus.get("valid_files", {}))):
-        for part, entry in files.items():
-            numbers = [f"{entry['lines']:,}", f"{entry['bytes']:,}"]
-            rows.append([code(entry["name"]), use + _part(run, part), *numbers, code(entry["sha256"][:16] + "…")])
+    uses = [(entry, _use(run, name)) for name, entry in run.corpus["files"].items()]
+    uses += [(entry, "validation") for entry in run.corpus.get("valid_files", {}).values()]
+    for entry, use in uses:
+        numbers = [f"{entry['lines']:,}", f"{entry['bytes']:,}"]
+        rows.append([code(entry["name"]), use, *numbers, code(entry["sha256"][:16] + "…")])
     return table(rows, right=[2, 3])

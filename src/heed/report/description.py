@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from heed.report.markdown import code
 from heed.run import Run
 
 _SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -90,6 +91,15 @@ def model_sentence(run: Run) -> str:
     else:
         pieces = " and ".join(f"{size:,} pieces ({side})" for side, size in sizes.items())
     return f"{sentence}; {_TOKENIZERS.get(kind, kind)}, {pieces}"
+
+
+def origin(run: Run) -> str:
+    """`fine-tuned from base, with its vocabulary`; empty where nothing came from another run."""
+    init, tokenizer_of = run.corpus.get("init", ""), run.corpus.get("tokenizer_of", "")
+    vocabulary = f"the vocabulary of {code(tokenizer_of)}" if tokenizer_of else "a new vocabulary"
+    if init:
+        return f"fine-tuned from {code(init)}, with {'its vocabulary' if tokenizer_of == init else vocabulary}"
+    return f"begun anew, with {vocabulary}" if tokenizer_of else ""
 
 
 def _ngram(model: Mapping[str, Any]) -> str:

@@ -11,8 +11,8 @@ from heed.core.files import atomic_write, is_plain_file, sha256_file, storage_er
 from heed.core.progress import format_seconds
 from heed.metrics.score import Score
 from heed.report.curves import draw_curves
-from heed.report.data import data_section
-from heed.report.description import direction, methods, model_sentence
+from heed.report.data import data_section, training_rows
+from heed.report.description import direction, methods, model_sentence, origin
 from heed.report.markdown import code, plain
 from heed.report.results import sample_section, test_scores, validation_scores
 from heed.report.validation import read_analysis, write_analysis
@@ -91,10 +91,11 @@ def _summary(run: Run, analysis: Event, train: Sequence[Event], validations: Seq
     model = model_sentence(run)
     parameters = f"; {analysis['num_parameters']:,} parameters" if analysis.get("num_parameters") else ""
     lines = [f"- **Model**: {model}{parameters}."]
+    if begun_with := origin(run):
+        lines.append(f"- **Origin**: {begun_with}.")
     if run.corpus:
-        rows = "sentence pairs" if run.recipe.task == "translation" else "lines"
         files = " and ".join(code(entry["name"]) for entry in run.corpus["files"].values())
-        lines.append(f"- **Data**: {run.corpus['num_rows']:,} {rows} of {files}.")
+        lines.append(f"- **Data**: {training_rows(run)} of {files}.")
     machine = f" On {analysis['machine']}, in {run.recipe.training.precision}." if analysis.get("machine") else ""
     lines.append(f"- **Training**: {_ending(train, validations, reason)}{machine}")
     headline = [Score.from_json(score) for score in analysis.get("scores", ()) if score["name"] in HEADLINE]
@@ -130,7 +131,7 @@ def _use(run: Run) -> str:
         f"```\n{_commands(run, run.folder.resolve().name)}\n```",
         "## Make it again",
         "`recipe.toml` in this folder is complete; FOLDER is where the files above lie:",
-        f"```\nheed train recipe.toml {' '.join(_where_data_is(run))} --out NEW\n```",
+        f"```\nheed train recipe.toml {' '.join([*_where_data_is(run), *_other_runs(run)])} --out NEW\n```",
         f"Made with {', '.join(f'{library} {version}' for library, version in versions.items())}.",
         "## Cite it",
         f"heed {versions['heed']}, recipe with the SHA-256 `{digest}…`, seed {run.recipe.seed}; "
@@ -146,6 +147,15 @@ def _where_data_is(run: Run) -> list[str]:
     paths = {name: Path(getattr(data, name)) for name in names if getattr(data, name)}
     absolute = [f"--data.{name}=FOLDER/{path.name}" for name, path in paths.items() if path.is_absolute()]
     return absolute if len(absolute) == len(paths) else ["--data.dir=FOLDER", *absolute]
+
+
+def _other_runs(run: Run) -> list[str]:
+    """The flags that name the runs whose weights and tokenizers were taken."""
+    init, tokenizer_of = run.corpus.get("init", ""), run.corpus.get("tokenizer_of", "")
+    flags = [f"--init {init}"] if init else []
+    if tokenizer_of == init:
+        return flags
+    return [*flags, f"--tokenizer-of {tokenizer_of}" if tokenizer_of else "--init-vocabulary new"]
 
 
 def _commands(run: Run, name: str) -> str:

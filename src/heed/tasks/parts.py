@@ -57,14 +57,9 @@ class Part:
         return f"part_{self.number}." if self.number else ""
 
 
-def with_tag(
-    rows: Iterable[tuple[list[int], ...]], tag_ids: Sequence[int], repeat: int
-) -> Iterator[tuple[list[int], ...]]:
-    """Rows of ids, source first, each so often, with the tag before the source."""
-    for src, *others in rows:
-        row = ([*tag_ids, *src], *others)
-        for _ in range(repeat):
-            yield row
+def with_tag(rows: Iterable[tuple[list[int], ...]], tag_ids: Sequence[int]) -> Iterator[tuple[list[int], ...]]:
+    """Rows of ids, source first, with the tag before the source."""
+    return (([*tag_ids, *src], *others) for src, *others in rows)
 
 
 def tag_to_use(used: Sequence[str], default: str, known: Sequence[str], said: str | None) -> str:

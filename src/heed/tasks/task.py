@@ -51,6 +51,12 @@ class Corpus:
     files: Mapping[str, object]
     valid_files: Mapping[str, object] = field(default_factory=dict)
     """Empty where validation data was held out."""
+    num_repeated: int = 0
+    """How many of the rows are repetitions."""
+    init: str = ""
+    """The name of the run whose weights training began with; empty for fresh ones."""
+    tokenizer_of: str = ""
+    """The name of the run whose tokenizers were taken; empty for new ones."""
 
 
 class Loss(NamedTuple):

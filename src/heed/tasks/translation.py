@@ -42,7 +42,7 @@ def prepare_translation(
     `num_pairs`: those of the files of `data` itself, without its further parts.
     """
     pairs = TrainingPairs(data, seed, num_pairs, quiet)
-    valid = prepare.cap_valid(pairs.held_out(), data)
+    valid = prepare.cap_valid(pairs.held_out(), data, quiet)
     prepare.write_valid(folder, valid)
     pairs.held = frozenset(chain.from_iterable(valid))
     of_parts = [fingerprint(part.files) for part in pairs.parts]
@@ -51,7 +51,8 @@ def prepare_translation(
     tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, text, num_rows, folder, data.tags, quiet)
     seen = prepare.Seen(folder, WordCounts(bleu_tokenizer(data.tgt_lang or None, data.tokenised)))
     dropped = {part: Counter[str]() for part in pairs.parts}
-    ids = (_encoded(pairs, part, tokenizers, dropped[part], seen) for part in pairs.parts)
+    num_distinct = Counter[Part]()
+    ids = (_encoded(pairs, part, tokenizers, dropped[part], seen, num_distinct) for part in pairs.parts)
     files = {
         f"{part.prefix}{side}": file
         for part, of_part in zip(pairs.parts, of_parts, strict=True)
@@ -61,7 +62,8 @@ def prepare_translation(
     seen.write()
     valid_files = data.valid_files()
     valid_fingerprint = fingerprint(valid_files) if valid_files else {}
-    corpus = Corpus(len(store), len(valid), _by_reason(dropped), files, valid_fingerprint)
+    num_repeated = len(store) - num_distinct.total()
+    corpus = Corpus(len(store), len(valid), _by_reason(dropped), files, valid_fingerprint, num_repeated)
     prepare.write_corpus(folder, corpus)
     return corpus
 
@@ -78,13 +80,16 @@ def require_tags(tokenizer: Tokenizer, data: DataConfig) -> None:
 
 
 def _encoded(
-    pairs: TrainingPairs, part: Part, tokenizers: Mapping[str, Tokenizer], dropped: Counter[str], seen: prepare.Seen
-) -> Iterator[tuple[list[int], ...]]:
-    """The ids of a part, with its tag and as often as it comes."""
+    pairs: TrainingPairs, part: Part, tokenizers: Mapping[str, Tokenizer], dropped: Counter[str], seen: prepare.Seen,
+    num_distinct: Counter[Part],
+) -> Iterator[tuple[list[int], ...]]:  # fmt: skip
+    """The ids of a part, with its tag and as often as it comes; each pair is counted once."""
     sides = [tokenizers[side] for side in SIDES]
     rows = pairs.of(part, dropped, "encoding")
     ids = prepare.encode_rows(rows, sides, pairs.data.max_tokens, dropped, seen)
-    return with_tag(ids, tag_ids(tokenizers["src"], part.tag), part.repeat)
+    for row in with_tag(ids, tag_ids(tokenizers["src"], part.tag)):
+        num_distinct[part] += 1
+        yield from (row,) * part.repeat
 
 
 def tag_ids(tokenizer: Tokenizer, tag: str) -> tuple[int, ...]:

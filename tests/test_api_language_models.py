@@ -1,0 +1,36 @@
+"""Does the Python API let language models speak and score as the command line does, alone and together?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_speakers import CHARACTERS, LINES, WORDS_OF_STREAM, train_speaker
+
+import heed
+from heed.decoding.options import SearchOptions
+
+GREEDY = SearchOptions(beam_size=1, max_tokens=12)
+
+
+@pytest.fixture(scope="module", params=[WORDS_OF_STREAM, CHARACTERS], ids=["words", "characters"])
+def speakers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two that were trained on the same text with other seeds."""
+    keys: dict[str, Any] = request.param
+    folders = [tmp_path_factory.mktemp("speaker") for _ in range(2)]
+    return [train_speaker(folder, {**keys, "seed": seed}, num_steps=15) for seed, folder in enumerate(folders)]
+
+
+def test_an_ensemble_of_one_twice_scores_and_says_what_it_does_alone(speakers: list[Path]) -> None:
+    alone, twice = heed.load(speakers[0]), heed.load(speakers[0], ensemble=speakers[:1])
+    for expected, found in zip(alone.score(LINES[:4]), twice.score(LINES[:4]), strict=True):
+        assert found.ids == expected.ids
+        assert found.log_probs == pytest.approx(expected.log_probs, abs=1e-4)
+    assert twice.generate("the", GREEDY) == alone.generate("the", GREEDY)
+
+
+def test_all_runs_of_an_ensemble_speak(speakers: list[Path]) -> None:
+    alone, together = heed.load(speakers[0]), heed.load(speakers[0], ensemble=speakers[1:])
+    [one], [both] = (loaded.continuations("the", GREEDY) for loaded in (alone, together))
+    assert both.token_log_probs[0] != pytest.approx(one.token_log_probs[0], abs=1e-3)

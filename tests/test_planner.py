@@ -1,0 +1,101 @@
+"""Does a plan take from other runs what is theirs, and refuse what they cannot give? Does it count all of an epoch?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy import prepared, tiny_keys, write_pairs
+from toy_language import language_run
+
+from heed import planner
+from heed.core.config import Document, read_toml
+from heed.core.errors import UsageError
+from heed.planner import Plan, Planner, TrainOptions, expectation
+from heed.run import Run
+
+
+def plan_for(folder: Path, keys: dict[str, Any], document: Document | None = None, **options: Any) -> Plan:
+    """The plan of a run in `folder / "new"`."""
+    told = TrainOptions(folder / "new", device="cpu", threads=1, quiet=True, **options)
+    return Planner(document or Document(), keys, told).plan()
+
+
+def text_keys(folder: Path, **changes: Any) -> dict[str, Any]:
+    """No more than the toy text of `language_run`, and `changes`, `__` standing for the dot."""
+    keys = {"task": "language-model", "data.text": str(folder / "toy.txt"), "data.hold_out": 40}
+    return keys | {name.replace("__", "."): value for name, value in changes.items()}
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Path:
+    """A recurrent model that reads a stream of characters."""
+    return language_run(
+        tmp_path, "stream", "rnn", train=False, data__line_end="newline", data__keep_blank_lines=True,
+        data__normaliser__form="nfkc", tokenizer__kind="character", training__context=9, training__num_streams=3,
+    ).folder  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [{}, {"training__max_minutes": 1.0}], ids=["any time", "very short"])
+def test_a_fine_tuned_language_model_reads_as_it_did(stream: Path, tmp_path: Path, more: dict[str, Any]) -> None:
+    plan = plan_for(tmp_path, text_keys(tmp_path, **more), init=stream)
+    theirs, ours = Run(stream).recipe, plan.recipe
+    assert ours.model == theirs.model
+    for name in ("text_as", "line_end", "keep_blank_lines", "normaliser"):
+        assert getattr(ours.data, name) == getattr(theirs.data, name)
+        assert plan.reasons[f"data.{name}"] == "as in --init"
+    assert (ours.training.context, ours.training.num_streams) == (9, 3)
+    epoch = plan.survey.num_rows * (plan.survey.characters_per_row + 1) / (3 * 9)
+    assert ours.training.eval_every == round(epoch), "it goes by what is read at once"
+
+
+def test_what_was_said_of_the_text_wins_over_init(stream: Path, tmp_path: Path) -> None:
+    said = {"data.text_as": "windows", "data.line_end": "eos", "training.context": 5, "data.normaliser.form": "nfc"}
+    recipe = plan_for(tmp_path, text_keys(tmp_path) | said, init=stream).recipe
+    assert (recipe.data.text_as, recipe.data.line_end, recipe.training.context) == ("windows", "eos", 5)
+    assert recipe.data.normaliser.form == "nfc"
+    assert recipe.data.keep_blank_lines
+    alone = plan_for(tmp_path, text_keys(tmp_path, data__text_as="lines"), init=stream).recipe.data
+    assert (alone.line_end, alone.keep_blank_lines) == ("eos", False)
+
+
+def test_a_fine_tuned_translator_normalises_as_it_did(tmp_path: Path) -> None:
+    init = prepared(tmp_path, model__kind="rnn_attention", data__normaliser__form="nfkc")
+    keys = {"task": "translation", "data.src": str(tmp_path / "train.aa"), "data.tgt": str(tmp_path / "train.bb")}
+    plan = plan_for(tmp_path, keys, init=init.folder)
+    assert plan.recipe.model == init.recipe.model
+    assert plan.recipe.data.normaliser == init.recipe.data.normaliser
+    assert plan.recipe.tokenizer == init.recipe.tokenizer
+    assert plan.reasons["tokenizer.vocab_size"] == "as in --init"
+
+
+@pytest.mark.parametrize("kind", ["bigram", "class_ngram", "lz78"])
+def test_counts_are_no_weights_to_begin_with(tmp_path: Path, kind: str) -> None:
+    more = {"model__num_classes": 3} if kind == "class_ngram" else {}
+    init = language_run(tmp_path, "counted", kind, train=False, **more)
+    with pytest.raises(UsageError, match=rf"its model \({kind}\) is counted.* Count both texts together"):
+        plan_for(tmp_path, text_keys(tmp_path), init=init.folder)
+    assert plan_for(tmp_path, text_keys(tmp_path), tokenizer_of=init.folder).recipe.model.kind == "gpt"
+
+
+def test_the_recipe_tells_the_tokenizers_that_are_taken(tmp_path: Path) -> None:
+    smaller = prepared(tmp_path, "smaller", tokenizer__vocab_size=280)
+    plan = plan_for(tmp_path, tiny_keys(tmp_path, tokenizer__dropout=0.1), tokenizer_of=smaller.folder)
+    assert plan.recipe.tokenizer == smaller.recipe.tokenizer.model_copy(update={"dropout": 0.1})
+    assert plan.reasons["tokenizer.kind"] == "as in --tokenizer-of"
+    of_characters = prepared(tmp_path, "characters", tokenizer__kind="character")
+    document = read_toml(smaller.folder / "recipe.toml")
+    assert plan_for(tmp_path, {}, document, tokenizer_of=of_characters.folder).recipe.tokenizer.kind == "character"
+
+
+def test_an_epoch_is_expected_to_have_each_part_as_often_as_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    src, tgt = write_pairs(tmp_path, "more", 40, 7)
+    parts = [{"src": str(src), "tgt": str(tgt), "repeat": 3}]
+    monkeypatch.setattr(planner, "expect", lambda config, model, vocabularies, num_tokens, *others: num_tokens)
+    once = plan_for(tmp_path, tiny_keys(tmp_path))
+    often = plan_for(tmp_path, tiny_keys(tmp_path, data__repeat=4, data__parts=parts))
+    assert (once.survey.num_in_epoch, often.survey.num_in_epoch) == (300, 4 * 300 + 3 * 40)
+    assert expectation(often) == pytest.approx(expectation(once) * 1320 / 300)  # type: ignore[operator]
