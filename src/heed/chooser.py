@@ -151,7 +151,7 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         "training.patience": (10, "validations without a better score end the training"),
         "training.stop_metric": ("bleu", "what is wanted, and it goes on rising when the loss no longer falls"),
         "training.average": ("ema", "a mean of the last weights is steadier than the last ones"),
-        "training.max_minutes": (CPU_MINUTES, "an hour of a CPU at most; --max-time changes it"),
+        "training.max_minutes": (CPU_MINUTES, "less than an hour of a CPU; --max-time changes it"),
         "decoding.beam_size": (5, "the usual width"),
         "decoding.length_norm": ("mean", "outputs of small models are too short otherwise (docs/results.md)"),
         "decoding.length_penalty": (1.5, "the same on three models' validation data"),
@@ -207,7 +207,7 @@ def choose_language_model(survey: Survey, machine: Machine, given: Mapping[str, 
         "model.kind": (kind, why),
         **_language_shape(kind, size, d_model, context, on_cpu, text),
         "training.context": (context, "tokens that are read at once"),
-        **_language_batches(survey, given, kind, context, on_cpu),
+        **_language_batches(survey, given, kind, size.vocab_size, context, on_cpu),
         "training.precision": (machine.precision, f"bfloat16 is {machine.bfloat16_gain:.1f} times as fast here"),
         "training.lr": (1e-3 if d_model <= 256 else 5e-4, "peak, after the warm-up"),
         "training.warmup_steps": (200 if d_model <= 256 else 2000, "updates"),
@@ -215,7 +215,7 @@ def choose_language_model(survey: Survey, machine: Machine, given: Mapping[str, 
         "training.patience": (5, "validations without a better score end the training"),
         "training.stop_metric": ("perplexity", "what a language model is measured by"),
         "training.average": ("ema", "a mean of the last weights is steadier than the last ones"),
-        "training.max_minutes": (CPU_MINUTES, "an hour of a CPU at most; --max-time changes it"),
+        "training.max_minutes": (CPU_MINUTES, "less than an hour of a CPU; --max-time changes it"),
     }  # fmt: skip
     if not on_cpu:
         del chosen["training.max_minutes"]
@@ -285,10 +285,10 @@ def _language_shape(
 
 
 def _language_batches(
-    survey: Survey, given: Mapping[str, Any], kind: str, context: int, on_cpu: bool
+    survey: Survey, given: Mapping[str, Any], kind: str, vocab_size: int, context: int, on_cpu: bool
 ) -> dict[str, tuple[Any, str]]:
     """How much is read for an update, and how often is validated."""
-    vocab_size = _given(given, "tokenizer.vocab_size", 4000)
+    vocab_size = _given(given, "tokenizer.vocab_size", vocab_size)
     tokens_per_batch = _given(given, "training.tokens_per_batch", 2048 if on_cpu else 16384)
     streams = _given(given, "training.num_streams", 32)
     found: dict[str, tuple[Any, str]] = {}
