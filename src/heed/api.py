@@ -240,9 +240,13 @@ def prepare_run(
     for path in sorted(reused.folder.glob("tokenizer*.json")) if reused else []:
         shutil.copy(path, folder / path.name)
     recipe = plan.recipe
-    prepare = {"translation": prepare_translation, "language-model": prepare_language_model}[recipe.task]
     reuse = Run(folder).tokenizers if reused else None
-    corpus = prepare(recipe.data, recipe.tokenizer, recipe.seed, folder, plan.diagnosis.num_pairs, reuse, quiet)
+    num_rows, num_in_parts = plan.diagnosis.num_pairs, plan.diagnosis.num_in_parts
+    made_from = (recipe.data, recipe.tokenizer, recipe.seed, folder, num_rows, reuse, quiet)
+    if recipe.task == "translation":
+        corpus = prepare_translation(*made_from, num_in_parts)
+    else:
+        corpus = prepare_language_model(*made_from)
     if init is not None:
         add_seen(folder, init.folder)
     if init is not None or reused is not None:

@@ -211,3 +211,19 @@ def test_an_empty_test_set_is_told(translator: Path, tmp_path: Path) -> None:
     result = call("evaluate", translator, "--src", empty, "--ref", empty)
     assert result.code == 65
     assert result.err.count("\n") == 1
+
+
+def test_the_languages_of_a_memory_are_said_where_no_run_tells_them(tmp_path: Path) -> None:
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{src}</seg></tuv><tuv xml:lang="de"><seg>{tgt}</seg></tuv></tu>'
+        for src, tgt in (("One dog.", "Ein Hund."), ("Two dogs.", "Zwei Hunde."))
+    )
+    memory = tmp_path / "test.tmx"
+    memory.write_text(f'<tmx version="1.4"><header/><body>{units}</body></tmx>')
+    made = write_lines(tmp_path / "made", ["Ein Hund.", "Zwei Hunde."])
+    refused = call("evaluate", "--hyp", f"other={made}", "--pairs", memory)
+    assert refused.code == 2
+    assert "--src-lang" in refused.err
+    told = call("evaluate", "--hyp", f"other={made}", "--pairs", memory, "--src-lang", "en", "--tgt-lang", "de")
+    assert told.code == 0, told.err
+    assert "100.00" in told.stdout.decode()

@@ -248,8 +248,8 @@ def test_a_validation_set_that_is_in_training_stops() -> None:
     assert finding.severity == "stop"
     assert finding.message == "12 of 100 test pairs (12.0 %) are in the training data."
     assert (
-        "validation: 100 pairs, of which 0 (0.0 %) are in training, and 0 (0.0 %) by their source alone."
-        in many.summary
+        "validation: 100 pairs, of which 0 (0.0 %) are in training, 0 (0.0 %) by their source alone "
+        "and 0 (0.0 %) by their target alone." in many.summary
     )
 
 
@@ -261,6 +261,14 @@ def test_a_validation_source_with_another_target_in_training_is_a_warning() -> N
     )
     assert finding.severity == "warn"
     assert finding.message == "50 of 100 validation sources (50.0 %) are in the training data."
+
+
+def test_validation_targets_that_were_translated_back_for_training_are_a_warning() -> None:
+    train, fresh = healthy(), healthy(100, seed=2)
+    back = [(f"{src} back", tgt) for src, (_, tgt) in zip((src for src, _ in train), fresh[:40], strict=False)]
+    finding = only(diagnose([*train, *back], fresh), "leaked")
+    assert finding.severity == "warn"
+    assert finding.message == "40 of 100 validation targets (40.0 %) are in the training data."
 
 
 def test_a_validation_set_the_wrong_way_round_stops() -> None:

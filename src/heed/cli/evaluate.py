@@ -44,7 +44,7 @@ def evaluate(
     tgt_column: TgtColumn = None,
     text: Annotated[Path | None, typer.Option(help="Test text of language models.")] = None,
     stride: Annotated[int, typer.Option(help="--text: new tokens of a window (0: half).", min=0)] = 0,
-    dynamic: Annotated[DynamicRule, typer.Option(help="--text: learning on the way.")] = "none",
+    dynamic: Annotated[DynamicRule, typer.Option(help="--text: learn on the way.")] = "none",
     dynamic_lr: Annotated[float | None, typer.Option(help="η of --dynamic.")] = None,
     dynamic_decay: Annotated[float | None, typer.Option(help="λ of --dynamic: back to the start.")] = None,
     dynamic_segment: Annotated[int | None, typer.Option(help="Tokens between its updates (20).", min=1)] = None,
@@ -58,6 +58,7 @@ def evaluate(
     analysis: Annotated[bool, typer.Option("--analysis", help="Scores by sentence length, F1 by frequency.")] = False,
     beam: Annotated[int | None, typer.Option(help="Beam size (default: the recipe's).", min=1)] = None,
     length_penalty: Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)] = None,
+    src_lang: Annotated[str | None, typer.Option(help="Source language (the run's).")] = None,
     tgt_lang: Annotated[str | None, typer.Option(help="Target language (the run's).")] = None,
     tokenised: Annotated[bool, typer.Option("--tokenised", help="The text is tokenised: BLEU with tok:none.")] = False,
     tag: Tag = None,
@@ -116,7 +117,7 @@ def evaluate(
         found = evaluate_text(text, opened, of_text, errors, quiet)
         _finish([found], json_output, render_texts(found), quiet)
         return
-    options = TranslationOptions(search, tgt_lang, tokenised, hyp, ensemble, worst, rare, out)
+    options = TranslationOptions(search, src_lang, tgt_lang, tokenised, hyp, ensemble, worst, rare, out)
     evaluated = evaluate_translations(files, opened, options, quiet)
     table = "\n\n".join(render(evaluations, analysis) for evaluations in evaluated)
     _finish(evaluated, json_output, table, quiet)

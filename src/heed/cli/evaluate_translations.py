@@ -45,6 +45,8 @@ class TranslationOptions:
 
     search: Mapping[str, object]
     """What differs from each run's own way to search."""
+    src_lang: str | None
+    """The source language, where it is not the runs'."""
     tgt_lang: str | None
     """The target language, where it is not the runs'."""
     tokenised: bool
@@ -70,7 +72,8 @@ def evaluate_translations(
     language = options.tgt_lang or run_lang or None
     tokenised = options.tokenised or any(run.recipe.data.tokenised for run in runs)
     evaluated = []
-    for test in list(files.read((src_lang, language or ""))):  # all are read before the first one is translated
+    tests = list(files.read((options.src_lang or src_lang, language or "")))  # a bad file is told before any work
+    for test in tests:
         for run in runs:
             require_direction(run, test)
         finished = [read_finished(named, test) for named in options.hyp]

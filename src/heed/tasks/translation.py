@@ -35,20 +35,21 @@ from heed.text.vocabulary import Vocabulary
 
 def prepare_translation(
     data: DataConfig, tokenizer: TokenizerConfig, seed: int, folder: Path, num_pairs: int,
-    reuse: Mapping[str, Tokenizer] | None = None, quiet: bool = True,
+    reuse: Mapping[str, Tokenizer] | None = None, quiet: bool = True, num_in_parts: int = 0,
 ) -> Corpus:  # fmt: skip
     """Hold out, train tokenizers (or `reuse` those of a run that is fine-tuned), encode; all into the run folder.
 
-    `num_pairs`: those of the files of `data` itself, without its further parts.
+    `num_pairs`: those of the files of `data` itself, without its further parts, which have `num_in_parts`.
     """
     pairs = TrainingPairs(data, seed, num_pairs, quiet)
     valid = prepare.cap_valid(pairs.held_out(), data, quiet)
     prepare.write_valid(folder, valid)
     pairs.held = frozenset(chain.from_iterable(valid))
     of_parts = [fingerprint(part.files) for part in pairs.parts]
-    num_rows = sum(max(file["lines"] for file in files.values()) for files in of_parts)
     text = partial(pairs.all, "reading for the tokenizer")
-    tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, text, num_rows, folder, data.tags, quiet)
+    tokenizers = reuse or prepare.train_tokenizers(
+        tokenizer, SIDES, text, num_pairs + num_in_parts, folder, data.tags, quiet
+    )
     seen = prepare.Seen(folder, WordCounts(bleu_tokenizer(data.tgt_lang or None, data.tokenised)))
     dropped = {part: Counter[str]() for part in pairs.parts}
     num_distinct = Counter[Part]()

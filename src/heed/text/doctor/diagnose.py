@@ -63,7 +63,7 @@ def diagnose(
         tgt_scan.add(number, tgt)
         pair_scan.add(number, src, tgt, src_hash, pair_hash)
         for held in held_out:
-            held.meet(number, src, src_hash, pair_hash)
+            held.meet(number, src, tgt, src_hash, pair_hash)
     own = [*src_scan.findings(), *tgt_scan.findings(), *pair_scan.findings()]
     findings = [*problems, *_unless_cut(own, cut)]
     findings += _exchanged(src_scan, tgt_scan, languages)

@@ -45,36 +45,44 @@ class HeldOutPairs:
         self.tgt = LineScan(f"{name} target", thresholds)
         self.pairs = Overlap(name, thresholds.num_examples)
         self.sources = Overlap(name, thresholds.num_examples)
+        self.targets = Overlap(name, thresholds.num_examples)
         self._thresholds = thresholds
         self._empty = Tally(thresholds.num_examples)
         for number, (src, tgt) in enumerate(pairs, start=1):
             self.src.add(number, src)
             self.tgt.add(number, tgt)
             self.sources.expect(hash_text(src), number)
+            self.targets.expect(hash_text(tgt), number)
             self.pairs.expect(hash_pair(src, tgt), number)
             if not (src.strip() and tgt.strip()):
                 self._empty.add_pair(number, src, tgt)
 
-    def meet(self, number: int, src: str, src_hash: int, pair_hash: int) -> None:
+    def meet(self, number: int, src: str, tgt: str, src_hash: int, pair_hash: int) -> None:
         """Compare with pair `number` of training."""
         self.sources.meet(src_hash, number, src)
+        self.targets.meet(hash_text(tgt), number, tgt)
         self.pairs.meet(pair_hash, number, src)
 
     @property
     def summary(self) -> str:
         """How much of the set is in training, in words."""
-        pairs, sources, total = self.pairs.tally.count, self.sources.tally.count, self.pairs.total
+        total = self.pairs.total
+        pairs, sources, targets = (
+            f"{overlap.tally.count:,} ({share(overlap.tally.count, total)})"
+            for overlap in (self.pairs, self.sources, self.targets)
+        )
         return (
-            f"{self.name}: {total:,} pairs, of which {pairs:,} ({share(pairs, total)}) are in training, "
-            f"and {sources:,} ({share(sources, total)}) by their source alone."
+            f"{self.name}: {total:,} pairs, of which {pairs} are in training, "
+            f"{sources} by their source alone and {targets} by their target alone."
         )
 
     def findings(self, src: LineScan, tgt: LineScan) -> Iterator[Finding]:
         """What was found, given the scans of the training set's sides."""
         limits = self._thresholds
         yield from leak(self.pairs, f"{self.name} pairs", limits.stop_leaked, limits)
-        if self.sources.tally.count > self.pairs.tally.count:
-            yield from leak(self.sources, f"{self.name} sources", 1.0, limits)
+        for overlap, what in ((self.sources, "sources"), (self.targets, "targets")):
+            if overlap.tally.count > self.pairs.tally.count:
+                yield from leak(overlap, f"{self.name} {what}", 1.0, limits)
         yield from fault(
             "empty",
             self._empty,
