@@ -34,6 +34,8 @@ CASES = {
     "characters, none": Case(Transcriber(Character(list("adeghost .")), "none"), 2),
     "words, lines": Case(Transcriber(Word(["the", "dog", "a", "cat", "."]), None)),
     "words, eos, framed": Case(Transcriber(Word(["the", "dog", "a", "cat", "."]), "eos", may_frame=True), 2),
+    "words, newline, spaces": Case(Transcriber(Word(["the", "dog", "a", "\n"]), "newline", may_frame=True), 2),
+    "characters, newline, spaces": Case(Transcriber(Character(list("adeghost\n .")), "newline", may_frame=True), 2),
     "pairs, lines": Case(Transcriber(CharBigram(["the", "do@@", "g", "ca@@", "t"]), None)),
 }
 

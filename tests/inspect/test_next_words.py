@@ -46,11 +46,15 @@ def test_where_words_are_tokens_they_are_the_likeliest_tokens_of_each_place(mode
                 assert found[text] == pytest.approx(log_prob, abs=1e-4)
 
 
-def test_a_word_of_pieces_has_the_probability_of_its_pieces_and_its_end() -> None:
+@pytest.mark.parametrize(("sharpness", "num_words"), [(1.0, 2), (40.0, 1)])
+def test_a_word_of_pieces_has_the_probability_of_its_pieces_and_its_end(sharpness: float, num_words: int) -> None:
+    """Where the model is all but sure, what is left of the others' probability is not enough to follow them."""
     tokenizer = CharBigram(["ab@@", "cd@@", "ef", "gh", "x", "y"])
-    translator = ModelTranslator(HashedModel(len(tokenizer.vocabulary), seed=3), tokenizer, tokenizer, Normaliser())
+    model = HashedModel(len(tokenizer.vocabulary), seed=3, sharpness=sharpness)
+    translator = ModelTranslator(model, tokenizer, tokenizer, Normaliser())
     [found] = next_words(translator, IdPair.of_translation([8], [9]), [1])
-    assert any(len(text.strip()) > 2 for text in found)  # of several pieces
+    assert len(found) >= num_words
+    assert sharpness > 1 or any(len(text.strip()) > 2 for text in found)  # of several pieces
     ends = [id for id, piece in enumerate(tokenizer.bytes_of(range(len(tokenizer.vocabulary)))) if not piece]
     for text, log_prob in found.items():
         ids = pieces_of(tokenizer, text) if text else [EOS]

@@ -10,8 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from heed.core.errors import UsageError
 from heed.models import build_model
 from heed.models.rnn_attention import RecurrentAttentionConfig
+from heed.models.rnn_lm import RecurrentConfig
 from heed.models.transformer import TransformerConfig
 from heed.models.vocabulary_change import spellings, vocabulary_weights, with_vocabularies
 from heed.nn.contract import Vocabularies
@@ -126,3 +128,11 @@ def test_the_same_vocabulary_changes_nothing() -> None:
     weights = weights_of(SMALL, sizes(sides))
     found = with_vocabularies(weights, SMALL, sides, sides)
     assert all(torch.equal(tensor, weights[name]) for name, tensor in found.items())
+
+
+def test_an_adaptive_softmax_belongs_to_its_vocabulary() -> None:
+    config = RecurrentConfig(d_model=6, hidden_size=5, tie=False, cutoffs=(20, 50))
+    old, new = pair()
+    weights = weights_of(config, Vocabularies(0, len(old.vocabulary)))
+    with pytest.raises(UsageError, match="belongs to its vocabulary"):
+        with_vocabularies(weights, config, {"tgt": old}, {"tgt": new})

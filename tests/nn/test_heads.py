@@ -131,6 +131,12 @@ def test_smoothing_as_pytorch_does_it_is_the_divergence_and_an_entropy_of_q() ->
     torch.testing.assert_close(loss, divergence - (q * q.log()).sum())
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_without_smoothing_a_cluster_of_one_word_or_two_is_all_truth(kind: str, num_words: int) -> None:
+    assert smoothing_weights(Smoothing(0.0, kind), num_words) == (1.0, 0.0, 0.0)
+
+
 def test_every_convention_of_a_recipe_exists_and_no_other() -> None:
     assert set(get_args(TrainingConfig.model_fields["smoothing_kind"].annotation)) == set(KINDS)
     with pytest.raises(ValueError, match="'uniform', 'others' or 'no_padding', got 'half'"):

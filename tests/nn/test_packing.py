@@ -6,13 +6,19 @@ import copy
 
 import pytest
 import torch
-from random_models import random_source
+from random_models import CONFIGS, VOCABULARIES, random_source
+from random_models import model_of as model_of_kind
 from torch import nn
 
+from heed.models import Model, build_model
+from heed.models.rnn_attention import RecurrentAttentionConfig
+from heed.models.rnn_lm import RecurrentConfig
 from heed.models.transformer import Transformer, TransformerConfig
+from heed.models.trellisnet import TrellisNetConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.heads import LinearHead
 from heed.nn.packing import MOST_ROWS, PackedHead, PackedLinear, RoundedLinear, can_round, pack
+from heed.nn.recurrent import CELLS
 
 pytestmark = pytest.mark.skipif(
     not (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")),
@@ -51,6 +57,55 @@ def test_packed_weights_give_the_same_probabilities(dtype: torch.dtype, num_rows
     tolerance = 1e-4 if dtype == torch.float32 else 0.1
     for ours, theirs in zip(found[3:], found[:3], strict=True):
         torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+NETWORKS = [name for name in CONFIGS if not model_of_kind(name).counted]
+EIGHT_BITS = {
+    "rnn_attention": RecurrentAttentionConfig(d_model=32, hidden_size=32, attention_size=16, tie="target"),
+    "trellisnet": TrellisNetConfig(d_model=16, hidden_size=32, num_levels=3),
+    "adaptive": RecurrentConfig(d_model=32, hidden_size=32, tie=False, cutoffs=(5, 8)),
+    **{cell: RecurrentConfig(cell=cell, d_model=16, hidden_size=32) for cell in CELLS},
+}
+
+
+def require_the_same(plain: Model, packed: Model, tolerance: float) -> None:
+    """What both say about two rows, read at once and token by token."""
+    source = random_source([7, 7])
+    ids = torch.randint(4, VOCABULARIES.tgt_size, (2, 10))
+    found = []
+    with torch.inference_mode():
+        for model in (plain, packed):
+            features, state = model.advance(ids[:, :9], model.start(source))
+            last, _ = model.advance(ids[:, 9:], state)
+            found.append(model.head.log_probs(torch.cat((features, last), dim=1)).float())
+            found.append(model.head.log_prob(features, ids[:, 1:]).float())
+    for ours, theirs in zip(found[2:], found[:2], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(("dtype", "small"), [(torch.float32, 1), (torch.float32, 401), (torch.bfloat16, 1)])
+def test_every_model_computes_the_same_when_all_or_some_of_its_weights_are_packed(
+    name: str, dtype: torch.dtype, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 401 the input's product of an LSTM is packed and the recurrent one is not."""
+    monkeypatch.setattr("heed.nn.packing.SMALL", small)
+    plain = model_of_kind(name).requires_grad_(False).to(dtype)
+    packed = copy.deepcopy(plain)
+    pack(packed)
+    require_the_same(plain, packed, 1e-4 if dtype == torch.float32 else 0.1)
+
+
+@pytest.mark.parametrize("name", EIGHT_BITS)
+def test_models_of_all_kinds_may_have_weights_of_eight_bits(name: str) -> None:
+    torch.manual_seed(0)
+    plain = build_model(EIGHT_BITS[name], VOCABULARIES).requires_grad_(False).eval().to(torch.bfloat16)
+    if not can_round(plain):
+        pytest.skip("PyTorch cannot multiply by eight-bit weights")
+    rounded = copy.deepcopy(plain)
+    pack(rounded, rounded=True)
+    assert any(isinstance(module, RoundedLinear) for module in rounded.modules())
+    require_the_same(plain, rounded, 0.1)
 
 
 def test_what_gains_from_it_is_packed_and_nothing_else() -> None:

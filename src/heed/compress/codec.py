@@ -20,9 +20,10 @@ from heed.compress.container import Header
 from heed.compress.lockstep import CodedRow, Side, run
 from heed.compress.transcript import Layout, Transcriber
 from heed.core.environment import library_versions
-from heed.core.errors import DataError, UsageError
+from heed.core.errors import DataError, HeedError, UsageError
 from heed.nn.contract import Autoregressive
 from heed.nn.device import arithmetic
+from heed.nn.packing import RoundedLinear
 from heed.nn.weight_file import digest
 from heed.run import Run
 
@@ -53,10 +54,14 @@ def fingerprint(run: Run) -> str:
 def compress(loaded: Loaded, data: bytes, rows: int = 1, tell: Tell = lambda num_tokens: None) -> Compressed:
     """The text as a file. `rows`: so many parts of it are coded side by side, which is faster and costs some size.
 
-    Raises UsageError where the run is no language model or not on a CPU, or `constriction` is missing.
+    Raises UsageError where the run is no language model or not on a CPU, or `constriction` is missing, and HeedError
+    where the tokens would not give the text back.
     """
     model = _predictor(loaded)
-    pieces, layout = _transcriber(loaded.run).pieces(data, rows)
+    transcriber = _transcriber(loaded.run)
+    pieces, layout = transcriber.pieces(data, rows)
+    if transcriber.data(pieces, layout) != data:
+        raise HeedError("this text would not come back from the run's tokens as it is: nothing was written.")
     encoder = Encoder()
     side = Side(encoder, _stands_alone(loaded.run), len(data))
     given = [CodedRow(side, len(piece), piece) for piece in pieces]
@@ -127,6 +132,8 @@ def _predictor(loaded: Loaded) -> Autoregressive:
     loaded.run.require("language-model", "compressing")
     if loaded.run.device.type != "cpu":
         raise UsageError("compress on a CPU: a GPU's sums need not be the same the next time.")
+    if any(isinstance(module, RoundedLinear) for module in loaded.run.model.modules()):
+        raise UsageError("compress with float32 or bfloat16: the file does not tell that weights are of eight bits.")
     return loaded.translator.model
 
 

@@ -59,7 +59,8 @@ class Transcriber:
         lines = data.split(b"\n")
         tail = lines.pop()
         all_lines = [*lines, tail] if tail else lines
-        framed = self.may_frame and bool(all_lines) and all(_is_framed(line) for line in all_lines)
+        may_frame = self.may_frame and self.line_end != "newline"  # there a line's spaces are characters as others
+        framed = may_frame and bool(all_lines) and all(_is_framed(line) for line in all_lines)
         layout = Layout(bool(tail), framed)
         if framed:
             all_lines = [line[1:-1] for line in all_lines]

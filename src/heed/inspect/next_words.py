@@ -87,8 +87,9 @@ def _note_ended(rows: _Rows, form: TextForm) -> list[int]:
     going = []
     for row, ids in enumerate(rows.ids):
         piece = form.spelled[ids[-1]]
-        if goes_on(piece, b"a") and rows.totals[row] > _LEAST:
-            going.append(row)
+        if goes_on(piece, b"a"):
+            if rows.totals[row] > _LEAST:
+                going.append(row)
         elif piece or ids[-1] == EOS_ID:
             _note(rows, row, _spelled(form, ids), rows.totals[row])
     return going

@@ -12,13 +12,16 @@ losses at middle levels, no weight normalisation, no mixture of softmaxes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from heed.core.config import Config
 from heed.nn.contract import Source, Trace, Vocabularies
@@ -112,13 +115,15 @@ class TrellisNet(nn.Module):
         noise, config = state.noise, self.config
         x = self._locked(nn.functional.embedding(ids, self.embedding), config.dropout, noise, 0)
         injected = self.input(_with_before(state.x, x))
-        weight = self.between.weight if noise is None else noise.weights(self.between.weight, config.weight_dropout, 0)
+        between: Callable[[Tensor], Tensor] = self.between
+        if noise is not None:
+            between = partial(linear, weight=noise.weights(self.between.weight, config.weight_dropout, 0))
         z = x.new_zeros(*ids.shape, config.hidden_size)
         c, last_z, last_c = z, [], []
         for level in range(config.num_levels):
             last_z.append(z[:, -1])
             last_c.append(c[:, -1])
-            gates = injected + nn.functional.linear(_with_before(state.z[:, level], z), weight)
+            gates = injected + between(_with_before(state.z[:, level], z))
             z, c = _gated(gates, _shifted(state.c[:, level], c))
             z = self._locked(z, config.hidden_dropout, noise, 1)
         features = self._locked(z[..., -config.d_model :], config.dropout, noise, 2)

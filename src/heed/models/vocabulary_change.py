@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heed.core.errors import UsageError
 from heed.models import build_model
 from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import Shapes, shapes_of
@@ -60,7 +61,12 @@ def _spelled(data: bytes, old: Tokenizer, single: Mapping[bytes, int]) -> list[i
 
 
 def vocabulary_weights(config: Any, one_vocabulary: bool) -> dict[str, str]:
-    """The weights that have a row for each piece, and of which side: seen by making the model with other sizes."""
+    """The weights that have a row for each piece, and of which side: seen by making the model with other sizes.
+
+    Raises UsageError for an adaptive softmax, whose clusters are of the most frequent words of its own vocabulary.
+    """
+    if getattr(config, "cutoffs", ()):
+        raise UsageError("an adaptive softmax (model.cutoffs) belongs to its vocabulary: keep it, or train anew.")
     size = 100
     plain, other = _shapes(config, size, size), _shapes(config, size + 1, size + (1 if one_vocabulary else 2))
     return {

@@ -30,6 +30,8 @@ CACHED_ELEMENTS = 1 << 17
 def smoothing_weights(smoothing: Smoothing, vocab_size: int) -> tuple[float, float, float]:
     """(extra on the truth, share of every token, share of padding): the target distribution q."""
     epsilon = smoothing.epsilon
+    if not epsilon:
+        return 1.0, 0.0, 0.0
     if smoothing.kind == "uniform":
         return 1 - epsilon, epsilon / vocab_size, epsilon / vocab_size
     if smoothing.kind == "others":

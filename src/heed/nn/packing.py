@@ -61,7 +61,7 @@ class RoundedLinear(nn.Module):
             return out
         product = torch._weight_int8pack_mm(rows, self.whole, self.scale)
         product = product if self.bias is None else product + self.bias
-        return product.view(*x.shape[:-1], -1)
+        return product.view(*x.shape[:-1], product.shape[-1])
 
 
 class PackedHead(LinearHead):
@@ -76,6 +76,11 @@ class PackedHead(LinearHead):
         """Unnormalised scores of the whole vocabulary."""
         out: Tensor = self.projection(features)
         return out
+
+
+def is_packed(module: nn.Module) -> bool:
+    """Whether a layer's weight is in a form that only the layer itself can multiply by."""
+    return isinstance(module, PackedLinear | RoundedLinear)
 
 
 def product_with(weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> Callable[[Tensor], Tensor]:
@@ -108,7 +113,7 @@ def pack(model: nn.Module, rounded: bool = False) -> None:
 def can_round(model: nn.Module) -> bool:
     """Whether `pack` can round the weights of this model."""
     on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters())
-    return on_cpu and _able() and hasattr(torch, "_weight_int8pack_mm")
+    return on_cpu and _able() and _multiplies_bfloat16() and hasattr(torch, "_weight_int8pack_mm")
 
 
 def _able() -> bool:
@@ -116,5 +121,12 @@ def _able() -> bool:
     return bool(available) and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
 
 
+def _multiplies_bfloat16() -> bool:
+    """Whether oneDNN has products of bfloat16 for this processor."""
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
 def _gains(weight: Tensor) -> bool:
-    return weight.device.type == "cpu" and (weight.dtype == torch.bfloat16 or weight.numel() >= SMALL)
+    if weight.device.type != "cpu":
+        return False
+    return _multiplies_bfloat16() if weight.dtype == torch.bfloat16 else weight.numel() >= SMALL

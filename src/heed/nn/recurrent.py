@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heed.nn.noise import Noise
+from heed.nn.packing import is_packed
 from heed.nn.repeated_product import Product, repeated_product
 
 States = tuple[Tensor, ...]
@@ -70,7 +71,7 @@ class Cell(nn.Module, ABC):
 
     def fuses(self, x: Tensor) -> bool:
         """Whether PyTorch's kernel is to be taken for a sequence `[T, B, I]`."""
-        if self.kernel is None or self.recurrent.weight.is_mkldnn:
+        if self.kernel is None or is_packed(self.input) or is_packed(self.recurrent):
             return False
         return x.is_cuda or (self.fastest_on_cpu and x.dtype == torch.float32)
 

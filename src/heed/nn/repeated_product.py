@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heed.nn.noise import Noise
-from heed.nn.packing import product_with
+from heed.nn.packing import is_packed, product_with
 
 Product = Callable[[Tensor], Tensor]
 FEW_STEPS = 8
@@ -81,7 +81,7 @@ def repeated_product(
     linear: nn.Module, num_steps: int, dropout: float = 0.0, noise: Noise | None = None, site: int = 0
 ) -> Product:
     """x ↦ `linear(x)` for the rows `[B, K]` of each of `num_steps` steps; `dropout` is DropConnect's, by `noise`."""
-    if linear.weight.is_mkldnn:  # packed, and only computing
+    if is_packed(linear):  # and only computing
         return linear
     weight, bias = linear.weight, linear.bias
     assert isinstance(weight, Tensor)
