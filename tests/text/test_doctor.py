@@ -30,7 +30,7 @@ from heed.text.doctor.language import EvenSample, likeness, profile
 from heed.text.doctor.pairs import LengthCorrelation
 from heed.text.doctor.scripts import main_script, mixed_word
 from heed.text.pair_filter import PairFilterConfig
-from heed.text.readers import CorpusFiles
+from heed.text.readers import CorpusFiles, read_pairs
 
 Pair = tuple[str, str]
 
@@ -301,6 +301,40 @@ def test_tokenised_text_is_noticed_and_its_mixture_with_plain_text_too() -> None
     assert checks(one) == {"tokenised", "tokenised-differently"}
     valid = [(tokenise(src), tokenise(tgt)) for src, tgt in healthy(50, seed=2)]
     assert [finding.check for finding in diagnose(pairs, valid).findings].count("tokenised-differently") == 2
+
+
+def csv_field(text: str, always: bool) -> str:
+    """The text as a table's writer quotes it: always, or only where it holds a quote."""
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"' if always or doubled != text else text
+
+
+@pytest.mark.parametrize(("always", "count"), [(True, 400), (False, 40)])
+def test_tsv_that_is_quoted_as_csv_is_a_warning_that_goes_when_it_is_read_as_csv(
+    tmp_path: Path, always: bool, count: int
+) -> None:
+    said = [
+        (f'He said "{src}"', tgt) if number % 10 == 0 else (src, tgt) for number, (src, tgt) in enumerate(healthy())
+    ]
+    rows = ["\t".join(csv_field(side, always) for side in pair) for pair in said]
+    table = write(tmp_path / "x.tsv", rows)
+    finding = only_of_source(diagnose_files(CorpusFiles(pairs=table)), "csv-quotes")
+    assert (finding.severity, finding.count, finding.total) == ("warn", count, 400)
+    assert finding.message.endswith("stand in quotes as CSV writes them, which are read as part of the text.")
+    assert "--data.format=csv" in finding.advice
+    as_csv = CorpusFiles(pairs=table, format="csv")
+    assert list(read_pairs(as_csv)) == said
+    assert "csv-quotes" not in checks(diagnose_files(as_csv))
+
+
+def only_of_source(diagnosis: Diagnosis, check: str) -> Finding:
+    [found] = [it for it in diagnosis.findings if it.check == check and "source" in it.message]
+    return found
+
+
+@pytest.mark.parametrize("spoil", ['"{}"', '"{}" said he.', 'The "{}"', '""{}""'])
+def test_quotes_that_belong_to_the_text_are_no_fault(spoil: str) -> None:
+    assert checks(diagnose(spoilt(0.3, lambda src, tgt: (spoil.format(src), spoil.format(tgt))))) <= {"few"}
 
 
 def test_unknown_pieces_are_counted_and_stop_above_a_fifth() -> None:

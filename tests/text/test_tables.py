@@ -213,6 +213,75 @@ def test_columns_of_tsv_may_be_named_too_and_nothing_is_quoted() -> None:
     assert pairs_of("x\ry\tb\n", "x.tsv") == [("x\ry", "b")]
 
 
+TATOEBA = "".join(f"{i}\tLet's try {i}.\t{77 * i}\tVersuchen wir {i}.\n" for i in range(1000, 1060))
+
+
+def test_numbers_before_the_texts_of_tsv_are_not_taken_for_a_side() -> None:
+    assert message(TATOEBA, "x.tsv", UsageError) == (
+        "x.tsv:1: 4 columns ('1000', \"Let's try 1000.\", '77000', 'Versuchen wir 1000.'). Say which hold source and "
+        "target, by their numbers or by their names in the first row: --src-column 2 --tgt-column 4."
+    )
+    assert message(TATOEBA, "x.tsv", UsageError, tgt_column=4).startswith("x.tsv:1: 4 columns ('1000', ")
+    chosen = pairs_of(TATOEBA, "x.tsv", src_column=2, tgt_column=4)
+    assert chosen[0] == ("Let's try 1000.", "Versuchen wir 1000.")
+    assert message("id\tx\ty\n1\ta\tb\n", "x.tsv", UsageError).startswith("x.tsv:1: 3 columns ('id', 'x', 'y').")
+
+
+def test_what_stands_behind_the_two_texts_of_tsv_may_be_anything() -> None:
+    rows = [("Go.", "Geh.", "CC-BY 2.0"), ("42!", "42!", "CC-BY 2.0"), ("走吧。", "Los.", "7"), ("Stop.", "Halt.")]
+    table = "".join("\t".join(row) + "\n" for row in rows)
+    assert pairs_of(table, "x.tsv") == [row[:2] for row in rows]
+
+
+def swallowed(mark: str, num: int) -> str:
+    """Rows of which the third is opened by a quote that the row `num` lines on closes."""
+    rows = [f"A dog {i}.{mark}Ein Hund {i}." for i in range(20)]
+    rows[2] = '"' + rows[2]
+    rows[2 + num] = rows[2 + num].replace(mark, f'"{mark}')
+    return "\n".join(["English" + mark + "German", *rows]) + "\n"
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("num", [3, 12])
+def test_a_quote_that_swallows_rows_is_refused(mark: str, num: int) -> None:
+    assert message(swallowed(mark, num)) == (
+        f"x.csv:4: the quote that is opened here is closed only in line {4 + num}, and the lines between look like "
+        "rows. Close it, or take it away; a quote that belongs to the text stands doubled in a field in quotes."
+    )
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "Dear John,\nthanks, that is kind.\nSee you,\nsoon, I hope,\nMary",
+        "Prices:\nfrom 10,000 on\nto 12,000\nor 13,000",
+        "10,000\n12,000\n13,000\n14,000\n",
+        "one\ntwo\nthree\nfour\nfive",
+    ],
+)
+def test_prose_of_many_lines_in_a_field_is_no_row(cell: str) -> None:
+    for src, tgt in ((cell, "x"), ("x", cell), (cell, cell)):
+        assert pairs_of(f'a,b\n"{src}","{tgt}"\n')[1:] == [(one_line(src), one_line(tgt))]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("line", ["sep={}", '"sep={}"', "\ufeffSEP={}\r"])
+def test_a_first_line_that_says_the_delimiter_is_taken_at_its_word(mark: str, line: str, here: Path) -> None:
+    head = line.format(mark) + "\n"
+    assert pairs_of(f"{head}a;b,c\td{mark}e\n" if mark == "|" else f"{head}a{mark}b|c\n")[0][0][0] == "a"
+    assert message(f"{head}English{mark}German\na{mark}b\nc\n").startswith("x.csv:4: 1 column, but the source is in")
+    left_out: Counter[str] = Counter()
+    Path("x.csv").write_text(f"{head}a{mark}b\n")
+    assert list(read_pairs(CorpusFiles(pairs="x.csv"), left_out=left_out)) == [("a", "b")]
+    said = line.format(mark).strip("\ufeff\r\t")
+    assert left_out == {f"line that says the delimiter ({said})": 1}
+
+
+def test_only_a_first_line_says_the_delimiter() -> None:
+    assert pairs_of("a,b\nsep=;,c\n") == [("a", "b"), ("sep=;", "c")]
+    assert pairs_of("sep=x,b\n") == [("sep=x", "b")]
+
+
 def test_an_empty_table_has_no_pairs() -> None:
     assert pairs_of("") == []
     assert pairs_of("\n\n") == []

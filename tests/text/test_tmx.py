@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from heed.core.errors import DataError, HeedError, UsageError
-from heed.text.readers import CorpusFiles, read_pairs
+from heed.text.readers import CorpusFiles, read_pairs, tmx
 from heed.text.readers.tmx import read_units
 
 HEAD = '<?xml version="1.0"{}?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="en"/><body>\n'
@@ -83,7 +83,16 @@ def test_a_language_takes_its_varieties(wanted: str, found: str, fits: bool) -> 
         ("Click <bpt i='1'>&lt;b&gt;</bpt>here<ept i='1'>&lt;/b&gt;</ept>.", "Click here."),
         ("Page <ph x='1'>{1}</ph> of <it pos='begin'>\\f</it>9<ut>{}</ut>", "Page  of 9"),
         ("A <hi type='term'>big <hi>red</hi></hi> dog", "A big red dog"),
-        ("See<ph>[note: <sub>the first one</sub>]</ph> now", "Seethe first one now"),
+        ("See<ph>[note: <sub>the first one</sub>]</ph> now", "See the first one now"),
+        ("One<ph>[<sub>two</sub>]</ph>three", "One two three"),
+        ("Line one<ph>&lt;br/&gt;</ph>Line two", "Line one Line two"),
+        (
+            "One <it pos='begin'>&lt;w:BR /&gt;</it>two<ut>\\line </ut> three<ph>\t</ph><ph>\\n</ph>four",
+            "One two three four",
+        ),
+        ("One<ph type='lb'/>two<ph type='image'/>three", "One twothree"),
+        ("Line <bpt i='1'>&lt;br&gt;</bpt>one<ept i='1'>&lt;br&gt;\n</ept>s<ph>&lt;bridge&gt;</ph>", "Line ones"),
+        ("<ph>&lt;br&gt;</ph>Hello<ph>&lt;br&gt;</ph>", "Hello"),
         ("<ph>a<hi>b</hi></ph>c", "c"),
         ("\n    Two\n    lines\r\n  ", "Two lines"),
         ("Tom &amp; Jerry &lt;3 &#228; <![CDATA[<b>]]>", "Tom & Jerry <3 ä <b>"),
@@ -93,6 +102,19 @@ def test_a_language_takes_its_varieties(wanted: str, found: str, fits: bool) -> 
 )
 def test_a_segment_is_what_a_reader_sees(segment: str, text: str) -> None:
     assert pairs_of(memory(unit(en=segment, de="x"))) == [(text, "x")]
+
+
+def test_both_sides_are_never_of_one_variant() -> None:
+    left_out: Counter[str] = Counter()
+    text = memory(
+        unit(pt_BR="trem"), unit(pt_BR="ônibus", pt_PT="autocarro"), unit(pt="comboio", pt_BR="trem"), unit(pt="mar"),
+        unit(pt_PT="ecrã", pt_BR="tela"),
+    )  # fmt: skip
+    expected = [("autocarro", "ônibus"), ("comboio", "trem"), ("ecrã", "tela")]
+    assert pairs_of(text, "pt", "pt-BR", left_out) == expected
+    assert left_out == {"unit(s) without pt": 1, "unit(s) without pt-BR": 1}
+    assert pairs_of(text, "pt-BR", "pt") == [(tgt, src) for src, tgt in expected]
+    assert pairs_of(memory(unit(en="a"), unit(en_US="color", en_GB="colour")), "en", "en") == [("color", "colour")]
 
 
 @pytest.mark.parametrize("language", ['xml:lang="de"', 'lang="de"', "lang='de' xml:lang=''"])
@@ -162,6 +184,39 @@ def test_languages_that_were_not_said_are_asked_for() -> None:
 def test_bytes_that_are_not_utf_8_are_replaced_when_that_is_asked_for() -> None:
     data = memory(unit(en="a", de="Stra\xdfe")).encode("latin-1")
     assert pairs_of(data, errors="replace") == [("a", "Stra\ufffde")]
+
+
+FORBIDDEN = [("&#x1F;", "reference &#x1F;"), ("&#0;", "reference &#0;"), ("&#xFFFF;", "reference &#xFFFF;"),
+             ("&#1114112;", "reference &#1114112;"), ("\x1f", "character U+001F"), ("\0", "character U+0000"),
+             ("\uffff", "character U+FFFF")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("forbidden", "words"), FORBIDDEN)
+@pytest.mark.parametrize("place", ["<seg>", '<prop type="x'])
+def test_what_xml_forbids_is_named_or_replaced_when_that_is_asked_for(forbidden: str, words: str, place: str) -> None:
+    text = memory(unit(en="ä &amp; &#228;&#xe4;", de="ö"), unit(en="c", de="d").replace(place, place + forbidden, 1))
+    assert message(text) == (
+        f"m.tmx:5: XML does not allow the {words}. Export the memory again, or pass --errors replace."
+    )
+    assert pairs_of(text, errors="replace") == [("ä & ää", "ö"), ("\ufffdc" if place == "<seg>" else "c", "d")]
+
+
+@pytest.mark.parametrize(("forbidden", "words"), FORBIDDEN)
+def test_what_xml_forbids_is_seen_where_blocks_meet(
+    forbidden: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = memory(unit(en=f"a &amp; b{forbidden}c &#228;", de="d & e".replace("&", "&amp;")))
+    at = text.encode().index(forbidden.encode())
+    for size in range(at - 2, at + len(forbidden) + 4):
+        monkeypatch.setattr(tmx, "_BLOCK", size)
+        assert pairs_of(text, errors="replace") == [("a & b\ufffdc ä", "d & e")]
+        assert f"m.tmx:4: XML does not allow the {words}." in message(text)
+
+
+def test_other_faults_are_not_put_down_to_characters_that_xml_forbids() -> None:
+    assert message(memory(unit(en="a < b \x1f", de="c"))) == (
+        "m.tmx:4: not well-formed XML (not well-formed (invalid token)). Export the memory again."
+    )
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ UNICODE_CHECKS = (
         "Make sure that the tool which made the file did not either.",
     ),
 )
+_CSV_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _SUSPECT = re.compile("[\0-\x08\n-\x1f\x7f&<]")
 _ASCII_LETTER = re.compile("[A-Za-z]")
 _STOP = re.compile(r"\w(?P<space> ?)[.,](?: |\Z)")
@@ -85,6 +86,8 @@ class LineScan:
         self.sample = EvenSample()
         self._thresholds = thresholds
         self._num_with_stop = 0
+        self._num_with_quote = 0
+        self._num_with_doubled = 0
         self._tallies: dict[str, Tally] = defaultdict(self._tally)
         self._scripts: dict[str, Tally] = defaultdict(self._tally)
 
@@ -103,6 +106,8 @@ class LineScan:
             self._look_beyond_ascii(number, line)
         elif _ASCII_LETTER.search(line):
             self._scripts["Latin"].add(number, line)
+        if '"' in line:
+            self._look_at_quotes(number, line)
         if line.isupper() and len(line) > 10:
             self._tallies["upper-case"].add(number, line)
         if stop := _STOP.search(line):
@@ -123,6 +128,18 @@ class LineScan:
             self._scripts[script].add(number, line)
         if (at := mixed_word(line)) is not None:
             self._tallies["mixed-word"].add(number, line, at)
+
+    def _look_at_quotes(self, number: int, line: str) -> None:
+        self._num_with_quote += 1
+        if _CSV_QUOTED.fullmatch(line):
+            self._tallies["csv-quotes"].add(number, line)
+            self._num_with_doubled += '""' in line[1:-1]
+
+    @property
+    def is_csv_quoted(self) -> bool:
+        """Whether quotes are as CSV writes them: hardly any but around whole lines, with inner ones doubled."""
+        count = self._tallies["csv-quotes"].count
+        return count > 0.9 * self._num_with_quote and (self._num_with_doubled > 0 or 2 * count > self.num_lines)
 
     @property
     def tokenised_share(self) -> float | None:
@@ -147,6 +164,13 @@ class LineScan:
         yield from self._fault(
             "upper-case", "are all in upper case", "A model learns such lines almost as another language."
         )
+        if self.is_csv_quoted:
+            what = "stand in quotes as CSV writes them, which are read as part of the text"
+            advice = (
+                "If this is a table, let its name end in .csv or give --data.format=csv (tabs may part its columns); "
+                "else take the quotes off."
+            )
+            yield from self._fault("csv-quotes", what, advice, warn=limits.warn)
         if (self.tokenised_share or 0.0) > limits.tokenised:
             what = "have a space in front of a comma or full stop: the text is tokenised"
             advice = "Train on plain text if you can: scores on tokenised text compare with no others."

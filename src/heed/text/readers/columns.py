@@ -2,7 +2,8 @@
 
 Columns are chosen by number or by their names in the first row. Where nothing was said, the names are compared
 with the languages of the corpus; then the first column is the source and the second the target, which in CSV must be
-all there are, or all that are named as languages.
+all there are, or all that are named as languages. TSV may have more behind two that hold text, such as where they come
+from; numbers of the rows are never taken for a side.
 """
 
 from __future__ import annotations
@@ -52,12 +53,16 @@ def find_columns(files: CorpusFiles, rows: Sequence[Sequence[str]], place: str) 
     if src is None and tgt is None and len(languages) == 2:
         src, tgt = languages
     elif len(first) <= 2 or files.record_format == "tsv":
-        src = src if src is not None else int(tgt == 0)
-        tgt = tgt if tgt is not None else int(src != 1)
+        usual = int(tgt == 0), int(src != 1)
+        allowed = usual if len(first) <= 2 else [at for at in usual if _is_text(rows, at)]
+        src = usual[0] if src is None and usual[0] in allowed else src
+        tgt = usual[1] if tgt is None and usual[1] in allowed else tgt
     if src is None or tgt is None:
+        texts = [at for at in range(len(first)) if _is_text(rows, at)]
+        first_text, second_text = texts if len(texts) == 2 else (0, 1)
         raise UsageError(
             f"{place}: {len(first)} columns ({listed(first)}). Say which hold source and target, by their numbers or "
-            "by their names in the first row: --src-column 1 --tgt-column 2."
+            f"by their names in the first row: --src-column {first_text + 1} --tgt-column {second_text + 1}."
         )
     if src == tgt:
         raise UsageError(f"{place}: source and target cannot both be column {src + 1}.")
@@ -87,6 +92,12 @@ def _position(
 def _says_what_it_is(first: Sequence[str], position: int) -> bool:
     name = first[position] if position < len(first) else ""
     return bool(code_of(name)) or name.strip().casefold() in SIDES
+
+
+def _is_text(rows: Sequence[Sequence[str]], position: int) -> bool:
+    """Whether most rows have a letter there: numbers of rows and scores have none."""
+    column = [row[position] for row in rows if position < len(row)]
+    return 2 * sum(any(map(str.isalpha, field)) for field in column) > len(column)
 
 
 def _looks_like_a_name(rows: Sequence[Sequence[str]], position: int) -> bool:

@@ -10,7 +10,7 @@ from heed.core.errors import DataError
 from heed.text.archives import DAMAGED, damage, open_bytes, shown_name
 
 Errors = Literal["strict", "replace"]
-"""What happens to bytes that are not UTF-8: an error, or U+FFFD in their place."""
+"""What happens to bytes that are not UTF-8, and in TMX to what XML forbids: an error, or U+FFFD in their place."""
 
 BYTE_ORDER_MARK = "\ufeff"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")

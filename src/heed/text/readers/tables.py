@@ -2,8 +2,8 @@
 
 A row of TSV is a line, its columns are parted by tabs and nothing is quoted. A field of CSV may stand in quotes
 (RFC 4180) and then hold delimiters, doubled quotes and line breaks, which become spaces. Its delimiter is the one of
-tab, semicolon and comma that cuts the first rows into equally many columns; UTF-16 is known by its byte-order mark. A
-first row that only names the columns is left out: see `columns.py`.
+tab, semicolon and comma that cuts the first rows into equally many columns, or what a first line such as `sep=;` says;
+UTF-16 is known by its byte-order mark. A first row that only names the columns is left out: see `columns.py`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,16 @@ from heed.text.readers.lines import BYTE_ORDER_MARK, UTF_16_MARKS, Errors, decod
 DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 SAMPLE_LINES = 200
 SAMPLE_ROWS = 50
+FEWEST_SWALLOWED = 4
+"""So many lines in one row may be rows that a quote without its partner has swallowed."""
 
 Row = tuple[int, list[str]]
 """The line that a row begins on, and its fields."""
 
 _BREAK = re.compile(r"[ \t]*[\r\n]+[ \t]*")
 _LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
+_SAYS_DELIMITER = re.compile(r'"?sep=(?P<delimiter>[^\w\s"]|\t)"?\s*', re.IGNORECASE)
+"""What Excel reads, and writes for itself, above the first row."""
 
 
 def one_line(text: str) -> str:
@@ -50,9 +54,14 @@ def read_csv(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
     path = files.pairs or ""
     lines = _lines(path, errors)
     sample = list(islice(lines, SAMPLE_LINES))
-    delimiter = sniff_delimiter(sample)
-    rows = _rectangle(_csv_rows(chain(sample, lines), delimiter, shown_name(path)), shown_name(path), left_out)
-    yield from _pairs(files, rows, f"Columns are parted by {DELIMITERS[delimiter]} here.", left_out)
+    name, num_skipped = shown_name(path), 0
+    if said := _SAYS_DELIMITER.fullmatch("".join(sample[:1])):
+        num_skipped = 1
+        left_out[f"line that says the delimiter ({said[0].strip()})"] += 1
+    delimiter = said["delimiter"] if said else sniff_delimiter(sample)
+    rows = _csv_rows(chain(sample[num_skipped:], lines), delimiter, name, num_skipped)
+    parted = f"Columns are parted by {DELIMITERS.get(delimiter, repr(delimiter))} here."
+    yield from _pairs(files, _rectangle(rows, name, left_out), parted, left_out)
 
 
 def sniff_delimiter(lines: Sequence[str]) -> str:
@@ -99,10 +108,14 @@ def _decoded(path: str | Path, errors: Errors) -> Iterator[str]:
     yield rest
 
 
-def _csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[Row]:
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+def _csv_rows(lines: Iterable[str], delimiter: str, name: str, num_skipped: int) -> Iterator[Row]:
+    """The rows of these lines, before which the file has `num_skipped` others."""
+    own: list[str] = []
+    reader = csv.reader(_kept(lines, own), delimiter=delimiter, strict=True)
+    width = 0
     while True:
-        number = reader.line_num + 1
+        own.clear()
+        number = num_skipped + reader.line_num + 1
         try:
             row = next(reader, None)
         except csv.Error as error:
@@ -110,7 +123,29 @@ def _csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[Row]:
             raise DataError(f"{name}:{number}: not CSV ({error}). {advice}") from error
         if row is None:
             return
+        width = width or len(row)
+        if len(own) >= FEWEST_SWALLOWED and _are_rows(own, delimiter, width):
+            raise DataError(
+                f"{name}:{number}: the quote that is opened here is closed only in line {number + len(own) - 1}, and "
+                "the lines between look like rows. Close it, or take it away; a quote that belongs to the text stands "
+                "doubled in a field in quotes."
+            )
         yield number, [one_line(field) for field in row]
+
+
+def _kept(lines: Iterable[str], own: list[str]) -> Iterator[str]:
+    """The lines, each of which is also put into `own`."""
+    for line in lines:
+        own.append(line)
+        yield line
+
+
+def _are_rows(lines: Sequence[str], delimiter: str, width: int) -> bool:
+    """Whether nearly all lines are rows by themselves: prose has a blank, nothing or digits around a comma."""
+    mark = re.escape(delimiter)
+    prose = re.compile(rf"\A{mark}|{mark}(?:\s|\Z)|\d{mark}\d")
+    alike = sum(line.count(delimiter) == width - 1 and not prose.search(line) for line in lines)
+    return width > 1 and 4 * alike > 3 * len(lines)
 
 
 def _rectangle(rows: Iterator[Row], name: str, left_out: Counter[str]) -> Iterator[Row]:

@@ -5,19 +5,21 @@
       <tuv xml:lang="de"><seg>Ein Hund</seg></tuv>
     </tu>
 
-A unit is a pair when it has both languages; `en` takes `en-US`. The text of a segment is what a reader sees: the
-codes of other formats (`bpt`, `ept`, `it`, `ph`, `ut`) are left out, what is marked up (`hi`) or stands inside a code
-as text of its own (`sub`) stays. The file is streamed. Entities that the file declares are refused, and nothing
-outside it is opened: a memory from a stranger can neither grow without end nor read other files.
+A unit is a pair when it has both languages; `en` takes `en-US`, unless that is the other side. The text of a segment is
+what a reader sees: the codes of other formats (`bpt`, `ept`, `it`, `ph`, `ut`) are left out, what is marked up (`hi`)
+or stands inside a code as text of its own (`sub`) stays. A space parts what a line break or a tab in a code that stands
+alone has parted, and a `sub` from what is beside it. The file is streamed. Entities that the file declares are
+refused, and nothing outside it is opened: a memory from a stranger can neither grow without end nor read other files.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from xml.parsers import expat
 
@@ -31,6 +33,9 @@ from heed.text.readers.tables import one_line
 CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
 """Elements that hold codes of the format that the text came from."""
 
+STANDALONE = frozenset({"it", "ph", "ut"})
+"""Codes that may stand for a line break; the others begin and end formatting."""
+
 UNITS_TO_ASK = 1000
 """Units whose languages are told to somebody who has not said which ones are wanted."""
 
@@ -38,6 +43,18 @@ _BLOCK = 1 << 16
 _DECLARED = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
 _EIGHT_BIT = re.compile("ascii|iso8859|cp[0-9]|koi8|mac|shift_jis|euc|gb|big5")
 """Encodings that are text; Python also knows others."""
+
+_BREAK = re.compile(r"[\n\r\t]|<(?:\w+:)?br\b|\\(?:n|r|t|line|par|tab)\b", re.IGNORECASE)
+"""A line break or a tab in a code: itself, or in HTML, Word, RTF and the strings of programs."""
+_BREAK_TYPES = ("lb", "pb", "cb")
+"""The standard's names for breaks of lines, pages and columns."""
+_GAP = "\0"
+"""Where words must not grow together; no text of XML holds this character."""
+_GAPS = re.compile(r"\0*(\s)\0*|\0+")
+
+_FORBIDDEN = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_REFERENCE = re.compile(r"&#(?:x(?P<hex>[0-9a-fA-F]{1,12})|(?P<decimal>[0-9]{1,12}));")
+_LONGEST_REFERENCE = 16
 
 Unit = list[tuple[str, str]]
 """Language and text of each variant of a unit, in the order of the file."""
@@ -59,7 +76,7 @@ def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
     num_pairs = 0
     for unit in units:
         languages.update({tag for tag, _ in unit})
-        src, tgt = _variant(unit, files.src_lang), _variant(unit, files.tgt_lang)
+        src, tgt = _sides(unit, files.src_lang, files.tgt_lang)
         if src is not None and tgt is not None:
             num_pairs += 1
             yield src, tgt
@@ -83,17 +100,29 @@ def _listed(languages: Counter[str]) -> str:
     return ", ".join(f"{tag} ({count:,})" for tag, count in languages.most_common(10)) or "none"
 
 
-def _variant(unit: Unit, language: str) -> str | None:
-    """The text in a language: of the very tag if there is one, else of the first variety."""
-    exact = (text for tag, text in unit if tag.lower() == language.lower())
-    return next(exact, next((text for tag, text in unit if same_tag(language, tag)), None))
+def _sides(unit: Unit, src_lang: str, tgt_lang: str) -> tuple[str | None, str | None]:
+    """The texts in two languages, never of one variant: beside `pt-BR`, `pt` is another variety."""
+    if len(tgt_lang) > len(src_lang):
+        tgt, src = _sides(unit, tgt_lang, src_lang)
+        return src, tgt
+    narrow = _variant(unit, src_lang)
+    wide = _variant(unit, tgt_lang, taken=narrow)
+    return None if narrow is None else unit[narrow][1], None if wide is None else unit[wide][1]
+
+
+def _variant(unit: Unit, language: str, taken: int | None = None) -> int | None:
+    """Where the text in a language is: of the very tag if there is one, else of the first variety."""
+    free = [(at, tag) for at, (tag, _) in enumerate(unit) if at != taken]
+    exact = (at for at, tag in free if tag.lower() == language.lower())
+    return next(chain(exact, (at for at, tag in free if same_tag(language, tag))), None)
 
 
 def read_units(path: str | Path, errors: Errors = "strict") -> Iterator[Unit]:
     """The units of a memory, streamed. Raises what `open_bytes` raises, and DataError with file and line."""
     name = shown_name(path)
     parser = _Parser(name)
-    for text in _text(path, name, errors):
+    texts = _text(path, name, errors)
+    for text in texts if errors == "strict" else _mended(texts):
         yield from parser.feed(text)
     yield from parser.feed("", is_last=True)
 
@@ -120,6 +149,27 @@ def _text(path: str | Path, name: str, errors: Errors) -> Iterator[str]:
             raise DataError(damage(name, error)) from error
 
 
+def _mended(texts: Iterable[str]) -> Iterator[str]:
+    """The text with U+FFFD for each character that XML forbids and for each reference to one."""
+    rest = ""
+    for text in texts:
+        whole = rest + text
+        at = whole.rfind("&", -_LONGEST_REFERENCE)  # its end may be in the next piece
+        end = at if at >= 0 and ";" not in whole[at:] else len(whole)
+        yield _FORBIDDEN.sub("\ufffd", _REFERENCE.sub(_mended_reference, whole[:end]))
+        rest = whole[end:]
+    yield _FORBIDDEN.sub("\ufffd", rest)
+
+
+def _mended_reference(found: re.Match[str]) -> str:
+    return "\ufffd" if _is_forbidden(found) else found[0]
+
+
+def _is_forbidden(reference: re.Match[str]) -> bool:
+    number = int(reference["hex"], 16) if reference["hex"] else int(reference["decimal"])
+    return number > sys.maxunicode or _FORBIDDEN.match(chr(number)) is not None
+
+
 def _encoding_of(start: bytes, name: str) -> str:
     """UTF-16 is seen from the first bytes; where these can be read as they are, a declared UTF-16 is a mistake."""
     if start.startswith(UTF_16_MARKS):
@@ -144,7 +194,7 @@ class _Parser:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._expat = expat.ParserCreate()
+        self._expat = expat.ParserCreate("utf-8")
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._start
         self._expat.EndElementHandler = self._end
@@ -155,44 +205,72 @@ class _Parser:
         self._unit: Unit = []
         self._language = ""
         self._text: list[str] = []
-        self._visible: list[bool] = []
-        """For each open element from `seg` on, whether its text is part of the sentence."""
+        self._codes: list[str] = []
+        """For each open element from `seg` on, the code that its text is part of; empty: of the sentence."""
         self._is_root = True
+        self._num_fed = 0
+        self._last = b""
+        """The end of what was fed, for messages."""
 
     def feed(self, text: str, is_last: bool = False) -> list[Unit]:
         """The units that end in this piece."""
+        data = text.encode()
+        self._num_fed += len(data)
+        self._last = self._last[-_BLOCK:] + data
         try:
-            self._expat.Parse(text, is_last)
+            self._expat.Parse(data, is_last)
         except expat.ExpatError as error:
+            if forbidden := self._forbidden():
+                what = f"XML does not allow {forbidden}. Export the memory again, or pass --errors replace"
+                raise self._error(what, error.lineno) from error
             reason = expat.ErrorString(error.code)
             raise self._error(f"not well-formed XML ({reason}). Export the memory again", error.lineno) from error
         found, self._units = self._units, []
         return found
 
+    def _forbidden(self) -> str:
+        """The character that the parser has stumbled over, in words; empty: that was something else."""
+        at = self._expat.ErrorByteIndex - self._num_fed + len(self._last)
+        text = self._last[at : at + _LONGEST_REFERENCE].decode(errors="ignore") if at >= 0 else ""
+        if _FORBIDDEN.match(text):
+            return f"the character U+{ord(text[0]):04X}"
+        reference = _REFERENCE.match(text)
+        return f"the reference {reference[0]}" if reference and _is_forbidden(reference) else ""
+
     def _start(self, element: str, attributes: dict[str, str]) -> None:
         if self._is_root and element != "tmx":
             raise self._error(f"the file begins with <{element}>, a translation memory with <tmx>")
         self._is_root = False
-        if self._visible:
-            self._visible.append(element == "sub" or (self._visible[-1] and element not in CODES))
+        if self._codes:
+            around = self._codes[-1]
+            self._codes.append("" if element == "sub" else around or (element if element in CODES else ""))
+            if element == "sub" or (element in STANDALONE and attributes.get("type") in _BREAK_TYPES):
+                self._text.append(_GAP)
         elif element == "tu":
             self._unit = []
         elif element == "tuv":
             self._language = attributes.get("xml:lang") or attributes.get("lang") or ""
         elif element == "seg":
-            self._text, self._visible = [], [True]
+            self._text, self._codes = [], [""]
 
     def _end(self, element: str) -> None:
-        if self._visible:
-            self._visible.pop()
-            if not self._visible:
-                self._unit.append((self._language, one_line("".join(self._text)).strip()))
+        if self._codes:
+            self._codes.pop()
+            if element == "sub":
+                self._text.append(_GAP)
+            if not self._codes:
+                text = "".join(self._text)
+                if _GAP in text:
+                    text = _GAPS.sub(lambda gap: gap[1] or " ", text)
+                self._unit.append((self._language, one_line(text).strip()))
         elif element == "tu":
             self._units.append(self._unit)
 
     def _characters(self, text: str) -> None:
-        if self._visible and self._visible[-1]:
+        if self._codes and not self._codes[-1]:
             self._text.append(text)
+        elif self._codes and self._codes[-1] in STANDALONE and _BREAK.search(text):
+            self._text.append(_GAP)
 
     def _refuse_declaration(self, entity: str, *_: object) -> None:
         raise self._error(f"the file declares the entity {entity}, which heed does not expand. Export the memory again")
