@@ -95,7 +95,8 @@ def test_another_kind_of_model_keeps_its_own_defaults() -> None:
 
 
 def test_an_epoch_has_repeated_rows_as_often_as_they_come_and_they_make_no_larger_corpus() -> None:
-    once, often = (choose_translation(Survey(6000, 60.0, 0, more), CPU, {}).values for more in (0, 3 * 6000))
+    given = {"training.tokens_per_batch": 2048}
+    once, often = (choose_translation(Survey(6000, 60.0, 0, more), CPU, given).values for more in (0, 3 * 6000))
     assert often["training.eval_every"] == pytest.approx(4 * once["training.eval_every"], rel=0.05)
     assert often["tokenizer.vocab_size"] == once["tokenizer.vocab_size"]
     assert often["data.hold_out"] == once["data.hold_out"]
@@ -104,10 +105,21 @@ def test_an_epoch_has_repeated_rows_as_often_as_they_come_and_they_make_no_large
 @pytest.mark.parametrize("choose_for", CHOOSERS.values(), ids=CHOOSERS)
 def test_an_epoch_has_as_many_tokens_as_the_kind_of_tokenizer_makes(choose_for: Chooser) -> None:
     bpe, byte = (
-        choose_for(Survey(6000, 60.0), CPU, {"tokenizer.kind": kind}).values["training.eval_every"]
+        choose_for(Survey(6000, 60.0), CPU, {"tokenizer.kind": kind, "training.tokens_per_batch": 2048}).values[
+            "training.eval_every"
+        ]
         for kind in ("bpe", "byte")
     )
     assert byte > 2.5 * bpe
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "machine", "batch"),
+    [(100, CPU, 1024), (7_239, CPU, 1024), (12_000, CPU, 2048), (29_000, CPU, 4096), (10_000_000, CPU, 4096),
+     (7_239, GPU, 1024), (29_000, GPU, 4096), (10_000_000, GPU, 16384)],
+)  # fmt: skip
+def test_a_small_corpus_is_cut_into_updates_enough(num_rows: int, machine: Machine, batch: int) -> None:
+    assert choose(num_rows, machine).values["training.tokens_per_batch"] == batch
 
 
 def test_validation_comes_about_once_an_epoch() -> None:
