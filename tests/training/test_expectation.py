@@ -42,7 +42,7 @@ def test_longer_batches_and_larger_models_need_more_memory() -> None:
 
 
 def test_it_is_two_lines_for_a_person() -> None:
-    limits = {"9 epochs (training.max_epochs)": 9 * 3725.0, "65 minutes (training.max_minutes)": 3900.0}
+    limits = {"9 epochs (training.max_epochs)": 9 * 3725.0, "at most 65 minutes (training.max_minutes)": 3900.0}
     found = Expectation(1_234_567, 8_000.4, 3725, 3 * 2**30, limits)
     assert found.render().split("\n") == [
         "expected: 1,234,567 parameters, about 8,000 target tokens/s, 1:02:05 an epoch, at most 65 minutes "
@@ -67,5 +67,5 @@ def test_the_limit_that_is_reached_first_is_told(limits: dict[str, float], told:
 
 
 def test_a_limit_that_is_shorter_than_an_epoch_is_told_as_its_share() -> None:
-    found = Expectation(1, 1, 7200, 1, {"30 minutes (training.max_minutes)": 1800.0}).render()
+    found = Expectation(1, 1, 7200, 1, {"at most 30 minutes (training.max_minutes)": 1800.0}).render()
     assert "at most 30 minutes (training.max_minutes): 25% of an epoch," in found

@@ -35,12 +35,11 @@ class Expectation:
     seconds_per_epoch: float
     memory_bytes: float
     limits: Mapping[str, float]
-    """Seconds until each limit of the recipe is reached."""
+    """Each limit of the recipe, in words, and the seconds until it is reached."""
 
     def render(self) -> str:
         """Two lines for a person."""
         limit, seconds = min(self.limits.items(), key=lambda item: item[1])
-        limit = f"at most {limit}" if limit.endswith("minutes)") else f"{limit} in about {format_seconds(seconds)}"
         if seconds < self.seconds_per_epoch:
             limit += f": {seconds / self.seconds_per_epoch:.0%} of an epoch"
         return (
@@ -68,11 +67,12 @@ def expect(
     memory = num_parameters * BYTES_PER_PARAMETER[config.precision] + activations + 300 * 2**20
     seconds_per_epoch = num_tokens / rate
     seconds_per_update = config.accumulate * batch.num_tokens / rate
-    limits = {f"{config.max_steps:,} updates (training.max_steps)": config.max_steps * seconds_per_update}
+    of_steps, of_epochs = config.max_steps * seconds_per_update, config.max_epochs * seconds_per_epoch
+    limits = {f"{config.max_steps:,} updates (training.max_steps) in about {format_seconds(of_steps)}": of_steps}
     if config.max_epochs:
-        limits[f"{config.max_epochs:,} epochs (training.max_epochs)"] = config.max_epochs * seconds_per_epoch
+        limits[f"{config.max_epochs:,} epochs (training.max_epochs) in about {format_seconds(of_epochs)}"] = of_epochs
     if config.max_minutes:
-        limits[f"{config.max_minutes:g} minutes (training.max_minutes)"] = 60 * config.max_minutes
+        limits[f"at most {config.max_minutes:g} minutes (training.max_minutes)"] = 60 * config.max_minutes
     return Expectation(num_parameters, rate, seconds_per_epoch, memory, limits)
 
 
