@@ -140,7 +140,7 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         "model.num_decoder_layers": (layers, "as many as in the encoder"),
         "model.norm": ("pre", "trains without a long warm-up"),
         "model.dropout": (size.dropout, f"{pairs}: the smaller the corpus, the more is dropped"),
-        "training.tokens_per_batch": (tokens_per_batch, "so many updates an epoch are needed (docs/results.md)"),
+        "training.tokens_per_batch": (tokens_per_batch, "a small corpus needs small batches (docs/results.md)"),
         "training.precision": (machine.precision, f"bfloat16 is {machine.bfloat16_gain:.1f} times as fast here"),
         "training.lr": (2e-3 if d_model <= 256 else 7e-4, "peak, after the warm-up"),
         "training.warmup_steps": (400 if d_model <= 256 else 4000, "updates"),
