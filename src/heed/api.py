@@ -33,7 +33,7 @@ from heed.planner import Plan, Planner, TrainOptions, check_diagnosis, tokenizer
 from heed.report.page import finish_report
 from heed.run import RECIPE, WEIGHTS, Run, first_model
 from heed.tasks.language_modelling import prepare_language_model
-from heed.tasks.prepare import add_seen, read_valid, write_corpus
+from heed.tasks.prepare import add_seen, read_valid, require_enough, write_corpus
 from heed.tasks.task import Corpus, Task
 from heed.tasks.translation import prepare_translation
 from heed.text.doctor import (
@@ -58,6 +58,9 @@ __all__ = [
     "Loaded", "Plan", "Planner", "TrainOptions", "check_folder", "execute", "follow", "load", "prepare_run", "resume",
     "train",
 ]  # fmt: skip
+
+LM_WEIGHT = 0.2
+"""Of a language model beside a translation model, where nothing is said."""
 
 
 class Loaded:
@@ -107,7 +110,8 @@ class Loaded:
 
 def load(
     folder: str | Path, device: str = "cpu", threads: int = 0, precision: str = "float32", *,
-    ensemble: Sequence[str | Path] = (), lm: str | Path | None = None, lm_weight: float = 0.2, tag: str | None = None,
+    ensemble: Sequence[str | Path] = (), lm: str | Path | None = None, lm_weight: float = LM_WEIGHT,
+    tag: str | None = None,
 ) -> Loaded:  # fmt: skip
     """Open a run folder. `threads`: how many CPU threads this process computes with (0: as many as there are).
 
@@ -190,6 +194,8 @@ def _what_is_there(out: Path) -> str:
 def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
     """Prepare the data, train, and write everything into the run folder; what the first of several ranks does."""
     check_diagnosis(plan.diagnosis, options.force)
+    if plan.recipe.data.holds_out:
+        require_enough(plan.diagnosis.num_pairs, plan.recipe.data.hold_out)
     check_folder(options)
     init = Run(options.init) if options.init else None
     with storage_errors("write the run", path=options.out):
@@ -305,6 +311,7 @@ def resume(options: TrainOptions, strict: bool = False, ranks: Ranks = ALONE) ->
     set_threads(options.threads or num_threads())
     folder = options.out
     run = Run(folder, choose_device(options.device))
+    run.require_prepared()
     if run.blank_model.counted:
         raise UsageError(f"{folder} was counted, there is nothing to resume. Count again with --overwrite.")
     run.require_resumable()

@@ -12,6 +12,7 @@ from command import call
 from toy import pairs, unchecked_shapes, write_lines
 
 from heed.decoding.long_lines import MAX_CHARACTERS
+from heed.run import Run
 
 LINES = ["ba ce", "fo gu di", "", "me lu", "ko"]
 TEXT = "\n".join(LINES) + "\n"
@@ -101,6 +102,36 @@ def test_in_a_line_that_is_too_long_a_term_stands_in_the_sentence_that_demands_i
     [found] = call("translate", translator, "--glossary", path, stdin=line + "\n").lines
     assert found.count("okapi") == 1
     assert plain[:1000] == found[:1000]
+
+
+def test_in_a_paragraph_a_very_long_sentence_has_its_terms_where_they_belong(translator: Path, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "terms", ["me\tokapi"])
+    line = "ba ce " * 350 + "me lu"
+    assert len(line) > MAX_CHARACTERS
+    [plain] = call("translate", translator, "--paragraphs", stdin=line + "\n").lines
+    [found] = call("translate", translator, "--glossary", path, "--paragraphs", stdin=line + "\n").lines
+    assert found.count("okapi") == 1
+    before = found.split("okapi")[0]
+    assert before
+    assert plain.startswith(before), "the piece before is translated as ever"
+
+
+def test_a_recipe_for_several_hypotheses_is_evaluated_by_its_best(translator: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(translator, tmp_path / "run")
+    recipe = run / "recipe.toml"
+    text = recipe.read_text().replace("nbest = 1", "nbest = 2").replace("diversity = 0.0", "diversity = 0.5")
+    recipe.write_text(text)
+    assert Run(run).recipe.decoding.diversity == 0.5
+    for name, files in (("evaluate", ("--src", "test.aa", "--ref", "test.bb")), ("inspect", ("--src", "ba ce"))):
+        flags = [str(translator.parent / word) if word.startswith("test.") else word for word in files]
+        more = ["--beam", "1", "--out", str(tmp_path / "page.html")] if name == "inspect" else []
+        result = call(name, run, *flags, *more)
+        assert result.code == 0, result.err
+
+
+def test_a_weight_of_a_language_model_needs_one(translator: Path) -> None:
+    result = call("translate", translator, "--lm-weight", "0.5", stdin=TEXT)
+    assert (result.code, "give --lm too" in result.err) == (2, True)
 
 
 def test_steering_that_does_not_go_together_is_refused(translator: Path, tmp_path: Path) -> None:
@@ -199,3 +230,7 @@ def test_calibration_is_printed_kept_and_used(translator: Path, tmp_path: Path) 
     assert again[0]["num_sentences"] == 80
     assert sum(part["count"] for part in again[0]["reliability"]) == 80
     assert json.loads((run / "confidence.json").read_text(encoding="utf-8"))["weights"] == list(again[0]["weights"])
+    (run / "confidence.json").write_text("{}")
+    assert "or make it anew with" in call("translate", run, stdin=TEXT).err
+    assert call("evaluate", run, "--calibrate", "--quiet").code == 0
+    assert records(run) == found

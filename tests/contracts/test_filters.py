@@ -6,7 +6,7 @@ import pytest
 import torch
 from scripted import FixedRows
 
-from heed.decoding.ban import Ban
+from heed.decoding.ban import Ban, WithoutBanned
 from heed.decoding.filters import FILTERS, Filter, Forbid, MinTokens, NoRepeat
 
 SPELLED = [b"", b"", b"", b"", *(bytes([letter]) for letter in b"abcdefg ")]
@@ -14,7 +14,7 @@ FACTORIES = {
     "forbid": lambda: Forbid((0, 1, 3)),
     "min_tokens": lambda: MinTokens(minima=[2, 0, 3], eos_id=2),
     "no_repeat": lambda: NoRepeat(2),
-    "ban": lambda: Ban(("ab", "c d"), SPELLED, eos_id=2),
+    "ban": lambda: WithoutBanned(Ban(("ab", "c d"), SPELLED, eos_id=2), limits=[9, 5, 4]),
 }
 HISTORIES = [[(), (), ()], [(4, 5, 4), (11, 4, 5), (6, 11, 7)]]
 every_filter = pytest.mark.parametrize("name", FACTORIES)

@@ -135,6 +135,41 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_that_is_allowed(name: str) -
         assert [h.log_prob for h in hypotheses] == pytest.approx([o.log_prob for o in expected], abs=1e-4)
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("longest", [1, 2, 3])
+def test_no_banned_word_stands_at_the_end_of_what_is_cut_off(beam_size: int, longest: int) -> None:
+    options = WIDE.model_copy(update={"beam_size": beam_size, "nbest": beam_size, "max_tokens": longest})
+    plain, banned = (
+        [h for best in translator_of(seed=1).translate(LINES, search) for h in (best, *best.alternatives)]
+        for search in (options, options.model_copy(update={"ban": ("a", "ab")}))
+    )
+    assert not all(h.finished for h in banned)
+    assert not any(has("a", h.text) or has("ab", h.text) for h in banned)
+    if beam_size > 1:
+        assert any(has("a", h.text) for h in plain if not h.finished)
+
+
+def test_a_ban_is_spelled_as_outputs_are() -> None:
+    words = Word(["Café", "x"])
+    translator = ModelTranslator(HashedModel(6, 0), words, words, Normaliser())
+    options = SearchOptions(beam_size=20, nbest=7, max_tokens=2, guard=False)
+    for ban in (("Cafe\u0301",), ("  Café ",)):
+        [best] = translator.translate(["x"], options.model_copy(update={"ban": ban}))
+        assert not any(has("Café", h.text) for h in (best, *best.alternatives))
+
+
+def test_the_longest_length_of_a_line_with_terms_does_not_depend_on_its_neighbours() -> None:
+    options = SearchOptions(beam_size=8, max_tokens=1, guard=False)
+    constraints = [Constraints(terms=("abab",)), Constraints(terms=("a", "b"))]  # as many steps, and not as many pieces
+    translator = translator_of(seed=3)
+    assert len({translator.num_steps(request) for request in translator.requests(LINES, constraints)}) == 1
+    together = translator.translate(LINES, options, constraints)
+    alone = [
+        translator.translate([line], options, [wanted])[0] for line, wanted in zip(LINES, constraints, strict=True)
+    ]
+    assert together == alone
+
+
 def test_what_is_not_allowed_would_be_found_otherwise() -> None:
     """Else the searches above show nothing."""
     for name, (changes, constraints, allowed) in SEARCHES.items():

@@ -49,6 +49,11 @@ def test_a_longer_term_that_is_no_word_here_leaves_its_place_to_a_shorter_one() 
     assert Glossary({"ice": "Eis", "ice cream": "Eiscreme"}).terms_for("ice creams") == ("Eis",)
 
 
+@pytest.mark.parametrize("terms", [{"apple": "Apfel", "Apple": "Apple"}, {"Apple": "Apple", "apple": "Apfel"}])
+def test_of_two_terms_as_long_the_one_with_capitals_counts(terms: dict[str, str]) -> None:
+    assert Glossary(terms).terms_for("Apple sells an apple") == ("Apple", "Apfel")
+
+
 def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "terms.tsv"
     path.write_text("dog\tHund\n\n  cat \t Katze \ndog\tHund\n", encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scripted import ScriptedModel
 
-from heed.decoding.guard import Guard, is_loop
+from heed.decoding.guard import Guard, fallback_searches, is_loop
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints
 from heed.decoding.translator import Judgement, ModelTranslator
@@ -136,6 +136,14 @@ def test_where_the_whole_beam_loops_nothing_may_come_twice() -> None:
     assert found.log_prob == pytest.approx(score.log_prob)
     [wide] = translator().translate(["d"], BEAM.model_copy(update={"beam_size": 2, "nbest": 2}))
     assert [other.text for other in wide.alternatives] == ["b b b b"]
+
+
+def test_of_diverse_hypotheses_that_are_compared_another_one_takes_the_place() -> None:
+    options = BEAM.model_copy(update={"beam_size": 4, "mbr": "chrf", "candidates": 4, "diversity": 0.5})
+    searches = [search for search, _ in fallback_searches(options)]
+    assert [search.nbest for search in searches] == [4, 4]
+    groups = BEAM.model_copy(update={"nbest": 3, "diversity": 0.5})
+    assert [search.nbest for search, _ in fallback_searches(groups)] == [3, 3]
 
 
 def test_its_score_is_its_own() -> None:

@@ -9,27 +9,28 @@ from pathlib import Path
 from heed.core.errors import DataError
 from heed.decoding.glossary import Glossary
 from heed.decoding.request import Constraints
-from heed.text.readers import read_lines
+from heed.text.readers import Errors, read_lines
 
 
-def read_ban(words: Sequence[str], path: Path | None) -> tuple[str, ...]:
+def read_ban(words: Sequence[str], path: Path | None, errors: Errors = "strict") -> tuple[str, ...]:
     """Banned words and phrases, those of a file (one a line) behind those that were said."""
-    return (*words, *(line.strip() for line in (read_lines(path) if path is not None else ()) if line.strip()))
+    return (*words, *(line.strip() for line in (read_lines(path, errors) if path is not None else ()) if line.strip()))
 
 
 class InputLines:
     """Takes lines of stdin apart, and knows what each one's output must keep to."""
 
     def __init__(
-        self, as_json: bool, prefix_file: Path | None, glossary: Path | None, normalise: Callable[[str], str]
-    ) -> None:
+        self, as_json: bool, prefix_file: Path | None, glossary: Path | None, normalise: Callable[[str], str],
+        errors: Errors = "strict",
+    ) -> None:  # fmt: skip
         """`as_json`: each line is an object with a "source" and, if wanted, a "prefix"."""
         self.as_json = as_json
         self.normalise = normalise
         self.constrained = as_json or prefix_file is not None or glossary is not None
         self._prefix_file = prefix_file
-        self._prefixes: Iterator[str] | None = read_lines(prefix_file) if prefix_file is not None else None
-        self._glossary = Glossary.read(glossary, normalise) if glossary is not None else None
+        self._prefixes: Iterator[str] | None = read_lines(prefix_file, errors) if prefix_file is not None else None
+        self._glossary = Glossary.read(glossary, normalise, errors) if glossary is not None else None
         self._number = 0
 
     def read(self, lines: Sequence[str]) -> tuple[list[str], list[Constraints] | None]:

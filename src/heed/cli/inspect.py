@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from heed.api import Loaded
     from heed.inspect import Inspection
 
+NBEST = 5
+"""Alternatives that are shown, where the beam has as many."""
+
 
 def inspect(
     run: RunFolder,
@@ -23,7 +26,7 @@ def inspect(
     text: Annotated[str | None, typer.Option(help="The text to read, for a language model.")] = None,
     out: Annotated[Path, typer.Option(help="The page to write; one that is there is replaced.")] = Path("inspect.html"),
     beam: Annotated[int | None, typer.Option(help="Beam size (default: the recipe's).", min=1, max=64)] = None,
-    nbest: Annotated[int, typer.Option(help="How many alternatives to show.", min=1, max=64)] = 5,
+    nbest: Annotated[int | None, typer.Option(help="How many alternatives to show (5).", min=1, max=64)] = None,
     tag: Tag = None,
     json_output: Json = False,
     precision: Precision = "float32",
@@ -63,7 +66,7 @@ def inspect(
 
 
 def _inspected(
-    loaded: Loaded, src: str | None, tgt: str | None, text: str | None, beam: int | None, nbest: int
+    loaded: Loaded, src: str | None, tgt: str | None, text: str | None, beam: int | None, nbest: int | None
 ) -> Inspection:
     from heed.inspect import inspect_text, inspect_translation
 
@@ -73,5 +76,5 @@ def _inspected(
         return inspect_text(loaded.translator, text)
     loaded.run.require("translation", "inspect --src")
     recipe = loaded.run.recipe.decoding
-    said = {"beam_size": beam, "nbest": min(nbest, beam or max(recipe.beam_size, nbest))}
+    said = {"beam_size": beam, "nbest": min(nbest or NBEST, beam or max(recipe.beam_size, nbest or 0))}
     return inspect_translation(loaded.translator, src, tgt, search_options(recipe, said))

@@ -53,7 +53,7 @@ def translate(
     tag: Tag = None,
     ensemble: Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Another run to decide with.")] = None,
     lm: Annotated[Path | None, typer.Option(metavar="RUN", help="A language model to decide with.")] = None,
-    lm_weight: Annotated[float, typer.Option(help="Its weight beside the translation's.", min=0)] = 0.2,
+    lm_weight: Annotated[float | None, typer.Option(help="Its weight beside the translation's (0.2).", min=0)] = None,
     no_guard: Annotated[bool, typer.Option("--no-guard", help="Do not look for loops, copies, odd lengths.")] = False,
     scores: Annotated[bool, typer.Option("--scores", help="Log-probability and a tab before each line.")] = False,
     alignment: Annotated[bool, typer.Option("--alignment", help="Word links (0-0 1-2) and a tab before it.")] = False,
@@ -86,15 +86,26 @@ def translate(
     from heed.cli.output import Output
     from heed.cli.stdio import groups_as_they_come
     from heed.decoding.long_lines import MAX_CHARACTERS, split_if_long
-    from heed.text.sentences import split_paragraph
+    from heed.text.sentences import split_long
 
+    if lm is None and lm_weight is not None:
+        raise UsageError("--lm-weight is that of a language model: give --lm too.")
     if not sample and any(value is not None for value in (temperature, top_k, top_p)):
         raise UsageError("--temperature, --top-k and --top-p are about drawing: give --sample too.")
     run, keys = split_words(words)
     others = ensemble or ()
-    loaded = heed.load(run, device, threads, precision, ensemble=others, lm=lm, lm_weight=lm_weight, tag=tag)
+    loaded = heed.load(
+        run,
+        device,
+        threads,
+        precision,
+        ensemble=others,
+        lm=lm,
+        lm_weight=heed.api.LM_WEIGHT if lm_weight is None else lm_weight,
+        tag=tag,
+    )
     loaded.run.require("translation", "translate")
-    banned = read_ban(ban or (), ban_file)
+    banned = read_ban(ban or (), ban_file, errors)
     said = {
         "beam_size": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty,
         "no_repeat": no_repeat, "nbest": nbest, "diversity": diversity, "mbr": mbr, "sample": sample or None,
@@ -102,14 +113,15 @@ def translate(
         "guard": False if no_guard else None, "seed": seed, "batch_size": batch_size,
     }  # fmt: skip
     options = search_options(loaded.run.recipe.decoding, {**keys, **{k: v for k, v in said.items() if v is not None}})
-    wanted = InputLines(json_input, prefix_file, glossary, loaded.run.recipe.data.normaliser.apply)
+    wanted = InputLines(json_input, prefix_file, glossary, loaded.run.recipe.data.normaliser.apply, errors)
     _check(options, paragraphs, (scores or alignment) and not json_lines, prefix_file, json_input, glossary)
     output = Output(loaded, options.nbest, json_lines, scores, alignment)
     for group in groups_as_they_come(errors):
         sources, constraints = wanted.read(group)
         prefixes = [kept_to.prefix for kept_to in constraints or ()]
         if paragraphs:
-            pieces = [split_paragraph(line, loaded.run.recipe.data.src_lang or None) for line in sources]
+            language = loaded.run.recipe.data.src_lang or None
+            pieces = [split_long(line, MAX_CHARACTERS, language) for line in sources]
             found = _in_pieces(loaded, pieces, prefixes, options, wanted)
         elif glossary is not None and any(len(line) > MAX_CHARACTERS for line in sources):
             pieces = [split_if_long(line) for line in sources]

@@ -52,16 +52,16 @@ def departure(
     prefixes = _prefixes(roles, requests)
     if prefixes.shape[1]:
         chooser.begin_with(prefixes, _prefix_log_probs(model, source, prefixes))
-    limit = max(map(options.limit, lengths)) + demand.num_needed
-    return Departure(source, chooser, roles.filters(options, lengths), _begin(prefixes, chooser), limit, trace)
+    limit = max(demand.limits(options))
+    return Departure(source, chooser, roles.filters(options, demand), _begin(prefixes, chooser), limit, trace)
 
 
 def _of_prompts(roles: Roles, requests: Sequence[Request], options: SearchOptions) -> Departure:
     """The prompts are read and not said: what follows them is the output."""
-    lengths = [0] * len(requests)
-    chooser = roles.chooser(options, Demand(lengths, [request.draw for request in requests]))
+    demand = Demand([0] * len(requests), [request.draw for request in requests])
+    chooser = roles.chooser(options, demand)
     begin = _begin(_prefixes(roles, requests), chooser)
-    return Departure(None, chooser, roles.filters(options, lengths), begin, options.limit(0))
+    return Departure(None, chooser, roles.filters(options, demand), begin, options.limit(0))
 
 
 def _prefixes(roles: Roles, requests: Sequence[Request]) -> Int[Tensor, "N P"]:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heed.decoding.ban import Ban
+from heed.decoding.ban import WithoutBanned
 from heed.decoding.rows import Rows
 
 _NEVER = float("-inf")
@@ -68,4 +68,4 @@ class NoRepeat:
         return log_probs
 
 
-FILTERS = {"forbid": Forbid, "min_tokens": MinTokens, "no_repeat": NoRepeat, "ban": Ban}
+FILTERS = {"forbid": Forbid, "min_tokens": MinTokens, "no_repeat": NoRepeat, "ban": WithoutBanned}

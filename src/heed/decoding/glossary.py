@@ -2,7 +2,8 @@
 
 A file with a term on each line: source, tab, target. A source term in lower case stands for every case, one with
 capitals for itself ("us" and "US" are two); a target term is written as it is to stand in the output. Where two
-terms begin at one place in the source, the longer one counts. How the search then places them: `constrained.py`.
+terms begin at one place in the source, the longer one counts, of two as long the one with capitals. How the search then
+places them: `constrained.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from heed.core.errors import DataError
 from heed.decoding.phrases import is_boundary, lowered
-from heed.text.readers import read_lines
+from heed.text.readers import Errors, read_lines
 
 
 class Glossary:
@@ -21,15 +22,15 @@ class Glossary:
     def __init__(self, terms: Mapping[str, str]) -> None:
         """Neither side of a term is empty."""
         self._by_first: dict[str, list[tuple[str, str, bool]]] = {}
-        for source in sorted(terms, key=len, reverse=True):
+        for source in sorted(terms, key=lambda term: (-len(term), term == lowered(term))):
             entry = (source, terms[source], source == lowered(source))
             self._by_first.setdefault(lowered(source[0]), []).append(entry)
 
     @staticmethod
-    def read(path: str | Path, normalise: Callable[[str], str]) -> Glossary:
+    def read(path: str | Path, normalise: Callable[[str], str], errors: Errors = "strict") -> Glossary:
         """From a file; empty lines are skipped. Raises DataError for a line of another form, or a term said twice."""
         terms: dict[str, str] = {}
-        for number, line in enumerate(read_lines(path), start=1):
+        for number, line in enumerate(read_lines(path, errors), start=1):
             if not line.strip():
                 continue
             columns = [normalise(column).strip() for column in line.split("\t")]

@@ -88,7 +88,8 @@ def fallback_searches(options: SearchOptions) -> list[tuple[SearchOptions, str]]
     """
     if options.sample or options.width == 1:
         return []
-    whole = options.model_copy(update={} if options.diversity else {"nbest": options.width})
+    nbest = options.num_searched if options.diversity else options.width  # groups of a diverse beam are a choice
+    whole = options.model_copy(update={"nbest": nbest})
     return [(whole, ""), (whole.model_copy(update={"no_repeat": NO_REPEAT}), "loop")]
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from heed.core.errors import UsageError
-from heed.decoding.ban import Ban
+from heed.decoding.ban import Ban, WithoutBanned
 from heed.decoding.beam import BeamChooser
 from heed.decoding.constrained import ConstrainedBeamChooser
 from heed.decoding.coverage import Coverage
@@ -26,6 +26,7 @@ from heed.decoding.stops import Stops
 from heed.decoding.terms import Terms, ends_word
 from heed.decoding.text_form import TextForm
 from heed.text.line_ends import LineEnd
+from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import Vocabulary
 
@@ -50,10 +51,13 @@ class Demand:
         """The steps towards the terms: by so many places a beam is wider."""
         return self.terms[0].num_steps if self.terms else 0
 
-    @property
-    def num_needed(self) -> int:
-        """The tokens that an output with everything in it has at least."""
-        return self.prefix_length + max((terms.num_pieces for terms in self.terms), default=0)
+    def limits(self, options: SearchOptions) -> list[int]:
+        """The longest output of each source, its end of sentence included: never too short for what must be in it."""
+        needed = [terms.num_pieces for terms in self.terms] or [0] * len(self.lengths)
+        return [
+            max(options.limit(length), self.prefix_length + pieces + 1)
+            for length, pieces in zip(self.lengths, needed, strict=True)
+        ]
 
 
 def require_plain_beam(options: SearchOptions) -> None:
@@ -65,8 +69,13 @@ def require_plain_beam(options: SearchOptions) -> None:
 class Roles:
     """Makes the parts of a search for one tokenizer."""
 
-    def __init__(self, tokenizer: Tokenizer, device: torch.device, line_end: LineEnd | None = None) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, device: torch.device, line_end: LineEnd | None = None,
+        normaliser: Normaliser | None = None,
+    ) -> None:  # fmt: skip
+        """`normaliser`: of all text that the tokenizer gets."""
         self.tokenizer = tokenizer
+        self.normaliser = normaliser or Normaliser()
         self.form = TextForm(tokenizer, line_end)
         self.device = device
         self.ban = lru_cache(maxsize=8)(self._ban)  # finding out what may follow what is worth remembering
@@ -83,21 +92,23 @@ class Roles:
         return torch.tensor(ends_word(self.form.spelled), device=self.device)
 
     def _ban(self, phrases: tuple[str, ...]) -> Ban:
-        return Ban(phrases, self.form.spelled, EOS_ID)
+        """Phrases as outputs are written; what is nothing then is in none of them."""
+        normalised = (self.normaliser.apply(phrase).strip() for phrase in phrases)
+        return Ban([phrase for phrase in normalised if phrase], self.form.spelled, EOS_ID)
 
     def _terms(self, terms: tuple[str, ...]) -> Terms:
         """The terms of a source, as they are followed. Raises DataError for one that cannot be written."""
         return Terms(terms, self.tokenizer, self.form.spelled)
 
-    def filters(self, options: SearchOptions, lengths: Sequence[int]) -> list[Filter]:
-        """The rules for sources of these lengths, in the order in which they work."""
+    def filters(self, options: SearchOptions, demand: Demand) -> list[Filter]:
+        """The rules for the sources of a batch, in the order in which they work."""
         filters: list[Filter] = [Forbid(self.form.never)]
         if options.min_tokens or options.min_ratio:
-            filters.append(MinTokens([options.least(length) for length in lengths], EOS_ID))
+            filters.append(MinTokens([options.least(length) for length in demand.lengths], EOS_ID))
         if options.no_repeat:
             filters.append(NoRepeat(options.no_repeat))
         if options.ban:
-            filters.append(self.ban(options.ban))
+            filters.append(WithoutBanned(self.ban(options.ban), demand.limits(options)))
         if options.bias:
             filters.append(Bias(options.bias))
         if options.presence_penalty or options.frequency_penalty:
@@ -107,7 +118,7 @@ class Roles:
     def chooser(self, options: SearchOptions, demand: Demand, coverage: Coverage | None = None) -> Chooser:
         """Greedy, drawing, or one of the beams."""
         penalty = LengthPenalty(options.length_penalty, options.length_norm)
-        limits = [max(options.limit(length), demand.num_needed + 1) for length in demand.lengths]
+        limits = demand.limits(options)
         size, width, nbest = len(limits), options.width + demand.num_steps, options.num_searched
         if demand.terms:
             require_plain_beam(options)

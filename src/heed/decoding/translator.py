@@ -98,7 +98,7 @@ class ModelTranslator:
         self.judgement = judgement or Judgement()
         self.before_source = list(before_source)
         """The ids of the tag that stands before each source."""
-        self.roles = Roles(tgt_tokenizer, self.device, line_end)
+        self.roles = Roles(tgt_tokenizer, self.device, line_end, normaliser)
         self._find: Find = self.in_batches
 
     def translate(

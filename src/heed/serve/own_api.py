@@ -169,8 +169,9 @@ class OwnApi:
             return await self._called(request, lambda: inspect_text(model.translator, text).to_json())
         model, source = self._model(body.model, "translation"), body.source or ""
         await asyncio.to_thread(self._require_tokens, model, body.target or "")
-        beam_size = max(body.beam_size or model.options.beam_size, body.nbest)
-        options = model.options.model_copy(update={"beam_size": beam_size, "nbest": body.nbest})
+        beam_size = max(body.beam_size or model.options.beam_size, body.nbest or 1)
+        nbest = body.nbest or min(5, beam_size)
+        options = model.options.model_copy(update={"beam_size": beam_size, "nbest": nbest})
         return await self._called(
             request, lambda: inspect_translation(model.translator, source, body.target, options).to_json()
         )

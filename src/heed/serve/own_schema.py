@@ -71,7 +71,8 @@ class InspectBody(_Body):
     text: Annotated[str, Field(max_length=10_000, pattern=r"\S")] | None = None
     """For a language model, in place of source and target."""
     beam_size: Annotated[Whole, Field(ge=1, le=16)] | None = None
-    nbest: Annotated[Whole, Field(ge=1, le=10)] = 5
+    nbest: Annotated[Whole, Field(ge=1, le=10)] | None = None
+    """Without it as many as the beam has, and no more than five."""
 
 
 class NextBody(_Body):
