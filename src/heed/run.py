@@ -120,20 +120,26 @@ class Run:
 
     def weights(self) -> dict[str, Tensor]:
         """The tensors of model.safetensors. They are the recipe's model's, or are refused before memory is taken."""
+        self.require_weights()
+        return read_weights(self.folder / WEIGHTS, self.shapes or None)
+
+    def require_weights(self) -> None:
+        """Raise MissingInputError or DataError unless the header of model.safetensors says that it is this run's."""
         path = self.folder / WEIGHTS
         if not path.exists():
             raise MissingInputError(
                 f"{self.folder} has no {WEIGHTS}: its training has not got as far as a first validation."
             )
-        made_with = read_header(path).metadata
+        header = read_header(path)
         for key, digest in vocabulary_digests(self.tokenizers).items():
-            if made_with.get(key, digest) != digest:
+            if header.metadata.get(key, digest) != digest:
                 side = "" if (self.folder / "tokenizer.json").exists() else f".{key.removeprefix('vocabulary_')}"
                 raise DataError(
                     f"{self.folder}/tokenizer{side}.json is not the tokenizer that {WEIGHTS} was trained with: its "
                     "vocabulary is another one. Put the run's own tokenizer back."
                 )
-        return read_weights(path, self.shapes or None)
+        if self.shapes:
+            require_shapes(header.shapes, self.shapes, path)
 
     @property
     def num_parameters(self) -> int:
@@ -254,7 +260,12 @@ class Run:
         except DataError:  # translating needs none of it; then no length is odd
             valid = []
         guard = Guard.of_pairs([(row[0], row[-1]) for row in valid[:1000]], bool(src_lang) and src_lang == tgt_lang)
-        return Judgement(guard, Confidence.read(self.folder) if like_validation else None, tgt_lang=tgt_lang)
+        return Judgement(guard, self.confidence if like_validation else None, tgt_lang=tgt_lang)
+
+    @cached_property
+    def confidence(self) -> Confidence | None:
+        """What was learned by `heed evaluate --calibrate`; nothing where it was not."""
+        return Confidence.read(self.folder)
 
     @cached_property
     def corpus(self) -> dict[str, Any]:
@@ -266,8 +277,8 @@ class Run:
             raise DataError(f"{path} is damaged: {error}. Delete it; only resuming needs it.") from error
         return found if isinstance(found, dict) else {}
 
-    def require_resumable(self) -> None:
-        """Raise DataError unless the folder holds its own files, and the data that was prepared for its tokenizers.
+    def require_prepared(self) -> None:
+        """Raise DataError unless the folder holds all that is prepared before a training, and that as its own files.
 
         A training writes into its folder, and a link in it could lead anywhere.
         """
@@ -280,6 +291,9 @@ class Run:
                 f"{self.folder} has no prepared data: it was removed, or preparing it was interrupted. "
                 "Start anew with --overwrite."
             )
+
+    def require_resumable(self) -> None:
+        """Raise DataError unless the prepared data was made for the tokenizers of the folder."""
         made_with = TokenStore.open(self.folder / "data" / "train", verify=True).manifest.fingerprint
         for key, digest in vocabulary_digests(self.tokenizers).items():
             if made_with.get(key) != digest:

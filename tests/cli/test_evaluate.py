@@ -176,8 +176,8 @@ def test_text_that_is_tokenised_is_scored_as_it_stands(translator: Path) -> None
         (("--src", "test.aa", "--ref", "train.bb"), 65, "line k of one must be the translation of line k"),
         (("--src", "test.aa", "--ref", "nowhere"), 66, "nowhere does not exist"),
         (("--text", "test.aa"), 2, "evaluate --text needs a language-model run"),
-        (("--text", "test.aa", "--out", "x"), 2, "--out is for the translations of one run"),
-        (("--text", "test.aa", "--worst", "3"), 2, "--hyp, --worst and --analysis are about translations"),
+        (("--text", "test.aa", "--out", "x"), 2, "--text is about language models: leave out --out."),
+        (("--text", "test.aa", "--worst", "3"), 2, "--text is about language models: leave out --worst."),
         (("--src", "test.aa", "--ref", "test.bb", "--src", "test.aa"), 2, "give --src F --ref F"),
         (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x"), 2, "--hyp is NAME=FILE"),
         (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=nowhere"), 66, "nowhere does not exist"),
@@ -191,6 +191,45 @@ def test_what_cannot_be_scored_is_told(
     result = call("evaluate", translator, *flags)
     assert (result.code, result.stdout) == (code, b"")
     assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "left_out"),
+    [
+        (("--dynamic", "sgd", "--stride", "3"), "leave out --stride, --dynamic."),
+        (("--compressors",), "leave out --compressors."),
+        (("--dynamic-lr", "1"), "leave out --dynamic-lr."),
+    ],
+)
+def test_flags_that_would_do_nothing_beside_translations_are_refused(
+    translator: Path, files: tuple[object, ...], words: tuple[str, ...], left_out: str
+) -> None:
+    result = call("evaluate", translator, *files, *words)
+    assert (result.code, left_out in result.err) == (2, True), result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "left_out"),
+    [
+        (("--beam", "3", "--tokenised"), "leave out --tokenised, --beam."),
+        (("--worst", "3"), "leave out --worst."),
+        (("--dynamic-lr", "1"), "without --dynamic: leave out --dynamic-lr."),
+        (("--cache-size", "7"), "without --cache: leave out --cache-size."),
+    ],
+)
+def test_flags_that_would_do_nothing_beside_a_text_are_refused(
+    bigram: Path, words: tuple[str, ...], left_out: str
+) -> None:
+    result = call("evaluate", bigram, "--text", bigram.parent / "text", *words)
+    assert (result.code, left_out in result.err) == (2, True), result.err
+
+
+def test_finished_translations_may_have_bytes_that_are_replaced(tmp_path: Path) -> None:
+    for name, text in (("s", b"a b\n"), ("r", b"c d\n"), ("h", b"c \xff\n")):
+        (tmp_path / name).write_bytes(text)
+    words = ("evaluate", "--src", tmp_path / "s", "--ref", tmp_path / "r", "--hyp", f"x={tmp_path / 'h'}")
+    assert call(*words).code == 65
+    assert call(*words, "--errors", "replace").code == 0
 
 
 def test_nothing_to_score_is_told() -> None:

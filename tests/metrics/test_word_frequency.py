@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.core.errors import DataError
+from heed.metrics import translation
 from heed.metrics.word_frequency import FrequencyBand, WordCounts, by_frequency, unigram_f1
 
 TRAINING = WordCounts("none", Counter({"a": 1000, "dog": 150, "cat": 12, "fox": 5, "owl": 4, "emu": 2, "yak": 1}))
@@ -90,6 +91,14 @@ def test_words_are_cut_as_bleu_cuts_them_and_case_counts():
     for line in ("Der Hund, der Hund.", "der Hund"):
         counts.add(line)
     assert counts.counts == {"Der": 1, "Hund": 3, ",": 1, "der": 2, ".": 1}
+
+
+def test_words_that_cannot_be_cut_here_are_no_reason_to_have_no_scores(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "words.json"
+    path.write_text(json.dumps({"tokenizer": "ja-mecab", "counts": {"a": 2}}))
+    monkeypatch.setattr(translation, "_installed", lambda code: False)
+    assert WordCounts.read(path) is None
+    assert "no scores by frequency: words cannot be cut by 'ja-mecab' here" in capsys.readouterr().err
 
 
 def test_counts_come_back_from_their_file_the_most_frequent_first(tmp_path):

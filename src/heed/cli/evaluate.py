@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -96,25 +96,43 @@ def evaluate(
     runs, hyp = runs or [], hyp or []
     files = TestFiles(src or [], ref or [], pairs or [], (parse_column(src_column), parse_column(tgt_column)), errors)
     search = {"beam_size": beam, "length_penalty": length_penalty, "nbest": 1}
+    of_text = {
+        "--stride": stride, "--dynamic": dynamic != "none", "--cache": cache, "--compressors": compressors,
+        "--primer": primer, "--dynamic-lr": dynamic_lr, "--dynamic-decay": dynamic_decay,
+        "--dynamic-segment": dynamic_segment, "--cache-size": cache_size, "--cache-flatness": cache_flatness,
+    }  # fmt: skip
+    of_pairs = {
+        "--hyp": hyp, "--worst": worst, "--analysis": analysis, "--src-lang": src_lang, "--tgt-lang": tgt_lang,
+        "--tokenised": tokenised, "--tag": tag, "--rare": rare != NUM_COMMON, "--out": out,
+    }  # fmt: skip
+    of_search = {"--beam": beam, "--length-penalty": length_penalty}
     if calibrate:
-        _refuse_beside_calibrate(len(files) or text or hyp or worst or analysis or out)
+        asked = {"--src": files.src, "--pairs": files.pairs, "--text": text, "--ensemble": ensemble}
+        _refuse(asked | of_text | of_pairs, "--calibrate reads the validation data of the run itself")
         calibrate_runs(runs, search, json_output, precision, threads, device, quiet)
         return
     if (text is None) == (not len(files)) or len(files.src) != len(files.ref):
         raise UsageError("give --src F --ref F (or --pairs F) for translation runs, or --text F for language models.")
+    if text is not None:
+        _refuse(of_pairs | of_search, "--text is about language models")
+    else:
+        _refuse(of_text, "--src, --ref and --pairs are about translations")
+    for whole in ("--dynamic", "--cache"):
+        if not of_text[whole]:
+            _refuse({flag: said for flag, said in of_text.items() if flag.startswith(f"{whole}-")}, f"without {whole}")
     bare = bool(text and (compressors or primer))
-    _check(runs, hyp, out, len(files), translations_only=bool(worst or analysis), bare=bare)
+    _check(runs, hyp, out, len(files), bare=bare)
     if ensemble and len(runs) < 2:
         raise UsageError("--ensemble is of two runs or more.")
     opened = [heed.load(folder, device, threads, precision, tag=tag_for(folder, tag)).run for folder in runs]
     for run in opened:
         run.require("language-model" if text else "translation", "evaluate --text" if text else "evaluate --src")
     if text is not None:
-        of_text = TextOptions(
+        how = TextOptions(
             stride, ensemble, dynamic, dynamic_lr, dynamic_decay, dynamic_segment, cache, cache_size,
             cache_flatness, compressors or bool(primer), primer,
         )  # fmt: skip
-        found = evaluate_text(text, opened, of_text, errors, quiet)
+        found = evaluate_text(text, opened, how, errors, quiet)
         _finish([found], json_output, render_texts(found), quiet)
         return
     options = TranslationOptions(search, src_lang, tgt_lang, tokenised, hyp, ensemble, worst, rare, out)
@@ -123,19 +141,16 @@ def evaluate(
     _finish(evaluated, json_output, table, quiet)
 
 
-def _refuse_beside_calibrate(others: object) -> None:
-    if others:
-        raise UsageError("--calibrate reads the validation data of the run itself: give nothing to score beside it.")
+def _refuse(flags: Mapping[str, object], why: str) -> None:
+    """Raise UsageError for flags that were given where they do nothing."""
+    if given := [flag for flag, said in flags.items() if said not in (None, False, 0, [])]:
+        raise UsageError(f"{why}: leave out {', '.join(given)}.")
 
 
-def _check(
-    runs: list[Path], hyp: list[str], out: Path | None, num_tests: int, translations_only: bool, bare: bool
-) -> None:
+def _check(runs: list[Path], hyp: list[str], out: Path | None, num_tests: int, bare: bool) -> None:
     """Raise UsageError for what does not go together; `bare` needs no run."""
     if not runs and not (hyp and num_tests) and not bare:
         raise UsageError("name a run to score, or finished translations with --hyp NAME=FILE.")
-    if not num_tests and (hyp or translations_only):
-        raise UsageError("--hyp, --worst and --analysis are about translations, not about --text.")
     if hyp and num_tests > 1:
         raise UsageError("--hyp NAME=FILE belongs to one test set: give --src and --ref once, or one --pairs.")
     if out is not None and (len(runs) != 1 or num_tests != 1):

@@ -64,7 +64,7 @@ def evaluate_text(
         systems.append(mixture(of_runs))
     if options.compressors:
         normaliser = runs[0].recipe.data.normaliser if runs else Normaliser(form="none", strip_control=False)
-        systems += compressed(test, normaliser, options.primer)
+        systems += compressed(test, normaliser, options.primer, errors)
     return evaluate_texts(test, systems)
 
 

@@ -76,7 +76,7 @@ def evaluate_translations(
     for test in tests:
         for run in runs:
             require_direction(run, test)
-        finished = [read_finished(named, test) for named in options.hyp]
+        finished = [read_finished(named, test, files.errors) for named in options.hyp]
         systems = [translated(run, test, search_options(run.recipe.decoding, options.search), quiet) for run in runs]
         if options.out is not None:
             _write(options.out, systems[0].outputs)

@@ -70,6 +70,7 @@ def calibrate(run: Run, options: SearchOptions) -> Calibration:
     """
     pairs = read_valid(run.folder)
     run = run.of_validation()
+    run.confidence = None  # what was learned before is made anew, and may be damaged
     found = run.translator.translate([pair[0] for pair in pairs], options)
     calibration = learn(found, [pair[-1] for pair in pairs], options.beam_size)
     with storage_errors("write the confidence", path=run.folder):

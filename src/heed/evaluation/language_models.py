@@ -25,7 +25,7 @@ from heed.metrics.significance import Comparison, compare
 from heed.run import Run
 from heed.statistical.compressors import COMPRESSORS, compressed_bits
 from heed.text.normalise import Normaliser
-from heed.text.readers import read_text
+from heed.text.readers import Errors, read_text
 from heed.training.journal import read_journal
 
 WORDS_PER_BLOCK, MIN_BLOCKS = 500, 20
@@ -99,10 +99,12 @@ def _same_tokens(one: TextSystem, other: TextSystem) -> bool:
     return np.array_equal(one.scored.text.ids, number[other.scored.text.ids])
 
 
-def compressed(test: HeldOut, normaliser: Normaliser, primer: Path | None = None) -> list[TextSystem]:
+def compressed(
+    test: HeldOut, normaliser: Normaliser, primer: Path | None = None, errors: Errors = "strict"
+) -> list[TextSystem]:
     """What general compressors need for the lines with their line breaks; with a primer, the same behind that text."""
     lines = [normaliser.apply(line) for line in test.sources]
-    seen = [normaliser.apply(line) for line in read_text(primer)] if primer else []
+    seen = [normaliser.apply(line) for line in read_text(primer, errors)] if primer else []
     counts = sum((TextLikelihood.of_sentence(line, 0.0, len(line.encode()) + 1) for line in lines), TextLikelihood())
     found = []
     for behind in [[], *([seen] if primer else [])]:

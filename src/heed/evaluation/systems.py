@@ -118,12 +118,12 @@ def tag_for(folder: Path, tag: str | None) -> str | None:
     return tag if tag and Run(folder).recipe.data.tags else None
 
 
-def read_finished(named: str, test: HeldOut) -> System:
+def read_finished(named: str, test: HeldOut, errors: Errors = "strict") -> System:
     """The translations in a file, given as NAME=FILE. Raises UsageError for another form, DataError for lines."""
     name, equals, path = named.partition("=")
     if not (name and equals and path):
         raise UsageError(f"--hyp is NAME=FILE, for instance marian=marian.out, got {named!r}.")
-    outputs = list(read_lines(path))
+    outputs = list(read_lines(path, errors))
     if len(outputs) != len(test.rows):
         raise DataError(
             f"{path} has {len(outputs):,} lines and {test.files[0]} {len(test.rows):,}: "

@@ -17,8 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self, TypeVar
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write
+from heed.core.progress import warn
 from heed.metrics.translation import word_cutter
 
 K = TypeVar("K", bound=Hashable)
@@ -52,15 +53,24 @@ class WordCounts:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """What `write` wrote; None where there is no such file. Raises DataError when it is damaged."""
+        """What `write` wrote; None where there is no such file. Raises DataError when it is damaged.
+
+        None too, which is told, where the package is missing that cuts a line into such words.
+        """
         if not path.exists():
             return None
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             counts = Counter({word: int(count) for word, count in found["counts"].items()})
-            return cls(str(found["tokenizer"]), counts)
+            read = cls(str(found["tokenizer"]), counts)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise DataError(f"{path} is damaged ({error}). Remove it to go on without scores by frequency.") from error
+        try:
+            word_cutter(read.tokenizer)
+        except UsageError as error:
+            warn(f"no scores by frequency: {error}")
+            return None
+        return read
 
 
 @dataclass(frozen=True, kw_only=True)
