@@ -215,3 +215,41 @@ def test_fine_tuning_takes_kind_of_tokenizer_and_model_of_the_run_and_a_lower_ra
 def test_a_machine_says_what_it_is() -> None:
     assert CPU.render() == "2 CPU cores, 8 GiB, bfloat16 2.5 times float32"
     assert GPU.render().startswith("cuda, 80 GiB")
+
+
+def test_fine_tuning_takes_what_the_rate_is_meant_for() -> None:
+    sgd = {"training__optimizer": "sgd", "training__lr": 20.0, "training__schedule": "epochs", "training__clip_norm": 5}
+    trained = recipe(choose_text(model__kind="rnn"), "language-model", model__kind="rnn", **sgd).model_dump()
+    found = fine_tuned(choose_language_model, Survey(500, 60.0), CPU, trained, {})
+    training = recipe(found, "language-model").training
+    assert (training.optimizer, training.lr, training.schedule, training.clip_norm) == ("sgd", 5.0, "epochs", 5)
+    assert found.reasons["training.optimizer"] == "as in --init"
+    other = fine_tuned(choose_language_model, Survey(500, 60.0), CPU, trained, {"training.optimizer": "adam"})
+    assert other.values["training.lr"] < 0.1, "20 is no rate for Adam"
+    assert "training.schedule" not in other.values
+
+
+@pytest.mark.parametrize("kind", ["transformer", "rnn_attention"])
+def test_each_side_with_a_vocabulary_of_its_own_has_an_embedding_of_its_own(kind: str) -> None:
+    apart = choose(tokenizer__joint=False, model__kind=kind)
+    assert apart.values["model.tie"] == "target"
+    assert apart.reasons["model.tie"]
+    assert "model.tie" not in choose(model__kind=kind).values
+    assert "model.tie" not in choose(tokenizer__joint=False, tokenizer__kind="byte").values
+    assert "model.tie" not in choose(tokenizer__joint=False, model__tie="none").values
+
+
+@pytest.mark.parametrize("choose_for", CHOOSERS.values(), ids=CHOOSERS)
+@pytest.mark.parametrize(("kind", "least", "most"), [("word", 20_000, 50_000), ("byte", 260, 260)])
+def test_the_size_of_the_vocabulary_is_that_of_its_kind(choose_for: Chooser, kind: str, least: int, most: int) -> None:
+    values = choose_for(Survey(1000, 60.0), CPU, {"tokenizer.kind": kind}).values
+    assert least <= values["tokenizer.vocab_size"] <= most
+
+
+def test_several_processes_make_an_update_together() -> None:
+    four = Machine("cpu", 8, 8 << 30, "bfloat16", 2.5, num_processes=3)
+    one, several = choose(tokens := 200_000), choose(tokens, four)
+    assert one.values["training.tokens_per_batch"] == several.values["training.tokens_per_batch"]
+    assert several.values["training.eval_every"] < one.values["training.eval_every"]
+    assert choose(29_000, four).values["training.tokens_per_batch"] < choose(29_000).values["training.tokens_per_batch"]
+    assert choose_text(machine=four, model__kind="rnn").values["training.num_streams"] == 33

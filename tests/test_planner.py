@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ from toy import prepared, tiny_keys, write_pairs
 from toy_language import language_run
 
 from heed import planner
+from heed.api import prepare_run
 from heed.core.config import Document, read_toml
-from heed.core.errors import UsageError
+from heed.core.errors import MissingInputError, UsageError
+from heed.nn.weight_file import save_weights
 from heed.planner import Plan, Planner, TrainOptions, expectation
-from heed.run import Run
+from heed.run import WEIGHTS, Run
 
 
 def plan_for(folder: Path, keys: dict[str, Any], document: Document | None = None, **options: Any) -> Plan:
@@ -28,13 +31,20 @@ def text_keys(folder: Path, **changes: Any) -> dict[str, Any]:
     return keys | {name.replace("__", "."): value for name, value in changes.items()}
 
 
+def with_weights(run: Run) -> Run:
+    """The run with weights, which nobody trained."""
+    save_weights(run.folder / WEIGHTS, dict(run.new_model().named_parameters()), {})
+    return run
+
+
 @pytest.fixture
 def stream(tmp_path: Path) -> Path:
     """A recurrent model that reads a stream of characters."""
-    return language_run(
+    run = language_run(
         tmp_path, "stream", "rnn", train=False, data__line_end="newline", data__keep_blank_lines=True,
         data__normaliser__form="nfkc", tokenizer__kind="character", training__context=9, training__num_streams=3,
-    ).folder  # fmt: skip
+    )  # fmt: skip
+    return with_weights(run).folder
 
 
 @pytest.mark.parametrize("more", [{}, {"training__max_minutes": 1.0}], ids=["any time", "very short"])
@@ -61,7 +71,7 @@ def test_what_was_said_of_the_text_wins_over_init(stream: Path, tmp_path: Path) 
 
 
 def test_a_fine_tuned_translator_normalises_as_it_did(tmp_path: Path) -> None:
-    init = prepared(tmp_path, model__kind="rnn_attention", data__normaliser__form="nfkc")
+    init = with_weights(prepared(tmp_path, model__kind="rnn_attention", data__normaliser__form="nfkc"))
     keys = {"task": "translation", "data.src": str(tmp_path / "train.aa"), "data.tgt": str(tmp_path / "train.bb")}
     plan = plan_for(tmp_path, keys, init=init.folder)
     assert plan.recipe.model == init.recipe.model
@@ -99,3 +109,52 @@ def test_an_epoch_is_expected_to_have_each_part_as_often_as_it_comes(
     often = plan_for(tmp_path, tiny_keys(tmp_path, data__repeat=4, data__parts=parts))
     assert (once.survey.num_in_epoch, often.survey.num_in_epoch) == (300, 4 * 300 + 3 * 40)
     assert expectation(often) == pytest.approx(expectation(once) * 1320 / 300)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "message"),
+    [
+        ({"tokenizer__vocab_size": 200}, UsageError, "too small for a bpe tokenizer"),
+        ({"tokenizer__joint": False, "model__tie": "all"}, UsageError, 'set model.tie = "target"'),
+        ({"data__text": "more.txt"}, UsageError, "data.text is not read for task 'translation'"),
+        ({"data__valid_text": "more.txt"}, UsageError, "data.valid_text is not read"),
+    ],
+)
+def test_what_cannot_be_trained_is_told_before_the_data_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    monkeypatch.setattr(planner, "diagnose_files", lambda *_, **__: pytest.fail("the data was read"))
+    with pytest.raises(error, match=message):
+        plan_for(tmp_path, tiny_keys(tmp_path, **keys))
+
+
+def test_weights_that_are_not_there_are_told_before_the_data_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    init = prepared(tmp_path, "init")
+    monkeypatch.setattr(planner, "diagnose_files", lambda *_, **__: pytest.fail("the data was read"))
+    with pytest.raises(MissingInputError, match=r"has no model.safetensors"):
+        plan_for(tmp_path, tiny_keys(tmp_path), init=init.folder)
+
+
+def test_a_list_of_words_that_is_not_there_is_told(tmp_path: Path) -> None:
+    stream = language_run(tmp_path, "any", "rnn", train=False)
+    with pytest.raises(MissingInputError, match=r"words.txt"):
+        plan_for(tmp_path, text_keys(tmp_path, data__vocabulary_text="words.txt"), tokenizer_of=stream.folder)
+
+
+def test_a_translator_may_take_the_tokenizer_of_a_language_model(tmp_path: Path) -> None:
+    lm = language_run(tmp_path, "lm", "rnn", train=False)
+    plan = plan_for(tmp_path, tiny_keys(tmp_path), tokenizer_of=lm.folder)
+    run = prepare_run(plan, tmp_path / "new", None, True, lm)
+    assert run.tokenizers["src"] is run.tokenizers["tgt"]
+    assert run.tokenizers["src"].vocabulary.sha256 == lm.tokenizers["tgt"].vocabulary.sha256
+
+
+def test_an_expectation_counts_the_processes(tmp_path: Path) -> None:
+    plan = plan_for(tmp_path, tiny_keys(tmp_path, training__max_epochs=3))
+    together = replace(plan, machine=replace(plan.machine, num_processes=1000))
+    one, many = expectation(plan), expectation(together)
+    assert one is not None
+    assert many is not None
+    assert many.seconds_per_epoch < one.seconds_per_epoch / 50

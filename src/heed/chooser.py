@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from heed.core.environment import available_memory_bytes, num_cpus
+from heed.core.environment import available_memory_bytes, distributed, num_cpus
 from heed.nn.device import best_precision
+from heed.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Machine:
     memory_bytes: int
     precision: str
     bfloat16_gain: float
+    num_processes: int = 1
+    """That train together."""
 
     @staticmethod
     def here(device: torch.device) -> Machine:
@@ -56,7 +59,7 @@ class Machine:
         memory = available_memory_bytes()
         if device.type == "cuda":
             memory = torch.cuda.get_device_properties(device).total_memory
-        return Machine(device.type, num_cpus(), memory, precision, gain)
+        return Machine(device.type, num_cpus(), memory, precision, gain, distributed().world_size)
 
     def render(self) -> str:
         """One line for a person."""
@@ -125,13 +128,15 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
     d_model = min(size.d_model, 256) if on_cpu else size.d_model
     small = " (kept small: no GPU)" if on_cpu and (layers, d_model) != (size.num_layers, size.d_model) else ""
     d_model = _given(given, "model.d_model", d_model)
-    tokens = _tokens_per_epoch(survey, given, _given(given, "tokenizer.vocab_size", size.vocab_size))
-    tokens_per_batch = _batch_for(tokens, 4096 if on_cpu else 16384)
-    epoch = _updates_per_epoch(tokens, given, _given(given, "training.tokens_per_batch", tokens_per_batch))
+    vocab_size, why_size = _vocabulary(given, size.vocab_size, pairs)
+    tokens = _tokens_per_epoch(survey, given, _given(given, "tokenizer.vocab_size", vocab_size))
+    tokens_per_batch = _batch_for(tokens / machine.num_processes, 4096 if on_cpu else 16384)
+    tokens_per_update = machine.num_processes * _given(given, "training.tokens_per_batch", tokens_per_batch)
+    epoch = _updates_per_epoch(tokens, given, tokens_per_update)
     chosen: dict[str, tuple[Any, str]] = {
         **_held_out(survey, given),
         "tokenizer.kind": ("bpe", "byte-level: any text comes back exactly, nothing is unknown"),
-        "tokenizer.vocab_size": (size.vocab_size, f"{pairs}: fewer pieces are seen more often each"),
+        "tokenizer.vocab_size": (vocab_size, why_size),
         "model.kind": ("transformer", "the usual choice; --model.kind=rnn_attention is the other"),
         "model.d_model": (d_model, f"{pairs}{small}"),
         "model.d_ff": (min(size.d_ff, 4 * d_model), "inside the feed-forward layers"),
@@ -156,7 +161,11 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
     }  # fmt: skip
     if not on_cpu:
         del chosen["training.max_minutes"]
-    return _without(chosen, given)
+    choices = _without(chosen, given)
+    if given.get("tokenizer.joint") is False and given.get("tokenizer.kind") != "byte" and "model.tie" not in given:
+        tie = ("target", "each side has its own vocabulary")
+        return Choices({**choices.values, "model.tie": tie[0]}, {**choices.reasons, "model.tie": tie[1]})
+    return choices
 
 
 @dataclass(frozen=True)
@@ -196,16 +205,17 @@ def choose_language_model(survey: Survey, machine: Machine, given: Mapping[str, 
     d_model = _given(given, "model.d_model", min(size.d_model, 256) if on_cpu else size.d_model)
     context = _given(given, "training.context", _context_of(kind, min(size.context, 128) if on_cpu else size.context))
     text = f"{characters:,.0f} characters"
+    vocab_size, why_size = _vocabulary(given, size.vocab_size, text)
     chosen: dict[str, tuple[Any, str]] = {
         **_held_out(survey, given),
         "data.text_as": (READ_AS[kind], _HOW_READ[READ_AS[kind]]),
         "data.keep_blank_lines": (given.get("data.text_as") != "lines", "where lines follow one another they say much"),
         "tokenizer.kind": ("bpe", "byte-level: any text comes back exactly, nothing is unknown"),
-        "tokenizer.vocab_size": (size.vocab_size, f"{text}: fewer pieces are seen more often each"),
+        "tokenizer.vocab_size": (vocab_size, why_size),
         "model.kind": (kind, why),
         **_language_shape(kind, size, d_model, context, on_cpu, text),
         "training.context": (context, "tokens that are read at once"),
-        **_language_batches(survey, given, kind, size.vocab_size, context, on_cpu),
+        **_language_batches(survey, machine, given, kind, vocab_size, context),
         "training.precision": (machine.precision, f"bfloat16 is {machine.bfloat16_gain:.1f} times as fast here"),
         "training.lr": (1e-3 if d_model <= 256 else 5e-4, "peak, after the warm-up"),
         "training.warmup_steps": (200 if d_model <= 256 else 2000, "updates"),
@@ -283,19 +293,20 @@ def _language_shape(
 
 
 def _language_batches(
-    survey: Survey, given: Mapping[str, Any], kind: str, vocab_size: int, context: int, on_cpu: bool
+    survey: Survey, machine: Machine, given: Mapping[str, Any], kind: str, vocab_size: int, context: int
 ) -> dict[str, tuple[Any, str]]:
     """How much is read for an update, and how often is validated."""
-    vocab_size = _given(given, "tokenizer.vocab_size", vocab_size)
-    tokens_per_batch = _given(given, "training.tokens_per_batch", 2048 if on_cpu else 16384)
-    streams = _given(given, "training.num_streams", 32)
+    vocab_size, processes = _given(given, "tokenizer.vocab_size", vocab_size), machine.num_processes
+    tokens_per_batch = _given(given, "training.tokens_per_batch", 2048 if machine.device == "cpu" else 16384)
+    streams = _given(given, "training.num_streams", -(-32 // processes) * processes)
     found: dict[str, tuple[Any, str]] = {}
     if READ_AS[kind] == "stream":
         found["training.num_streams"] = (streams, "parallel places of the text")
-        tokens_per_batch = streams * context
+        tokens_per_update = streams * context
     else:
         found["training.tokens_per_batch"] = (tokens_per_batch, "fits the memory, and updates often enough")
-    epoch = _updates_per_epoch(_tokens_per_epoch(survey, given, vocab_size), given, tokens_per_batch)
+        tokens_per_update = processes * tokens_per_batch
+    epoch = _updates_per_epoch(_tokens_per_epoch(survey, given, vocab_size), given, tokens_per_update)
     found["training.eval_every"] = (epoch, "about once an epoch, at least every 1,000 updates")
     found["training.save_every"] = (epoch, "as often as validated")
     return found
@@ -322,6 +333,22 @@ def fine_tuned(
     return Choices(values | inherited, reasons)
 
 
+_OF_THE_RATE = (
+    "optimizer", "schedule", "lr_decay", "decay_after", "clip_norm", "weight_decay", "beta1", "beta2", "epsilon",
+)  # fmt: skip
+"""What a learning rate is meant for: 20 is a rate of SGD, and ruins the weights with Adam."""
+
+
+def _inherited_rate(trained: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A quarter of the rate of a run, with all that it is meant for; nothing where the user wants another of these."""
+    training = trained["training"]
+    if any(given.get(f"training.{name}", training[name]) != training[name] for name in ("optimizer", "schedule")):
+        return {}
+    usual = TrainingConfig().model_dump()
+    unusual = {f"training.{name}": training[name] for name in _OF_THE_RATE if training[name] != usual[name]}
+    return {**unusual, "training.lr": training["lr"] / 4}
+
+
 def _inherited(trained: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """What the weights of a run ask for. A new vocabulary is of its kind, and of a size that fits the data."""
     keys = [f"{table}.{name}" for table in ("tokenizer", "model") for name in trained[table]]
@@ -332,7 +359,7 @@ def _inherited(trained: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
         if given.get("data.text_as") != "lines":  # lines that stand alone are never blank, and end in one way
             keys += ["data.text_as", "data.line_end", "data.keep_blank_lines"]
     values = {key: trained[table][name] for key in keys for table, name in [key.split(".")]}
-    return {**values, "training.lr": trained["training"]["lr"] / 4}
+    return {**values, **_inherited_rate(trained, given)}
 
 
 def _without(chosen: Mapping[str, tuple[Any, str]], given: Mapping[str, Any]) -> Choices:
@@ -354,7 +381,7 @@ def _given(given: Mapping[str, Any], key: str, otherwise: int) -> int:
 
 def _held_out(survey: Survey, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     """How many lines to hold out for validation, where no validation data is given."""
-    if any(given.get(f"data.valid_{part}") for part in ("src", "tgt", "pairs", "text")):
+    if any(given.get(f"data.valid_{part}") for part in ("src", "tgt", "pairs", "text")):  # as DataConfig.holds_out
         return {}
     number = max(1, min(1000, survey.num_rows // 4, max(20, survey.num_rows // 20)))
     return {"data.hold_out": (number, "lines for validation, taken out of the training data")}
@@ -387,5 +414,21 @@ def _batch_for(tokens: float, largest: int) -> int:
     return size
 
 
-def _updates_per_epoch(tokens: float, given: Mapping[str, Any], tokens_per_batch: int) -> int:
-    return max(20, min(1000, round(tokens / (tokens_per_batch * _given(given, "training.accumulate", 1)))))
+def _updates_per_epoch(tokens: float, given: Mapping[str, Any], tokens_per_update: int) -> int:
+    return max(20, min(1000, round(tokens / (tokens_per_update * _given(given, "training.accumulate", 1)))))
+
+
+def _vocabulary(given: Mapping[str, Any], num_subwords: int, corpus: str) -> tuple[int, str]:
+    """The size of the vocabulary and why, for the kind of tokenizer that the user named."""
+    kind = given.get("tokenizer.kind", "bpe")
+    if kind in _VOCABULARIES:
+        return _VOCABULARIES[kind]
+    return num_subwords, f"{corpus}: fewer pieces are seen more often each"
+
+
+_VOCABULARIES = {
+    "word": (30_000, "the most frequent words; the others are unknown"),
+    "char-bigram": (30_000, "words of the shortlist, and pairs of characters"),
+    "character": (4000, "the most frequent characters; the others are unknown"),
+    "byte": (260, "256 bytes and four that are special"),
+}

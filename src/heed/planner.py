@@ -14,6 +14,7 @@ from heed.core.config import Document, build
 from heed.core.environment import data_dir, num_threads
 from heed.core.errors import DataError, UsageError
 from heed.models import build_model
+from heed.models.vocabulary_change import require_exchangeable
 from heed.nn.contract import Vocabularies
 from heed.nn.device import choose_device, set_threads
 from heed.recipe import Recipe, require_known_format
@@ -22,6 +23,8 @@ from heed.tasks.config import DataConfig
 from heed.tasks.parts import Part
 from heed.tasks.translation import require_tags
 from heed.text.doctor import Diagnosis, diagnose_files, diagnose_text_files, with_parts
+from heed.text.readers import read_text
+from heed.text.tokenizers import require_trainable
 from heed.training.expectation import Expectation, expect
 from heed.training.journal import require_tensorboard
 
@@ -65,7 +68,7 @@ class Planner:
         self.quiet = options.quiet
         self.init = Run(options.init) if options.init else None
         if self.init is not None:
-            _require_trained(self.init)
+            _require_trained(self.init, options.new_vocabulary)
         self.tokenizer_of = tokenizer_of(options, self.init)
         self.device = choose_device(options.device)
         set_threads(options.threads or num_threads())
@@ -78,6 +81,10 @@ class Planner:
         draft, reasons = self._recipe(chooser.Survey(1, 1.0), machine)  # every mistake is told before the data is read
         if draft.training.tensorboard:
             require_tensorboard()
+        if self.tokenizer_of is None:
+            require_trainable(draft.tokenizer)
+        if self.init is None:
+            _require_own_embeddings(draft)
         diagnosis, num_repeated = _examine(draft, self.quiet)
         characters = _characters_per_row(diagnosis)
         survey = chooser.Survey(diagnosis.num_pairs, characters, diagnosis.num_in_parts, num_repeated)
@@ -85,7 +92,8 @@ class Planner:
         if self.init is not None:
             _require_like(self.init, recipe)
         if self.tokenizer_of is not None and recipe.task == "translation":
-            require_tags(self.tokenizer_of.tokenizers["src"], recipe.data)
+            taken = self.tokenizer_of.tokenizers  # a language model has one alone
+            require_tags(taken.get("src", taken["tgt"]), recipe.data)
         return Plan(recipe, reasons, diagnosis, machine, self.device, survey)
 
     def _recipe(self, survey: chooser.Survey, machine: chooser.Machine) -> tuple[Recipe, Mapping[str, str]]:
@@ -123,6 +131,8 @@ def _examine(recipe: Recipe, quiet: bool) -> tuple[Diagnosis, int]:
         return with_parts(parts[0][1], {part.label: found for part, found in parts[1:]}), num_repeated
     if not data.text:
         raise UsageError("data.text is missing: give --text F.")
+    if data.vocabulary_text:
+        next(iter(read_text(data.resolve(data.vocabulary_text), data.errors)), None)  # whether it can be read
     valid = data.resolve(data.valid_text) if data.valid_text else None
     return diagnose_text_files(data.resolve(data.text), valid, errors=data.errors, quiet=quiet), 0
 
@@ -141,12 +151,25 @@ def tokenizer_of(options: TrainOptions, init: Run | None) -> Run | None:
     return None if options.new_vocabulary else init
 
 
-def _require_trained(init: Run) -> None:
-    """Counts are made anew from each text; those of another run would be thrown away."""
+def _require_trained(init: Run, new_vocabulary: bool) -> None:
+    """Its weights must be there, and of a kind that goes on: counts are made anew from each text."""
     if init.blank_model.counted:
         raise UsageError(
             f"--init {init.folder}: its model ({init.recipe.model.kind}) is counted, and counting does not go on from "
             "counts. Count both texts together, or take only its vocabulary with --tokenizer-of."
+        )
+    init.require_weights()
+    if new_vocabulary:
+        require_exchangeable(init.recipe.model)
+
+
+def _require_own_embeddings(recipe: Recipe) -> None:
+    """Piece 500 of one vocabulary has nothing to do with piece 500 of another: they cannot share their weights."""
+    separate = recipe.task == "translation" and not recipe.tokenizer.joint and recipe.tokenizer.kind != "byte"
+    if separate and recipe.model.model_dump().get("tie") == "all":
+        raise UsageError(
+            'tokenizer.joint = false makes a vocabulary for each side, and model.tie = "all" one embedding for both: '
+            'set model.tie = "target", or tokenizer.joint = true.'
         )
 
 
@@ -189,7 +212,8 @@ def expectation(plan: Plan) -> Expectation | None:
         return None
     length = plan.survey.characters_per_row / chooser.characters_per_token(size, recipe.tokenizer.kind) + 1
     num_tokens = plan.survey.num_in_epoch * length
-    return expect(recipe.training, model, vocabularies, num_tokens, _batch_shape(recipe, length), plan.device)
+    shape, processes = _batch_shape(recipe, length), plan.machine.num_processes
+    return expect(recipe.training, model, vocabularies, num_tokens, shape, plan.device, processes)
 
 
 def _batch_shape(recipe: Recipe, length: float) -> tuple[int, int]:

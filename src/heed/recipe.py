@@ -50,6 +50,8 @@ class Recipe(Config):
             raise ValueError('data.line_end = "newline" needs a tokenizer that keeps line breaks: bpe, byte, character')
         if self.task == "language-model" and (self.data.parts or self.data.tags_used != [""]):
             raise ValueError("data.parts and data.tag are about sentence pairs: leave them out of a language model")
+        if not self._is_of_a_run and (other := self._files_of_another_task()):
+            raise ValueError(f"data.{other} is not read for task {self.task!r}: leave it out")
         if self.tokenizer.dropout and not (self._cuts_anew or self._is_of_a_run):
             raise ValueError('tokenizer.dropout is for a translation with tokenizer.kind = "bpe": set it to 0')
         if self.training.r_drop and not self._drops:
@@ -57,6 +59,13 @@ class Recipe(Config):
         if self.training.r_drop and self.task == "language-model":
             raise ValueError("training.r_drop is for translation; a language model is trained without it")
         return self
+
+    def _files_of_another_task(self) -> str:
+        """The first file of `[data]` that this task does not read."""
+        of_text = ("text", "valid_text", "vocabulary_text")
+        of_pairs = ("src", "tgt", "pairs", "valid_src", "valid_tgt", "valid_pairs")
+        names = of_text if self.task == "translation" else of_pairs
+        return next((name for name in names if getattr(self.data, name)), "")
 
     @property
     def _cuts_anew(self) -> bool:

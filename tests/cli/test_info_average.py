@@ -48,6 +48,18 @@ def test_the_average_is_the_mean_of_the_newest_checkpoints_and_a_run(translator:
     assert sorted(path.name for path in out.iterdir()) == ["model.safetensors", "recipe.toml", "tokenizer.json"]
 
 
+def test_weights_before_the_first_update_are_no_part_of_an_average(translator: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(translator, tmp_path / "copy")
+    newest = list_checkpoints(copy / "checkpoints")[-1]
+    for path in list_checkpoints(copy / "checkpoints")[:-1]:
+        shutil.rmtree(path)
+    shutil.copytree(newest, copy / "checkpoints" / "step-0000000")
+    result = call("average", copy, "--out", tmp_path / "averaged")
+    assert result.err.endswith(f": the mean of {newest.name}\n")
+    shutil.rmtree(newest)
+    assert "none was written behind its first update" in call("average", copy, "--out", tmp_path / "other").err
+
+
 def test_fewer_checkpoints_than_asked_for_are_told(translator: Path, tmp_path: Path) -> None:
     result = call("average", translator, "--last", "9", "--out", tmp_path / "averaged")
     assert result.code == 0

@@ -143,6 +143,17 @@ def test_a_part_is_read_as_it_is_written() -> None:
     assert found == {"src": "a.en", "tgt": "b=c.de", "tag": "bt", "repeat": 2}
 
 
+def test_a_part_comes_behind_those_of_a_recipe(multilingual: Path, tmp_path: Path) -> None:
+    there = Run(multilingual).recipe.data
+    src, tgt = write_pairs(tmp_path, "more", 20)
+    words = ("--part", f"src={src},tgt={tgt},tag=bt", "--data.dir", multilingual.parent, "--training.max_steps=1")
+    result = call("train", multilingual / "recipe.toml", *words, "--out", tmp_path / "run", "--quiet")
+    assert result.code == 0, result.err
+    found = Run(tmp_path / "run").recipe.data
+    assert found.parts[:-1] == there.parts
+    assert found.parts[-1].tag == "bt"
+
+
 def test_wrong_keys_of_a_part_are_told(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path)
     words = ("train", "--src", src, "--tgt", tgt, "--out", tmp_path / "run", "--part")

@@ -50,6 +50,14 @@ def test_a_run_whose_preparing_was_interrupted_can_only_be_started_anew(tmp_path
     assert again(tmp_path, "--overwrite").code == 0
 
 
+def test_what_was_interrupted_before_it_had_a_tokenizer_can_only_be_started_anew(tmp_path: Path) -> None:
+    folder = prepared(tmp_path).folder
+    (folder / "data" / "corpus.json").unlink()
+    (folder / "tokenizer.json").unlink()
+    resumed = call("train", "--resume", folder)
+    assert (resumed.code, "Start anew with --overwrite" in resumed.err) == (65, True)
+
+
 def test_what_was_killed_before_it_had_a_recipe_is_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".heed-0123456789ab.tmp").touch()

@@ -12,10 +12,11 @@ from heed.core.config import Document, build
 from heed.core.errors import DataError, UsageError
 from heed.data.store import TokenStore
 from heed.data.text_stream import TextStream
-from heed.tasks import language_modelling
+from heed.tasks import language_modelling, prepare
 from heed.tasks.config import DataConfig
-from heed.tasks.language_modelling import LanguageModellingTask
+from heed.tasks.language_modelling import LanguageModellingTask, prepare_language_model
 from heed.tasks.prepare import split_end
+from heed.text.tokenizers import TokenizerConfig, load_tokenizer
 
 EOS, UNK = 2, 3
 
@@ -93,6 +94,29 @@ def test_words_may_come_from_another_text(tmp_path: Path) -> None:
     known = [id for row in stored(task) for id in row]
     assert UNK in known
     assert (task.folder / "data" / "corpus.json").read_text().count("words") == 1
+
+
+def test_a_vocabulary_is_sampled_by_the_lines_of_its_own_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "MAX_SUBWORD_ROWS", 50)
+    words = write_lines(tmp_path / "words", ["ba", "ce", "xyz"])
+    data = DataConfig(text=str(write_lines(tmp_path / "text", text())), hold_out=20, vocabulary_text=str(words))
+    bpe = TokenizerConfig(kind="bpe", vocab_size=270, min_frequency=1)
+    (tmp_path / "run" / "data").mkdir(parents=True)
+    prepare_language_model(data, bpe, 1, tmp_path / "run", len(text()))
+    assert len(load_tokenizer(tmp_path / "run" / "tokenizer.json").encode(["xyz"])[0]) < 3, "all three words are read"
+
+
+def test_a_validation_line_that_no_model_can_read_at_once_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(language_modelling, "MAX_LINE", 3)
+    valid = write_lines(tmp_path / "valid", ["ba", "ba ce di fo", "ce di fo"])
+    task = prepared_text(tmp_path, text_as="lines", max_tokens=3, valid_text=str(valid))
+    assert task.valid == ["ba", "ce di fo"]
+    write_lines(valid, ["ba ce di fo"])
+    (tmp_path / "other").mkdir()
+    with pytest.raises(DataError, match=r"all 1 validation lines have more than 3 tokens"):
+        prepared_text(tmp_path / "other", text_as="lines", max_tokens=3, valid_text=str(valid))
 
 
 def test_a_row_of_a_stream_is_told_by_what_stands_there(tmp_path: Path) -> None:

@@ -32,13 +32,14 @@ def average(
     from heed.nn.weight_file import save_weights
     from heed.run import RECIPE, WEIGHTS, Run
     from heed.tasks.prepare import vocabulary_digests
-    from heed.training.checkpoints import list_checkpoints, load_checkpoint
+    from heed.training.checkpoints import list_checkpoints, load_checkpoint, step_of
     from heed.training.weights import mean_of
 
     opened = Run(run)
-    found = list_checkpoints(opened.folder / "checkpoints")[-last:]
+    trained = [path for path in list_checkpoints(opened.folder / "checkpoints") if step_of(path) > 0]
+    found = trained[-last:]
     if not found:
-        raise DataError(f"{run} has no checkpoints to average.")
+        raise DataError(f"{run} has no checkpoints to average: none was written behind its first update.")
     if len(found) < last:
         kept = f"{run} keeps {len(found)} checkpoints, not {last} (training.keep_checkpoints): all are averaged."
         message(kept, quiet)

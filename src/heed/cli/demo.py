@@ -34,6 +34,7 @@ def demo(
       heed demo --out runs/demo
     """
     from heed.api import Planner, TrainOptions, check_folder, execute
+    from heed.cli.train import finish
     from heed.core.config import Document
     from heed.core.progress import message
     from heed.decoding.options import SearchOptions
@@ -56,7 +57,7 @@ def demo(
         "model.num_encoder_layers": 2, "model.num_decoder_layers": 2, "model.dropout": 0.1, "model.norm": "pre",
         "training.lr": 4e-3, "training.warmup_steps": 200, "training.tokens_per_batch": 2048,
     }  # fmt: skip
-    execute(Planner(Document(), keys, options).plan(), options)
+    finish(out, execute(Planner(Document(), keys, options).plan(), options), quiet)
     run = Run(out)
     for name, held_out in (("unseen sentences", corpus.test), ("unseen combinations", corpus.combinations)):
         outputs = run.translator.translate([pair.src for pair in held_out], SearchOptions())

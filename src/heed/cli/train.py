@@ -109,7 +109,7 @@ def train(
     said |= {"src_column": parse_column(src_column), "tgt_column": parse_column(tgt_column)}
     overrides.update({key: said[name] for name, key in KEYS.items() if said[name] is not None})
     if part:
-        overrides["data.parts"] = [parse_part(text) for text in part]
+        overrides["data.parts"] = [*_parts_of(recipe), *map(parse_part, part)]
     if max_time is not None:
         overrides["training.max_minutes"] = parse_minutes(max_time)
     if resume is not None:
@@ -168,6 +168,15 @@ def parse_part(text: str) -> dict[str, object]:
     return table
 
 
+def _parts_of(recipe: Path | None) -> list[object]:
+    """The parts that a recipe names already; what is no list of them is left for the recipe's check to refuse."""
+    from heed.core.config import read_toml
+
+    data = read_toml(recipe).values.get("data") if recipe else None
+    parts = data.get("parts", []) if isinstance(data, dict) else []
+    return parts if isinstance(parts, list) else [parts]
+
+
 def _task_of(pairs: str | None, text: str | None) -> dict[str, object]:
     """What the files are for, unless something else was said."""
     return {"task": "translation"} if pairs else {"task": "language-model"} if text else {}
@@ -188,7 +197,7 @@ def _train(recipe: Path | None, overrides: dict[str, object], options: TrainOpti
         if ranks.is_first:
             _lead(recipe, overrides, options, dry_run, ranks)
         elif not dry_run:
-            _finish(options.out, follow(options, ranks), quiet=True)
+            finish(options.out, follow(options, ranks), quiet=True)
 
 
 def _lead(
@@ -211,7 +220,7 @@ def _lead(
         _show_choices(plan)
         _show_expectation(plan)
     if not dry_run:
-        _finish(options.out, execute(plan, options, ranks), options.quiet)
+        finish(options.out, execute(plan, options, ranks), options.quiet)
 
 
 def _show_choices(plan: Plan) -> None:
@@ -253,10 +262,11 @@ def _resume(folder: Path, threads: int, device: str, quiet: bool, strict: bool) 
 
     options = TrainOptions(folder, device=device, threads=threads, quiet=quiet)
     with joined(choose_device(device)) as ranks:
-        _finish(folder, resume(options, strict, ranks), quiet or not ranks.is_first)
+        finish(folder, resume(options, strict, ranks), quiet or not ranks.is_first)
 
 
-def _finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
+def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
+    """Say how a training ended. Raises typer.Exit when a signal ended it."""
     from heed.core.progress import message
 
     progress = outcome.progress

@@ -60,13 +60,15 @@ def _spelled(data: bytes, old: Tokenizer, single: Mapping[bytes, int]) -> list[i
     return [id for id in old.encode([piece])[0] if id != old.vocabulary.unk_id]
 
 
-def vocabulary_weights(config: Any, one_vocabulary: bool) -> dict[str, str]:
-    """The weights that have a row for each piece, and of which side: seen by making the model with other sizes.
-
-    Raises UsageError for an adaptive softmax, whose clusters are of the most frequent words of its own vocabulary.
-    """
+def require_exchangeable(config: Any) -> None:
+    """Raise UsageError for an adaptive softmax, whose clusters are of the most frequent words of its own vocabulary."""
     if getattr(config, "cutoffs", ()):
         raise UsageError("an adaptive softmax (model.cutoffs) belongs to its vocabulary: keep it, or train anew.")
+
+
+def vocabulary_weights(config: Any, one_vocabulary: bool) -> dict[str, str]:
+    """The weights that have a row for each piece, and of which side: seen by making the model with other sizes."""
+    require_exchangeable(config)
     size = 100
     plain, other = _shapes(config, size, size), _shapes(config, size + 1, size + (1 if one_vocabulary else 2))
     return {

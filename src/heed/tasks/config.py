@@ -116,6 +116,11 @@ class DataConfig(Config):
         return self
 
     @property
+    def holds_out(self) -> bool:
+        """Whether validation data is taken out of the training data: where none is given."""
+        return not (self.valid_src or self.valid_tgt or self.valid_pairs or self.valid_text)
+
+    @property
     def tags_used(self) -> list[str]:
         """The tag of each part of the training data, which may be empty."""
         return [self.tag, *(part.tag for part in self.parts)]

@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from heed.core.errors import UsageError
-from heed.core.progress import watched
+from heed.core.errors import DataError, UsageError
+from heed.core.progress import message, watched
 from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
 from heed.data.streams import StreamLoader
 from heed.data.text_stream import TextStream
 from heed.data.windows import WindowLoader
-from heed.decoding.reading import Reader, make_reader
+from heed.decoding.reading import MAX_LINE, Reader, make_reader
 from heed.decoding.text_scorer import TextScorer
 from heed.decoding.translator import ModelTranslator
 from heed.metrics.likelihood import evaluate_likelihood
@@ -72,14 +72,17 @@ def prepare_language_model(
     if data.text_as == "lines" and not data.valid_text:  # with a line all that are like it are held out
         held_out = prepare.distinct(held_out)
     valid = [*islice(held_out, data.max_valid)]
-    prepare.write_valid(folder, valid)
 
     def spelled() -> Iterator[prepare.Row]:
         of_training = not data.vocabulary_text
         lines = rows(False, "reading for the tokenizer") if of_training else read_lines_of(data, data.vocabulary_text)
         return ((line + SPELLED[data.line_end],) for (line,) in lines)
 
-    tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, spelled, num_lines, folder, quiet=quiet)
+    num_spelled = sum(1 for _ in read_lines_of(data, data.vocabulary_text)) if data.vocabulary_text else num_lines
+    tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, spelled, num_spelled, folder, quiet=quiet)
+    if data.text_as == "lines":
+        valid = _readable(valid, tokenizers["tgt"], max(MAX_LINE, data.max_tokens), quiet)
+    prepare.write_valid(folder, valid)
     seen = prepare.Seen(folder)
     ids = _encoded(rows(False, "encoding"), tokenizers["tgt"], data, dropped, seen)
     files = {"text": fingerprint_file(data.resolve(data.text))}
@@ -91,6 +94,21 @@ def prepare_language_model(
     corpus = Corpus(len(store), len(valid), dict(dropped), files, valid_files)
     prepare.write_corpus(folder, corpus)
     return corpus
+
+
+def _readable(valid: Sequence[prepare.Row], tokenizer: Tokenizer, most: int, quiet: bool) -> list[prepare.Row]:
+    """The validation lines of at most so many tokens; how many are left out is told unless quiet.
+
+    Raises DataError when all of them are.
+    """
+    short = [
+        row for row, ids in zip(valid, tokenizer.encode([line for (line,) in valid]), strict=True) if len(ids) <= most
+    ]
+    if valid and not short:
+        raise DataError(f"all {len(valid):,} validation lines have more than {most:,} tokens. Cut them into sentences.")
+    if left_out := len(valid) - len(short):
+        message(f"left out of validation: {left_out:,} (more than {most:,} tokens)", quiet)
+    return short
 
 
 def _encoded(

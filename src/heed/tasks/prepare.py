@@ -51,7 +51,7 @@ def is_held_out(text: str, num_rows: int, hold_out: int, seed: int) -> bool:
 
 def split_rows(rows: Iterable[Row], num_rows: int, hold_out: int, seed: int, held: bool) -> Iterator[Row]:
     """The held-out rows, or the others. Raises DataError when too few would be left to train on."""
-    _require_enough(num_rows, hold_out)
+    require_enough(num_rows, hold_out)
     return (row for row in rows if is_held_out(row[0], num_rows, hold_out, seed) == held)
 
 
@@ -60,7 +60,7 @@ def split_end(rows: Iterable[Row], num_rows: int, hold_out: int, held: bool) -> 
 
     Raises DataError when too few would be left to train on.
     """
-    _require_enough(num_rows, hold_out)
+    require_enough(num_rows, hold_out)
     waiting: deque[Row] = deque()
     for row in rows:
         waiting.append(row)
@@ -72,7 +72,8 @@ def split_end(rows: Iterable[Row], num_rows: int, hold_out: int, held: bool) -> 
         yield from waiting
 
 
-def _require_enough(num_rows: int, hold_out: int) -> None:
+def require_enough(num_rows: int, hold_out: int) -> None:
+    """Raise DataError when more would be held out than is left to train on."""
     if 2 * hold_out > num_rows:
         raise DataError(
             f"data.hold_out = {hold_out:,} would hold out more than half of the {num_rows:,} lines. "

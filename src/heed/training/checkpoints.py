@@ -116,7 +116,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
         if replaced.exists():
             remove_folder(replaced)
         # One of a later update is damaged: else it would have been gone on from. It is not one of those to keep.
-        for old in [path for path in list_checkpoints(folder) if _step(path) <= checkpoint.progress.step][:-keep]:
+        for old in [path for path in list_checkpoints(folder) if step_of(path) <= checkpoint.progress.step][:-keep]:
             remove_folder(old)
     return target
 
@@ -162,10 +162,11 @@ def files_of(folder: Path) -> tuple[str, ...]:
 def list_checkpoints(folder: Path) -> list[Path]:
     """The checkpoints, whole or damaged, oldest first; of one update, the one that is being replaced first."""
     found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir()]
-    return sorted(found, key=lambda path: (_step(path), -len(path.name)))
+    return sorted(found, key=lambda path: (step_of(path), -len(path.name)))
 
 
-def _step(path: Path) -> int:
+def step_of(path: Path) -> int:
+    """The number of updates before a checkpoint."""
     return int(path.name.removeprefix("step-"))
 
 

@@ -51,22 +51,22 @@ class Expectation:
 
 def expect(
     config: TrainingConfig, model: torch.nn.Module, vocabularies: Vocabularies, num_tokens: float,
-    shape: tuple[int, int], device: torch.device,
+    shape: tuple[int, int], device: torch.device, num_processes: int = 1,
 ) -> Expectation:  # fmt: skip
     """Time a few updates. `num_tokens`: target tokens of the corpus; `shape`: rows of a batch, and tokens of a row.
 
-    Without a vocabulary of sources there is none.
+    Without a vocabulary of sources there is none. Each of several processes has a batch of its own in an update.
     """
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     weights = Weights(model.to(device), config.precision)
     batch = _random_batch(*shape, vocabularies).to(device)
     generator = cast(Autoregressive, model)
     seconds = min(_timed_update(generator, weights, batch, config) for _ in range(3))
-    rate = batch.num_tokens / seconds
+    rate = num_processes * batch.num_tokens / seconds
     activations = _activation_bytes(model, config, shape[0] * shape[1])
     memory = num_parameters * BYTES_PER_PARAMETER[config.precision] + activations + 300 * 2**20
     seconds_per_epoch = num_tokens / rate
-    seconds_per_update = config.accumulate * batch.num_tokens / rate
+    seconds_per_update = config.accumulate * seconds
     of_steps, of_epochs = config.max_steps * seconds_per_update, config.max_epochs * seconds_per_epoch
     limits = {f"{config.max_steps:,} updates (training.max_steps) in about {format_seconds(of_steps)}": of_steps}
     if config.max_epochs:

@@ -26,7 +26,10 @@ from heed.text.tokenizers.hugging_face import Bpe, Unigram
 from heed.text.tokenizers.symbols import Character, CharBigram, Word
 from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 
-__all__ = ["TOKENIZERS", "Tokenizer", "TokenizerConfig", "load_tokenizer", "parse_tokenizer", "save", "train_tokenizer"]
+__all__ = [
+    "TOKENIZERS", "Tokenizer", "TokenizerConfig", "load_tokenizer", "parse_tokenizer", "require_trainable", "save",
+    "train_tokenizer",
+]  # fmt: skip
 
 TOKENIZERS: dict[str, type[Bpe | Unigram | Word | Character | Byte | CharBigram]] = {
     "bpe": Bpe,
@@ -44,8 +47,14 @@ def train_tokenizer(config: TokenizerConfig, lines: Iterable[str], tags: Sequenc
     Its vocabulary has the tags beyond the size that is asked for. Raises UsageError when `vocab_size` is below what the
     kind needs, and DataError when the lines are empty or one of them is not valid Unicode.
     """
+    require_trainable(config)
     tokenizer: Tokenizer = TOKENIZERS[config.kind].train(config, lines)
     return tokenizer.with_tags(tags) if tags else tokenizer
+
+
+def require_trainable(config: TokenizerConfig) -> None:
+    """Raise UsageError when `vocab_size` is below what the kind needs, whatever the lines are."""
+    TOKENIZERS[config.kind].check(config)
 
 
 def save(tokenizer: Tokenizer, path: str | Path) -> None:

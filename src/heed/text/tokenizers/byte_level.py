@@ -85,9 +85,13 @@ class Byte(ByteLevel):
         super().__init__(Vocabulary(BYTE_SYMBOLS, tags))
 
     @classmethod
+    def check(cls, config: TokenizerConfig) -> None:
+        """Raise UsageError unless the vocabulary is large enough."""
+        require_vocab_size(config, len(SPECIAL_PIECES) + 256, "256 bytes and 4 special pieces")
+
+    @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
         """There is nothing to learn: `lines` are not read."""
-        require_vocab_size(config, len(SPECIAL_PIECES) + 256, "256 bytes and 4 special pieces")
         return cls()
 
     @classmethod

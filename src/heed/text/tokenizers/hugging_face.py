@@ -107,8 +107,12 @@ class Bpe(HuggingFace):
         return library
 
     @classmethod
-    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+    def check(cls, config: TokenizerConfig) -> None:
+        """Raise UsageError unless the vocabulary is large enough."""
         require_vocab_size(config, len(SPECIAL_PIECES) + 256, "256 bytes and 4 special pieces")
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
         trainer = trainers.BpeTrainer(
             vocab_size=config.vocab_size,
             min_frequency=config.min_frequency,
@@ -128,8 +132,12 @@ class Unigram(HuggingFace):
     model = "Unigram"
 
     @classmethod
-    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+    def check(cls, config: TokenizerConfig) -> None:
+        """Raise UsageError unless the vocabulary is large enough."""
         require_vocab_size(config, len(SPECIAL_PIECES) + 257, "256 bytes, 4 special pieces and one to learn")
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
         trainer = trainers.UnigramTrainer(
             vocab_size=config.vocab_size,
             special_tokens=list(SPECIAL_PIECES),

@@ -50,6 +50,11 @@ class Symbols(ABC):
     def word_ids(self, line: str) -> list[int | None]: ...
 
     @classmethod
+    def check(cls, config: TokenizerConfig) -> None:
+        """Raise UsageError unless the vocabulary is large enough; a list of one piece is one."""
+        require_vocab_size(config, len(SPECIAL_PIECES) + 1, "4 special pieces and one to learn")
+
+    @classmethod
     def from_json(cls, text: str) -> Self:
         return cls(*load_pieces(text, cls.kind))
 
@@ -129,10 +134,13 @@ class CharBigram(Symbols):
     kind, between = "char-bigram", " "
 
     @classmethod
+    def check(cls, config: TokenizerConfig) -> None:
+        """Raise UsageError unless the vocabulary is large enough."""
+        least = config.shortlist + len(SPECIAL_PIECES) + 1
+        require_vocab_size(config, least, f"shortlist = {config.shortlist}, 4 special, 1 pair")
+
+    @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
-        require_vocab_size(
-            config, config.shortlist + len(SPECIAL_PIECES) + 1, f"shortlist = {config.shortlist}, 4 special, 1 pair"
-        )
         words = Counter(word for line in checked_for_training(lines) for word in line.split())
         whole = _most_frequent(
             {word: count for word, count in words.items() if not _continues(word)}, config, config.shortlist
