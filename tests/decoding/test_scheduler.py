@@ -13,7 +13,7 @@ from random_models import half_trained, model_of
 from toy import without_shape_checks
 
 from heed.core.errors import DataError
-from heed.decoding.flight import Flight
+from heed.decoding.flight import Cohort, Flight
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
@@ -354,3 +354,23 @@ def test_a_watch_sees_the_output_grow_and_its_last_sight_begins_like_it() -> Non
     ids = client.found()[request][0].ids
     assert [len(tokens) for tokens in seen] == list(range(1, len(seen) + 1))
     assert all(tuple(tokens) == ids[: len(tokens)] for tokens in seen)
+
+
+def test_what_has_ended_in_a_step_that_fails_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+    step, failed = Flight.step, list[int]()
+
+    def failing(flight: Flight) -> list[Cohort]:
+        cohorts = step(flight)
+        if num_landed := sum(len(cohort.landed) for cohort in cohorts):
+            failed.append(num_landed)
+            if len(failed) == 1:
+                raise RuntimeError("behind the last token of someone")
+        return cohorts
+
+    monkeypatch.setattr(Flight, "step", failing)
+    scheduler = Scheduler()
+    client = Client(scheduler, translator_of(half_trained("transformer")), BEAM)
+    client.ask_lines(LINES)
+    list(run(scheduler))
+    assert failed
+    assert len(client.found()) == len(set(LINES))

@@ -179,6 +179,8 @@ def test_a_stream_ends_with_done_and_is_made_of_events(live: Live) -> None:
         ({"prompt": [10**6]}, "prompt"),
         ({"prompt": []}, "prompt"),
         ({"prompt": "x" * 20_000}, "text"),
+        ({"prompt": ["x" * 6_000] * 2}, "text"),
+        ({"prompt": [5] * 1_100, "max_tokens": 0, "echo": True, "logprobs": 1}, "prompt"),
         ({"stop": ["a", "b", "c", "d", "e"]}, "stop"),
         ({"suffix": "x"}, "suffix"),
         ({"temperature": "hot"}, "temperature"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.serve.html_text import Stretch, parse, write_stretch
+from heed.serve.html_text import Stretch, parse, spoken_text, write_stretch
 from heed.text.sentences import split_paragraph
 
 
@@ -45,6 +45,9 @@ def sentences(text: str) -> list[str]:
         "<b>One <i>two</b> three</i>, <p>unclosed <b>here",
         "<b>One. Two.</b> Three <i>four. Five</i> six.",
         "</p></b>stray",
+        "<p>Hi</p><style>p{}",
+        "<p>a</p><![CDATA[x > y]]><p>b</p>",
+        "<!--[if IE]><p>x</p><![endif]--><![if !IE]>One<![endif]>",
     ],
 )
 def test_a_text_that_is_translated_to_itself_stays_as_it_is(text: str) -> None:
@@ -69,6 +72,25 @@ def test_an_ampersand_that_begins_no_entity_is_text() -> None:
     assert "<code>a&b &amp; c&d;</code>" in unchanged(text)
 
 
-@given(st.text("<>/ab&;!-\"'= \npi", max_size=60))
+@pytest.mark.parametrize(
+    ("text", "given", "written"),
+    [
+        ("Shop at H&M", ["Shop at H&M"], "Shop at H&amp;M"),
+        ("Q&", ["Q&"], "Q&amp;"),
+        ("<p>Press &# or <b>0</b></p>", ["Press &# or 0"], "<p>Press &amp;# or <b>0</b></p>"),
+        ("<p>see <![image](x.png)</p>", ["see <![image](x.png)"], "<p>see &lt;![image](x.png)</p>"),
+        ('<a href="?a&b">x</a> \ue000', ["x \ue000"], '<a href="?a&b">x</a> \ue000'),
+    ],
+)
+def test_what_looks_like_markup_and_is_none_is_text(text: str, given: list[str], written: str) -> None:
+    assert sentences(text) == given
+    assert unchanged(text) == written
+
+
+def test_the_spoken_text_is_without_markup() -> None:
+    assert spoken_text("<style>p { color: red }</style><p>Hallo &amp; <b>du</b></p><td>x</td>") == "Hallo & du\nx"
+
+
+@given(st.text("<>/ab&;!-\"'= \npi#[]", max_size=60))
 def test_nothing_is_too_broken_to_be_read(text: str) -> None:
     unchanged(text)

@@ -131,6 +131,9 @@ def test_scores_are_those_of_the_model(live: Live, loaded: list[Loaded]) -> None
     lines = loaded[2].score(["the ba", "the di sees"])
     assert text["log_prob"] == pytest.approx(sum(line.log_prob for line in lines), rel=1e-4)
     assert len(text["tokens"]) == sum(len(line.ids) for line in lines)
+    said = {"source": SENTENCE, "text": "kan ler", "source_language": "en", "target_language": "de"}
+    assert live.post("/api/score", said).json == found
+    assert live.post("/api/score", {**said, "target_language": "fr"}).status == 404
     assert live.post("/api/score", {"text": "a", "model": "en-de"}).status == 400
     assert live.post("/api/score", {"text": "a", "source": "b", "model": "lm"}).status == 400
 
@@ -160,6 +163,7 @@ def test_languages_are_detected(live: Live) -> None:
         ("translate", {"text": SENTENCE, "beam_size": 10**6}),
         ("translate", {"text": SENTENCE, "nbest": 11}),
         ("translate", {"text": SENTENCE, "unknown": 1}),
+        ("translate", {"text": "<p>ba</p><p>ce</p>", "format": "html", "prefix": "kan"}),
         ("translate", {"text": "x" * 10_001}),
         ("translate", {"text": SENTENCE, "glossary": [{"source": "ba", "target": " "}]}),
         ("translate", {"text": SENTENCE, "glossary": [{"source": w, "target": "z" * 150} for w in ("ba", "ce", "di")]}),

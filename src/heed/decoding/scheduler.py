@@ -195,6 +195,9 @@ class Scheduler:
         try:
             cohorts = running.flight.step()
         except Exception as error:  # whatever it is, others must not suffer
+            for cohort, searches in running.on_board.items():  # some may have come to their end in this very step
+                for source, hypotheses in cohort.landed:
+                    self._deliver(searches[source], hypotheses)
             self._crashed(running.searches, error)
             return False
         for cohort in cohorts:

@@ -25,7 +25,7 @@ from heed.serve.completions_schema import CompletionRequest
 from heed.serve.errors import ApiError, BadRequestError, ModelNotFoundError, body_of
 from heed.serve.generating import Prompt, continuations
 from heed.serve.jobs import Job
-from heed.serve.probabilities import as_said, places_in_text, spell, spell_one
+from heed.serve.probabilities import as_said, finite, places_in_text, spell, spell_one
 from heed.serve.service import Service, bearer_key
 
 PATH = "/v1/completions"
@@ -134,10 +134,10 @@ class Completions:
         """POST /v1/completions"""
         self.service.admit(request, bearer_key(request))
         texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
-        for text in texts:
-            self.service.limits.require_text(text if isinstance(text, str) else "")
+        self.service.limits.require_text("".join(text for text in texts if isinstance(text, str)))
         model = self.service.catalogue.model(body.model, "language-model")
         asked = await asyncio.to_thread(_read, body, model)
+        self._require_tokens(asked)
         head = {
             "id": f"cmpl-{uuid.uuid4().hex}",
             "object": "text_completion",
@@ -150,6 +150,12 @@ class Completions:
             return StreamingResponse(self._events(head, asked, events), media_type="text/event-stream")
         choices, usage = await self.service.jobs.run(request, lambda job: _complete(job, asked))
         return {**head, "choices": choices, "usage": usage}
+
+    def _require_tokens(self, asked: _Asked) -> None:
+        """Raise BadRequestError for a prompt that is too long, whatever is asked of it."""
+        length, most = max(len(prompt.ids) for prompt in asked.prompts), self.service.limits.sentence_tokens
+        if length > most:
+            raise BadRequestError(f"A prompt has {length:,} tokens; at most {most:,} are taken.", "prompt")
 
     async def _events(
         self, head: dict[str, Any], asked: _Asked, events: AsyncIterator[dict[str, Any]]
@@ -237,7 +243,7 @@ def _logprobs(job: Job, asked: _Asked, prompt: Prompt, hypothesis: Hypothesis) -
     spelling = spell(form, ids[first:], gap)
     return {
         "tokens": spelling.tokens,
-        "token_logprobs": [None if place is None else place.log_prob for place in places[first:]],
+        "token_logprobs": [None if place is None else finite(place.log_prob) for place in places[first:]],
         "top_logprobs": [_top(asked, place) for place in places[first:]] if num_choices else None,
         "text_offset": spelling.offsets,
     }
@@ -247,7 +253,7 @@ def _top(asked: _Asked, place: Place | None) -> dict[str, float] | None:
     if place is None:
         return None
     spelled = asked.model.translator.roles.form.spelled
-    return {spell_one(spelled[id]): log_prob for id, log_prob in place.choices}
+    return {spell_one(spelled[id]): finite(log_prob) for id, log_prob in place.choices}
 
 
 def _usage(asked: _Asked, found: Sequence[Hypothesis]) -> dict[str, int]:

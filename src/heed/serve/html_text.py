@@ -27,6 +27,7 @@ _INLINE = _names(
 _KEPT = _names("applet code iframe kbd math object pre samp script style svg template textarea var")
 _KEPT_INLINE = _names("code kbd samp var svg math")
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
+_CONDITION = re.compile(r"<!\[\s*(?:if\b[^\[\]<>]*|endif)\s*\]>", re.IGNORECASE)
 _SPACE = re.compile("[ \t\n\r\f]+")
 """What HTML calls white space; a no-break space is none."""
 
@@ -57,12 +58,16 @@ Part = str | Stretch
 
 
 class _Reader(HTMLParser):
-    """Takes an HTML text apart: markup as it is written, and stretches."""
+    """Takes an HTML text apart: markup as it is written, and stretches.
+
+    The parser does not get to see `&`, at some of which it loses what follows (`H&M`, `&# or <b>`): another character
+    stands in its place, and references are read here.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=False)
-        self._text = text
-        self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._and = next(char for char in map(chr, range(0xE000, 0x110000)) if char not in text)
+        self._text = text.replace("&", self._and)
         self.parts: list[Part] = []
         self._open: list[tuple[str, int]] = []  # tags of the stretch that are open, and their pairs
         self._num_pairs = 0
@@ -141,33 +146,17 @@ class _Reader(HTMLParser):
             self._markup(text)
 
     def handle_data(self, data: str) -> None:
-        """Text."""
+        """Text, in which a reference may stand: `&amp;`, `&#38;`; `&T` of `AT&T` is none."""
         if self._kept:
             self._kept_text += data
             return
+        data = html.unescape(data.replace(self._and, "&"))
         words = data.strip(" \t\n\r\f")
         before, _, after = data.partition(words) if words else (data, "", "")
         self._space += before
         if words:
             self._stretch().plain += _SPACE.sub(" ", words)
             self._space = after
-
-    def handle_entityref(self, name: str) -> None:
-        """`&amp;`; or `&T` of `AT&T`, which is text."""
-        self._reference(f"&{name}")
-
-    def handle_charref(self, name: str) -> None:
-        """`&#38;`"""
-        self._reference(f"&#{name}")
-
-    def _reference(self, text: str) -> None:
-        line, column = self.getpos()
-        if self._text.startswith(";", self._lines[line - 1] + column + len(text)):
-            text += ";"
-        if self._kept:
-            self._kept_text += text
-        else:
-            self.handle_data(html.unescape(text).replace("\x00", "\ufffd"))
 
     def handle_comment(self, data: str) -> None:
         """A comment separates nothing."""
@@ -181,8 +170,22 @@ class _Reader(HTMLParser):
         """`<?xml ...>`"""
         self._markup(f"<?{data}>")
 
+    def parse_html_declaration(self, i: int) -> int:
+        """What begins with `<!`, up to where it ends; where it is no markup, as in `<![image](x.png)`, it is text."""
+        rest = self.rawdata[i:]
+        if rest.startswith("<![CDATA["):
+            length = rest.find("]]>") + 3
+            if length < 3:
+                length = len(rest)
+            self._aside(rest[:length])
+            return i + length
+        if rest.startswith("<![") and not _CONDITION.match(rest):
+            self.handle_data("<![")
+            return i + 3
+        return super().parse_html_declaration(i)
+
     def unknown_decl(self, data: str) -> None:
-        """`<![CDATA[...]]>`"""
+        """`<![endif]>`"""
         self._aside(f"<![{data}]>")
 
     def _aside(self, text: str) -> None:
@@ -197,8 +200,16 @@ class _Reader(HTMLParser):
         """All parts of the text, with what was never closed as it is."""
         self.feed(self._text)
         self.close()
+        self._kept_text += self.rawdata  # of a `<style>` that was never closed
         self._markup(self._kept_text if self._kept else "")
-        return self.parts
+        return [self._restored(part) for part in self.parts]
+
+    def _restored(self, part: Part) -> Part:
+        """As it was written; in the text of a stretch references were read."""
+        if isinstance(part, str):
+            return part.replace(self._and, "&")
+        part.marks = [replace(mark, text=mark.text.replace(self._and, "&")) for mark in part.marks]
+        return part
 
 
 def _is_not_for_translation(attrs: Sequence[tuple[str, str | None]]) -> bool:
@@ -209,6 +220,11 @@ def _is_not_for_translation(attrs: Sequence[tuple[str, str | None]]) -> bool:
 def parse(text: str) -> list[Part]:
     """Markup, and the stretches to translate, in their order."""
     return _Reader(text).read()
+
+
+def spoken_text(text: str) -> str:
+    """What is to be translated, without the markup, a line for each stretch."""
+    return "\n".join(part.plain for part in parse(text) if isinstance(part, Stretch))
 
 
 def escape(text: str) -> str:

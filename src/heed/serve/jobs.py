@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -31,6 +32,8 @@ from heed.serve.worker import Worker
 
 T = TypeVar("T")
 
+NUM_APART = 8
+"""Sentences that are searched at once where no others can be searched with them."""
 WINDOW = 64
 """Sentences that one request has in the worker's hands at once."""
 MAX_TERM_STEPS = 64
@@ -84,24 +87,30 @@ class Job:
     def call(self, work: Callable[[], T]) -> T:
         """Something else that needs a model. Raises what it raises."""
         future = self._worker.call(work)
-        while True:
-            self._has_had_a_turn |= future.running()
-            self._require_time()
-            try:
-                return future.result(timeout=0.1)
-            except FutureTimeout:
-                if future.done():  # the work itself ran into a time-out
-                    raise
-                if self._is_cancelled.is_set():
-                    future.cancel()
-                    raise ClientLeftError from None
+        try:
+            while True:
+                self._has_had_a_turn |= future.running()
+                self._require_time()
+                try:
+                    return future.result(timeout=0.1)
+                except FutureTimeout:
+                    if future.done():  # the work itself ran into a time-out
+                        raise
+                    if self._is_cancelled.is_set():
+                        raise ClientLeftError from None
+        finally:
+            future.cancel()  # where nobody waits for it any longer; what is done or under way goes on
 
     def _find(
         self, translator: ModelTranslator, requests: Sequence[Request], options: SearchOptions, watch: Watch | None
     ) -> dict[Request, Hypothesis]:
         self._check(translator, requests)
-        if options.coverage_penalty:  # looks at attention, and so flies alone
-            return self.call(lambda: translator.in_batches(requests, options))
+        if options.coverage_penalty:  # looks at attention, and so flies alone, a few at a time for others to have turns
+            apart: dict[Request, Hypothesis] = {}
+            for first in range(0, len(requests), NUM_APART):
+                some = requests[first : first + NUM_APART]
+                apart |= self.call(partial(translator.in_batches, some, options))
+            return apart
         if requests and not self._has_had_a_turn and self._worker.num_waiting >= self._limits.queue:
             raise OverloadError("The queue is full; try again later.", retry_after=RETRY_AFTER)
         found: dict[Request, Hypothesis] = {}

@@ -20,14 +20,14 @@ from starlette.datastructures import UploadFile
 from heed.serve import libretranslate_schema as schema
 from heed.serve.catalogue import Direction, Language
 from heed.serve.errors import BadRequestError, DisabledError, NotFoundError
-from heed.serve.files import FORMATS, translate_file
+from heed.serve.files import FORMATS, suffix_of, translate_file
+from heed.serve.html_text import spoken_text
 from heed.serve.jobs import Job
 from heed.serve.service import Service
 from heed.serve.translating import TextTranslator, Translation, Wanted
 from heed.text.language_detector import Detected
 
 AUTO = "auto"
-_TAG = re.compile(r"<[^<>]{0,1000}>")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 MAX_FIELD = 1 << 30
 """Bytes of a form's field; the whole body has its limit already."""
@@ -103,8 +103,8 @@ class LibreTranslate:
             raise BadRequestError("auto is not supported as a target language")
         nbest = self._alternatives(said.get("alternatives")) + 1
         wanted = Wanted(nbest, glossary=_terms(said.get("glossary")), keep=_names(said.get("keep")))
-        plain = [_TAG.sub(" ", text) for text in texts] if form == "html" else texts
-        routes = await asyncio.to_thread(lambda: [self._route(text, source, target) for text in plain])
+        is_html = form == "html"
+        routes = await asyncio.to_thread(lambda: [self._route(text, source, target, is_html) for text in texts])
 
         def work(job: Job) -> list[Translation]:
             return self._translated(job, texts, routes, wanted, form)
@@ -166,7 +166,8 @@ class LibreTranslate:
         source, target = self._language(_required(said, "source")), self._language(_required(said, "target"))
         if target is None:
             raise BadRequestError("auto is not supported as a target language")
-        route = self._route(file.data[:10_000].decode("utf-8", "replace"), source, target)
+        sample, is_html = file.data[:100_000].decode("utf-8", "replace"), suffix_of(file.name) in (".html", ".htm")
+        route = await asyncio.to_thread(self._route, sample, source, target, is_html)
 
         def work(job: Job) -> bytes:
             return translate_file(file.name, file.data, TextTranslator(job, self.service.metrics, route.path, Wanted()))
@@ -212,10 +213,11 @@ class LibreTranslate:
             raise BadRequestError(f"Invalid request: alternatives parameter must be >= 0 and <= {most}")
         return number
 
-    def _route(self, text: str, source: Language | None, target: Language) -> _Route:
+    def _route(self, text: str, source: Language | None, target: Language, is_html: bool) -> _Route:
+        """Raises BadRequestError where no model leads there."""
         detected = None
         if source is None:
-            detected = self._detected(text, target)
+            detected = self._detected(spoken_text(text) if is_html else text, target)
             source = Language(detected.language)
         path = self.catalogue.path(source, target)
         if path is None:

@@ -36,6 +36,9 @@ class Observed:
 
         try:
             await self.app(scope, receive, seen)
+        except Exception:  # which becomes an answer of 500 further out
+            status = 500
+            raise
         finally:
             route = getattr(scope.get("route"), "path", "other")
             seconds = time.monotonic() - begin

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
@@ -16,15 +15,17 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from heed.core.errors import HeedError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
+from heed.decoding.translator import ModelTranslator
 from heed.inspect import inspect_text, inspect_translation, likely_words
 from heed.report.description import model_sentence
 from heed.serve import own_schema as schema
 from heed.serve.catalogue import Direction, Language, ServedModel
 from heed.serve.errors import ApiError, BadRequestError, NotFoundError, body_of
 from heed.serve.generating import Prompt, continuations
+from heed.serve.html_text import spoken_text
 from heed.serve.jobs import Job
 from heed.serve.own_schema import DetectBody, GenerateBody, InspectBody, NextBody, ScoreBody, TranslateBody
-from heed.serve.probabilities import next_choices, spell_one
+from heed.serve.probabilities import finite, next_choices, spell_one
 from heed.serve.service import Service, bearer_key
 from heed.serve.translating import Partial, Sentence, TextTranslator, Translation, Wanted
 from heed.text.language_detector import Detected
@@ -127,7 +128,8 @@ class OwnApi:
     def _detect(self, body: TranslateBody, sources: Sequence[Language]) -> Detected:
         """The likeliest language that something can be done with."""
         target = self._language(body.target) if body.target else None
-        for detected in self.service.detector.detect(body.text):
+        text = spoken_text(body.text) if body.format == "html" else body.text
+        for detected in self.service.detector.detect(text):
             language = Language(detected.language)
             if language in sources and (target is None or self.catalogue.path(language, target) is not None):
                 return detected
@@ -169,11 +171,12 @@ class OwnApi:
             return await self._called(request, lambda: inspect_text(model.translator, text).to_json())
         model, source = self._model(body.model, "translation"), body.source or ""
         await asyncio.to_thread(self._require_tokens, model, body.target or "")
+        translator = _translator(model, body)
         beam_size = max(body.beam_size or model.options.beam_size, body.nbest or 1)
         nbest = body.nbest or min(5, beam_size)
         options = model.options.model_copy(update={"beam_size": beam_size, "nbest": nbest})
         return await self._called(
-            request, lambda: inspect_translation(model.translator, source, body.target, options).to_json()
+            request, lambda: inspect_translation(translator, source, body.target, options).to_json()
         )
 
     async def next(self, request: Request, body: NextBody) -> Answer:
@@ -181,10 +184,11 @@ class OwnApi:
         self._admit(request)
         model, source = self._of(body.model, body.source)
         await asyncio.to_thread(self._require_tokens, model, body.prefix)
+        translator = _translator(model, body)
 
         def look() -> Answer:
-            tokens = next_choices(model.translator, source, body.prefix, body.size)
-            words = likely_words(model.translator, source, body.prefix)
+            tokens = next_choices(translator, source, body.prefix, body.size)
+            words = likely_words(translator, source, body.prefix)
             shown = [{"text": word.text, "probability": word.prob, "end": word.end} for word in words]
             return {"tokens": tokens, "words": shown}
 
@@ -195,12 +199,15 @@ class OwnApi:
         self._admit(request)
         model, source = self._of(body.model, body.source)
         await asyncio.to_thread(self._require_tokens, model, body.text)
+        translator = _translator(model, body)
 
         def look() -> Answer:
-            lines = [body.text] if source is not None else body.text.split("\n")
-            found = model.loaded.score(lines, None if source is None else [source])
+            if source is not None:
+                found = translator.score([body.text], [source])
+            else:
+                found = model.loaded.score(body.text.split("\n"))
             tokens = [token for line in found for token in _tokens(model, line.ids, line.log_probs)]
-            return {"log_prob": sum(line.log_prob for line in found), "tokens": tokens}
+            return {"log_prob": finite(sum(line.log_prob for line in found)), "tokens": tokens}
 
         return await self._called(request, look)
 
@@ -328,8 +335,8 @@ def _hypotheses(sentence: Sentence, path: Sequence[Direction]) -> list[Answer]:
 def _hypothesis(path: Sequence[Direction], hypothesis: Hypothesis) -> Answer:
     return {
         "text": hypothesis.text,
-        "score": _finite(hypothesis.score),
-        "log_prob": _finite(hypothesis.log_prob),
+        "score": finite(hypothesis.score),
+        "log_prob": finite(hypothesis.log_prob),
         "confidence": hypothesis.confidence,
         "flags": list(hypothesis.flags),
         "fallback": hypothesis.fallback,
@@ -338,10 +345,22 @@ def _hypothesis(path: Sequence[Direction], hypothesis: Hypothesis) -> Answer:
     }
 
 
+def _translator(model: ServedModel, body: InspectBody | NextBody | ScoreBody) -> ModelTranslator:
+    """The model in the direction that is meant."""
+    wanted = (body.source_language, body.target_language)
+    if not model.directions or wanted == (None, None):
+        return model.translator
+    for direction in model.directions:
+        codes = (direction.source.code, direction.target.code)
+        if all(said in (None, code) for said, code in zip(wanted, codes, strict=True)):
+            return direction.translator
+    raise NotFoundError(f"{model.name} does not translate in this direction.", "target_language")
+
+
 def _continuation(model: ServedModel, hypothesis: Hypothesis) -> Answer:
     return {
         "text": hypothesis.text,
-        "log_prob": _finite(hypothesis.log_prob),
+        "log_prob": finite(hypothesis.log_prob),
         "finished": hypothesis.finished,
         "tokens": _tokens(model, hypothesis.ids, hypothesis.token_log_probs),
     }
@@ -352,12 +371,7 @@ def _tokens(model: ServedModel, ids: Sequence[int], log_probs: Sequence[float]) 
     spelled = model.translator.roles.form.spelled
     texts = [spell_one(spelled[id]) for id in ids]
     texts += [""] * (len(log_probs) - len(texts))
-    return [{"text": text, "log_prob": _finite(value)} for text, value in zip(texts, log_probs, strict=False)]
-
-
-def _finite(value: float) -> float:
-    """JSON has no infinity."""
-    return value if math.isfinite(value) else -1e9
+    return [{"text": text, "log_prob": finite(value)} for text, value in zip(texts, log_probs, strict=False)]
 
 
 def routes(service: Service) -> APIRouter:

@@ -62,10 +62,17 @@ class TranslateBody(_Body):
     """Events: `partial` with the sentences as they grow, `done` with the answer, `error`."""
 
 
-class InspectBody(_Body):
-    """POST /api/inspect: `source` and maybe `target`, or `text`."""
+class _OfDirection(_Body):
+    """What a model that translates in several directions is asked in one of them; in the first where none is said."""
 
     model: Name | None = None
+    source_language: Name | None = None
+    target_language: Name | None = None
+
+
+class InspectBody(_OfDirection):
+    """POST /api/inspect: `source` and maybe `target`, or `text`."""
+
     source: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
     target: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
     text: Annotated[str, Field(max_length=10_000, pattern=r"\S")] | None = None
@@ -75,20 +82,18 @@ class InspectBody(_Body):
     """Without it as many as the beam has, and no more than five."""
 
 
-class NextBody(_Body):
+class NextBody(_OfDirection):
     """POST /api/next"""
 
-    model: Name | None = None
     source: Annotated[str, Field(max_length=2000)] | None = None
     """For a translation model."""
     prefix: Annotated[str, Field(max_length=2000)] = ""
     size: Annotated[Whole, Field(ge=1, le=100)] = 20
 
 
-class ScoreBody(_Body):
+class ScoreBody(_OfDirection):
     """POST /api/score"""
 
-    model: Name | None = None
     text: Annotated[str, Field(max_length=2000)]
     source: Annotated[str, Field(max_length=2000)] | None = None
     """For a translation model."""

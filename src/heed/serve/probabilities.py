@@ -27,6 +27,11 @@ def places_in_text(translator: ModelTranslator, ids: Sequence[int], num_choices:
     return places_of(model, features[0], as_said(form, ids), num_choices)
 
 
+def finite(value: float) -> float:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else -1e9
+
+
 def as_read(form: TextForm, ids: Sequence[int]) -> list[int]:
     """What a model reads of tokens that were said: in some forms another token in the place of an end of sentence."""
     end = form.read_for_end

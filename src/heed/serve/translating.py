@@ -150,13 +150,17 @@ class TextTranslator:
         pieces = [self._pieces(text) for text in texts]
         places = [_places(of_text) for of_text in pieces]
         sources = [text[start:end] for text, of_text in zip(texts, places, strict=True) for start, end in of_text]
-        if self.wanted.prefix and len(sources) != 1:
-            raise BadRequestError(f"A prefix is for one sentence; the text has {len(sources)}.", "prefix")
+        self._require_one(len(sources))
         found = iter(self._sentences(sources, partial))
         return [
             self._restored(of_text, [replace(next(found), start=start) for start, _ in starts])
             for of_text, starts in zip(pieces, places, strict=True)
         ]
+
+    def _require_one(self, num_sentences: int) -> None:
+        """Where there is a prefix."""
+        if self.wanted.prefix and num_sentences != 1:
+            raise BadRequestError(f"A prefix is for one sentence; the text has {num_sentences}.", "prefix")
 
     def _restored(self, pieces: Sequence[Piece], sentences: Sequence[Sentence]) -> Translation:
         outputs = [sentence.alternatives for sentence in sentences]
@@ -180,7 +184,9 @@ class TextTranslator:
     def htmls(self, texts: Sequence[str]) -> list[Translation]:
         """Several HTML texts at once."""
         documents = [_Document(parse(text), self._pieces) for text in texts]
-        found = self._sentences([source for document in documents for source in document.sources], None)
+        sources = [source for document in documents for source in document.sources]
+        self._require_one(len(sources))
+        found = self._sentences(sources, None)
         marked = [number for number, has in enumerate(has for each in documents for has in each.has_marks) if has]
         linked = dict(zip(marked, self._links([found[number] for number in marked]), strict=True))
         out, first = [], 0

@@ -28,7 +28,8 @@ export function directionView(served, changed) {
   function fill() {
     if (!targets().includes(chosen.to)) [chosen.to] = targets();
     const possible = models();
-    if (!possible.some((each) => each.name === chosen.model)) chosen.model = null;
+    const offered = chosen.from !== "auto" && possible.some((each) => each.name === chosen.model);
+    if (!offered) chosen.model = null;
     const names = (codes) => codes.map((code) => [code, nameOf(code)]);
     const detect = sources.length > 1 ? [["auto", "Detect language"]] : [];
     const set = (name) => (value) => {

@@ -5,7 +5,7 @@ import { el } from "./dom.js";
 /** Fields for what a person may say of it, and the part of a request that they make. */
 export function samplingFields(limits) {
   const inputs = {
-    temperature: number({ min: 0.05, max: 5, step: 0.05, value: 1 }),
+    temperature: number({ min: 0.05, max: 2, step: 0.05, value: 1 }),
     top_k: number({ min: 0, step: 1, value: 0 }),
     top_p: number({ min: 0.05, max: 1, step: 0.05, value: 1 }),
     max_tokens: number({ min: 1, max: limits.max_tokens, step: 1, value: Math.min(64, limits.max_tokens) }),
@@ -23,8 +23,9 @@ export function samplingFields(limits) {
   const labels = Object.entries(inputs).map(([key, input]) =>
     el("label", { class: "field" }, el("span", {}, names[key]), input),
   );
-  const said = ([key, input]) => [key, input.value === "" ? null : Number(input.value)];
-  const values = () => ({ ...Object.fromEntries(Object.entries(inputs).map(said)), stop: [] });
+  const isSaid = ([, input]) => input.value !== "";
+  const said = ([key, input]) => [key, Number(input.value)];
+  const values = () => ({ ...Object.fromEntries(Object.entries(inputs).filter(isSaid).map(said)), stop: [] });
   return { node: el("div", { class: "controls" }, ...labels), values };
 }
 

@@ -107,7 +107,7 @@ export function translatePanel(served, modelInUse) {
     facts.textContent = [...factsOf(answer), `${(milliseconds / 1000).toFixed(1)} s`].join(" · ");
     live.textContent = `Translated: ${sentences.length} ${sentences.length === 1 ? "sentence" : "sentences"}.`;
     modelInUse(path.at(-1));
-    if (sentences.length) inside.update();
+    if (sentences.length && path.length) inside.update();
   }
 
   /** What is to be told of an answer beside its text. */
@@ -138,8 +138,9 @@ export function translatePanel(served, modelInUse) {
     const { beam_size: beamSize, glossary, keep } = options.values();
     const shown = state.given ?? (glossary || keep ? sentence.hypotheses[0].text : null);
     const model = modelOf(answer);
-    const nbest = Math.min(5, limits.nbest);
-    const body = { model: model.name, source: sentence.source, target: shown, beam_size: beamSize ?? null, nbest };
+    const body = { model: model.name, source: sentence.source, target: shown, beam_size: beamSize ?? null };
+    body.target_language = answer.target;
+    if (answer.path.length === 1) body.source_language = answer.source;
     const data = await ask("api/inspect", body, signal);
     if (state.seen) data.alternatives = state.seen.alternatives;
     else state.seen = data;
@@ -171,7 +172,8 @@ export function translatePanel(served, modelInUse) {
     const text = answer.sentences[state.sentence].source;
     work.run(
       async (signal) => {
-        const body = { text, source: model.source.code, target: answer.target, model: model.name, prefix };
+        const source = answer.path.length === 1 ? answer.source : model.source.code;
+        const body = { text, source, target: answer.target, model: model.name, prefix };
         const found = await ask("api/translate", body, signal);
         live.textContent = `Now: ${found.text}`;
         take(found.sentences[0].hypotheses[0].text, place);
