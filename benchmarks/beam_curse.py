@@ -47,13 +47,15 @@ class Point:
 def measure(loaded: Loaded, sources: Sequence[str], references: Sequence[str], norm: str, beam_size: int) -> Point:
     """Translate and score."""
     options = SearchOptions(beam_size=beam_size, guard=False, **NORMS[norm])
-    language = loaded.run.recipe.data.tgt_lang or None
+    language, tokenised = loaded.run.languages[1] or None, loaded.run.recipe.data.tokenised
     begin = time.perf_counter()
     outputs = loaded.translate(sources, options)
     seconds = time.perf_counter() - begin
-    bleu = build_metric("bleu", language).score(outputs, references).value
+    bleu = build_metric("bleu", language, tokenised).score(outputs, references).value
     empty = sum(not output.strip() for output in outputs)
-    return Point(norm, beam_size, bleu, length_ratio(outputs, references, language), empty, seconds)
+    return Point(
+        norm, beam_size, bleu, length_ratio(outputs, references, language, tokenised=tokenised), empty, seconds
+    )
 
 
 def table(points: Sequence[Point]) -> str:

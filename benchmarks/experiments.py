@@ -84,6 +84,7 @@ def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads:
     """Train what has not ended yet, one after the other. A signal ends this process too."""
     for number, experiment in enumerate(experiments, start=1):
         folder = out / folder_name(experiment.name)
+        _require_same(folder, shlex.join([*flags, *budget.flags, *experiment.flags]))
         if has_ended(folder):
             continue
         words = ["--resume", str(folder)] if list_checkpoints(folder / "checkpoints") else [
@@ -94,6 +95,15 @@ def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads:
         print(f"[{number} of {len(experiments)}] {experiment.name}: {told}", file=sys.stderr, flush=True)
         if code := _run(command):
             sys.exit(f"error: {experiment.name} ended with {code}. The same command again goes on from there.")
+
+
+def _require_same(folder: Path, said: str) -> None:
+    """A run of this name that was made with other flags or another budget is not compared with the others."""
+    note = folder.with_name(f"{folder.name}.flags")
+    if folder.is_dir() and note.exists() and note.read_text(encoding="utf-8") != said:
+        sys.exit(f"error: {folder} was made with other flags ({note}): remove it, or name another --out.")
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(said, encoding="utf-8")
 
 
 def _run(command: Sequence[str]) -> int:

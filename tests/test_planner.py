@@ -158,3 +158,10 @@ def test_an_expectation_counts_the_processes(tmp_path: Path) -> None:
     assert one is not None
     assert many is not None
     assert many.seconds_per_epoch < one.seconds_per_epoch / 50
+
+
+def test_new_vocabularies_for_two_sides_do_not_fit_one_embedding(tmp_path: Path) -> None:
+    init = with_weights(prepared(tmp_path, "init"))
+    keys = tiny_keys(tmp_path, tokenizer__joint=False)
+    with pytest.raises(UsageError, match=r'set model.tie = "target"'):
+        plan_for(tmp_path, keys, init=init.folder, new_vocabulary=True)

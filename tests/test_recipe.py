@@ -40,6 +40,16 @@ def test_what_was_chosen_is_written_with_reasons_and_reads_back_equal(tmp_path: 
         ({"task": "language-model"}, "task 'language-model' needs a model.kind of "),
         ({"task": "translation", "model.kind": "bigram"}, "needs a model.kind of transformer, rnn_attention"),
         ({"task": "language-model", "model.kind": "bigram"}, 'training.stop_metric = "perplexity"'),
+        (
+            {
+                "task": "language-model",
+                "model.kind": "rnn",
+                "model.tie": False,
+                "model.cutoffs": [4],
+                "training.stop_metric": "perplexity",
+            },
+            "(model.cutoffs) has no label smoothing",
+        ),
         ({"task": "poetry"}, "expected one of 'translation', 'language-model', got 'poetry'"),
         ({}, "missing key 'task'"),
         ({"task": "translation", "model.kind": "tranformer"}, "Did you mean 'transformer'?"),

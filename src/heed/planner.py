@@ -83,7 +83,7 @@ class Planner:
             require_tensorboard()
         if self.tokenizer_of is None:
             require_trainable(draft.tokenizer)
-        if self.init is None:
+        if self.init is None or self.tokenizer_of is not self.init:
             _require_own_embeddings(draft)
         diagnosis, num_repeated = _examine(draft, self.quiet)
         characters = _characters_per_row(diagnosis)

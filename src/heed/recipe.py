@@ -54,6 +54,8 @@ class Recipe(Config):
             raise ValueError(f"data.{other} is not read for task {self.task!r}: leave it out")
         if self.tokenizer.dropout and not (self._cuts_anew or self._is_of_a_run):
             raise ValueError('tokenizer.dropout is for a translation with tokenizer.kind = "bpe": set it to 0')
+        if self.training.label_smoothing and self.model.model_dump().get("cutoffs"):
+            raise ValueError("an adaptive softmax (model.cutoffs) has no label smoothing: training.label_smoothing = 0")
         if self.training.r_drop and not self._drops:
             raise ValueError("training.r_drop compares two passes with different dropout: set model.dropout")
         if self.training.r_drop and self.task == "language-model":

@@ -106,6 +106,19 @@ def another_makers(folder: Path, **changes: object) -> GPT2LMHeadModel:
     return model
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"normalizer": {"type": "Lowercase"}}, {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}],
+    ids=["lower case", "a space before"],
+)
+def test_a_gpt2_that_reads_a_text_in_another_way_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+    another_makers(tmp_path / "gpt2")
+    path = tmp_path / "gpt2" / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+    result = call("import", tmp_path / "gpt2", "--out", tmp_path / "run")
+    assert (result.code, "changes or cuts a text in another way" in result.err) == (65, True)
+
+
 def test_another_makers_gpt2_says_the_same_here(tmp_path: Path) -> None:
     theirs = another_makers(tmp_path / "gpt2")
     result = call("import", tmp_path / "gpt2", "--out", tmp_path / "run")

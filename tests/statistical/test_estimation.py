@@ -181,6 +181,12 @@ def test_where_counts_give_no_discounts_others_are_taken_or_it_is_told(numbers: 
         modified_discounts(counts, fallback=False)
 
 
+def test_where_nothing_is_added_to_it_no_ngram_keeps_nothing() -> None:
+    counts = np.array([1] * 9 + [2] * 4 + [3] * 2 + [7])  # none was seen four times: D3 = 3
+    assert modified_discounts(counts)[3] == 3
+    assert modified_discounts(counts, interpolate=False).tolist() == [0, 0.5, 1, 1.5]
+
+
 @pytest.mark.parametrize("counts", [[], [1], [2], [3, 3]])
 def test_the_absolute_discount_is_one_half_where_the_counts_tell_nothing(counts: list[int]) -> None:
     assert absolute_discount(np.array(counts, dtype=np.int64)) == 0.5

@@ -62,3 +62,8 @@ def test_cosine_with_a_warm_up_as_long_as_the_training_does_not_divide_by_zero()
 def test_the_rate_of_zaremba_et_al_is_halved_before_each_epoch_after_the_fourth(epoch: int, share: float) -> None:
     config = TrainingConfig(lr=1.0, warmup_steps=0, lr_decay=2.0, decay_after=4)
     assert SCHEDULES["epochs"](config, 200)(999, epoch) == pytest.approx(share)
+
+
+def test_a_rate_that_is_halved_for_ever_ends_at_nothing() -> None:
+    config = TrainingConfig(lr=1.0, warmup_steps=0, lr_decay=2.0, decay_after=4)
+    assert SCHEDULES["epochs"](config, 200)(999, 5000) == 0.0

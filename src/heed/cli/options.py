@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by heed train.")]
 Threads = Annotated[int, typer.Option(help="CPU threads (0: all cores).", min=0)]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 FloatKind = Literal["float32", "bfloat16"]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],

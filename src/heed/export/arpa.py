@@ -9,6 +9,7 @@ import torch
 from heed.core.config import to_toml
 from heed.core.errors import UsageError
 from heed.core.files import atomic_folder, atomic_write, storage_errors
+from heed.core.progress import warn
 from heed.models.ngram import NgramConfig
 from heed.nn.weight_file import save_weights
 from heed.recipe import Recipe
@@ -30,6 +31,8 @@ def export_arpa(run: Run, path: Path) -> list[int]:
     config = run.recipe.model
     if config.kind not in ("ngram", "bigram"):
         raise UsageError(f"{run.folder}: its model is of kind {config.kind}; an ARPA file holds one of kind ngram.")
+    if getattr(config, "cache_share", 0):
+        warn(f"{run.folder}: its cache of recent words is no part of an ARPA file, which holds the n-grams alone.")
     ids = run.vocabularies
     arrays = {name: tensor.numpy() for name, tensor in run.model.state_dict().items()}
     model = BackoffModel.from_arrays(arrays, ids.tgt_size, ids.bos_id, ids.eos_id)

@@ -249,6 +249,12 @@ def _read_tokenizer(path: Path) -> tuple[Tokenizer, list[int]]:
     model = document.get("model", {})
     if model.get("type") not in (None, "BPE") or list(special) != [END_OF_TEXT]:
         raise DataError(f"{path} is no tokenizer of a GPT-2: BPE, with {END_OF_TEXT} as its one special piece.")
+    cut = document.get("pre_tokenizer") or {}
+    plain = cut.get("type") == "ByteLevel" and not cut.get("add_prefix_space") and cut.get("use_regex", True)
+    if document.get("normalizer") is not None or not plain:
+        raise DataError(
+            f"{path} changes or cuts a text in another way than GPT-2: no normalizer, bytes, no space before."
+        )
     ids = {piece: id for piece, id in model.get("vocab", {}).items() if piece != END_OF_TEXT}
     pieces = sorted(ids, key=lambda piece: ids[piece])
     pairs = (pair.split(" ") if isinstance(pair, str) else pair for pair in model.get("merges", []))

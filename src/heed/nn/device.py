@@ -18,18 +18,16 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def choose_device(name: str) -> torch.device:
-    """The device called "cpu", "cuda", "cuda:1" or "mps"; "auto" takes a GPU where there is one.
+    """The device called "cpu", "cuda" or "cuda:1"; "auto" takes a GPU where there is one.
 
     Of several processes on a machine each takes a GPU of its own.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name.split(":")[0] not in ("cpu", "cuda", "mps"):
-        raise UsageError(f"--device is auto, cpu, cuda, cuda:N or mps, got {name!r}.")
+    if name.split(":")[0] not in ("cpu", "cuda"):
+        raise UsageError(f"--device is auto, cpu, cuda or cuda:N, got {name!r}.")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise UsageError(f"--device {name}: PyTorch sees no CUDA device here. Use --device cpu.")
-    if name == "mps" and not torch.backends.mps.is_available():
-        raise UsageError("--device mps: PyTorch sees no Apple GPU here. Use --device cpu.")
     if name == "cuda":
         name = f"cuda:{environment.distributed().local_rank}"
     return torch.device(name)

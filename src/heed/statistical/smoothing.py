@@ -79,7 +79,7 @@ def reserve(config: SmoothingConfig, counts: Ints, statistics: Ints, contexts: I
         return Reserved(np.zeros(len(counts)), different.astype(np.float64))
     if config.smoothing == "absolute":
         return Reserved(np.minimum(counts, absolute_discount(statistics)), nothing)
-    discounts = modified_discounts(statistics, config.discount_fallback)
+    discounts = modified_discounts(statistics, config.discount_fallback, config.interpolate)
     return Reserved(discounts[np.minimum(counts, 3)], nothing)
 
 
@@ -89,16 +89,17 @@ def absolute_discount(counts: Ints) -> float:
     return n1 / (n1 + 2 * n2) if n1 and n2 else 0.5
 
 
-def modified_discounts(counts: Ints, fallback: bool = True) -> Floats:
+def modified_discounts(counts: Ints, fallback: bool = True, interpolate: bool = True) -> Floats:
     """(0, D1, D2, D3+) with D_j = j - (j + 1) · Y · n_{j+1} / n_j and Y = n1 / (n1 + 2 n2).
 
-    Where one of n1, n2, n3 is 0 or a discount not between 0 and j, FALLBACK or, without it, DataError.
+    Where one of n1, n2, n3 is 0 or a discount not between 0 and j, FALLBACK or, without it, DataError. A discount of
+    all of j leaves an n-gram nothing: that will do only where the level below is added to it (`interpolate`).
     """
     n = np.bincount(counts[counts < 5], minlength=5).astype(np.float64)
     if (n[1:4] > 0).all():
         j = np.arange(1, 4)
         found = j - (j + 1) * n[1] / (n[1] + 2 * n[2]) * n[2:5] / n[1:4]
-        if ((found >= 0) & (found <= j)).all():
+        if ((found >= 0) & ((found <= j) if interpolate else (found < j))).all():
             return np.array([0.0, *found])
     if not fallback:
         seen = ", ".join(f"{int(number):,}" for number in n[1:])

@@ -81,7 +81,7 @@ def prepare_language_model(
     num_spelled = sum(1 for _ in read_lines_of(data, data.vocabulary_text)) if data.vocabulary_text else num_lines
     tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, spelled, num_spelled, folder, quiet=quiet)
     if data.text_as == "lines":
-        valid = _readable(valid, tokenizers["tgt"], max(MAX_LINE, data.max_tokens), quiet)
+        valid = _readable(valid, tokenizers["tgt"], MAX_LINE - 1, quiet)  # and what ends it
     prepare.write_valid(folder, valid)
     seen = prepare.Seen(folder)
     ids = _encoded(rows(False, "encoding"), tokenizers["tgt"], data, dropped, seen)

@@ -55,7 +55,7 @@ def constant(config: TrainingConfig, d_model: int) -> Schedule:
 def by_epoch(config: TrainingConfig, d_model: int) -> Schedule:
     """Constant for `decay_after` epochs, then divided by `lr_decay` before each (Zaremba et al. 2014, section 4.1)."""
     peak = constant(config, d_model)
-    return lambda step, epoch=0: peak(step) / config.lr_decay ** max(0, epoch + 1 - config.decay_after)
+    return lambda step, epoch=0: peak(step) * config.lr_decay ** -max(0, epoch + 1 - config.decay_after)
 
 
 SCHEDULES: dict[str, Callable[[TrainingConfig, int], Schedule]] = {

@@ -354,7 +354,10 @@ class Trainer:
             self.average.load(kept, checkpoint.progress.average_updates)
         elif self.config.average == "last":
             self.recent = [
-                {name: shared_like(kept[f"{number}/{name}"], weight) for name, weight in master.items()}
+                {
+                    name: shared_like(kept[f"{number}/{name}"], weight).to(weight.device)
+                    for name, weight in master.items()
+                }
                 for number in numbers
             ]
         self.carried = carried_state(self.model, checkpoint.carried, self.config.num_streams, self.ranks, self.device)
