@@ -5,6 +5,8 @@ import { choiceTable } from "./choices.js";
 import { el } from "./dom.js";
 import { alertBox, latest } from "./panel.js";
 
+const LONGEST = 2000; // characters before, which the server takes
+
 /** A table of words, or tokens; `write(text)` is called with the text that a chosen one makes. */
 export function nextView(write) {
   const table = el("div", {});
@@ -14,7 +16,8 @@ export function nextView(write) {
   function refresh(model, before) {
     work.run(
       async (signal) => {
-        const { tokens, words } = await ask("api/next", { model: model.name, prefix: before, size: 12 }, signal);
+        const prefix = before.slice(-LONGEST);
+        const { tokens, words } = await ask("api/next", { model: model.name, prefix, size: 12 }, signal);
         const name = words ? "Likeliest next words" : "Likeliest next tokens";
         const choices = (words ?? tokens).map((choice) => shown(choice, before));
         box.clear();
