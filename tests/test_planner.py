@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toy import prepared, tiny_keys, write_pairs
+from toy import prepared, tiny_keys, with_weights, write_pairs
 from toy_language import language_run
 
 from heed import planner
 from heed.api import prepare_run
 from heed.core.config import Document, read_toml
 from heed.core.errors import MissingInputError, UsageError
-from heed.nn.weight_file import save_weights
 from heed.planner import Plan, Planner, TrainOptions, expectation
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 
 
 def plan_for(folder: Path, keys: dict[str, Any], document: Document | None = None, **options: Any) -> Plan:
@@ -29,12 +28,6 @@ def text_keys(folder: Path, **changes: Any) -> dict[str, Any]:
     """No more than the toy text of `language_run`, and `changes`, `__` standing for the dot."""
     keys = {"task": "language-model", "data.text": str(folder / "toy.txt"), "data.hold_out": 40}
     return keys | {name.replace("__", "."): value for name, value in changes.items()}
-
-
-def with_weights(run: Run) -> Run:
-    """The run with weights, which nobody trained."""
-    save_weights(run.folder / WEIGHTS, dict(run.new_model().named_parameters()), {})
-    return run
 
 
 @pytest.fixture

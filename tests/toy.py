@@ -19,7 +19,8 @@ import torch
 
 from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
-from heed.run import Run
+from heed.nn.weight_file import save_weights
+from heed.run import WEIGHTS, Run
 from heed.training.trainer import Trainer
 
 WORDS = {
@@ -94,6 +95,12 @@ def prepared(folder: Path, out: str = "run", **changes: Any) -> Run:
     """A tiny run on toy pairs, prepared but not trained, in `folder / out`."""
     options = TrainOptions(folder / out, device="cpu", threads=1, quiet=True)
     return prepare_run(Planner(Document(), tiny_keys(folder, **changes), options).plan(), options.out, quiet=True)
+
+
+def with_weights(run: Run) -> Run:
+    """The run with first weights, which nobody trained: something to begin another one with."""
+    save_weights(run.folder / WEIGHTS, dict(run.new_model().named_parameters()), {})
+    return run
 
 
 def trainer_of(run: Run) -> Trainer:

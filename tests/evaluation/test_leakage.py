@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from toy import pairs, prepared, tiny_keys, without_shape_checks, write_lines, write_pairs
+from toy import pairs, prepared, tiny_keys, with_weights, without_shape_checks, write_lines, write_pairs
 
 from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
@@ -86,6 +86,7 @@ def test_short_lines_of_a_text_are_not_compared(tmp_path: Path) -> None:
 def test_a_fine_tuned_run_is_checked_against_the_data_of_both(run: Run, tmp_path: Path) -> None:
     write_pairs(tmp_path, "more", 50, seed=7)
     keys = tiny_keys(tmp_path, data__src=str(tmp_path / "more.aa"), data__tgt=str(tmp_path / "more.bb"))
+    with_weights(run)
     options = TrainOptions(tmp_path / "tuned", init=run.folder, device="cpu", threads=1, quiet=True)
     tuned = prepare_run(Planner(Document(), keys, options).plan(), options.out, run, quiet=True)
     src, tgt = next(row for row in pairs() if row not in read_valid(run.folder))

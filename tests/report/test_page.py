@@ -14,6 +14,7 @@ from toy import (
     tiny_keys,
     trainer_of,
     unchecked_shapes,
+    with_weights,
     without_shape_checks,
     write_lines,
     write_pairs,
@@ -242,7 +243,7 @@ def test_the_runs_that_it_was_made_from_are_told(
     tmp_path: Path, options: dict[str, Any], told: str, flags: str
 ) -> None:
     for name in ("base", "other"):
-        prepared(tmp_path, name)
+        with_weights(prepared(tmp_path, name))
     wanted = TrainOptions(
         tmp_path / "run", device="cpu", threads=1, quiet=True,
         **{name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()},

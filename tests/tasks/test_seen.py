@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from toy import pairs, prepared, tiny_keys, write_lines, write_pairs
+from toy import pairs, prepared, tiny_keys, with_weights, write_lines, write_pairs
 
 from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
@@ -66,7 +66,7 @@ def fine_tuned(folder: Path, init: Run) -> Run:
     """A prepared run on other pairs, which begins with another run."""
     write_pairs(folder, "more", 50, seed=7)
     keys = tiny_keys(folder, data__src=str(folder / "more.aa"), data__tgt=str(folder / "more.bb"))
-    options = TrainOptions(folder / "tuned", init=init.folder, device="cpu", threads=1, quiet=True)
+    options = TrainOptions(folder / "tuned", init=with_weights(init).folder, device="cpu", threads=1, quiet=True)
     return prepare_run(Planner(Document(), keys, options).plan(), options.out, init, quiet=True)
 
 
