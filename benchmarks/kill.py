@@ -58,16 +58,19 @@ BEGIN_SECONDS, SAVE_SECONDS = 0.4, 0.015
 """A training takes about so long to begin, and to save."""
 
 SMALL: dict[str, Any] = {
-    "task": "translation", "data.src": "train.en", "data.tgt": "train.de", "data.valid_src": "valid.en",
-    "data.valid_tgt": "valid.de", "data.synthetic": True, "tokenizer.vocab_size": 400, "model.d_model": 16,
+    "data.synthetic": True, "tokenizer.vocab_size": 400, "model.d_model": 16,
     "training.tokens_per_batch": 256, "training.max_steps": MAX_STEPS, "training.eval_every": 20,
     "training.log_every": 1, "training.warmup_steps": 10, "training.lr": 5e-3, "training.patience": 0,
     "training.keep_checkpoints": 2,
 }  # fmt: skip
+PAIRS: dict[str, Any] = {
+    "task": "translation", "data.src": "train.en", "data.tgt": "train.de", "data.valid_src": "valid.en",
+    "data.valid_tgt": "valid.de",
+}  # fmt: skip
 MODELS: dict[str, dict[str, Any]] = {
-    "transformer": {"model.d_ff": 32, "model.num_heads": 2, "model.num_encoder_layers": 1,
+    "transformer": {**PAIRS, "model.d_ff": 32, "model.num_heads": 2, "model.num_encoder_layers": 1,
                     "model.num_decoder_layers": 1, "model.attention_dropout": 0.1},
-    "rnn_attention": {"model.hidden_size": 16, "model.attention_size": 16},
+    "rnn_attention": {**PAIRS, "model.hidden_size": 16, "model.attention_size": 16},
     "rnn": {"task": "language-model", "data.text": "train.de", "data.valid_text": "valid.de",
             "data.text_as": "stream", "tokenizer.kind": "bpe", "tokenizer.dropout": 0.0,
             "model.hidden_size": 16, "training.num_streams": 8, "training.context": 12,
