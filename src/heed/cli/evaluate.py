@@ -105,21 +105,18 @@ def evaluate(
         "--hyp": hyp, "--worst": worst, "--analysis": analysis, "--src-lang": src_lang, "--tgt-lang": tgt_lang,
         "--tokenised": tokenised, "--tag": tag, "--rare": rare != NUM_COMMON, "--out": out,
     }  # fmt: skip
-    of_search = {"--beam": beam, "--length-penalty": length_penalty}
     if calibrate:
-        asked = {"--src": files.src, "--pairs": files.pairs, "--text": text, "--ensemble": ensemble}
-        _refuse(asked | of_text | of_pairs, "--calibrate reads the validation data of the run itself")
+        tests = {"--src": files.src, "--pairs": files.pairs, "--text": text, "--ensemble": ensemble}
+        _refuse(tests | of_text | of_pairs, "--calibrate reads the validation data of the run itself")
         calibrate_runs(runs, search, json_output, precision, threads, device, quiet)
         return
     if (text is None) == (not len(files)) or len(files.src) != len(files.ref):
         raise UsageError("give --src F --ref F (or --pairs F) for translation runs, or --text F for language models.")
-    if text is not None:
-        _refuse(of_pairs | of_search, "--text is about language models")
-    else:
+    if text is None:
         _refuse(of_text, "--src, --ref and --pairs are about translations")
-    for whole in ("--dynamic", "--cache"):
-        if not of_text[whole]:
-            _refuse({flag: said for flag, said in of_text.items() if flag.startswith(f"{whole}-")}, f"without {whole}")
+    else:
+        _refuse(of_pairs | {"--beam": beam, "--length-penalty": length_penalty}, "--text is about language models")
+        _refuse_parts(of_text, ("--dynamic", "--cache"))
     bare = bool(text and (compressors or primer))
     _check(runs, hyp, out, len(files), bare=bare)
     if ensemble and len(runs) < 2:
@@ -145,6 +142,14 @@ def _refuse(flags: Mapping[str, object], why: str) -> None:
     """Raise UsageError for flags that were given where they do nothing."""
     if given := [flag for flag, said in flags.items() if said not in (None, False, 0, [])]:
         raise UsageError(f"{why}: leave out {', '.join(given)}.")
+
+
+def _refuse_parts(flags: Mapping[str, object], wholes: Sequence[str]) -> None:
+    """Refuse `--cache-size` without `--cache`."""
+    for whole in wholes:
+        if not flags[whole]:
+            parts = {flag: said for flag, said in flags.items() if flag.startswith(f"{whole}-")}
+            _refuse(parts, f"without {whole}")
 
 
 def _check(runs: list[Path], hyp: list[str], out: Path | None, num_tests: int, bare: bool) -> None:

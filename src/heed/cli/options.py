@@ -69,8 +69,7 @@ def search_options(recipe: SearchOptions, said: Mapping[str, object]) -> SearchO
     options = {**recipe.model_dump(), **changes}
     if "beam_size" not in changes:  # who asks for more hypotheses only has to say so
         options["beam_size"] = max(options["beam_size"], options["nbest"])
-    if (
-        "diversity" not in changes and options["nbest"] == 1 and not options["mbr"]
-    ):  # one alone has nothing to differ from
+    is_alone = options["nbest"] == 1 and not options["mbr"]
+    if "diversity" not in changes and is_alone:  # then there is nothing to differ from
         options["diversity"] = 0.0
     return build(SearchOptions, Document(options))

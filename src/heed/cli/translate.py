@@ -94,16 +94,8 @@ def translate(
         raise UsageError("--temperature, --top-k and --top-p are about drawing: give --sample too.")
     run, keys = split_words(words)
     others = ensemble or ()
-    loaded = heed.load(
-        run,
-        device,
-        threads,
-        precision,
-        ensemble=others,
-        lm=lm,
-        lm_weight=heed.api.LM_WEIGHT if lm_weight is None else lm_weight,
-        tag=tag,
-    )
+    weight = heed.api.LM_WEIGHT if lm_weight is None else lm_weight
+    loaded = heed.load(run, device, threads, precision, ensemble=others, lm=lm, lm_weight=weight, tag=tag)
     loaded.run.require("translation", "translate")
     banned = read_ban(ban or (), ban_file, errors)
     said = {
