@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from noisy_systems import corpus
 from sacrebleu.metrics import BLEU, CHRF, TER
-from sacrebleu.significance import PairedTest
+from sacrebleu.significance import PairedTest, _bootstrap_resample
 
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
 from heed.metrics.significance import compare, paired_bootstrap, paired_randomisation
@@ -32,10 +32,29 @@ def by_sacrebleu(kind, name, references, a, b):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_the_paired_bootstrap_is_that_of_sacrebleu(name):
-    texts = corpus(noise=(0.40, 0.36))
-    found = paired_bootstrap(*statistics(name, *texts), samples=200)
-    assert found == pytest.approx(by_sacrebleu("bs", name, *texts))
+def test_the_paired_bootstrap_draws_as_sacrebleu_does_and_keeps_the_sign(name):
+    references, *systems = corpus(noise=(0.40, 0.36))
+    drawn = []
+    for system in systems:
+        oracle = ORACLES[name]()
+        counted = oracle._extract_corpus_statistics(system, [references])
+        drawn.append(np.array([score.score for score in _bootstrap_resample(counted, oracle, 200)[1]]))
+    apart = drawn[1] - drawn[0]
+    delta, p_value = paired_bootstrap(*statistics(name, references, *systems), samples=200)
+    assert delta == pytest.approx(by_sacrebleu("bs", name, references, *systems)[0])
+    assert p_value == pytest.approx((np.sum(abs(apart - apart.mean()) >= abs(delta)) + 1) / 201)
+
+
+def test_of_twenty_comparisons_of_equal_systems_one_is_significant():
+    # where there is no difference, p < 0.05 has to come in one comparison of twenty; dropping the sign makes it two
+    random = np.random.default_rng(0)
+    found = []
+    for _ in range(200):
+        texts = [TextLikelihood.of_sentence("ab" * 20, -float(n), 3) for n in random.normal(60, 10, size=200)]
+        a, b = LikelihoodStatistics.of(texts[:100]), LikelihoodStatistics.of(texts[100:])
+        found.append((paired_bootstrap(a, b, samples=100)[1], paired_randomisation(a, b, samples=100)[1]))
+    shares = np.mean(np.array(found) < 0.05, axis=0)
+    assert all(0.02 < share < 0.08 for share in shares), shares
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf", "chrf++"])  # differences of TER are often equal: see below
