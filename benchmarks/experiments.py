@@ -68,6 +68,8 @@ def budget_of(given: argparse.Namespace) -> Budget:
     """The budget that was said."""
     if not given.table and not (given.minutes or given.updates):
         sys.exit("error: say how much each experiment may take: --minutes M or --updates N.")
+    if not given.table and not given.train:
+        sys.exit("error: say behind -- what to train on: -- --src F --tgt F, or a recipe.")
     return Budget(given.minutes, given.updates)
 
 
@@ -78,6 +80,14 @@ def chosen(table: Mapping[str, Flags], only: str, always: str) -> list[Experimen
     if unknown := sorted({part for of_one in parts.values() for part in of_one} - {*table}):
         sys.exit(f"error: no experiment is called {', '.join(unknown)}. There are: {', '.join(table)}.")
     return [Experiment(name, [flag for part in of_one for flag in table[part]]) for name, of_one in parts.items()]
+
+
+def require_comparable(experiments: Sequence[Experiment], flags: Flags) -> None:
+    """Without validation files the lines that are held out are drawn by the seed: runs of two seeds have others."""
+    has_files = any(word.startswith(("--valid", "--data.valid")) for word in flags) or not flags[0].startswith("-")
+    seeds = [it.name for it in experiments if any(flag.startswith("--seed") for flag in it.flags)]
+    if seeds and not has_files:
+        sys.exit(f"error: {', '.join(seeds)} would hold out other lines than the first: give validation files.")
 
 
 def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads: int, flags: Flags) -> None:
@@ -93,8 +103,11 @@ def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads:
         command = [sys.executable, "-m", "heed", "train", *words, "--threads", str(threads)]
         told = shlex.join(["heed", *command[3:]])
         print(f"[{number} of {len(experiments)}] {experiment.name}: {told}", file=sys.stderr, flush=True)
-        if code := _run(command):
+        code = _run(command)
+        if code and (code < 0 or code > 128 or list_checkpoints(folder / "checkpoints")):
             sys.exit(f"error: {experiment.name} ended with {code}. The same command again goes on from there.")
+        if code:
+            print(f"error: {experiment.name} ended with {code} and has no row.", file=sys.stderr, flush=True)
 
 
 def _require_same(folder: Path, said: str) -> None:

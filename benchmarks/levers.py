@@ -4,7 +4,9 @@
         --src train.en.gz --tgt train.de.gz --valid-src val.en.gz --valid-tgt val.de.gz
 
 Behind `--` stands what every experiment has: the data, or a recipe. The baseline is that alone, which is what heed
-chooses; each of the others changes one thing. `--only r-drop,r-drop+bpe-dropout` trains these two (and the baseline),
+chooses; each of the others changes one thing, and heed chooses anew what follows from it: with another vocabulary an
+epoch has more or fewer tokens, and batches may be of another size (`--training.tokens_per_batch` behind `--` holds
+them). `--only r-drop,r-drop+bpe-dropout` trains these two (and the baseline),
 `--add "wide=--model.d_model=384"` one of your own, `--ensemble baseline,seed-2,seed-3` scores runs together. The same
 command again goes on where it was stopped; `--table` prints what has ended. Differences have a p by paired bootstrap
 over the sentences, which says nothing of the luck of a seed: `seed-2` and `seed-3` show that.
@@ -25,6 +27,7 @@ from experiments import (
     compare,
     machine_line,
     markdown,
+    require_comparable,
     train,
 )
 
@@ -101,9 +104,12 @@ def main() -> None:
     given = parser.parse_args()
     budget = budget_of(given)
     experiments = chosen({**LEVERS, **added(given.add)}, given.only, BASELINE)
-    if not given.table:
-        train(experiments, given.out, budget, given.threads, given.train)
     ensembles = [names.split(",") for names in given.ensemble]
+    if missing := {name for names in ensembles for name in names} - {it.name for it in experiments}:
+        sys.exit(f"error: --ensemble has {', '.join(sorted(missing))}, which --only has not.")
+    if not given.table:
+        require_comparable(experiments, given.train)
+        train(experiments, given.out, budget, given.threads, given.train)
     rows = compare(experiments, given.out, given.threads, ensembles=ensembles)
     print(f"{rows[0].evaluation.test.label}, beam of the recipe; {machine_line(given.threads)}\n\n{report(rows)}")
 

@@ -1,39 +1,48 @@
 """How should text be cut? Words, characters, pairs of them, BPE for both sides or for each: one table on one pair.
 
-    python benchmarks/segmentation.py --minutes 20 --threads 2 --out runs/segmentation -- \\
-        --src train.en.gz --tgt train.de.gz --valid-src val.en.gz --valid-tgt val.de.gz
+    python benchmarks/segmentation.py --minutes 20 --threads 2 --out runs/segmentation -- --data.tokenised=true \\
+        --src train.tok.en --tgt train.tok.de --valid-src val.tok.en --valid-tgt val.tok.de
 
 The table of Sennrich et al. (2016, tables 2 and 3): BLEU, chrF and unigram F1 of all, of rare and of unseen words, on
-validation data. Rare are words beyond the `--rare` most frequent of the training target (theirs: 50,000, as many as
-their word model has). Unknown words are never put out, so a word model must say something else in their place. The same
-command again goes on where it was stopped; `--table` prints what has ended.
+validation data. Rare are words beyond the `--rare` most frequent of the training target (theirs: 50,000; by default as
+many as the word model has). Unknown words are never put out, so a word model must say something else in their place.
+
+Words are what stands between blanks, so the text has to be tokenised, as theirs was: in "a dog," the last word of plain
+text is another one than in "a dog." The same command again goes on where it was stopped; `--table` prints what has
+ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 
 from experiments import Flags, Row, add_arguments, budget_of, cells, chosen, compare, machine_line, markdown, train
 
 from heed.run import Run
 
 BASELINE = "bpe-joint"
+TOGETHER = ["--tokenizer.joint=true", "--model.tie=all"]
 APART = ["--tokenizer.joint=false", "--model.tie=target"]
 LONG = ["--data.max_tokens=1024"]
+ALL_WORDS = ["--tokenizer.min_frequency=1", "--force"]
+"""So many words as are asked for, and no stop for unknown ones: they are what is measured."""
 
 
 def tokenizers(num_pieces: int, num_words: int, shortlist: int) -> dict[str, Flags]:
     """What each experiment changes."""
     words = [f"--tokenizer.vocab_size={num_words}"]
     return {
-        BASELINE: ["--tokenizer.kind=bpe", f"--tokenizer.vocab_size={num_pieces}"],
+        BASELINE: ["--tokenizer.kind=bpe", f"--tokenizer.vocab_size={num_pieces}", *TOGETHER],
         "bpe-separate": ["--tokenizer.kind=bpe", f"--tokenizer.vocab_size={num_pieces}", *APART],
-        "unigram": ["--tokenizer.kind=unigram", f"--tokenizer.vocab_size={num_pieces}"],
-        "word": ["--tokenizer.kind=word", *words, *APART],
-        "char-bigram": ["--tokenizer.kind=char-bigram", f"--tokenizer.shortlist={shortlist}", *words, *APART],
-        "character": ["--tokenizer.kind=character", "--tokenizer.vocab_size=1000", *LONG],
-        "byte": ["--tokenizer.kind=byte", "--tokenizer.vocab_size=260", *LONG],
-    }
+        "unigram": ["--tokenizer.kind=unigram", f"--tokenizer.vocab_size={num_pieces}", *TOGETHER],
+        "word": ["--tokenizer.kind=word", *words, *APART, *ALL_WORDS],
+        "char-bigram": [
+            "--tokenizer.kind=char-bigram", f"--tokenizer.shortlist={shortlist}", *words, *APART, *ALL_WORDS,
+        ],
+        "character": ["--tokenizer.kind=character", "--tokenizer.vocab_size=4000", *TOGETHER, *LONG],
+        "byte": ["--tokenizer.kind=byte", "--tokenizer.vocab_size=260", *TOGETHER, *LONG],
+    }  # fmt: skip
 
 
 def report(rows: list[Row]) -> str:
@@ -47,7 +56,7 @@ def report(rows: list[Row]) -> str:
         lines.append([row.name, _sizes(row.evaluation.run), *cells(row, "bleu"), *cells(row, "chrf"), *found])
     first = ["text as", "pieces", "BLEU", "against the first", "chrF2", "against the first"]
     signatures = [score.signature for name, score in rows[0].evaluation.scores.items() if name in ("bleu", "chrf")]
-    return "\n".join([markdown([*first, *heads], lines), "", *signatures])
+    return "\n".join([markdown([*first, *heads], lines), "", rows[0].evaluation.words_as, *signatures])
 
 
 def _sizes(run: Run) -> str:
@@ -70,6 +79,8 @@ def main() -> None:
     if not given.table:
         train(experiments, given.out, budget, given.threads, given.train)
     rows = compare(experiments, given.out, given.threads, num_common=given.rare or given.words)
+    if rows[0].evaluation.run and not rows[0].evaluation.run.recipe.data.tokenised:
+        print("warning: the text is not tokenised: to a word model 'dog,' and 'dog.' are two words", file=sys.stderr)
     print(f"{rows[0].evaluation.test.label}; {machine_line(given.threads)}\n\n{report(rows)}")
 
 

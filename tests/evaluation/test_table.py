@@ -103,11 +103,15 @@ def test_f1_has_a_row_for_each_system_and_a_column_for_each_kind_of_word() -> No
         "all": WordMatches(num_reference=9312, num_output=9305, num_right=8085),
         "rare": WordMatches(num_reference=312, num_output=205, num_right=85),
     }
-    both = [Evaluation(name, TEST, None, FIRST.scores, unigram_f1=f1) for name in ("runs/a", "b")]
+    both = [
+        Evaluation(name, TEST, None, FIRST.scores, unigram_f1=f1, words_as="words as tok:13a")
+        for name in ("runs/a", "b")
+    ]
     assert render(both, analysis=True).endswith(
         "unigram F1  all words (9,312)  rare words (312)\n"
         "runs/a                  0.869             0.329\n"
-        "b                       0.869             0.329"
+        "b                       0.869             0.329\n"
+        "words as tok:13a"
     )
     assert "unigram F1" not in render(both)
 

@@ -19,6 +19,7 @@ from heed.metrics.translation import SentenceStatistics, corpus_statistics, leng
 from heed.metrics.word_frequency import FrequencyBand, WordCounts, WordMatches, by_frequency, unigram_f1
 from heed.run import Run
 from heed.tasks.prepare import WORDS_SEEN
+from heed.text.normalise import Normaliser
 
 INTERVALS = 1000
 """Draws of each bootstrap interval."""
@@ -48,6 +49,8 @@ class Evaluation:
     """Empty where no run tells how often training had which word."""
     unigram_f1: Mapping[str, WordMatches] = field(default_factory=dict)
     """Of `all` words, of `rare` and of `unseen` ones; empty likewise."""
+    words_as: str = ""
+    """What the words of `by_frequency` and `unigram_f1` are, and which of them are rare."""
     worst: Sequence[ScoredSentence] = ()
 
     @property
@@ -70,6 +73,7 @@ class Evaluation:
             "without_leaked": [score.to_json() for score in self.without_leaked.values()],
             "by_length": [bucket.to_json() for bucket in self.by_length],
             "by_frequency": [band.to_json() for band in self.by_frequency],
+            "words_as": self.words_as,
             "unigram_f1": {kind: matches.to_json() for kind, matches in self.unigram_f1.items()},
             "worst": [asdict(sentence) for sentence in self.worst],
         }
@@ -86,12 +90,14 @@ def evaluate_systems(
 ) -> list[Evaluation]:
     """Score translations by BLEU, chrF and TER; those after the first are compared with it.
 
-    Frequencies of words are those in the training data of the first run that knows them; words beyond the `num_common`
-    most frequent ones are rare.
+    Frequencies of words are those in the training data of the first run that knows them, which counted them as it
+    normalises text; words beyond the `num_common` most frequent ones are rare.
     """
     leaks = [check_leakage(system.run, test.rows) if system.run else None for system in systems]
     clean = unseen(test, leaks)
-    training = next(filter(None, (WordCounts.read(s.run.folder / WORDS_SEEN) for s in systems if s.run)), None)
+    training, normaliser = _words_of_training(systems)
+    normalised = [normaliser.apply(line) for line in test.references]
+    rare = f"rare: not of the {num_common:,} most frequent in training"
     first: Mapping[str, SentenceStatistics] = {}
     evaluations = []
     for system, leakage in zip(systems, leaks, strict=True):
@@ -109,13 +115,22 @@ def evaluate_systems(
                 leakage=leakage,
                 without_leaked=_without_leaked(found, clean),
                 by_length=by_length(test.sources, {name: found[name] for name in ("bleu", "chrf")}, INTERVALS),
-                by_frequency=by_frequency(outputs, references, training) if training else (),
-                unigram_f1=unigram_f1(outputs, references, training, num_common) if training else {},
+                by_frequency=by_frequency(outputs, normalised, training) if training else (),
+                unigram_f1=unigram_f1(outputs, normalised, training, num_common) if training else {},
+                words_as=f"words as tok:{training.tokenizer} cuts them; {rare}" if training else "",
                 worst=worst_sentences(system, test, found["chrf"].sentence_scores(), num_worst),
             )
         )
         first = first or found
     return evaluations
+
+
+def _words_of_training(systems: Sequence[System]) -> tuple[WordCounts | None, Normaliser]:
+    """The first run's that knows them, and how it normalises a line before it counts."""
+    for run in (system.run for system in systems if system.run):
+        if words := WordCounts.read(run.folder / WORDS_SEEN):
+            return words, run.recipe.data.normaliser
+    return None, Normaliser()
 
 
 def _search(system: System) -> dict[str, Any]:

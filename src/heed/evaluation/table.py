@@ -130,7 +130,7 @@ def _unigram_f1(evaluations: Sequence[Evaluation]) -> str:
         return ""
     heads = [f"{kind} words ({it.num_reference:,})" for kind, it in known[0].unigram_f1.items()]
     rows = [[it.system, *(f"{matches.f1:.3f}" for matches in it.unigram_f1.values())] for it in known]
-    return columns([["unigram F1", *heads], *rows], right=range(1, len(heads) + 1))
+    return columns([["unigram F1", *heads], *rows], right=range(1, len(heads) + 1)) + "\n" + known[0].words_as
 
 
 def _worst(evaluation: Evaluation) -> str:
