@@ -10,10 +10,11 @@ import pytest
 from toy import WORDS, prepared, tiny_keys, trainer_of, without_shape_checks, write_lines
 
 import heed
-from heed.api import TrainOptions, check_folder
+from heed.api import TrainOptions, check_folder, tell_short_limits
 from heed.core.config import to_toml
 from heed.core.errors import DataError, HeedError, UsageError
 from heed.decoding.options import SearchOptions
+from heed.tasks.prepare import read_valid
 from heed.training.trainer import Trainer
 
 __all__ = ["without_shape_checks"]
@@ -127,6 +128,25 @@ def test_a_folder_is_claimed_only_when_it_is_empty_or_given_up(tmp_path: Path) -
     for flag in ("init", "tokenizer_of"):
         with pytest.raises(UsageError, match=f"--{flag.replace('_', '-')} .* is the run that --overwrite would remove"):
             check(run.folder, overwrite=True, **{flag: run.folder})
+
+
+def test_outputs_that_the_limits_of_the_search_will_cut_off_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    src = write_lines(tmp_path / "a", [f"ba ce w{i}" for i in range(100)])
+    tgt = write_lines(tmp_path / "b", [f"kan ler v{i}" + " so so" * (i % 2) for i in range(100)])
+    keys = {"data__src": str(src), "data__tgt": str(tgt), "tokenizer__kind": "byte", "decoding__max_extra": 4}
+    run = prepared(tmp_path, **keys, decoding__max_ratio=1)
+    tell_short_limits(run, quiet=False)
+    valid = read_valid(run.folder)
+    number = sum(" so" in tgt for _, tgt in valid)
+    told = capsys.readouterr().err
+    assert (
+        f"{number} of {len(valid)} validation references have more tokens than an output may have (1 for each" in told
+    )
+    raised = prepared(tmp_path, "other", **keys, decoding__max_ratio=2)
+    tell_short_limits(raised, quiet=False)
+    assert 0 < number < len(valid) and capsys.readouterr().err == ""
 
 
 def test_a_vocabulary_that_does_not_know_the_text_stops_the_training_unless_it_is_forced(

@@ -73,6 +73,31 @@ def test_less_is_dropped_where_there_is_less_time(num_rows: int, cpu: float, gpu
     assert [choose(num_rows, machine).values["model.dropout"] for machine in (CPU, GPU)] == [cpu, gpu]
 
 
+@pytest.mark.parametrize(
+    ("num_rows", "minutes", "dropout"),
+    [(29_000, 45.0, 0.1), (29_000, 600.0, 0.3), (29_000, 0.0, 0.3), (300_000, 600.0, 0.1), (7_239, 2.0, 0.1)],
+)
+def test_more_is_dropped_where_there_is_more_time(num_rows: int, minutes: float, dropout: float) -> None:
+    assert choose(num_rows, training__max_minutes=minutes).values["model.dropout"] == dropout
+
+
+@pytest.mark.parametrize(
+    ("kind", "growth", "ratio"),
+    [
+        ("bpe", 3.0, None),
+        ("character", 0.5, None),
+        ("character", 1.1, 3.0),
+        ("character", 2.8, 7.0),
+        ("byte", 1.0, 4.0),
+    ],
+)
+def test_an_output_may_be_as_much_longer_than_its_source_as_the_target_is(
+    kind: str, growth: float, ratio: float | None
+) -> None:
+    survey = Survey(6000, 60.0, growth=growth)
+    assert choose_translation(survey, CPU, {"tokenizer.kind": kind}).values.get("decoding.max_ratio") == ratio
+
+
 def test_a_machine_without_a_gpu_gets_a_small_model_and_a_limit_of_time() -> None:
     cpu, gpu = choose(5_000_000, CPU), choose(5_000_000, GPU)
     assert cpu.values["model.d_model"] <= 256 < gpu.values["model.d_model"]
@@ -232,6 +257,21 @@ def test_fine_tuning_takes_what_the_rate_is_meant_for() -> None:
     other = fine_tuned(choose_language_model, Survey(500, 60.0), CPU, trained, {"training.optimizer": "adam"})
     assert other.values["training.lr"] < 0.1, "20 is no rate for Adam"
     assert "training.schedule" not in other.values
+
+
+def test_a_run_that_is_fine_tuned_gets_the_dropout_of_its_own_data() -> None:
+    trained = recipe(choose(100_000), model__attention_dropout=0.05).model_dump()
+    found = fine_tuned(choose_translation, Survey(5_865, 60.0), CPU, trained, {})
+    assert trained["model"]["dropout"] == 0.1
+    assert found.values["model.dropout"] == choose(5_865).values["model.dropout"] == 0.3
+    assert found.reasons["model.dropout"] == choose(5_865).reasons["model.dropout"]
+    assert found.values["model.attention_dropout"] == 0.05
+
+
+def test_fine_tuning_by_the_noam_schedule_keeps_the_warm_up_that_its_rate_is_for() -> None:
+    trained = recipe(choose(500), training__schedule="noam", training__lr=1.0, training__warmup_steps=4000).model_dump()
+    found = fine_tuned(choose_translation, Survey(500, 60.0), CPU, trained, {})
+    assert (found.values["training.lr"], found.values["training.warmup_steps"]) == (0.25, 4000)
 
 
 @pytest.mark.parametrize("kind", ["transformer", "rnn_attention"])

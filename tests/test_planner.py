@@ -144,6 +144,17 @@ def test_a_translator_may_take_the_tokenizer_of_a_language_model(tmp_path: Path)
     assert run.tokenizers["src"].vocabulary.sha256 == lm.tokenizers["tgt"].vocabulary.sha256
 
 
+def test_a_script_tells_a_language_that_nobody_named(tmp_path: Path) -> None:
+    rows = [f"the dog has {number} bones\t犬は骨を{number}本持っている" for number in range(100)]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
+    plan = plan_for(tmp_path, {"task": "translation", "data.pairs": str(path)})
+    assert (plan.recipe.data.src_lang, plan.recipe.data.tgt_lang) == ("", "ja")
+    assert plan.reasons["data.tgt_lang"] == "by its script"
+    named = plan_for(tmp_path, {"task": "translation", "data.pairs": str(path), "data.tgt_lang": "jpn"})
+    assert named.recipe.data.tgt_lang == "jpn"
+
+
 def test_an_expectation_counts_the_processes(tmp_path: Path) -> None:
     plan = plan_for(tmp_path, tiny_keys(tmp_path, training__max_epochs=3))
     together = replace(plan, machine=replace(plan.machine, num_processes=1000))

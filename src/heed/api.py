@@ -21,7 +21,7 @@ from heed.core.config import Document, read_toml, to_toml
 from heed.core.environment import num_threads
 from heed.core.errors import DataError, HeedError, UsageError
 from heed.core.files import atomic_write, empty_folder, is_claimed, is_debris, storage_errors
-from heed.core.progress import message
+from heed.core.progress import message, warn
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator, TokenScores
@@ -35,7 +35,7 @@ from heed.run import RECIPE, WEIGHTS, Run, first_model
 from heed.tasks.language_modelling import prepare_language_model
 from heed.tasks.prepare import add_seen, read_valid, require_enough, write_corpus
 from heed.tasks.task import Corpus, Task
-from heed.tasks.translation import prepare_translation
+from heed.tasks.translation import TranslationTask, prepare_translation
 from heed.text.doctor import (
     Finding,
     Pieces,
@@ -201,6 +201,7 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
     with storage_errors("write the run", path=options.out):
         run = prepare_run(plan, options.out, init, options.quiet, tokenizer_of(options, init))
     check_pieces(run, options.force, options.quiet)
+    tell_short_limits(run, options.quiet)
     ranks.wait()
     return _learn(run, first_model(run, init, options.quiet), None, options.quiet, ranks)
 
@@ -226,6 +227,20 @@ def check_pieces(run: Run, force: bool, quiet: bool) -> None:
         if finding.severity == "stop" and not force:
             raise DataError(f"{finding.message} {finding.advice} Or go on all the same with --force.")
         message(f"{finding.severity}: {finding.message}", quiet)
+
+
+def tell_short_limits(run: Run, quiet: bool) -> None:
+    """Say when the search ends outputs before what people wrote has ended, as it may with characters and bytes."""
+    task, decoding = run.task(), run.recipe.decoding
+    if not isinstance(task, TranslationTask) or (number := task.num_beyond_reach()) <= len(task.valid) / 100:
+        return
+    limit = f"decoding.max_tokens = {decoding.max_tokens}"
+    if not decoding.max_tokens:
+        limit = f"{decoding.max_ratio:g} for each of the source and {decoding.max_extra} more: decoding.max_ratio"
+    warn(
+        f"{number:,} of {len(task.valid):,} validation references have more tokens than an output may have "
+        f"({limit}). Outputs like these will be cut off: raise the limit.", quiet,
+    )  # fmt: skip
 
 
 def prepare_run(

@@ -7,7 +7,7 @@ Rules by size of the corpus, device and measured speed of bfloat16. What is chos
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -28,6 +28,10 @@ class Survey:
     """Rows of further parts of the training data, of which none is held out."""
     num_repeated: int = 0
     """Further rows of an epoch, because parts are repeated."""
+    growth: float = 1.0
+    """Characters of the target for each of the source, on average."""
+    languages: Mapping[str, str] = field(default_factory=dict)
+    """Of each side, by "src" and "tgt", the language that its script tells; empty: it tells none."""
 
     @property
     def num_all(self) -> int:
@@ -100,8 +104,8 @@ class Size:
     dropout: float
 
 
-# The second line is what docs/results.md measures (Multi30k), but for its dropout, which is lower on a CPU; the others
-# are first guesses around it, not yet measured. The last line has no bound.
+# The second line is what docs/results.md measures (Multi30k), but for its dropout, lower in a short training; the
+# others are first guesses around it, not yet measured. The last line has no bound.
 SIZES = (
     Size(10_000, 2000, 256, 512, 4, 3, 0.3),
     Size(60_000, 4000, 256, 1024, 4, 3, 0.3),
@@ -112,8 +116,11 @@ SIZES = (
 CPU_MINUTES = 45.0
 SMALLEST_BATCH, FEWEST_UPDATES = 1024, 500
 """Tokens of a batch, and updates in an epoch: with fewer a corpus takes longer (measured on 7,239 and 29,000 pairs)."""
-LEAST_DROPOUT, WITHOUT_IT = 0.1, 10_000
-"""What is dropped where a CPU's hour leaves no time to learn so many pairs by heart (measured on 29,000 pairs)."""
+LEAST_DROPOUT, PAIRS_A_MINUTE = 0.1, 500
+"""What is dropped where a CPU has no time to learn the pairs by heart: so many or more for each minute of training.
+
+Measured on 29,000 pairs, where 0.1 is ahead of 0.2 and 0.3 for the first hour and 0.2 comes up to it then.
+"""
 
 
 def size_for(num_rows: int) -> Size:
@@ -137,6 +144,7 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
     epoch = _updates_per_epoch(tokens, given, tokens_per_update)
     chosen: dict[str, tuple[Any, str]] = {
         **_held_out(survey, given),
+        **{f"data.{side}_lang": (code, "by its script") for side, code in survey.languages.items() if code},
         "tokenizer.kind": ("bpe", "byte-level: any text comes back exactly, nothing is unknown"),
         "tokenizer.vocab_size": (vocab_size, why_size),
         "model.kind": ("transformer", "the usual choice; --model.kind=rnn_attention is the other"),
@@ -146,7 +154,7 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         "model.num_encoder_layers": (layers, f"{pairs}{small}"),
         "model.num_decoder_layers": (layers, "as many as in the encoder"),
         "model.norm": ("pre", "trains without a long warm-up"),
-        "model.dropout": _dropout(size, survey.num_all, on_cpu, pairs),
+        "model.dropout": _dropout(size, survey.num_all, _minutes(given) if on_cpu else 0.0, pairs),
         "training.tokens_per_batch": (tokens_per_batch, "many updates in an epoch (docs/results.md)"),
         "training.precision": (machine.precision, f"bfloat16 is {machine.bfloat16_gain:.1f} times as fast here"),
         "training.lr": (2e-3 if d_model <= 256 else 7e-4, "peak, after the warm-up"),
@@ -160,6 +168,7 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         "decoding.beam_size": (5, "the usual width"),
         "decoding.length_norm": ("mean", "outputs of small models are too short otherwise (docs/results.md)"),
         "decoding.length_penalty": (1.5, "the same on three models' validation data"),
+        **_longest_outputs(survey, given),
     }  # fmt: skip
     if not on_cpu:
         del chosen["training.max_minutes"]
@@ -170,10 +179,24 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
     return choices
 
 
-def _dropout(size: Size, num_rows: int, on_cpu: bool, pairs: str) -> tuple[float, str]:
-    if on_cpu and num_rows > WITHOUT_IT:
+def _minutes(given: Mapping[str, Any]) -> float:
+    """How long a training on a CPU takes at most; 0 where it has no limit."""
+    minutes = given.get("training.max_minutes", CPU_MINUTES)
+    return float(minutes) if isinstance(minutes, float | int) else 0.0
+
+
+def _dropout(size: Size, num_rows: int, minutes: float, pairs: str) -> tuple[float, str]:
+    """`minutes` of a CPU; 0 where there is no limit."""
+    if 0 < minutes * PAIRS_A_MINUTE <= num_rows:
         return min(size.dropout, LEAST_DROPOUT), "there is no time to learn the pairs by heart (docs/results.md)"
     return size.dropout, f"{pairs}: the smaller the corpus, the more is dropped"
+
+
+def _longest_outputs(survey: Survey, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    """Subwords of two languages are about as many; their characters are not, and a character has up to four bytes."""
+    allowance = {"character": 2.5, "byte": 4.0}.get(str(given.get("tokenizer.kind")), 0.0)
+    ratio = max(2.0, float(round(allowance * survey.growth)))
+    return {"decoding.max_ratio": (ratio, "the target is longer, counted in these")} if ratio > 2 else {}
 
 
 @dataclass(frozen=True)
@@ -329,12 +352,15 @@ def fine_tuned(
 ) -> Choices:
     """The choices when training begins with the weights of a run: its model, read as it was, and a lower rate.
 
-    `trained` are the tables of that run's recipe. The other choices fit what comes from it, but for its model's sizes.
+    `trained` are the tables of that run's recipe. The other choices fit what comes from it, but for its model's sizes;
+    a translator's dropout is chosen for the new data.
     """
     inherited = {key: value for key, value in _inherited(trained, given).items() if key not in given}
     fitted = {key: value for key, value in inherited.items() if key == "model.kind" or not key.startswith("model.")}
     choices = choose(survey, machine, {**fitted, **given})
-    values = {key: value for key, value in choices.values.items() if not key.startswith("model.")}
+    anew = {"model.dropout"} & set(choices.values) if trained["task"] == "translation" else set()
+    inherited = {key: value for key, value in inherited.items() if key not in anew}
+    values = {key: value for key, value in choices.values.items() if key in anew or not key.startswith("model.")}
     reasons = {key: choices.reasons[key] for key in values} | dict.fromkeys(inherited, "as in --init")
     if "training.lr" in inherited:
         reasons["training.lr"] = "a quarter of the rate of --init"
@@ -354,6 +380,8 @@ def _inherited_rate(trained: Mapping[str, Any], given: Mapping[str, Any]) -> dic
         return {}
     usual = TrainingConfig().model_dump()
     unusual = {f"training.{name}": training[name] for name in _OF_THE_RATE if training[name] != usual[name]}
+    if training["schedule"] == "noam":  # whose peak is in its warm-up
+        unusual["training.warmup_steps"] = training["warmup_steps"]
     return {**unusual, "training.lr": training["lr"] / 4}
 
 

@@ -87,7 +87,10 @@ class Planner:
             _require_own_embeddings(draft)
         diagnosis, num_repeated = _examine(draft, self.quiet)
         characters = _characters_per_row(diagnosis)
-        survey = chooser.Survey(diagnosis.num_pairs, characters, diagnosis.num_in_parts, num_repeated)
+        growth = _growth(diagnosis)
+        survey = chooser.Survey(
+            diagnosis.num_pairs, characters, diagnosis.num_in_parts, num_repeated, growth, diagnosis.languages
+        )
         recipe, reasons = self._recipe(survey, machine)
         if self.init is not None:
             _require_like(self.init, recipe)
@@ -189,6 +192,12 @@ def _characters_per_row(diagnosis: Diagnosis) -> float:
     """Characters of the longer side of a row, on average."""
     found = diagnosis.statistics
     return max((found[name] for name in found if name.endswith("_characters")), default=1.0)
+
+
+def _growth(diagnosis: Diagnosis) -> float:
+    """Characters of the target for each of the source; 1 where there is no source."""
+    found = diagnosis.statistics
+    return found.get("tgt_characters", 1.0) / max(1.0, found.get("src_characters", 1.0))
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:

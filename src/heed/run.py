@@ -163,7 +163,7 @@ class Run:
         if self.recipe.task == "translation":
             return TranslationTask(
                 self.folder, data, self.tokenizers["src"], self.tokenizers["tgt"], self.recipe.tokenizer.dropout,
-                self.recipe.seed, self.device, self.recipe.training.r_drop,
+                self.recipe.seed, self.device, self.recipe.training.r_drop, self.recipe.decoding,
             )  # fmt: skip
         training = self.recipe.training
         return LanguageModellingTask(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heed.cli.options import parse_minutes, search_options
+from heed.cli.options import language_of, parse_minutes, search_options
 from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
 
@@ -20,6 +20,20 @@ def test_times_are_read(text: str, minutes: float) -> None:
 def test_other_times_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--max-time is a time such as 90s, 30m or 2h, got "):
         parse_minutes(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("train.de", "de"), ("folder.fr/train.de.gz", "de"), ("europarl-v7.de-en.de", "de"), ("train.tok.ja.xz", "ja"),
+        ("train.ja.txt", "ja"), ("train.ja.tok", "ja"), ("train.JA.txt", "ja"), ("news.zh_CN", "zh_CN"),
+        ("news.zh-CN.txt", "zh-CN"), ("jpn_Jpan.dev", "jpn_Jpan"), ("corpus.xyz", "xyz"), ("corpus.xyz.gz", "xyz"),
+        ("train.txt", ""), ("train", ""), ("train.csv", ""), ("my.txt", ""), ("a.src", ""), ("v1.2.txt", ""),
+        ("train.abc.txt", ""), ("to_Do.txt", ""),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_file_tells_its_language(name: str, language: str) -> None:
+    assert language_of(name) == language
 
 
 RECIPE = SearchOptions(beam_size=4, length_penalty=1.0, batch_size=7, temperature=0.5)

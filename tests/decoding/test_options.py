@@ -19,6 +19,9 @@ def options(**said: Any) -> SearchOptions:
 def test_lengths_are_functions_of_the_source() -> None:
     assert options().limit(7) == 2 * 7 + 20 + 1
     assert options(max_ratio=1.5, max_extra=3).limit(5) == 7 + 3 + 1
+    assert options(max_ratio=1.5, max_extra=3, beam_size=4, no_repeat=2).greedy() == options(
+        max_ratio=1.5, max_extra=3, beam_size=1
+    )
     assert options(max_tokens=4).limit(100) == 5
     assert options(min_ratio=0.5, min_tokens=2).least(5) == 4
     assert options(min_ratio=0.5, min_tokens=50).least(5) == 30, "never above the longest"

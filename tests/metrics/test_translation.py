@@ -236,6 +236,21 @@ def test_references_without_words_have_no_length_ratio():
         length_ratio(["a"], [""])
 
 
+def test_references_that_are_one_word_each_are_warned_of(capsys):
+    lines = ["彼は東京の大学で日本の歴史を勉強している学生です。", "私は昨日の夜に友達と駅の近くで映画を見ました。"]
+    for language, warned in [("", True), ("xx", True), ("ja", False), ("Japanese", False)]:
+        translation._warn_once.cache_clear()
+        evaluate_translations(lines, lines, language, names=["bleu"], intervals=0)
+        assert ("no blanks between words" in capsys.readouterr().err) == warned
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer"), [("Chinese", "zh"), ("chi", "zh"), ("bur", "char"), ("zh-CN", "zh")]
+)
+def test_names_and_other_codes_of_a_language_cut_as_its_code_does(language, tokenizer):
+    assert bleu_tokenizer(language) == tokenizer
+
+
 def test_tokenised_references_are_warned_of_once(capsys):
     for _ in range(2):
         evaluate_translations(["a b ."], ["a b ."], names=["chrf"], intervals=0)

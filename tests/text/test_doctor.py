@@ -28,7 +28,7 @@ from heed.text.doctor import (
 )
 from heed.text.doctor.language import EvenSample, likeness, profile
 from heed.text.doctor.pairs import LengthCorrelation
-from heed.text.doctor.scripts import main_script, mixed_word
+from heed.text.doctor.scripts import language_by_script, main_script, mixed_word
 from heed.text.pair_filter import PairFilterConfig
 from heed.text.readers import CorpusFiles, read_pairs
 
@@ -301,6 +301,26 @@ def test_tokenised_text_is_noticed_and_its_mixture_with_plain_text_too() -> None
     assert checks(one) == {"tokenised", "tokenised-differently"}
     valid = [(tokenise(src), tokenise(tgt)) for src, tgt in healthy(50, seed=2)]
     assert [finding.check for finding in diagnose(pairs, valid).findings].count("tokenised-differently") == 2
+
+
+@pytest.mark.parametrize(("line", "is_tokenised"), [("{}時 に 、 犬 を 見た 。", True), ("{}時に、犬を見た。", False)])
+def test_tokenised_text_is_noticed_by_the_stops_of_japanese_too(line: str, is_tokenised: bool) -> None:
+    found = diagnose([(src, line.format(number)) for number, (src, _) in enumerate(healthy())])
+    assert ("tokenised" in checks(found)) == is_tokenised
+
+
+@pytest.mark.parametrize(
+    ("lines", "language"),
+    [
+        (["犬は水を飲む。", "会議中", "彼はABCで働く。"], "ja"), (["他喜欢猫。", "会议", "DNA是分子。"], "zh"),
+        (["สวัสดีครับ"], "th"), (["ສະບາຍດີ"], "lo"), (["សួស្តី"], "km"), (["မင်္ဂလာပါ"], "my"), (["A dog runs."], ""),
+        (["Собака бежит."], ""), (["개가 달린다."], ""), (["犬は水を飲む。", "A dog.", "Two dogs."], ""),
+        (["12", ""], ""), ([], ""),
+    ],
+)  # fmt: skip
+def test_a_script_without_blanks_tells_its_language(lines: list[str], language: str) -> None:
+    assert language_by_script(lines) == language
+    assert diagnose([("A dog.", line) for line in lines]).languages == {"src": "", "tgt": language}
 
 
 def csv_field(text: str, always: bool) -> str:

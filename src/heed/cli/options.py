@@ -33,7 +33,8 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no n
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 NO_LANGUAGES = {
-    "bpe", "csv", "dat", "hyp", "low", "lst", "out", "raw", "ref", "src", "tgt", "tmx", "tok", "trg", "tsv", "txt",
+    "bpe", "csv", "dat", "dev", "hyp", "low", "lst", "out", "raw", "ref", "spm", "src", "tgt", "tmx", "tok", "trg",
+    "tsv", "txt", "val",
 }  # fmt: skip
 """Endings of file names that look like the code of a language."""
 
@@ -49,10 +50,15 @@ def parse_minutes(text: str) -> float:
 
 
 def language_of(name: str) -> str:
-    """The language that the name of a file tells, `de` for `train.de.gz`; empty when it tells none."""
-    suffixes = [suffix[1:].lower() for suffix in Path(name).suffixes if suffix not in (".gz", ".xz", ".zst")]
-    code = suffixes[-1] if suffixes else ""
-    return code if code.isascii() and code.isalpha() and len(code) in (2, 3) and code not in NO_LANGUAGES else ""
+    """The language that the name of a file tells, `de` for `train.de.gz` and `train.de.txt`; empty: it tells none."""
+    from heed.text.languages import code_of
+
+    first, *suffixes = (part for part in Path(name).name.split(".") if part not in ("gz", "xz", "zst"))
+    told = [suffix for suffix in suffixes if suffix.lower() not in NO_LANGUAGES][-1:]
+    if told and re.fullmatch("[A-Za-z]{2,3}", told[0]) and (told == suffixes[-1:] or code_of(told[0])):
+        return told[0].lower()
+    with_region = (part for part in (*told, first) if re.fullmatch("[a-z]{2,3}[-_][A-Z][A-Za-z]{1,3}", part))
+    return next((part for part in with_region if code_of(part)), "")
 
 
 def parse_column(text: str | None) -> int | str | None:

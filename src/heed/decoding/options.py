@@ -84,6 +84,11 @@ class SearchOptions(Config):
             raise ValueError("; ".join(wrong))
         return self
 
+    def greedy(self) -> SearchOptions:
+        """Beam 1 within the same limits of length, by nothing but probability."""
+        kept = {"min_tokens", "min_ratio", "max_tokens", "max_ratio", "max_extra"}
+        return SearchOptions(beam_size=1, **self.model_dump(include=kept))
+
     @property
     def num_searched(self) -> int:
         """How many hypotheses of a sentence the search gives, before any of them is chosen."""

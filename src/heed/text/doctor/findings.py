@@ -56,6 +56,8 @@ class Diagnosis:
     """What the numbers of the examples count: lines of the files, or pairs where these are no lines."""
     num_in_parts: int = 0
     """Pairs of further parts of the training data."""
+    languages: Mapping[str, str] = field(default_factory=dict)
+    """Of each side, by "src" and "tgt", the language that its script tells; empty: it tells none."""
 
     @property
     def stops(self) -> tuple[Finding, ...]:

@@ -72,7 +72,7 @@ UNICODE_CHECKS = (
 _CSV_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _SUSPECT = re.compile("[\0-\x08\n-\x1f\x7f&<]")
 _ASCII_LETTER = re.compile("[A-Za-z]")
-_STOP = re.compile(r"\w(?P<space> ?)[.,](?: |\Z)")
+_STOP = re.compile(r"\w(?P<space> ?)(?:[.,](?: |\Z)|[。、，])")
 
 
 class LineScan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 
 
 class _ScriptOf(dict[str, str]):
@@ -28,6 +29,7 @@ _NAMES = {
     **dict.fromkeys(("ANGSTROM", "KELVIN", "OHM", "ALEF", "BET", "GIMEL", "DALET", "PLANCK", "INFORMATION"), ""),
 }
 _SCRIPT_OF = _ScriptOf()
+_KANA = re.compile("[\u3040-\u30ff]")
 
 _LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"
 _GREEK_ALIKE = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο"  # no others: "µm" and "κB" are right
@@ -44,6 +46,21 @@ def main_script(line: str) -> str | None:
         counts = Counter(map(_SCRIPT_OF.__getitem__, line))
         return max(scripts, key=lambda script: (counts[script], script))
     return next(iter(scripts), None)
+
+
+def language_by_script(lines: Sequence[str]) -> str:
+    """The language that most lines are in, of those without blanks between words: their scripts tell it.
+
+    Empty for all others; English and German have the same letters. Japanese is Chinese characters with its own between.
+    """
+    scripts = Counter(main_script(line) for line in lines)
+    script, number = max(scripts.items(), key=lambda item: item[1], default=(None, 0))
+    if script is None or 2 * number <= len(lines):
+        return ""
+    if script == _EAST_ASIAN:
+        num_with_kana = sum(_KANA.search(line) is not None for line in lines)
+        return "ja" if 5 * num_with_kana > len(lines) else "zh"
+    return {"Thai": "th", "Lao": "lo", "Khmer": "km", "Myanmar": "my"}.get(script, "")
 
 
 def mixed_word(line: str) -> int | None:
