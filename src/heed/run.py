@@ -235,7 +235,7 @@ class Run:
         """This run with the tag of its validation data."""
         data = self.recipe.data
         tag = data.tag_of_validation
-        return self if not data.tags or self.tag == tag else Run(self.folder, self.device, tag)
+        return self if not data.tags or self.tag == tag else self.with_tag(tag)
 
     def with_tag(self, tag: str) -> Run:
         """This run with another tag before its sources; the model is in memory once."""

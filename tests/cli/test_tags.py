@@ -10,8 +10,10 @@ import pytest
 from command import call
 from toy import TINY, flags, pairs, unchecked_shapes, write_lines, write_pairs
 
+import heed
 from heed.cli.train import parse_part
 from heed.core.errors import UsageError
+from heed.evaluation.systems import tag_for
 from heed.run import Run
 
 FEW = flags({**TINY, "training.max_steps": 12, "training.eval_every": 12, "data.hold_out": 8, "data.src_lang": "aa"})
@@ -104,7 +106,26 @@ def test_scoring_and_evaluating_take_the_tag(multilingual: Path, translator: Pat
     result = call("evaluate", multilingual, translator, "--tag", "2bb", *files)
     assert result.code == 0, result.err
     assert [it["system"] for it in json.loads(result.out)] == [str(multilingual), str(translator)]
+    assert [it.get("tag") for it in json.loads(result.out)] == ["2bb", None]
     assert call("evaluate", multilingual, *files).code == 2
+    neither = call("evaluate", multilingual, translator, "--tag", "2xx", *files)
+    assert (neither.code, neither.err) == (2, "error: --tag 2xx: the runs know 2bb, 2cc.\n")
+    assert "the runs were trained without tags" in call("evaluate", translator, "--tag", "2bb", *files).err
+
+
+def test_of_several_runs_each_gets_the_tag_that_it_knows(multilingual: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(multilingual, tmp_path / "other")
+    text = (other / "recipe.toml").read_text(encoding="utf-8")
+    (other / "recipe.toml").write_text(
+        text.replace('"2bb"', '"2dd"').replace('default_tag = ""', 'default_tag = "2cc"')
+    )
+    assert (tag_for(multilingual, "2bb"), tag_for(other, "2bb"), tag_for(other, "2cc")) == ("2bb", None, "2cc")
+
+
+def test_a_run_with_the_tag_of_its_validation_computes_as_it_did(multilingual: Path) -> None:
+    run = heed.load(multilingual, "cpu", 1, "bfloat16", tag="2cc").run
+    assert run.of_validation().model is run.model
+    assert run.of_validation().source_tag == "2bb"
 
 
 def test_an_ensemble_of_runs_is_one_more_row(translator: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 FloatKind = Literal["float32", "bfloat16"]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],
-    typer.Option(help="float32, bfloat16, or on a CPU int8.", metavar="KIND"),
+    typer.Option(help="float32, bfloat16; int8 on a CPU, for beam 1.", metavar="KIND"),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.", min=0)]
 OnBadBytes = Literal["strict", "replace"]

@@ -109,7 +109,7 @@ def evaluate_systems(
                 test=test,
                 run=system.run,
                 scores={name: statistics.score(INTERVALS) for name, statistics in found.items()},
-                how={**_search(system), "tokenised": tokenised},
+                how={**_search(system), **_tag(system), "tokenised": tokenised},
                 length_ratio=length_ratio(outputs, references, language, tokenised=tokenised),
                 against_first={name: compare(statistics, found[name]) for name, statistics in first.items()},
                 leakage=leakage,
@@ -140,6 +140,11 @@ def _search(system: System) -> dict[str, Any]:
     said = system.options.model_dump(exclude_defaults=True, exclude={"batch_size"})
     always = {"beam_size": system.options.beam_size, "length_penalty": system.options.length_penalty}
     return {"search": {**always, **said}}
+
+
+def _tag(system: System) -> dict[str, Any]:
+    """What stood before each source, of a run that has tags."""
+    return {"tag": system.run.source_tag} if system.run is not None and system.run.recipe.data.tags else {}
 
 
 def unseen(test: HeldOut, leaks: Sequence[Leakage | None]) -> NDArray[np.bool_]:

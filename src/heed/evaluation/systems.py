@@ -11,6 +11,7 @@ from heed.core.errors import DataError, UsageError
 from heed.core.progress import message
 from heed.decoding.options import SearchOptions
 from heed.run import Run
+from heed.tasks.parts import listed
 from heed.tasks.prepare import Row
 from heed.text.readers import CorpusFiles, Errors, read_lines, read_pairs, read_text
 
@@ -114,8 +115,16 @@ def together(runs: Sequence[Run], test: HeldOut, options: SearchOptions | None, 
 
 
 def tag_for(folder: Path, tag: str | None) -> str | None:
-    """The tag for one of several runs that are compared: one that was trained without any gets none."""
-    return tag if tag and Run(folder).recipe.data.tags else None
+    """The tag for one of several runs that are compared: one that does not know it gets its own default."""
+    return tag if tag in Run(folder).recipe.data.tags else None
+
+
+def require_known(folders: Sequence[Path], tag: str | None) -> None:
+    """Raise UsageError for a tag that none of the runs was trained with."""
+    tags = [tag for folder in folders for tag in Run(folder).recipe.data.tags]
+    if tag and tag not in tags:
+        knows = f"the runs know {listed(tags)}" if tags else "the runs were trained without tags"
+        raise UsageError(f"--tag {tag}: {knows}.")
 
 
 def read_finished(named: str, test: HeldOut, errors: Errors = "strict") -> System:

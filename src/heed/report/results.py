@@ -78,7 +78,8 @@ def _test_table(numbered: Sequence[tuple[Event, int]]) -> str:
 
 def _search(entry: Event) -> str:
     """How it was searched; of a language model how it read."""
-    return f"beam {entry['search']['beam_size']}" if "search" in entry else str(entry.get("reads", ""))
+    tag = f", tag {entry['tag']}" if entry.get("tag") else ""
+    return f"beam {entry['search']['beam_size']}{tag}" if "search" in entry else str(entry.get("reads", ""))
 
 
 def _leaked(entry: Event) -> str:
