@@ -150,7 +150,7 @@ def test_a_script_tells_a_language_that_nobody_named(tmp_path: Path) -> None:
     path.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
     plan = plan_for(tmp_path, {"task": "translation", "data.pairs": str(path)})
     assert (plan.recipe.data.src_lang, plan.recipe.data.tgt_lang) == ("", "ja")
-    assert plan.reasons["data.tgt_lang"] == "by its script"
+    assert plan.reasons["data.tgt_lang"] == "by the name of its column, or its script"
     named = plan_for(tmp_path, {"task": "translation", "data.pairs": str(path), "data.tgt_lang": "jpn"})
     assert named.recipe.data.tgt_lang == "jpn"
 

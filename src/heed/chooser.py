@@ -31,7 +31,7 @@ class Survey:
     growth: float = 1.0
     """Characters of the target for each of the source, on average."""
     languages: Mapping[str, str] = field(default_factory=dict)
-    """Of each side, by "src" and "tgt", the language that its script tells; empty: it tells none."""
+    """Of each side, by "src" and "tgt", the language that its column is named by, or its script tells; empty: none."""
 
     @property
     def num_all(self) -> int:
@@ -113,6 +113,7 @@ SIZES = (
     Size(1_000_000, 16000, 512, 2048, 8, 6, 0.1),
     Size(1 << 62, 32000, 512, 2048, 8, 6, 0.1),
 )
+LANGUAGE_TOLD = "by the name of its column, or its script"
 CPU_MINUTES = 45.0
 SMALLEST_BATCH, FEWEST_UPDATES = 1024, 500
 """Tokens of a batch, and updates in an epoch: with fewer a corpus takes longer (measured on 7,239 and 29,000 pairs)."""
@@ -144,7 +145,7 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
     epoch = _updates_per_epoch(tokens, given, tokens_per_update)
     chosen: dict[str, tuple[Any, str]] = {
         **_held_out(survey, given),
-        **{f"data.{side}_lang": (code, "by its script") for side, code in survey.languages.items() if code},
+        **{f"data.{side}_lang": (code, LANGUAGE_TOLD) for side, code in survey.languages.items() if code},
         "tokenizer.kind": ("bpe", "byte-level: any text comes back exactly, nothing is unknown"),
         "tokenizer.vocab_size": (vocab_size, why_size),
         "model.kind": ("transformer", "the usual choice; --model.kind=rnn_attention is the other"),

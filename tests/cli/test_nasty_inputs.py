@@ -218,8 +218,7 @@ WRONG = {
     ),
     "UTF-16": Wrong(
         65,
-        "x.aa:1: byte 1 is not valid UTF-8 (0xFF). Is the file UTF-16? Convert it with `iconv -f UTF-16 -t UTF-8`, or "
-        "pass --errors replace.",
+        "x.aa:1: byte 1 is not valid UTF-8 (0xFF). The file is UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`.",
         make=lambda text: text.decode().encode("utf-16"),
     ),
     "a spreadsheet": Wrong(
@@ -314,7 +313,7 @@ def test_bytes_on_stdin_that_are_no_text_are_told_behind_the_lines_before_them(
     assert result.err == f"error: standard input:3: byte 2 is not valid UTF-8 (0xFF). {LATIN}\n"
     utf16 = call(verb, translator if verb == "translate" else bigram, stdin="ba\nce\n".encode("utf-16"))
     assert (utf16.code, utf16.out) == (65, "")
-    assert "Is the file UTF-16?" in utf16.err
+    assert "The file is UTF-16" in utf16.err
 
 
 def test_bytes_that_are_no_text_are_replaced_when_that_is_asked_for(here: Path, translator: Path) -> None:
@@ -384,7 +383,8 @@ RECORDS: dict[str, tuple[str, bytes, str]] = {
         "r.jsonl:2: not JSON (Expecting ':' delimiter). Each line must be one JSON object.",
     ),
     "a JSONL line without a field": (
-        "r.jsonl", b'{"src": "ba", "target": "kan"}\n', "r.jsonl:1: no field 'tgt'; it has 'src', 'target'.",
+        "r.jsonl", b'{"src": "ba", "target": "kan"}\n', "r.jsonl:1: no field 'tgt'; it has 'src', 'target'. "
+        "Say which are source and target: --src-column NAME --tgt-column NAME.",
     ),
     "a JSONL field that is no text": (
         "r.jsonl", b'{"src": "ba", "tgt": 7}\n', "r.jsonl:1: field 'tgt' is a number; it must be a string.",

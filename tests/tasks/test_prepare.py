@@ -42,6 +42,17 @@ def test_every_pair_is_either_held_out_or_trained_on(tmp_path: Path) -> None:
     assert 15 <= len(held) <= 45
 
 
+def test_no_side_of_a_held_out_pair_is_trained_on(tmp_path: Path) -> None:
+    rows = pairs()
+    src = write_lines(tmp_path / "train.aa", [src if third else f"{src} ba" for src, _ in rows for third in (0, 1)])
+    write_lines(tmp_path / "train.bb", [tgt for _, tgt in rows for _ in (0, 1)])  # two variants of a source each
+    run = prepared(tmp_path, data__hold_out=30, data__src=str(src), data__tgt=str(tmp_path / "train.bb"))
+    held, rest = read_valid(run.folder), stored_pairs(run)
+    assert held and rest
+    assert not {text for row in held for text in row} & {text for row in rest for text in row}
+    assert run.corpus["dropped"]["held out for validation"] > 0
+
+
 def test_no_source_stands_on_both_sides_of_the_split_though_it_has_several_translations() -> None:
     rows = [(f"source {i % 100}", f"target {i}") for i in range(300)]
     held = list(split_rows(rows, 300, 60, seed=1, held=True))

@@ -323,6 +323,22 @@ def test_a_script_without_blanks_tells_its_language(lines: list[str], language: 
     assert diagnose([("A dog.", line) for line in lines]).languages == {"src": "", "tgt": language}
 
 
+def test_a_table_may_have_rows_that_are_not_translated() -> None:
+    rows = [(src, "" if number % 4 == 0 else tgt) for number, (src, tgt) in enumerate(healthy())]
+    assert only(diagnose(rows), "empty").severity == "stop"
+    found = only(diagnose(rows, in_one_file=True), "empty")
+    assert (found.severity, found.advice[:18]) == ("warn", "They are left out.")
+
+
+def test_columns_that_are_named_by_languages_tell_them(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Deutsch;Englisch\n" + "".join(f"{t};{s}\n" for s, t in healthy(200)), "utf-8")
+    found = diagnose_files(CorpusFiles(pairs=tmp_path / "a.csv"))
+    assert found.languages == {"src": "de", "tgt": "en"}
+    assert found.summary[1].startswith('translates from German "')
+    (tmp_path / "b.csv").write_text("".join(f"{t};{s}\n" for s, t in healthy(200)), "utf-8")
+    assert diagnose_files(CorpusFiles(pairs=tmp_path / "b.csv")).languages == {"src": "", "tgt": ""}
+
+
 def csv_field(text: str, always: bool) -> str:
     """The text as a table's writer quotes it: always, or only where it holds a quote."""
     doubled = text.replace('"', '""')
@@ -449,9 +465,12 @@ def test_the_worst_comes_first_and_examples_show_what_cannot_be_seen() -> None:
     text = diagnose(pairs, thresholds=Thresholds(stop_empty=0.02)).render(width=80)
     lines = text.splitlines()
     assert lines[0].startswith("train: 401 pairs; a line has source ")
-    assert lines[3] == "STOP  20 of 401 pairs (5.0 %) have an empty side. See whether the files are out"
+    assert any(line.startswith('translates from "') for line in lines[: lines.index("")])
+    assert (
+        lines[lines.index("") + 1] == "STOP  20 of 401 pairs (5.0 %) have an empty side. See whether the files are out"
+    )
     assert f"line 401: …{'x' * 45}<U+0000>{'y' * 44}…" in text
-    severities = [line[:4] for line in lines[3:] if line[:4].strip()]
+    severities = [line[:4] for line in lines[lines.index("") :] if line[:4].strip()]
     assert severities == sorted(severities, key=["STOP", "warn", "note"].index)
 
 
@@ -465,7 +484,7 @@ def test_a_diagnosis_becomes_json_and_fits_on_a_screen() -> None:
 
     diagnosis = diagnose([*spoilt(1.0, spoil), *healthy()[:50] * 2], healthy(100))
     assert len(diagnosis.findings) > 12
-    assert len(diagnosis.render().splitlines()) < 80
+    assert len(diagnosis.render().splitlines()) <= 80
     data = json.loads(json.dumps(diagnosis.to_json()))
     assert data["num_pairs"] == 500
     assert [finding["check"] for finding in data["findings"]] == [finding.check for finding in diagnosis.findings]

@@ -36,6 +36,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+WHICH = " Say which are source and target: --src-column NAME --tgt-column NAME."
+
+
 def message(work: Callable[[], Any], kind: type[HeedError] = DataError) -> str:
     with pytest.raises(kind) as caught:
         work()
@@ -99,8 +102,7 @@ def test_bytes_that_are_not_utf_8_are_named_with_file_line_and_byte(here: Path) 
 
 def test_a_file_in_utf_16_is_recognised(here: Path) -> None:
     assert message(lambda: lines_of("ab".encode("utf-16"), "a.txt")) == (
-        "a.txt:1: byte 1 is not valid UTF-8 (0xFF). Is the file UTF-16? Convert it with "
-        "`iconv -f UTF-16 -t UTF-8`, or pass --errors replace."
+        "a.txt:1: byte 1 is not valid UTF-8 (0xFF). The file is UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`."
     )
 
 
@@ -290,8 +292,8 @@ def test_a_tsv_line_without_its_columns_is_named(here: Path, line: str, options:
         ("[" * 100_000, "not JSON (nested too deeply or a number too long). Each line must be one JSON object."),
         ("1" * 10_000, "not JSON (nested too deeply or a number too long). Each line must be one JSON object."),
         ('["a", "b"]', "this is a list; each line must be one JSON object."),
-        ('{"src": "a", "target": "b"}', "no field 'tgt'; it has 'src', 'target'."),
-        ("{}", "no field 'src'; it has none."),
+        ('{"src": "a", "target": "b"}', "no field 'tgt'; it has 'src', 'target'." + WHICH),
+        ("{}", "no field 'src'; it has none." + WHICH),
         ('{"src": "a", "tgt": null}', "field 'tgt' is null; it must be a string."),
         ('{"src": 3, "tgt": "b"}', "field 'src' is a number; it must be a string."),
         (
@@ -318,7 +320,7 @@ def test_a_parquet_file_that_is_wrong_is_named(here: Path, monkeypatch: pytest.M
     files = CorpusFiles(pairs="x.parquet")
     assert message(lambda: list(read_pairs(files))) == "x.parquet, row 2: field 'tgt' is null; it must be a string."
     other = CorpusFiles(pairs="x.parquet", src_field="de")
-    assert message(lambda: list(read_pairs(other))) == "x.parquet: no field 'de'; it has 'src', 'tgt'."
+    assert message(lambda: list(read_pairs(other))) == "x.parquet: no field 'de'; it has 'src', 'tgt'." + WHICH
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert message(lambda: list(read_pairs(files)), UsageError) == (
         "x.parquet: reading Parquet needs pyarrow. Install it with: pip install heed[parquet]"

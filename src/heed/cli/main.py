@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from heed.cli import (
     average,
@@ -31,7 +31,7 @@ from heed.cli import (
     train,
     translate,
 )
-from heed.core.errors import HeedError, StorageError
+from heed.core.errors import HeedError, StorageError, UsageError
 
 READER_GONE = 141
 """What a shell reports for a command that SIGPIPE ended: 128 + 13."""
@@ -49,6 +49,25 @@ class Verbs(TyperGroup):
         except BrokenPipeError as error:
             _give_up_stdout()
             raise typer.Exit(READER_GONE) from error
+
+
+_PARTS = " More training data is a part: --part src=F,tgt=F."
+_ANOTHER = {"--src": _PARTS, "--tgt": _PARTS, "--pairs": " More training data is a part: --part pairs=F."}
+
+
+class Verb(TyperCommand):
+    """A verb that takes an option once, unless it says that it comes again: no value is lost without a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an option of one value that came twice."""
+        _, _, came = self.make_parser(ctx).parse_args(args=list(args))
+        for option in dict.fromkeys(came):
+            if came.count(option) > 1 and not (
+                option.multiple or option.nargs == -1 or getattr(option, "is_flag", False)
+            ):
+                name = option.opts[0]
+                raise UsageError(f"{name} came {came.count(option)} times and takes one value.{_ANOTHER.get(name, '')}")
+        return super().parse_args(ctx, args)
 
 
 def _give_up_stdout() -> None:
@@ -69,20 +88,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("train", context_settings=RECIPE_KEYS)(train.train)
-app.command("demo")(demo.demo)
-app.command("translate", context_settings=RECIPE_KEYS)(translate.translate)
-app.command("generate")(generate.generate)
-app.command("score")(score.score)
-app.command("evaluate")(evaluate.evaluate)
-app.command("compress")(compress.compress)
-app.command("decompress")(decompress.decompress)
-app.command("average")(average.average)
-app.command("export")(export.export)
-app.command("import")(import_model.import_model)
-app.command("info")(info.info)
-app.command("inspect")(inspect.inspect)
-app.command("serve")(serve.serve)
+app.command("train", cls=Verb, context_settings=RECIPE_KEYS)(train.train)
+app.command("demo", cls=Verb)(demo.demo)
+app.command("translate", cls=Verb, context_settings=RECIPE_KEYS)(translate.translate)
+app.command("generate", cls=Verb)(generate.generate)
+app.command("score", cls=Verb)(score.score)
+app.command("evaluate", cls=Verb)(evaluate.evaluate)
+app.command("compress", cls=Verb)(compress.compress)
+app.command("decompress", cls=Verb)(decompress.decompress)
+app.command("average", cls=Verb)(average.average)
+app.command("export", cls=Verb)(export.export)
+app.command("import", cls=Verb)(import_model.import_model)
+app.command("info", cls=Verb)(info.info)
+app.command("inspect", cls=Verb)(inspect.inspect)
+app.command("serve", cls=Verb)(serve.serve)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from heed.core.errors import DataError
+from heed.core.progress import warn
 from heed.evaluation.systems import HeldOut
 from heed.run import Run
 from heed.tasks.prepare import VALID, read_valid
@@ -44,6 +45,18 @@ def require_direction(run: Run, test: HeldOut) -> None:
             f"{names}: source and reference look like one language. The reference must be the translation into the "
             f"target language of {run.folder}."
         )
+
+
+def tell_strange(run: Run, lines: Sequence[str], quiet: bool) -> None:
+    """Warn of lines to translate that are XML, or more like the target language of a run than like its source's."""
+    if any(line.lstrip("\ufeff").lstrip().startswith(("<?xml", "<tmx", "<!DOCTYPE")) for line in lines[:1]):
+        warn("the input looks like XML, and its lines are translated as they stand: give plain text.", quiet)
+    known = _known(run) if len(lines) >= MIN_LINES and run.tag in (None, run.recipe.data.tag_of_validation) else None
+    if known is None or likeness(*known) > Thresholds().same_language:
+        return
+    here, there = (likeness(profile(_sample(lines)), side) for side in known)
+    if there > 1.5 * here:
+        warn(f"the input looks like the target language of {run.folder}, not like its source language.", quiet)
 
 
 def _known(run: Run) -> tuple[Profile, Profile] | None:

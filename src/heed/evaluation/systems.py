@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from heed.core.errors import DataError, UsageError
-from heed.core.progress import message
+from heed.core.progress import message, warn
 from heed.decoding.options import SearchOptions
 from heed.run import Run
 from heed.tasks.parts import listed
@@ -73,9 +74,18 @@ def read_records(
 
 
 def _read(files: CorpusFiles, errors: Errors) -> list[Row]:
-    rows: list[Row] = list(read_pairs(files, errors))
+    left_out = Counter[str]()
+    rows: list[Row] = list(read_pairs(files, errors, left_out))
+    names = " and ".join(map(str, files.paths.values()))
     if not rows:
-        raise DataError(f"{' and '.join(map(str, files.paths.values()))}: there is nothing to score.")
+        raise DataError(f"{names}: there is nothing to score.")
+    for what, count in left_out.items():
+        message(f"{names}: left out {count:,} {what}")
+    if empty := sum(not (src.strip() and ref.strip()) for src, ref in rows):
+        warn(
+            f"{empty:,} of {len(rows):,} test pairs have an empty side. They count as wrong translations: take them "
+            "out of the test set."
+        )
     return rows
 
 

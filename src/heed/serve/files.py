@@ -28,7 +28,9 @@ def translate_file(name: str, data: bytes, translator: TextTranslator) -> bytes:
     """The file's translation. Raises BadRequestError for a format that is not known, and for what is not UTF-8."""
     suffix = suffix_of(name)
     if suffix not in FORMATS:
-        raise BadRequestError(f"Invalid request: {suffix or 'a file without a suffix'} is not supported", "file")
+        known = ", ".join(FORMATS)
+        what = suffix or "a file without a suffix"
+        raise BadRequestError(f"Invalid request: {what} is not supported; supported are {known}", "file")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -54,7 +54,7 @@ class TrainingPairs:
         pairs = self._kept(part, dropped, title)
         if self.data.valid_files():
             return pairs
-        return self._without_held(pairs, dropped) if part.number else self._split(pairs, held=False)
+        return self._without_held(pairs if part.number else self._split(pairs, held=False), dropped)
 
     def all(self, title: str) -> Iterator[prepare.Row]:
         """Those of all parts, each once."""
@@ -68,7 +68,7 @@ class TrainingPairs:
         return prepare.split_rows(pairs, self.num_pairs, self.data.hold_out, self.seed, held)
 
     def _without_held(self, pairs: Iterable[prepare.Row], dropped: Counter[str]) -> Iterator[prepare.Row]:
-        """What was held out of the first part may stand in another: as it is, or translated back."""
+        """Without either side of what was held out: it may stand in another part, or have several translations."""
         for row in pairs:
             if not self.held.isdisjoint(row):
                 dropped["held out for validation"] += 1

@@ -17,16 +17,16 @@ ca cat catalan català
 cs ces cze czech čeština
 cy cym wel welsh cymraeg
 da dan danish dansk
-de deu ger german deutsch
+de deu ger german deutsch allemand alemán tedesco
 el ell gre greek ελληνικά
-en eng english
+en eng english englisch anglais inglés inglese
 eo epo esperanto
-es spa spanish español castellano
+es spa spanish español castellano spanisch espagnol spagnolo
 et est estonian eesti
 eu eus baq basque euskara
 fa fas per persian farsi فارسی
 fi fin finnish suomi
-fr fra fre french français
+fr fra fre french français französisch francés francese
 ga gle irish gaeilge
 gl glg galician galego
 gu guj gujarati ગુજરાતી

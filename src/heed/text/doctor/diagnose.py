@@ -16,7 +16,7 @@ from heed.core.errors import DataError
 from heed.core.progress import watched
 from heed.text.archives import is_stream
 from heed.text.doctor.direction import look_exchanged
-from heed.text.doctor.findings import Diagnosis, Finding, Severity, Tally, fault, grade, sorted_findings
+from heed.text.doctor.findings import Diagnosis, Finding, Severity, Tally, fault, grade, sorted_findings, visible
 from heed.text.doctor.held_out import HeldOutPairs, HeldOutText, tokenised_differently
 from heed.text.doctor.language import likeness, profile
 from heed.text.doctor.lines import LineScan
@@ -25,11 +25,24 @@ from heed.text.doctor.pieces import Pieces, unknown_pieces
 from heed.text.doctor.scripts import language_by_script
 from heed.text.doctor.thresholds import Thresholds
 from heed.text.hashing import HashSet, hash_pair, hash_text
+from heed.text.languages import name_of
 from heed.text.pair_filter import PairFilterConfig
-from heed.text.readers import CorpusFiles, Errors, FileFingerprint, fingerprint, fingerprint_file, read_pairs, read_text
+from heed.text.readers import (
+    CorpusFiles,
+    Errors,
+    FileFingerprint,
+    column_languages,
+    fingerprint,
+    fingerprint_file,
+    read_pairs,
+    read_text,
+)
 
 Pair = tuple[str, str]
 T = TypeVar("T")
+
+SHOWN = 30
+"""Characters of the first line of each side."""
 
 
 def diagnose(
@@ -42,11 +55,13 @@ def diagnose(
     languages: tuple[str, str] = ("", ""),
     src_pieces: Pieces | None = None,
     tgt_pieces: Pieces | None = None,
+    in_one_file: bool = False,
 ) -> Diagnosis:
     """Examine sentence pairs; each iterable is read once. A DataError that one raises becomes a finding.
 
-    `languages` are what source and target are said to be in, as far as that was said. With `src_pieces` and
-    `tgt_pieces` a sample of the training data is also checked for unknown tokens.
+    `languages` are what source and target are said to be in, as far as that was said. `in_one_file`: the sides of a
+    training pair stand together, so that one may be missing without the others being out of step. With `src_pieces`
+    and `tgt_pieces` a sample of the training data is also checked for unknown tokens.
     """
     limits = thresholds or Thresholds()
     problems: list[Finding] = []
@@ -57,7 +72,7 @@ def diagnose(
         if pairs is not None
     ]
     src_scan, tgt_scan = LineScan("source", limits), LineScan("target", limits)
-    pair_scan = PairScan(limits, pair_filter)
+    pair_scan = PairScan(limits, pair_filter, in_one_file)
     for number, (src, tgt) in enumerate(_until_error(train, "training", cut), start=1):
         src_hash, pair_hash = hash_text(src), hash_pair(src, tgt)
         src_scan.add(number, src)
@@ -78,7 +93,11 @@ def diagnose(
         num_pairs=pair_scan.num_pairs,
         statistics={**_sizes("src", src_scan), **_sizes("tgt", tgt_scan), "num_kept": pair_scan.num_kept},
         dropped=dict(pair_scan.filter.dropped),
-        summary=(_summary(src_scan, tgt_scan), *(held.summary for held in held_out)),
+        summary=(
+            _summary(src_scan, tgt_scan),
+            *_direction(src_scan, tgt_scan, languages),
+            *(held.summary for held in held_out),
+        ),
         languages={
             "src": language_by_script(src_scan.sample.lines),
             "tgt": language_by_script(tgt_scan.sample.lines),
@@ -139,14 +158,17 @@ def diagnose_files(
 
     Unless quiet, large ones show on stderr how far they are read.
     """
-    named = {"train": train, "validation": valid, "test": test}
-    given = {name: files for name, files in named.items() if files is not None}
+    sets = {"train": train, "validation": valid, "test": test}
+    given = {name: files for name, files in sets.items() if files is not None}
     left_out: dict[str, Counter[str]] = {name: Counter() for name in given}
     pairs = {name: read_pairs(files, errors, left_out[name]) for name, files in given.items()}
+    named = column_languages(train, errors)
     diagnosis = diagnose(
         watched(pairs["train"], "examining", "pairs", quiet), pairs.get("validation"), pairs.get("test"),
-        thresholds=thresholds, pair_filter=pair_filter, languages=(train.src_lang, train.tgt_lang),
+        thresholds=thresholds, pair_filter=pair_filter, in_one_file=train.pairs is not None,
+        languages=(train.src_lang or named["src"], train.tgt_lang or named["tgt"]),
     )  # fmt: skip
+    diagnosis = replace(diagnosis, languages={side: named[side] or code for side, code in diagnosis.languages.items()})
     is_lines = train.pairs is None or train.record_format in ("tsv", "jsonl")
     diagnosis = replace(diagnosis, counted="line" if is_lines else "pair")
     diagnosis = _with_left_out(diagnosis, left_out, thresholds or Thresholds())
@@ -227,6 +249,16 @@ def _summary(*scans: LineScan) -> str:
         label = f"{scan.side} " if len(scans) > 1 else ""
         sizes.append(f"{label}{scan.num_words / lines:.1f} words ({scan.num_characters / lines:.0f} characters)")
     return f"train: {scans[0].num_lines:,} {'pairs' if len(scans) > 1 else 'lines'}; a line has {', '.join(sizes)}."
+
+
+def _direction(src: LineScan, tgt: LineScan, languages: tuple[str, str]) -> Iterator[str]:
+    """What is translated into what, by its first lines: who has the files the wrong way round sees it here."""
+    firsts = [next((line for line in scan.sample.lines if line.strip()), "") for scan in (src, tgt)]
+    if all(firsts):
+        names = [f"{name_of(code)} " if code else "" for code in languages]
+        begins = [visible(first[:SHOWN]) + "…" * (len(first) > SHOWN) for first in firsts]
+        src_side, tgt_side = (f'{name}"{begin}"' for name, begin in zip(names, begins, strict=True))
+        yield f"translates from {src_side} to {tgt_side}."
 
 
 def _with_left_out(diagnosis: Diagnosis, left_out: Mapping[str, Counter[str]], limits: Thresholds) -> Diagnosis:

@@ -57,7 +57,7 @@ class Diagnosis:
     num_in_parts: int = 0
     """Pairs of further parts of the training data."""
     languages: Mapping[str, str] = field(default_factory=dict)
-    """Of each side, by "src" and "tgt", the language that its script tells; empty: it tells none."""
+    """Of each side, by "src" and "tgt", the language that its column is named by, or its script tells; empty: none."""
 
     @property
     def stops(self) -> tuple[Finding, ...]:

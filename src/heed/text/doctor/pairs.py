@@ -57,8 +57,11 @@ class LengthCorrelation:
 class PairScan:
     """Counts the faults of the pairs of a training corpus, and what the filter would leave out."""
 
-    def __init__(self, thresholds: Thresholds, filter_config: PairFilterConfig | None = None) -> None:
+    def __init__(
+        self, thresholds: Thresholds, filter_config: PairFilterConfig | None = None, in_one_file: bool = False
+    ) -> None:
         self.num_pairs = 0
+        self._in_one_file = in_one_file
         self.filter = PairFilter(filter_config)
         self.lengths = LengthCorrelation(thresholds.unrelated_lengths)
         self._thresholds = thresholds
@@ -94,9 +97,10 @@ class PairScan:
         """What was found, with its severity. Ends the scan."""
         limits = self._thresholds
         ratio = f"have one side more than {self.filter.config.max_length_ratio:g} times as long as the other"
-        yield from self._fault(
-            "empty", "have an empty side", "See whether the files are out of step.", limits.stop_empty, limits.warn
-        )
+        advice, stop = "See whether the files are out of step.", limits.stop_empty
+        if self._in_one_file:  # where sides cannot slip
+            advice, stop = "They are left out. See whether the right columns, or languages, were chosen.", 1.0
+        yield from self._fault("empty", "have an empty side", advice, stop, limits.warn)
         yield from self._fault(
             "copy",
             "have the source itself as target",

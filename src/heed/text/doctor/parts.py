@@ -9,6 +9,7 @@ from heed.text.doctor.findings import Diagnosis, Finding, sorted_findings
 from heed.text.doctor.pairs import too_few
 from heed.text.doctor.thresholds import Thresholds
 
+EXCHANGED = "Exchange src and tgt of this part, or say its languages: src_lang and tgt_lang beside them."
 NOT_OF_PARTS = ("few",)
 """Checks that are about the corpus as a whole."""
 
@@ -45,4 +46,5 @@ def _named(name: str, found: Diagnosis, first: Diagnosis) -> Iterator[Finding]:
     said = {(finding.check, finding.message) for finding in first.findings}
     for finding in found.findings:
         if finding.check not in NOT_OF_PARTS and (finding.check, finding.message) not in said:
-            yield replace(finding, message=f"{name}: {finding.message}")
+            advice = EXCHANGED if finding.check == "swapped" else finding.advice
+            yield replace(finding, message=f"{name}: {finding.message}", advice=advice)

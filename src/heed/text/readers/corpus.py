@@ -61,6 +61,9 @@ class CorpusFiles:
             raise UsageError("Give two files, one for the source and one for the target, or one file of pairs.")
         if str(self.src) == "-" and str(self.tgt) == "-":
             raise UsageError("Standard input (-) can be the source or the target, not both.")
+        for path in (self.src, self.tgt):
+            if path is not None and format_of(Path(path)) not in (None, "tsv"):
+                raise UsageError(f"{path} is no plain text, and holds both sides: give it alone, as one file of pairs.")
         for side, column in (("source", self.src_column), ("target", self.tgt_column)):
             if isinstance(column, int) and column < 1:
                 raise UsageError(f"The column of the {side} is {column}; columns are counted from 1.")

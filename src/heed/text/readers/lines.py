@@ -22,6 +22,7 @@ _NO_TEXT = {
     b"PK\x03\x04": 'a zip archive or a spreadsheet: unpack it, or save the sheet as "CSV UTF-8"',
     b"\xd0\xcf\x11\xe0": 'an Office document: save it as plain text, or the sheet as "CSV UTF-8"',
     b"%PDF-": "a PDF: export the text first",
+    b"BZh": "a .bz2 archive: unpack it",
 }
 """What a file is that begins with these bytes, and what to do."""
 
@@ -61,8 +62,11 @@ def decode(raw: bytes, name: str, number: int, errors: Errors) -> str:
         if what:
             raise DataError(f"{name} is no text but {what}.") from error
         message = f"{name}:{number}: byte {error.start + 1} is not valid UTF-8 (0x{raw[error.start]:02X})."
-        encoding = ("UTF-16", "UTF-16") if start.startswith(UTF_16_MARKS) else ("Latin-1", "LATIN1")
-        advice = f"Is the file {encoding[0]}? Convert it with `iconv -f {encoding[1]} -t UTF-8`"
-        if ".csv" in Path(name).suffixes:
-            advice = 'Save the sheet as "CSV UTF-8"'
-        raise DataError(f"{message} {advice}, or pass --errors replace.") from error
+        if start.startswith(UTF_16_MARKS):
+            tsv = " Or let its name end in .csv, where heed takes UTF-16 too." if ".tsv" in Path(name).suffixes else ""
+            advice = f"The file is UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`.{tsv}"
+        elif ".csv" in Path(name).suffixes:
+            advice = 'Save the sheet as "CSV UTF-8", or pass --errors replace.'
+        else:
+            advice = "Is the file Latin-1? Convert it with `iconv -f LATIN1 -t UTF-8`, or pass --errors replace."
+        raise DataError(f"{message} {advice}") from error

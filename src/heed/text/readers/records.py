@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -48,7 +48,7 @@ def read_parquet(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> 
         names = table.schema_arrow.names
         for field in files.fields:
             if field not in names:
-                raise DataError(f"{path}: no field {field!r}; it has {', '.join(map(repr, names)) or 'none'}.")
+                raise DataError(f"{path}: {_no_field(field, names)}")
         batches = (batch.to_pylist() for batch in table.iter_batches(columns=list(files.fields)))
         for number, record in enumerate(chain.from_iterable(batches), start=1):
             yield _pair_of(record, files, f"{path}, row {number}", errors)
@@ -65,9 +65,15 @@ def _pair_of(record: dict[str, Any], files: CorpusFiles, place: str, errors: Err
     return src, tgt
 
 
+def _no_field(field: str, names: Sequence[str]) -> str:
+    """What to say of a record without the field that is looked for."""
+    has = ", ".join(map(repr, names)) or "none"
+    return f"no field {field!r}; it has {has}. Say which are source and target: --src-column NAME --tgt-column NAME."
+
+
 def _text_of(record: dict[str, Any], field: str, place: str, errors: Errors) -> str:
     if field not in record:
-        raise DataError(f"{place}: no field {field!r}; it has {', '.join(map(repr, record)) or 'none'}.")
+        raise DataError(f"{place}: {_no_field(field, list(record))}")
     value = record[field]
     if not isinstance(value, str):
         raise DataError(f"{place}: field {field!r} is {_kind(value)}; it must be a string.")

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.text.archives import shown_name
+from heed.text.languages import code_of
 from heed.text.readers.columns import find_columns, listed
 from heed.text.readers.corpus import CorpusFiles, Pair
 from heed.text.readers.lines import BYTE_ORDER_MARK, UTF_16_MARKS, Errors, decode, raw_lines, read_lines
@@ -44,13 +45,39 @@ def one_line(text: str) -> str:
 
 def read_tsv(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
     """A row a line. Raises DataError, with file and line, for a row without its columns."""
-    path = files.pairs or ""
-    rows = ((number, line.split("\t")) for number, line in enumerate(read_lines(path, errors), start=1))
-    return _pairs(files, rows, "Columns are parted by one tab each.", left_out)
+    return _pairs(files, *_tsv_table(files, errors), left_out)
 
 
 def read_csv(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
     """The rows of CSV; empty ones are left out. Raises DataError, with file and line, for what is no CSV."""
+    yield from _pairs(files, *_csv_table(files, errors, left_out), left_out)
+
+
+def column_languages(files: CorpusFiles, errors: Errors = "strict") -> dict[str, str]:
+    """The languages, by "src" and "tgt", that the columns of a table are named by; empty where none is."""
+    told = {"src": "", "tgt": ""}
+    if files.pairs is None or files.record_format not in ("tsv", "csv") or not Path(files.pairs).is_file():
+        return told  # a pipe can be read only once
+    is_csv = files.record_format == "csv"
+    rows, _ = _csv_table(files, errors, Counter()) if is_csv else _tsv_table(files, errors)
+    try:
+        head = [fields for _, fields in islice(rows, SAMPLE_ROWS)]
+        columns = find_columns(files, head, shown_name(files.pairs)) if head else None
+    except (DataError, UsageError):  # which reading the pairs tells
+        return told
+    if columns is None or not columns.are_named:
+        return told
+    return {"src": code_of(head[0][columns.src]), "tgt": code_of(head[0][columns.tgt])}
+
+
+def _tsv_table(files: CorpusFiles, errors: Errors) -> tuple[Iterator[Row], str]:
+    """The rows, and what parts their columns."""
+    lines = read_lines(files.pairs or "", errors)
+    rows = ((number, line.split("\t")) for number, line in enumerate(lines, start=1))
+    return rows, "Columns are parted by one tab each."
+
+
+def _csv_table(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> tuple[Iterator[Row], str]:
     path = files.pairs or ""
     lines = _lines(path, errors)
     sample = list(islice(lines, SAMPLE_LINES))
@@ -61,7 +88,7 @@ def read_csv(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
     delimiter = said["delimiter"] if said else sniff_delimiter(sample)
     rows = _csv_rows(chain(sample[num_skipped:], lines), delimiter, name, num_skipped)
     parted = f"Columns are parted by {DELIMITERS.get(delimiter, repr(delimiter))} here."
-    yield from _pairs(files, _rectangle(rows, name, left_out), parted, left_out)
+    return _rectangle(rows, name, left_out), parted
 
 
 def sniff_delimiter(lines: Sequence[str]) -> str:
