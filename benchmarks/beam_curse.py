@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from heed.api import Loaded, load
-from heed.decoding.options import SearchOptions
 from heed.metrics.translation import build_metric, length_ratio
 from heed.text.readers import read_lines
 
@@ -46,7 +45,8 @@ class Point:
 
 def measure(loaded: Loaded, sources: Sequence[str], references: Sequence[str], norm: str, beam_size: int) -> Point:
     """Translate and score."""
-    options = SearchOptions(beam_size=beam_size, guard=False, **NORMS[norm])
+    within_limits = loaded.run.recipe.decoding.greedy()
+    options = within_limits.model_copy(update={"beam_size": beam_size, "guard": False, **NORMS[norm]})
     language, tokenised = loaded.run.languages[1] or None, loaded.run.recipe.data.tokenised
     begin = time.perf_counter()
     outputs = loaded.translate(sources, options)

@@ -209,7 +209,10 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
 def follow(options: TrainOptions, ranks: Ranks) -> Outcome:
     """Train with the first rank, when it has prepared the run folder: what the other ranks do."""
     set_threads(options.threads or num_threads())
-    ranks.wait()
+    try:
+        ranks.wait()
+    except HeedError as error:
+        raise HeedError("the first process ended before the training began: its error tells why.") from error
     run = Run(options.out, choose_device(options.device))
     init = Run(options.init) if options.init else None
     return _learn(run, first_model(run, init, quiet=True), None, options.quiet, ranks)

@@ -201,12 +201,19 @@ class Run:
         for other in others:
             other.require(self.recipe.task, "an ensemble")
             self._require_vocabularies_of(other)
+            if other.recipe.data.line_end != self.recipe.data.line_end:
+                raise UsageError(f"{self.folder} and {other.folder} end a line in other ways (data.line_end).")
         models = [cast(Autoregressive, run.model) for run in (self, *others)]
         model = cast(Autoregressive, Ensemble(models)) if others else models[0]
         if lm is None:
             return self._translator(model, replace(self.judgement, confidence=None))  # which is that of one model
         lm.require("language-model", "--lm")
         self._require_vocabularies_of(lm)
+        if lm.recipe.data.line_end != "eos":
+            raise UsageError(
+                f"--lm {lm.folder}: it never learned where a sentence ends (data.line_end = "
+                f'"{lm.recipe.data.line_end}"), and outputs would not end. Train it with --data.text_as=lines.'
+            )
         language_model = cast(Autoregressive, lm.model)
         fused = cast(Autoregressive, ShallowFusion(model, language_model, lm_weight))
         return self._translator(fused, replace(self.judgement, confidence=None, lm=language_model))

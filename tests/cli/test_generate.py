@@ -95,6 +95,13 @@ def test_an_ensemble_of_language_models_is_the_mean_of_their_probabilities(bigra
     assert first["log_prob"] == pytest.approx(second["log_prob"], abs=1e-4)
 
 
+def test_json_has_the_tokens_of_the_text_alone(bigram: Path) -> None:
+    words = ("--prompt", "the", "--seed", "3", "--samples", "4", "--json")
+    for line in call("generate", bigram, *words, "--stop", "sees").lines:
+        record = json.loads(line)
+        assert "sees" not in "".join(token["piece"] for token in record["tokens"])
+
+
 def test_wrong_calls_are_told(bigram: Path, translator: Path, speaker: Path) -> None:
     several = call("generate", bigram, "--beam", "2", "--samples", "3")
     assert several.code == 2
@@ -107,5 +114,9 @@ def test_wrong_calls_are_told(bigram: Path, translator: Path, speaker: Path) -> 
     strangers = call("generate", bigram, "--ensemble", speaker)
     assert strangers.code == 2
     assert "another vocabulary" in strangers.err
+    both = call("generate", bigram, "--beam", "2", "--top-k", "5")
+    assert (both.code, "are about drawing: leave out --beam" in both.err) == (2, True)
+    stopped = call("generate", bigram, "--beam", "2", "--stop", "x")
+    assert (stopped.code, "--stop goes with drawing and with --beam 1" in stopped.err) == (2, True)
     nothing = call("generate", bigram, "--stop", "")
     assert nothing.code == 2

@@ -204,6 +204,46 @@ def test_a_language_model_has_its_share_and_both_are_told(translator: Path, lang
     assert "--lm needs a language-model run" in result.err
 
 
+def test_a_language_model_that_knows_no_end_of_a_sentence_has_no_say(
+    translator: Path, language_model: Path, tmp_path: Path
+) -> None:
+    endless = shutil.copytree(language_model, tmp_path / "endless")
+    recipe = (endless / "recipe.toml").read_text(encoding="utf-8")
+    recipe = recipe.replace('line_end = "eos"', 'line_end = "newline"').replace(
+        'text_as = "lines"', 'text_as = "stream"'
+    )
+    (endless / "recipe.toml").write_text(recipe, encoding="utf-8")
+    result = call("translate", translator, "--lm", endless, stdin=TEXT)
+    assert result.code == 2
+    assert "it never learned where a sentence ends" in result.err
+
+
+def test_strange_input_is_told(translator: Path) -> None:
+    rows = pairs(40, seed=8)
+    right, wrong = ("".join(row[side] + "\n" for row in rows) for side in (0, 1))
+    assert call("translate", translator, "--beam", "1", stdin=right).err == ""
+    assert "looks like the target language" in call("translate", translator, "--beam", "1", stdin=wrong).err
+    assert "looks like XML" in call("translate", translator, stdin="<?xml version='1.0'?>\n").err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--sample", "--beam", "3"), "--sample draws in the place of a search: leave out --beam"),
+        (("--json-input", "--prefix-file", "p"), "--json-input has the prefix in each line: leave out --prefix-file"),
+        (("--decoding.nbest=abc",), "nbest"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(translator: Path, words: tuple[str, ...], message: str) -> None:
+    result = call("translate", translator, *words, stdin=TEXT)
+    assert (result.code, message in result.err) == (2, True), result.err
+
+
+def test_a_file_to_translate_comes_by_stdin(translator: Path) -> None:
+    file = translator.parent / "test.aa"
+    assert f"what is translated comes by < {file}" in call("translate", translator, file).err
+
+
 def test_json_says_what_the_guard_found(translator: Path) -> None:
     found = records(translator, stdin=TEXT + "ba " * 200 + "\n")
     assert all(record["flags"] == [] and record["fallback"] is False for record in found[:5])

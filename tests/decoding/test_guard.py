@@ -138,6 +138,12 @@ def test_where_the_whole_beam_loops_nothing_may_come_twice() -> None:
     assert [other.text for other in wide.alternatives] == ["b b b b"]
 
 
+def test_what_may_not_come_twice_is_never_allowed_again() -> None:
+    found = [search.no_repeat for search, _ in fallback_searches(BEAM.model_copy(update={"no_repeat": 1}))]
+    assert found == [1, 1]
+    assert [search.no_repeat for search, _ in fallback_searches(BEAM)][1] > 1
+
+
 def test_of_diverse_hypotheses_that_are_compared_another_one_takes_the_place() -> None:
     options = BEAM.model_copy(update={"beam_size": 4, "mbr": "chrf", "candidates": 4, "diversity": 0.5})
     searches = [search for search, _ in fallback_searches(options)]

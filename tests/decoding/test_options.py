@@ -47,6 +47,8 @@ def test_how_many_are_kept_alive_follows_from_what_is_asked_for() -> None:
         ({"coverage_penalty": -1.0}, "coverage_penalty"),
         ({"mbr": "ter"}, "mbr: expected one of"),
         ({"no_repeat": -1}, "no_repeat"),
+        ({"frequency_penalty": -1.0}, "penalties below 0 and bias above 0 are for drawing and for beam_size 1"),
+        ({"bias": [[3, 0.5]]}, "penalties below 0 and bias above 0 are for drawing and for beam_size 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(said: dict[str, Any], message: str) -> None:

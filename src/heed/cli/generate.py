@@ -13,6 +13,7 @@ import typer
 
 from heed.cli.options import BadBytes, Debug, Device, Json, Precision, Quiet, RunFolder, Threads
 from heed.core.environment import is_terminal
+from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.api import Loaded
@@ -28,9 +29,9 @@ def generate(
     prompt: Annotated[list[str] | None, typer.Option(help="Text to go on from; may be given again.")] = None,
     prompts: Annotated[Path | None, typer.Option(help="A file of prompts, one a line; - is stdin.")] = None,
     samples: Annotated[int, typer.Option(help="How many continuations of each prompt.", min=1)] = 1,
-    temperature: Annotated[float, typer.Option(help="Sharper below 1.")] = 1.0,
-    top_k: Annotated[int, typer.Option(help="Only the k likeliest tokens (0: all).", min=0)] = 0,
-    top_p: Annotated[float, typer.Option(help="Only the likeliest tokens of this probability together.")] = 1.0,
+    temperature: Annotated[float | None, typer.Option(help="Sharper below 1 (1).")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Only the k likeliest tokens (0: all).", min=0)] = None,
+    top_p: Annotated[float | None, typer.Option(help="Only the likeliest tokens of this probability together.")] = None,
     max_tokens: Annotated[int, typer.Option(help="At most so many tokens.", min=1)] = 200,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None,
     beam: Annotated[int, typer.Option(help="Search with this beam instead of drawing (1: greedy).", min=0)] = 0,
@@ -60,13 +61,21 @@ def generate(
     from heed.core.config import Document, build
     from heed.decoding.options import SearchOptions
 
+    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    drawing = {name: value for name, value in drawing.items() if value is not None}
+    if beam and drawing:
+        raise UsageError("--temperature, --top-k and --top-p are about drawing: leave out --beam.")
+    if beam > 1 and stop:
+        raise UsageError("--stop goes with drawing and with --beam 1: a wider beam ranks whole lines.")
     wanted = {
-        "sample": beam == 0, "beam_size": beam or 1, "nbest": samples, "temperature": temperature,
-        "top_k": top_k, "top_p": top_p, "max_tokens": max_tokens, "seed": seed, "stop": tuple(stop or ()),
+        "sample": beam == 0, "beam_size": beam or 1, "nbest": samples, "max_tokens": max_tokens, "seed": seed,
+        "stop": tuple(stop or ()), **drawing,
     }  # fmt: skip
     options = build(SearchOptions, Document(wanted))
     loaded = heed.load(run, device, threads, precision, ensemble=ensemble or ())
     loaded.run.require("language-model", "generate")
+    if beam > 1 and loaded.run.recipe.data.line_end != "eos":
+        raise UsageError("this model's text has no ends that a beam could come to: draw, or give --beam 1.")
     output = Output(loaded, options, json_lines)
     show = (stream or is_terminal(sys.stdout)) and options.width == 1 and not json_lines
     for group in _groups(prompt or [], prompts, errors):
@@ -138,8 +147,10 @@ class Output:
         self.num_texts += 1
 
     def _record(self, prompt: str, hypothesis: Hypothesis) -> dict[str, Any]:
+        from heed.decoding.text_form import without_what_was_cut
         from heed.text.vocabulary import Vocabulary
 
+        hypothesis = without_what_was_cut(self.loaded.translator.roles.form, hypothesis)
         ids = (*hypothesis.ids, Vocabulary.eos_id)[: len(hypothesis.token_log_probs)]  # what was cut off has no end
         pieces = self.loaded.run.tokenizers["tgt"].pieces(ids)
         tokens = zip(pieces, hypothesis.token_log_probs, strict=True)

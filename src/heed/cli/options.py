@@ -73,7 +73,7 @@ def search_options(recipe: SearchOptions, said: Mapping[str, object]) -> SearchO
 
     changes = {name: value for name, value in said.items() if value is not None}
     options = {**recipe.model_dump(), **changes}
-    if "beam_size" not in changes:  # who asks for more hypotheses only has to say so
+    if "beam_size" not in changes and isinstance(options["nbest"], int):  # who asks for more only has to say so
         options["beam_size"] = max(options["beam_size"], options["nbest"])
     is_alone = options["nbest"] == 1 and not options["mbr"]
     if "diversity" not in changes and is_alone:  # then there is nothing to differ from

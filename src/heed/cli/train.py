@@ -267,11 +267,14 @@ def _resume(folder: Path, threads: int, device: str, quiet: bool, strict: bool) 
 
 def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
     """Say how a training ended. Raises typer.Exit when a signal ended it."""
+    from heed.core.environment import distributed
     from heed.core.progress import message
 
     progress = outcome.progress
     message(f"{outcome.reason}: {progress.step:,} updates, {progress.seconds / 60:.1f} minutes", quiet)
     if outcome.interrupted_by is not None:
-        message(f"saved. Go on with: heed train --resume {folder}", quiet)
+        processes = distributed().world_size
+        together = f" --nproc {processes}" if processes > 1 else ""
+        message(f"saved. Go on with: heed train --resume {folder}{together}", quiet)
         raise typer.Exit(128 + outcome.interrupted_by)
     message(f"run: {folder}   report: {folder / 'report.md'}", quiet)

@@ -86,12 +86,17 @@ def translate(
     from heed.cli.output import Output
     from heed.cli.stdio import groups_as_they_come
     from heed.decoding.long_lines import MAX_CHARACTERS, split_if_long
+    from heed.evaluation.direction import tell_strange
     from heed.text.sentences import split_long
 
     if lm is None and lm_weight is not None:
         raise UsageError("--lm-weight is that of a language model: give --lm too.")
     if not sample and any(value is not None for value in (temperature, top_k, top_p)):
         raise UsageError("--temperature, --top-k and --top-p are about drawing: give --sample too.")
+    if sample and beam is not None:
+        raise UsageError("--sample draws in the place of a search: leave out --beam.")
+    if json_input and prefix_file is not None:
+        raise UsageError("--json-input has the prefix in each line: leave out --prefix-file.")
     run, keys = split_words(words)
     others = ensemble or ()
     weight = heed.api.LM_WEIGHT if lm_weight is None else lm_weight
@@ -108,8 +113,10 @@ def translate(
     wanted = InputLines(json_input, prefix_file, glossary, loaded.run.recipe.data.normaliser.apply, errors)
     _check(options, paragraphs, (scores or alignment) and not json_lines, prefix_file, json_input, glossary)
     output = Output(loaded, options.nbest, json_lines, scores, alignment)
-    for group in groups_as_they_come(errors):
+    for number, group in enumerate(groups_as_they_come(errors)):
         sources, constraints = wanted.read(group)
+        if number == 0:
+            tell_strange(loaded.run, sources, quiet)
         prefixes = [kept_to.prefix for kept_to in constraints or ()]
         if paragraphs:
             language = loaded.run.recipe.data.src_lang or None
@@ -133,7 +140,8 @@ def split_words(words: Sequence[str]) -> tuple[Path, dict[str, object]]:
             raise typer.BadParameter(f"No such option: {word}")
     runs = [word for word in words if not word.startswith("-")]
     if len(runs) != 1:
-        raise typer.BadParameter(f"one run is needed, got {', '.join(runs) or 'none'}")
+        into = f": what is translated comes by < {runs[1]}" if len(runs) == 2 and Path(runs[1]).is_file() else ""
+        raise typer.BadParameter(f"one run is needed, got {', '.join(runs) or 'none'}{into}")
     keys = parse_overrides([word for word in words if word.startswith("-")])
     return Path(runs[0]), {key.removeprefix("decoding."): value for key, value in keys.items()}
 

@@ -161,9 +161,9 @@ class BeamChooser:
                 self._cut[source] = [self._hypothesis(row, beam, (), False) for beam in self._worth_keeping(row)]
 
     def _worth_keeping(self, row: int) -> list[int]:
-        """The alive beams of a source that can go on no longer."""
+        """The alive beams of a source that can go on no longer; the first where what it had to say is impossible."""
         alive: list[int] = (self._beams.scores[row] > NEVER).nonzero().squeeze(1).tolist()
-        return alive
+        return alive or [0]
 
     def _hypothesis(self, row: int, beam: int, end: tuple[float, ...], finished: bool) -> Hypothesis:
         """An alive hypothesis; `end` holds the log-probability of its end of sentence, if it has one."""

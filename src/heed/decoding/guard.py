@@ -90,7 +90,7 @@ def fallback_searches(options: SearchOptions) -> list[tuple[SearchOptions, str]]
         return []
     nbest = options.num_searched if options.diversity else options.width  # groups of a diverse beam are a choice
     whole = options.model_copy(update={"nbest": nbest})
-    return [(whole, ""), (whole.model_copy(update={"no_repeat": NO_REPEAT}), "loop")]
+    return [(whole, ""), (whole.model_copy(update={"no_repeat": min(whole.no_repeat or NO_REPEAT, NO_REPEAT)}), "loop")]
 
 
 def _length_ratio(source: str, output: str) -> float:

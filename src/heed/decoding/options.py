@@ -76,6 +76,9 @@ class SearchOptions(Config):
             wrong.append(f"min_ratio must not be above max_ratio, got {self.min_ratio} and {self.max_ratio}")
         if self.diversity and (self.sample or self.num_searched < 2):
             wrong.append("diversity is for several hypotheses of a beam: give nbest (or mbr), and no sample")
+        raised = min(self.presence_penalty, self.frequency_penalty) < 0 or any(value > 0 for _, value in self.bias)
+        if raised and not self.sample and self.width > 1:  # a beam ends early because scores only fall
+            wrong.append("penalties below 0 and bias above 0 are for drawing and for beam_size 1")
         if not all(phrase.strip() for phrase in self.ban):
             wrong.append("ban has an empty phrase")
         if not all(self.stop):

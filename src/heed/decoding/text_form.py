@@ -6,6 +6,7 @@ where that is a token, the next one is read behind the begin of sentence, as in 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -90,3 +91,17 @@ def _split(ids: Sequence[int]) -> list[list[int]]:
         else:
             lines[-1].extend(group)
     return lines
+
+
+def without_what_was_cut(form: TextForm, hypothesis: Hypothesis) -> Hypothesis:
+    """Only the tokens of the text: a stop cuts it in the middle of its tokens."""
+    ids, text = hypothesis.ids, hypothesis.text
+    behind = " " if form.spaced else ""
+
+    def has_all(number: int) -> bool:
+        return (form.texts([ids[:number]])[0] + behind).startswith(text)
+
+    number = bisect_left(range(len(ids)), True, key=has_all)
+    if form.texts([ids])[0] == text or number == len(ids):
+        return hypothesis
+    return replace(hypothesis, ids=ids[:number], token_log_probs=hypothesis.token_log_probs[:number])

@@ -25,7 +25,7 @@ from heed.decoding.mbr import by_utility
 from heed.decoding.memory import in_parts_that_fit
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request, groups
-from heed.decoding.roles import BOS_ID, EOS_ID, PAD_ID, Roles
+from heed.decoding.roles import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Roles
 from heed.decoding.scoring import token_log_probs
 from heed.decoding.search import search
 from heed.decoding.stops import cut
@@ -223,6 +223,12 @@ class ModelTranslator:
         if constraints is None:
             return [Request(ids) for ids in sources]
         prefixes = self._encode(self.tgt_tokenizer, [wanted.prefix.rstrip() for wanted in constraints])
+        for wanted, ids in zip(constraints, prefixes, strict=True):
+            if UNK_ID in ids:
+                raise DataError(
+                    f"this run's vocabulary cannot write the prefix {wanted.prefix.rstrip()!r}. Leave it out, or train "
+                    "with a tokenizer that can write any text (bpe)."
+                )
         return [
             Request(ids, tuple(prefix), tuple(dict.fromkeys(map(self.normaliser.apply, wanted.terms))))
             for ids, prefix, wanted in zip(sources, prefixes, constraints, strict=True)

@@ -72,7 +72,10 @@ def calibrate(run: Run, options: SearchOptions) -> Calibration:
     run = run.of_validation()
     run.confidence = None  # what was learned before is made anew, and may be damaged
     found = run.translator.translate([pair[0] for pair in pairs], options)
-    calibration = learn(found, [pair[-1] for pair in pairs], options.beam_size)
+    judged = [
+        (hypothesis, pair[-1]) for hypothesis, pair in zip(found, pairs, strict=True) if hypothesis.token_log_probs
+    ]
+    calibration = learn([it for it, _ in judged], [reference for _, reference in judged], options.beam_size)
     with storage_errors("write the confidence", path=run.folder):
         calibration.confidence.write(run.folder)
         draw(run.folder / PICTURE, calibration)

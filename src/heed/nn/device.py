@@ -30,7 +30,13 @@ def choose_device(name: str) -> torch.device:
         raise UsageError(f"--device {name}: PyTorch sees no CUDA device here. Use --device cpu.")
     if name == "cuda":
         name = f"cuda:{environment.distributed().local_rank}"
-    return torch.device(name)
+    device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= (number := torch.cuda.device_count()):
+        raise UsageError(
+            f"there is no {device}: PyTorch sees {number} CUDA device{'s' * (number > 1)} here, counted from 0, and "
+            "each process on a machine takes one."
+        )
+    return device
 
 
 def set_threads(threads: int) -> None:
@@ -75,7 +81,8 @@ def _c_library() -> ctypes.CDLL | None:
 
 def arithmetic(device: torch.device) -> dict[str, str]:
     """What numbers may depend on in their last bits: the same training with the same of these gives the same bits."""
-    found = {"torch": torch.__version__, "threads": str(torch.get_num_threads())}
+    processes = environment.distributed().world_size
+    found = {"torch": torch.__version__, "threads": str(torch.get_num_threads()), "processes": str(processes)}
     if device.type == "cuda":
         return found | {"device": torch.cuda.get_device_name(device)}
     return found | {"device": device.type, "instructions": torch.backends.cpu.get_cpu_capability()}

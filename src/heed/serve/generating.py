@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Request
 from heed.decoding.streaming import TextSoFar
-from heed.decoding.text_form import TextForm
+from heed.decoding.text_form import TextForm, without_what_was_cut
 from heed.serve.catalogue import ServedModel
 from heed.serve.jobs import Job
 
@@ -55,7 +54,7 @@ def continuations(
             if rest := growing[request].text.rest(found[request].text):
                 tell(number, rest)
     return [
-        form.behind(prompt.text, _without_what_was_cut(form, found[request]))
+        form.behind(prompt.text, without_what_was_cut(form, found[request]))
         for prompt, request in zip(behind, requests, strict=True)
     ]
 
@@ -73,17 +72,3 @@ class _Growing:
         new = ids[self.num_seen :]
         self.num_seen = len(ids)
         return "".join(self.text.add(self.spelled[id]) for id in new)
-
-
-def _without_what_was_cut(form: TextForm, hypothesis: Hypothesis) -> Hypothesis:
-    """Only the tokens of the text: a stop cuts it in the middle of its tokens."""
-    ids, text = hypothesis.ids, hypothesis.text
-    behind = " " if form.spaced else ""
-
-    def has_all(number: int) -> bool:
-        return (form.texts([ids[:number]])[0] + behind).startswith(text)
-
-    number = bisect_left(range(len(ids)), True, key=has_all)
-    if form.texts([ids])[0] == text or number == len(ids):
-        return hypothesis
-    return replace(hypothesis, ids=ids[:number], token_log_probs=hypothesis.token_log_probs[:number])

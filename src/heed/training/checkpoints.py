@@ -238,7 +238,13 @@ def newest_checkpoint(folder: Path, strict: bool = False, shapes: Shapes | None 
 
 def tell_other_arithmetic(checkpoint: Checkpoint, device: torch.device, quiet: bool) -> None:
     """Warn where numbers may be rounded otherwise than when the checkpoint was made."""
-    then, now = checkpoint.made_with, arithmetic(device)
+    then, now = dict(checkpoint.made_with), arithmetic(device)
+    processes = then.pop("processes", now["processes"])
+    if processes != now["processes"]:
+        warn(
+            f"it was trained by {processes} processes together and goes on with {now['processes']}: an update has "
+            f"another number of sentences. --nproc {processes} goes on as it was.", quiet,
+        )  # fmt: skip
     changed = [f"{name} was {then[name]}, is {now.get(name, 'none')}" for name in then if then[name] != now.get(name)]
     if changed:
         warn(f"the last bits of a number may differ from a training that never stopped: {', '.join(changed)}.", quiet)

@@ -27,6 +27,7 @@ from heed.core.progress import Progress as Bar
 from heed.core.progress import warn
 from heed.data.batch import Batch
 from heed.data.schedule import Position
+from heed.decoding.confidence import FILE as CONFIDENCE
 from heed.nn.contract import State
 from heed.nn.device import arithmetic
 from heed.nn.weight_file import save_weights
@@ -313,6 +314,7 @@ class Trainer:
             progress.best_score, progress.best_step, progress.validations_since_best = value, progress.step, 0
             metadata = {"step": str(progress.step), **self.task.vocabularies}
             save_weights(self.folder / "model.safetensors", candidate, metadata)
+            (self.folder / CONFIDENCE).unlink(missing_ok=True)  # which was learned from other weights
         else:
             progress.validations_since_best += 1
         journal.write("validation", progress.step, {**validation_event(validation), **self._spent(), "best": best})
