@@ -6,10 +6,10 @@
 Behind `--` stands what every experiment has: the data, or a recipe. The baseline is that alone, which is what heed
 chooses; each of the others changes one thing, and heed chooses anew what follows from it: with another vocabulary an
 epoch has more or fewer tokens, and batches may be of another size (`--training.tokens_per_batch` behind `--` holds
-them). `--only r-drop,r-drop+bpe-dropout` trains these two (and the baseline),
-`--add "wide=--model.d_model=384"` one of your own, `--ensemble baseline,seed-2,seed-3` scores runs together. The same
-command again goes on where it was stopped; `--table` prints what has ended. Differences have a p by paired bootstrap
-over the sentences, which says nothing of the luck of a seed: `seed-2` and `seed-3` show that.
+them); another width has a learning rate of its own. `--only r-drop,r-drop+bpe-dropout` trains these two (and the
+baseline), `--add "wide=--model.d_model=384"` one of your own, `--ensemble baseline,seed-2,seed-3` scores runs together.
+The same command again goes on where it was stopped; `--table` prints what has ended. Differences have a p by paired
+bootstrap over the sentences, which says nothing of the luck of a seed: `seed-2` and `seed-3` show that.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ from experiments import (
 )
 
 BASELINE = "baseline"
-OF_BASELINE = ["--training.lr=2e-3", "--training.warmup_steps=400"]
-"""What heed chooses for the size of model that the baseline has on a CPU; for other sizes it would choose otherwise."""
 LEVERS: dict[str, Flags] = {
     BASELINE: [],
     "seed-2": ["--seed=2"],
@@ -52,10 +50,12 @@ LEVERS: dict[str, Flags] = {
     "separate": ["--tokenizer.joint=false", "--model.tie=target"],
     "unigram": ["--tokenizer.kind=unigram"],
     "layers-2": ["--model.num_encoder_layers=2", "--model.num_decoder_layers=2"],
+    "layers-3": ["--model.num_encoder_layers=3", "--model.num_decoder_layers=3"],
     "layers-5": ["--model.num_encoder_layers=5", "--model.num_decoder_layers=5"],
     "deep-encoder": ["--model.num_encoder_layers=6", "--model.num_decoder_layers=2"],
-    "narrow": ["--model.d_model=128", "--model.d_ff=512", *OF_BASELINE],
-    "wide": ["--model.d_model=384", "--model.d_ff=1536", "--model.num_heads=6", *OF_BASELINE],
+    "narrow": ["--model.d_model=64", "--model.d_ff=128"],
+    "wide": ["--model.d_model=192", "--model.d_ff=384", "--model.num_heads=3"],
+    "wider": ["--model.d_model=256", "--model.d_ff=1024", "--model.num_heads=4"],
     "gelu": ["--model.activation=gelu"],
     "r-drop": ["--training.r_drop=5"],
     "r-drop-1": ["--training.r_drop=1"],
@@ -66,8 +66,10 @@ LEVERS: dict[str, Flags] = {
     "batches-1024": ["--training.tokens_per_batch=1024"],
     "batches-2048": ["--training.tokens_per_batch=2048"],
     "batches-4096": ["--training.tokens_per_batch=4096"],
-    "lr-half": ["--training.lr=1e-3"],
-    "lr-double": ["--training.lr=4e-3"],
+    "lr-1e-3": ["--training.lr=1e-3"],
+    "lr-2e-3": ["--training.lr=2e-3"],
+    "lr-4e-3": ["--training.lr=4e-3"],
+    "lr-8e-3": ["--training.lr=8e-3"],
     "recurrent": ["--model.kind=rnn_attention"],
 }
 """What each experiment changes."""

@@ -104,8 +104,7 @@ class Size:
     dropout: float
 
 
-# The second line is what docs/results.md measures (Multi30k), but for its dropout, lower in a short training; the
-# others are first guesses around it, not yet measured. The last line has no bound.
+# First guesses, not measured. The last line has no bound.
 SIZES = (
     Size(10_000, 2000, 256, 512, 4, 3, 0.3),
     Size(60_000, 4000, 256, 1024, 4, 3, 0.3),
@@ -113,31 +112,36 @@ SIZES = (
     Size(1_000_000, 16000, 512, 2048, 8, 6, 0.1),
     Size(1 << 62, 32000, 512, 2048, 8, 6, 0.1),
 )
+# In an hour or two of a CPU core a small model, which sees each pair three times as often, gets further. The second
+# line is what docs/results.md measures (Multi30k); the others are guesses from it.
+CPU_SIZES = (
+    Size(10_000, 2000, 128, 256, 2, 4, 0.3),
+    Size(60_000, 4000, 128, 256, 2, 4, 0.2),
+    Size(250_000, 8000, 128, 256, 2, 4, 0.1),
+    Size(1_000_000, 16000, 256, 1024, 4, 4, 0.1),
+    Size(1 << 62, 32000, 256, 1024, 4, 4, 0.1),
+)
+RATES = ((128, 4e-3, 800), (256, 2e-3, 400), (1 << 62, 7e-4, 4000))
+"""Up to which width which peak of the learning rate, and the updates before it."""
 LANGUAGE_TOLD = "by the name of its column, or its script"
 CPU_MINUTES = 45.0
-SMALLEST_BATCH, FEWEST_UPDATES = 1024, 500
+SMALLEST_BATCH, FEWEST_UPDATES = 1024, 250
 """Tokens of a batch, and updates in an epoch: with fewer a corpus takes longer (measured on 7,239 and 29,000 pairs)."""
-LEAST_DROPOUT, PAIRS_A_MINUTE = 0.1, 500
-"""What is dropped where a CPU has no time to learn the pairs by heart: so many or more for each minute of training.
-
-Measured on 29,000 pairs, where 0.1 is ahead of 0.2 and 0.3 for the first hour and 0.2 comes up to it then.
-"""
 
 
-def size_for(num_rows: int) -> Size:
+def size_for(num_rows: int, on_cpu: bool = False) -> Size:
     """The line of the table for a corpus."""
-    return next(size for size in SIZES if num_rows <= size.max_rows)
+    return next(size for size in (CPU_SIZES if on_cpu else SIZES) if num_rows <= size.max_rows)
 
 
 def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any]) -> Choices:
     """A Transformer for this corpus and machine. `given` are the keys that the user chose; the others fit them."""
-    size = size_for(survey.num_all)
-    pairs = f"{survey.num_all:,} pairs"
     on_cpu = machine.device == "cpu"
-    layers = min(size.num_layers, 4) if on_cpu else size.num_layers
-    d_model = min(size.d_model, 256) if on_cpu else size.d_model
-    small = " (kept small: no GPU)" if on_cpu and (layers, d_model) != (size.num_layers, size.d_model) else ""
-    d_model = _given(given, "model.d_model", d_model)
+    size = size_for(survey.num_all, on_cpu)
+    pairs = f"{survey.num_all:,} pairs"
+    why_shape = f"{pairs}; small, as a CPU has little time (docs/results.md)" if on_cpu else pairs
+    d_model = _given(given, "model.d_model", size.d_model)
+    lr, warmup_steps = next((lr, updates) for widest, lr, updates in RATES if d_model <= widest)
     vocab_size, why_size = _vocabulary(given, size.vocab_size, pairs)
     tokens = _tokens_per_epoch(survey, given, _given(given, "tokenizer.vocab_size", vocab_size))
     tokens_per_batch = _batch_for(tokens / machine.num_processes, 4096 if on_cpu else 16384)
@@ -149,17 +153,17 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         "tokenizer.kind": ("bpe", "byte-level: any text comes back exactly, nothing is unknown"),
         "tokenizer.vocab_size": (vocab_size, why_size),
         "model.kind": ("transformer", "the usual choice; --model.kind=rnn_attention is the other"),
-        "model.d_model": (d_model, f"{pairs}{small}"),
-        "model.d_ff": (min(size.d_ff, 4 * d_model), "inside the feed-forward layers"),
+        "model.d_model": (d_model, why_shape),
+        "model.d_ff": (size.d_ff * d_model // size.d_model, "inside the feed-forward layers"),
         "model.num_heads": (_num_heads(d_model), "heads of about 64 features"),
-        "model.num_encoder_layers": (layers, f"{pairs}{small}"),
-        "model.num_decoder_layers": (layers, "as many as in the encoder"),
+        "model.num_encoder_layers": (size.num_layers, pairs),
+        "model.num_decoder_layers": (size.num_layers, "as many as in the encoder"),
         "model.norm": ("pre", "trains without a long warm-up"),
-        "model.dropout": _dropout(size, survey.num_all, _minutes(given) if on_cpu else 0.0, pairs),
+        "model.dropout": (size.dropout, f"{pairs}: the smaller the corpus, the more is dropped"),
         "training.tokens_per_batch": (tokens_per_batch, "many updates in an epoch (docs/results.md)"),
         "training.precision": (machine.precision, f"bfloat16 is {machine.bfloat16_gain:.1f} times as fast here"),
-        "training.lr": (2e-3 if d_model <= 256 else 7e-4, "peak, after the warm-up"),
-        "training.warmup_steps": (400 if d_model <= 256 else 4000, "updates"),
+        "training.lr": (lr, "peak, after the warm-up; a narrow model takes more"),
+        "training.warmup_steps": (warmup_steps, "updates"),
         "training.eval_every": (epoch, "about once an epoch, at least every 1,000 updates"),
         "training.save_every": (epoch, "as often as validated"),
         "training.patience": (10, "validations without a better score end the training"),
@@ -178,19 +182,6 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         tie = ("target", "each side has its own vocabulary")
         return Choices({**choices.values, "model.tie": tie[0]}, {**choices.reasons, "model.tie": tie[1]})
     return choices
-
-
-def _minutes(given: Mapping[str, Any]) -> float:
-    """How long a training on a CPU takes at most; 0 where it has no limit."""
-    minutes = given.get("training.max_minutes", CPU_MINUTES)
-    return float(minutes) if isinstance(minutes, float | int) else 0.0
-
-
-def _dropout(size: Size, num_rows: int, minutes: float, pairs: str) -> tuple[float, str]:
-    """`minutes` of a CPU; 0 where there is no limit."""
-    if 0 < minutes * PAIRS_A_MINUTE <= num_rows:
-        return min(size.dropout, LEAST_DROPOUT), "there is no time to learn the pairs by heart (docs/results.md)"
-    return size.dropout, f"{pairs}: the smaller the corpus, the more is dropped"
 
 
 def _longest_outputs(survey: Survey, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
