@@ -87,3 +87,12 @@ def test_a_machine_that_may_round_otherwise_is_told_of_and_goes_on(interrupted: 
     assert (
         "warning: the last bits of a number may differ from a training that never stopped: threads was 64, is 1.\n"
     ) in result.err
+
+
+def test_going_on_with_fewer_processes_is_told(interrupted: Path) -> None:
+    newest = list_checkpoints(interrupted / "checkpoints")[-1]
+    made_with = newest_checkpoint(interrupted / "checkpoints").made_with
+    write_manifest(newest, FILES, {**made_with, "processes": "2"})
+    result = call("train", "--resume", interrupted)
+    assert "it was trained by 2 processes together and goes on with 1" in result.err
+    assert "last bits" not in result.err

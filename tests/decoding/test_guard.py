@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from scripted import ScriptedModel
 
+from heed.core.errors import DataError
 from heed.decoding.guard import Guard, fallback_searches, is_loop
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints
@@ -136,6 +137,11 @@ def test_where_the_whole_beam_loops_nothing_may_come_twice() -> None:
     assert found.log_prob == pytest.approx(score.log_prob)
     [wide] = translator().translate(["d"], BEAM.model_copy(update={"beam_size": 2, "nbest": 2}))
     assert [other.text for other in wide.alternatives] == ["b b b b"]
+
+
+def test_a_prefix_that_the_vocabulary_cannot_write_is_refused() -> None:
+    with pytest.raises(DataError, match="cannot write the prefix 'a zebra'"):
+        translator().translate(["a", "b"], BEAM, [Constraints(), Constraints(prefix="a zebra ")])
 
 
 def test_what_may_not_come_twice_is_never_allowed_again() -> None:

@@ -28,6 +28,24 @@ POOR = ["the cat", "a man in a park", "dog a", "stand people street in the"] * 5
 TEST = HeldOut(("test.aa", "test.bb"), [(f"source number {i}", line) for i, line in enumerate(REFERENCES)])
 
 
+def test_references_that_are_empty_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, lines in (("src", "a\nb\nc\n"), ("ref", "x\n \n\n")):
+        (tmp_path / name).write_text(lines, encoding="utf-8")
+    assert len(read_parallel(tmp_path / "src", tmp_path / "ref").rows) == 3
+    assert "warning: 2 of 3 test pairs have an empty side." in capsys.readouterr().err
+
+
+def test_words_of_references_are_read_as_training_normalised_them(tmp_path: Path) -> None:
+    run = prepared(tmp_path)
+    words = WordCounts("13a", Counter({"café": 3}))
+    words.write(run.folder / WORDS_SEEN)
+    test = HeldOut(("a", "b"), [("x", "cafe\u0301")])
+    [found] = evaluate_systems(test, [System("s", ["café"], run)])
+    assert found.unigram_f1["unseen"].num_reference == 0
+    assert found.unigram_f1["all"].f1 == 1
+    assert found.words_as.startswith("words as tok:13a cuts them; rare: not of the 50,000")
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A prepared translation run."""

@@ -23,7 +23,15 @@ def no_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch, no_accelerator: None) -> None:
     assert choose_device("auto") == CPU
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert choose_device("auto") == torch.device("cuda:0")
+    assert choose_device("cuda:1") == torch.device("cuda:1")
+    with pytest.raises(UsageError, match="there is no cuda:2: PyTorch sees 2 CUDA devices here, counted from 0"):
+        choose_device("cuda:2")
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(UsageError, match="there is no cuda:3"):
+        choose_device("auto")
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:1"])

@@ -334,3 +334,10 @@ def test_a_loss_that_is_not_finite_does_not_end_the_watch() -> None:
     told = [watch.see(loss, step) for step, loss in enumerate(losses, 1)]
     assert [step for step, message in enumerate(told, 1) if message] == [13]
     assert watch.best == 2.0
+
+
+def test_a_confidence_goes_with_the_weights_that_it_was_learned_from(trainer: Trainer) -> None:
+    (trainer.folder / "confidence.json").write_text("{}", encoding="utf-8")
+    trainer.run()
+    assert (trainer.folder / "model.safetensors").exists()
+    assert not (trainer.folder / "confidence.json").exists()
