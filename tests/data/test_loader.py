@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError
+from heed.data import loader as loader_module
 from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
 from heed.data.schedule import Position
@@ -155,11 +157,40 @@ def test_resegmentation_is_keyed_by_side_epoch_and_row(store: TokenStore) -> Non
 
     one = loader(store, subword_dropout=resegment)
     batches = list(islice(one.batches_from(), one.num_batches(0) + one.num_batches(1)))
-    assert calls == Counter((side, epoch, row) for side in store.sides for epoch in range(2) for row in range(NUM_ROWS))
+    assert {*calls} == {(side, epoch, row) for side in store.sides for epoch in range(2) for row in range(NUM_ROWS)}
     assert batches[-1][1].tgt_out.tolist() == [[1, row, 7, 198] for row in batches[-1][1].rows.tolist()]
 
 
-def test_an_error_in_the_thread_reaches_the_reader_in_its_place(store: TokenStore) -> None:
+def lengthen(side: str, ids: NDArray[np.integer], epoch: int, row: int) -> list[int]:
+    """As subword dropout does: another length for each row and epoch."""
+    return [*ids.tolist(), *[5] * ((5 * row + 3 * epoch + (side == "tgt")) % 8)]
+
+
+def test_batches_of_what_is_cut_anew_keep_the_budget_and_hardly_pad(
+    store: TokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = loader(store, subword_dropout=lengthen)
+    found = [batch for _, batch in islice(ahead.batches_from(), ahead.num_batches(0))]
+    monkeypatch.setattr(loader_module, "MOST_CUT_AHEAD", 0)
+    late = loader(store, subword_dropout=lengthen)
+    others = [batch for _, batch in islice(late.batches_from(), late.num_batches(0))]
+    ids = [{int(row): out[:-1] for batch in batches for row, out in rows_of(batch)} for batches in (found, others)]
+    assert ids[0] == ids[1], "the same rows, in other batches"
+    assert max(batch.tgt_out.numel() for batch in found) <= 40 < max(batch.tgt_out.numel() for batch in others)
+    few, many = (sum(b.tgt_mask.numel() - int(b.tgt_mask.sum()) for b in batches) for batches in (found, others))
+    assert few < many / 2
+
+
+def rows_of(batch: Batch) -> Iterator[tuple[int, list[int]]]:
+    """The targets of a batch, without padding."""
+    for row, out, mask in zip(batch.rows, batch.tgt_out, batch.tgt_mask, strict=True):
+        yield int(row), out[mask].tolist()
+
+
+def test_an_error_in_the_thread_reaches_the_reader_in_its_place(
+    store: TokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader_module, "MOST_CUT_AHEAD", 0)
     rows_before = [row for item in take(loader(store), 3) for row in item[1]]  # type: ignore[attr-defined]
 
     def resegment(side: str, ids: NDArray[np.integer], epoch: int, row: int) -> list[int]:

@@ -7,7 +7,7 @@ costs a plan of its epoch: nothing is replayed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from typing import TypeVar
@@ -23,6 +23,9 @@ from heed.data.store import TokenStore
 from heed.data.subword_dropout import SubwordDropout
 from heed.data.workers import ids_of, running
 
+MOST_CUT_AHEAD = 50_000
+"""Rows of a corpus that subword dropout cuts as a whole, in some seconds: padding would cost more."""
+
 Item = TypeVar("Item")
 _Turn = Turn[NDArray[np.int64]]
 """The rows of a batch."""
@@ -31,8 +34,9 @@ _Turn = Turn[NDArray[np.int64]]
 class BatchLoader:
     """The batches of a token store with the sides `src` and `tgt`, or `tgt` alone.
 
-    `tokens_per_batch` bounds rows × the longest sequence of either side, with its eos (see `plan_epoch`).
-    Batches are planned with the lengths in the store, so what `subword_dropout` makes longer can exceed the budget.
+    `tokens_per_batch` bounds rows × the longest sequence of either side, with its eos (see `plan_epoch`). With
+    `subword_dropout` all rows are cut at the begin of an epoch, so that batches are planned with the lengths that they
+    have there; more than `MOST_CUT_AHEAD` rows with the lengths in the store, which what is cut anew can exceed.
     So many `workers`, processes of their own, find the ids of the batches in turns, and `prefetch` batches are prepared
     ahead in a thread; with 0 of both each is prepared when it is asked for. The batches are the same.
     """
@@ -62,6 +66,7 @@ class BatchLoader:
         self.prefetch, self.workers = prefetch, workers
         self._lengths = [store.lengths(side) + 1 for side in store.sides]
         self._planned: tuple[int, list[NDArray[np.int64]]] = (-1, [])
+        self._cut_anew: tuple[int, dict[str, list[NDArray[np.int32]]]] = (-1, {})
 
     def num_batches(self, epoch: int) -> int:
         """Batches of an epoch, over all ranks."""
@@ -78,6 +83,9 @@ class BatchLoader:
         return _prepared_ahead(batches, self.prefetch)
 
     def _made_here(self, turn: _Turn) -> tuple[Position, Batch]:
+        epoch, cut = self._cut_anew
+        if epoch == turn.epoch:
+            return self._batch(turn, {side: [rows[row] for row in turn.item] for side, rows in cut.items()})
         return self._batch(turn, ids_of(self.store, self.subword_dropout, turn.epoch, turn.item))
 
     def _made_by_workers(self, schedule: Iterator[_Turn]) -> Generator[tuple[Position, Batch], None, None]:
@@ -91,7 +99,7 @@ class BatchLoader:
                 if ids is not None:
                     yield self._batch(begun.popleft(), ids)
 
-    def _batch(self, turn: _Turn, ids: Mapping[str, list[Ids]]) -> tuple[Position, Batch]:
+    def _batch(self, turn: _Turn, ids: Mapping[str, Sequence[Ids]]) -> tuple[Position, Batch]:
         batch = collate(ids.get("src"), ids["tgt"], turn.item, self.bos_id, self.eos_id, self.pad_id)
         return turn.after, batch
 
@@ -101,9 +109,18 @@ class BatchLoader:
         if planned != epoch:
             # A plan of a large corpus is large: let go of the old one first. Another thread may be here too.
             self._planned = (-1, plan := [])
-            plan = plan_epoch(self._lengths, self.tokens_per_batch, self.seed, epoch)
+            plan = plan_epoch(self._lengths_in(epoch), self.tokens_per_batch, self.seed, epoch)
             self._planned = (epoch, plan)
         return plan
+
+    def _lengths_in(self, epoch: int) -> Sequence[NDArray[np.integer]]:
+        """Of each side, with the eos; the rows that were cut anew for it are kept."""
+        if self.subword_dropout is None or len(self.store) > MOST_CUT_AHEAD:
+            return self._lengths
+        found = ids_of(self.store, self.subword_dropout, epoch, np.arange(len(self.store)))
+        cut = {side: [np.asarray(ids, dtype=np.int32) for ids in rows] for side, rows in found.items()}
+        self._cut_anew = (epoch, cut)
+        return [np.array([len(ids) + 1 for ids in cut[side]]) for side in self.store.sides]
 
 
 def _prepared_ahead(items: Iterator[Item], num_ahead: int) -> Generator[Item, None, None]:
