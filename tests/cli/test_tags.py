@@ -60,7 +60,11 @@ def test_a_tag_must_be_said_and_be_known(multilingual: Path) -> None:
 def test_the_report_and_the_facts_tell_the_tags(multilingual: Path) -> None:
     report = (multilingual / "report.md").read_text(encoding="utf-8")
     assert "heed translate run --tag 2bb < in.txt" in report
-    assert "tags             2bb, 2cc" in call("info", multilingual).out
+    told = call("info", multilingual).out
+    assert "tags             2bb, 2cc" in told
+    corpus = Run(multilingual).corpus
+    assert corpus["num_repeated"] > 0
+    assert f"trained on       {corpus['num_rows'] - corpus['num_repeated']}" in told
 
 
 def test_a_run_without_tags_has_none_to_say(translator: Path) -> None:

@@ -24,6 +24,7 @@ def info(run: RunFolder, json_output: Json = False, debug: Debug = False) -> Non
     events = read_journal(opened.folder)
     best = [event for event in events if event["event"] == "validation" and event.get("best")]
     sizes = ", ".join(f"{side} {len(tokenizer.vocabulary):,}" for side, tokenizer in opened.tokenizers.items())
+    corpus = opened.corpus
     facts: dict[str, Any] = {
         "run": str(run),
         "task": recipe.task,
@@ -31,7 +32,7 @@ def info(run: RunFolder, json_output: Json = False, debug: Debug = False) -> Non
         "synthetic": recipe.data.synthetic,
         "model": recipe.model.model_dump(),
         "tokenizer": f"{recipe.tokenizer.kind}, {sizes}",
-        "trained on": opened.corpus.get("num_rows", "?"),
+        "trained on": corpus["num_rows"] - corpus.get("num_repeated", 0) if "num_rows" in corpus else "?",
     }  # fmt: skip
     if recipe.data.tags:
         facts["tags"] = ", ".join(recipe.data.tags)

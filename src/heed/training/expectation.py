@@ -72,7 +72,8 @@ def expect(
     if config.max_epochs:
         limits[f"{config.max_epochs:,} epochs (training.max_epochs) in about {format_seconds(of_epochs)}"] = of_epochs
     if config.max_minutes:
-        limits[f"at most {config.max_minutes:g} minutes (training.max_minutes)"] = 60 * config.max_minutes
+        minutes = f"{config.max_minutes:g} minute{'s' * (config.max_minutes != 1)}"
+        limits[f"at most {minutes} (training.max_minutes)"] = 60 * config.max_minutes
     return Expectation(num_parameters, rate, seconds_per_epoch, memory, limits)
 
 
