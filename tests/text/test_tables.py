@@ -105,9 +105,9 @@ LONG = "Two men are sitting on a bench by the road.;Wanaume wawili wameketi kwen
 @pytest.mark.parametrize(
     ("first", "below", "named"),
     [
-        ("Englisch;Kiswahili", LONG, True),
+        ("Kiingereza;Kiswahili", LONG, True),
         ("My text;Kiswahili", LONG, True),
-        ("Englisch;The language of Kenya", LONG, False),
+        ("Kiingereza;The language of Kenya", LONG, False),
         ("Satz 1;Kijerumani", LONG, False),
         ("Hallo!;Hi!", LONG, False),
         ("Wasser;water", "Feuer;fire", False),
