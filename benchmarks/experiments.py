@@ -106,6 +106,8 @@ def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads:
         code = _run(command)
         if code and (code < 0 or code > 128 or list_checkpoints(folder / "checkpoints")):
             sys.exit(f"error: {experiment.name} ended with {code}. The same command again goes on from there.")
+        if code and number == 1:
+            sys.exit(f"error: {experiment.name} ended with {code}, and the others are compared with it.")
         if code:
             print(f"error: {experiment.name} ended with {code} and has no row.", file=sys.stderr, flush=True)
 
@@ -170,7 +172,7 @@ def compare(
     first = runs[ended[0].name]
     test = _common_validation(runs)
     systems = [_named(name, translated(run, test, run.recipe.decoding, quiet=True)) for name, run in runs.items()]
-    for names in ensembles:
+    for names in (them for them in ensembles if runs.keys() >= {*them}):
         joint = together([runs[name] for name in names], test, first.recipe.decoding, quiet=True)
         systems.append(_named(f"ensemble of {', '.join(names)}", joint))
     how: dict[str, Any] = {"tokenised": first.recipe.data.tokenised, "num_common": num_common}

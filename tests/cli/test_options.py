@@ -30,6 +30,7 @@ def test_other_times_are_refused(text: str) -> None:
         ("news.zh-CN.txt", "zh-CN"), ("jpn_Jpan.dev", "jpn_Jpan"), ("corpus.xyz", "xyz"), ("corpus.xyz.gz", "xyz"),
         ("train.txt", ""), ("train", ""), ("train.csv", ""), ("my.txt", ""), ("a.src", ""), ("v1.2.txt", ""),
         ("train.abc.txt", ""), ("to_Do.txt", ""),
+        ("my_Data.txt", ""), ("gz", ""), ("en.gz", ""), ("pt_BR.txt", "pt_BR"),
     ],
 )  # fmt: skip
 def test_the_name_of_a_file_tells_its_language(name: str, language: str) -> None:

@@ -339,6 +339,21 @@ def test_columns_that_are_named_by_languages_tell_them(tmp_path: Path) -> None:
     assert diagnose_files(CorpusFiles(pairs=tmp_path / "b.csv")).languages == {"src": "", "tgt": ""}
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("one.tsv", b"source\na b\nc d\n", (None, None)), ("few.csv", b"en;de\na;b\n", ("en", 7)),
+        ("latin.csv", "en;de\ngrün;grün\n".encode("latin-1") * 30, (None, None)),
+    ],
+)  # fmt: skip
+def test_a_table_that_cannot_be_read_is_a_finding(
+    name: str, content: bytes, columns: tuple[str | None, int | None], tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    found = diagnose_files(CorpusFiles(pairs=tmp_path / name, src_column=columns[0], tgt_column=columns[1]))
+    assert only(found, "unreadable").severity == "stop"
+
+
 def csv_field(text: str, always: bool) -> str:
     """The text as a table's writer quotes it: always, or only where it holds a quote."""
     doubled = text.replace('"', '""')

@@ -147,10 +147,8 @@ class Output:
         self.num_texts += 1
 
     def _record(self, prompt: str, hypothesis: Hypothesis) -> dict[str, Any]:
-        from heed.decoding.text_form import without_what_was_cut
         from heed.text.vocabulary import Vocabulary
 
-        hypothesis = without_what_was_cut(self.loaded.translator.roles.form, hypothesis)
         ids = (*hypothesis.ids, Vocabulary.eos_id)[: len(hypothesis.token_log_probs)]  # what was cut off has no end
         pieces = self.loaded.run.tokenizers["tgt"].pieces(ids)
         tokens = zip(pieces, hypothesis.token_log_probs, strict=True)

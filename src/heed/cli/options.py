@@ -38,6 +38,10 @@ NO_LANGUAGES = {
 }  # fmt: skip
 """Endings of file names that look like the code of a language."""
 
+_WITH_REGION = re.compile(
+    "[a-z]{2,3}[-_](?:[A-Z]{2}|Latn|Cyrl|Arab|Deva|Hans|Hant|Jpan|Hang|Ethi|Beng|Thai|Khmr|Laoo|Mymr)"
+)
+"""`zh-CN`, `jpn_Jpan`."""
 _UNITS = {"": 1.0, "s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}
 
 
@@ -53,11 +57,12 @@ def language_of(name: str) -> str:
     """The language that the name of a file tells, `de` for `train.de.gz` and `train.de.txt`; empty: it tells none."""
     from heed.text.languages import code_of
 
-    first, *suffixes = (part for part in Path(name).name.split(".") if part not in ("gz", "xz", "zst"))
+    stem, *rest = Path(name).name.split(".")
+    suffixes = [part for part in rest if part not in ("gz", "xz", "zst")]
     told = [suffix for suffix in suffixes if suffix.lower() not in NO_LANGUAGES][-1:]
     if told and re.fullmatch("[A-Za-z]{2,3}", told[0]) and (told == suffixes[-1:] or code_of(told[0])):
         return told[0].lower()
-    with_region = (part for part in (*told, first) if re.fullmatch("[a-z]{2,3}[-_][A-Z][A-Za-z]{1,3}", part))
+    with_region = (part for part in (*told, stem) if _WITH_REGION.fullmatch(part))
     return next((part for part in with_region if code_of(part)), "")
 
 

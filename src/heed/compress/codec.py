@@ -152,7 +152,8 @@ def _arithmetic(run: Run) -> dict[str, str]:
     """What probabilities depend on in their last bits. A counting model has no weights to be kept in a precision."""
     weight = next(run.model.parameters(), None)
     precision = "float64" if weight is None else str(weight.dtype).removeprefix("torch.")
-    return {**arithmetic(torch.device("cpu")), "precision": precision}
+    of_one_process = {name: value for name, value in arithmetic(torch.device("cpu")).items() if name != "processes"}
+    return {**of_one_process, "precision": precision}
 
 
 def _listed(facts: object) -> str:

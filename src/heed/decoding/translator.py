@@ -29,6 +29,7 @@ from heed.decoding.roles import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Roles
 from heed.decoding.scoring import token_log_probs
 from heed.decoding.search import search
 from heed.decoding.stops import cut
+from heed.decoding.text_form import without_what_was_cut
 from heed.nn.contract import Autoregressive, Trace
 from heed.text.line_ends import LineEnd
 from heed.text.normalise import Normaliser
@@ -127,8 +128,11 @@ class ModelTranslator:
         requests = [self.request_of(prompt, draw) for draw, prompt in enumerate(prompts, start=first)]
         found = self._find(requests, options)
         several = [[replace(best, alternatives=()), *best.alternatives] for best in map(found.__getitem__, requests)]
+        form = self.roles.form
+        if options.stop:
+            several = [[without_what_was_cut(form, hypothesis) for hypothesis in them] for them in several]
         return [
-            [self.roles.form.behind(prompt, hypothesis) for hypothesis in hypotheses]
+            [form.behind(prompt, hypothesis) for hypothesis in hypotheses]
             for prompt, hypotheses in zip(prompts, several, strict=True)
         ]
 

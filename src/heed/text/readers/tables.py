@@ -59,15 +59,16 @@ def column_languages(files: CorpusFiles, errors: Errors = "strict") -> dict[str,
     if files.pairs is None or files.record_format not in ("tsv", "csv") or not Path(files.pairs).is_file():
         return told  # a pipe can be read only once
     is_csv = files.record_format == "csv"
-    rows, _ = _csv_table(files, errors, Counter()) if is_csv else _tsv_table(files, errors)
     try:
+        rows, _ = _csv_table(files, errors, Counter()) if is_csv else _tsv_table(files, errors)
         head = [fields for _, fields in islice(rows, SAMPLE_ROWS)]
         columns = find_columns(files, head, shown_name(files.pairs)) if head else None
     except (DataError, UsageError):  # which reading the pairs tells
         return told
     if columns is None or not columns.are_named:
         return told
-    return {"src": code_of(head[0][columns.src]), "tgt": code_of(head[0][columns.tgt])}
+    places = {"src": columns.src, "tgt": columns.tgt}
+    return {side: code_of(head[0][at]) if at < len(head[0]) else "" for side, at in places.items()}
 
 
 def _tsv_table(files: CorpusFiles, errors: Errors) -> tuple[Iterator[Row], str]:
