@@ -172,7 +172,10 @@ def compare(
     first = runs[ended[0].name]
     test = _common_validation(runs)
     systems = [_named(name, translated(run, test, run.recipe.decoding, quiet=True)) for name, run in runs.items()]
-    for names in (them for them in ensembles if runs.keys() >= {*them}):
+    for names in ensembles:
+        if missing := {*names} - runs.keys():
+            print(f"no ensemble of {', '.join(names)}: {', '.join(missing)} has not ended", file=sys.stderr)
+            continue
         joint = together([runs[name] for name in names], test, first.recipe.decoding, quiet=True)
         systems.append(_named(f"ensemble of {', '.join(names)}", joint))
     how: dict[str, Any] = {"tokenised": first.recipe.data.tokenised, "num_common": num_common}

@@ -9,7 +9,6 @@ import torch
 
 from heed.chooser import (
     CHOOSERS,
-    SIZES,
     Choices,
     Chooser,
     Machine,
@@ -17,8 +16,8 @@ from heed.chooser import (
     choose_language_model,
     choose_translation,
     fine_tuned,
-    size_for,
 )
+from heed.chooser.translation import SIZES, size_for
 from heed.core.config import Document, build
 from heed.models import MODELS, build_model
 from heed.nn.contract import Vocabularies

@@ -13,7 +13,7 @@ from toy import TINY, flags, pairs, unchecked_shapes, write_lines, write_pairs
 import heed
 from heed.cli.train import parse_part
 from heed.core.errors import UsageError
-from heed.evaluation.systems import tag_for
+from heed.evaluation.systems import tags_for
 from heed.run import Run
 
 FEW = flags({**TINY, "training.max_steps": 12, "training.eval_every": 12, "data.hold_out": 8, "data.src_lang": "aa"})
@@ -123,7 +123,9 @@ def test_of_several_runs_each_gets_the_tag_that_it_knows(multilingual: Path, tmp
     (other / "recipe.toml").write_text(
         text.replace('"2bb"', '"2dd"').replace('default_tag = ""', 'default_tag = "2cc"')
     )
-    assert (tag_for(multilingual, "2bb"), tag_for(other, "2bb"), tag_for(other, "2cc")) == ("2bb", None, "2cc")
+    assert tags_for([multilingual, other], "2bb") == ["2bb", None]
+    assert tags_for([multilingual, other], "2cc") == ["2cc", "2cc"]
+    assert tags_for([multilingual, other], None) == [None, None]
 
 
 def test_a_run_with_the_tag_of_its_validation_computes_as_it_did(multilingual: Path) -> None:

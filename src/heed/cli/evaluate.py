@@ -90,7 +90,7 @@ def evaluate(
     import heed
     from heed.cli.calibrate import calibrate_runs
     from heed.evaluation.language_table import render_texts
-    from heed.evaluation.systems import require_known, tag_for
+    from heed.evaluation.systems import tags_for
     from heed.evaluation.table import render
 
     runs, hyp = runs or [], hyp or []
@@ -121,8 +121,8 @@ def evaluate(
     _check(runs, hyp, out, len(files), bare=bare)
     if ensemble and len(runs) < 2:
         raise UsageError("--ensemble is of two runs or more.")
-    require_known(runs, tag)
-    opened = [heed.load(folder, device, threads, precision, tag=tag_for(folder, tag)).run for folder in runs]
+    tagged = zip(runs, tags_for(runs, tag), strict=True)
+    opened = [heed.load(folder, device, threads, precision, tag=its_tag).run for folder, its_tag in tagged]
     for run in opened:
         run.require("language-model" if text else "translation", "evaluate --text" if text else "evaluate --src")
     if text is not None:

@@ -124,17 +124,16 @@ def together(runs: Sequence[Run], test: HeldOut, options: SearchOptions | None, 
     return System(f"ensemble of {len(runs)}", [hypothesis.text for hypothesis in found], None, options)
 
 
-def tag_for(folder: Path, tag: str | None) -> str | None:
-    """The tag for one of several runs that are compared: one that does not know it gets its own default."""
-    return tag if tag in Run(folder).recipe.data.tags else None
+def tags_for(folders: Sequence[Path], tag: str | None) -> list[str | None]:
+    """The tag for each run that is compared: one that does not know it gets its own default.
 
-
-def require_known(folders: Sequence[Path], tag: str | None) -> None:
-    """Raise UsageError for a tag that none of the runs was trained with."""
-    tags = [tag for folder in folders for tag in Run(folder).recipe.data.tags]
-    if tag and tag not in tags:
-        knows = f"the runs know {listed(tags)}" if tags else "the runs were trained without tags"
-        raise UsageError(f"--tag {tag}: {knows}.")
+    Raises UsageError for a tag that none of them was trained with.
+    """
+    known = [Run(folder).recipe.data.tags for folder in folders]
+    if tag and not any(tag in tags for tags in known):
+        told = listed(name for tags in known for name in tags)
+        raise UsageError(f"--tag {tag}: {f'the runs know {told}' if told else 'the runs were trained without tags'}.")
+    return [tag if tag in tags else None for tags in known]
 
 
 def read_finished(named: str, test: HeldOut, errors: Errors = "strict") -> System:

@@ -1,0 +1,125 @@
+"""Which Transformer, or other translator, for so many sentence pairs?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from heed.chooser.facts import Choices, Machine, Survey
+from heed.chooser.shared import (
+    CPU_MINUTES,
+    given_number,
+    held_out,
+    num_heads,
+    tokens_per_epoch,
+    updates_per_epoch,
+    vocabulary,
+    without,
+)
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a corpus of at most so many pairs gets."""
+
+    max_rows: int
+    vocab_size: int
+    d_model: int
+    d_ff: int
+    num_layers: int
+    dropout: float
+
+
+# First guesses, not measured. The last line has no bound.
+SIZES = (
+    Size(10_000, 2000, 256, 512, 3, 0.3),
+    Size(60_000, 4000, 256, 1024, 3, 0.3),
+    Size(250_000, 8000, 256, 1024, 4, 0.2),
+    Size(1_000_000, 16000, 512, 2048, 6, 0.1),
+    Size(1 << 62, 32000, 512, 2048, 6, 0.1),
+)
+# A small model sees each pair three times as often in the same time. The first two lines are what docs/results.md
+# measures (7,239 and 29,000 pairs), the third is a guess from the second.
+CPU_SIZES = (
+    Size(10_000, 2000, 256, 512, 3, 0.3),
+    Size(60_000, 4000, 128, 256, 4, 0.2),
+    Size(250_000, 8000, 128, 256, 4, 0.1),
+    Size(1_000_000, 16000, 256, 1024, 4, 0.1),
+    Size(1 << 62, 32000, 256, 1024, 4, 0.1),
+)
+RATES = ((128, 4e-3, 800), (256, 2e-3, 400), (1 << 62, 7e-4, 4000))
+"""Up to which width which peak of the learning rate, and the updates before it."""
+LANGUAGE_TOLD = "by the name of its column, or its script"
+SMALLEST_BATCH, FEWEST_UPDATES = 1024, 250
+"""Tokens of a batch, and updates in an epoch: with fewer a corpus takes longer (measured on 7,239 and 29,000 pairs)."""
+
+
+def size_for(num_rows: int, on_cpu: bool = False) -> Size:
+    """The line of the table for a corpus."""
+    return next(size for size in (CPU_SIZES if on_cpu else SIZES) if num_rows <= size.max_rows)
+
+
+def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any]) -> Choices:
+    """A Transformer for this corpus and machine. `given` are the keys that the user chose; the others fit them."""
+    on_cpu = machine.device == "cpu"
+    size = size_for(survey.num_all, on_cpu)
+    pairs = f"{survey.num_all:,} pairs"
+    why_shape = f"{pairs}; small, as a CPU has little time (docs/results.md)" if on_cpu else pairs
+    d_model = given_number(given, "model.d_model", size.d_model)
+    lr, warmup_steps = next((lr, updates) for widest, lr, updates in RATES if d_model <= widest)
+    vocab_size, why_size = vocabulary(given, size.vocab_size, pairs)
+    tokens = tokens_per_epoch(survey, given, given_number(given, "tokenizer.vocab_size", vocab_size))
+    tokens_per_batch = _batch_for(tokens / machine.num_processes, 4096 if on_cpu else 16384)
+    tokens_per_update = machine.num_processes * given_number(given, "training.tokens_per_batch", tokens_per_batch)
+    epoch = updates_per_epoch(tokens, given, tokens_per_update)
+    chosen: dict[str, tuple[Any, str]] = {
+        **held_out(survey, given),
+        **{f"data.{side}_lang": (code, LANGUAGE_TOLD) for side, code in survey.languages.items() if code},
+        "tokenizer.kind": ("bpe", "byte-level: any text comes back exactly, nothing is unknown"),
+        "tokenizer.vocab_size": (vocab_size, why_size),
+        "model.kind": ("transformer", "the usual choice; --model.kind=rnn_attention is the other"),
+        "model.d_model": (d_model, why_shape),
+        "model.d_ff": (size.d_ff * d_model // size.d_model, "inside the feed-forward layers"),
+        "model.num_heads": (num_heads(d_model), "heads of about 64 features"),
+        "model.num_encoder_layers": (size.num_layers, pairs),
+        "model.num_decoder_layers": (size.num_layers, "as many as in the encoder"),
+        "model.norm": ("pre", "trains without a long warm-up"),
+        "model.dropout": (size.dropout, f"{pairs}: the smaller the corpus, the more is dropped"),
+        "training.tokens_per_batch": (tokens_per_batch, "many updates in an epoch (docs/results.md)"),
+        "training.precision": (machine.precision, f"bfloat16 is {machine.bfloat16_gain:.1f} times as fast here"),
+        "training.lr": (lr, "peak, after the warm-up; a narrow model takes more"),
+        "training.warmup_steps": (warmup_steps, "updates"),
+        "training.eval_every": (epoch, "about once an epoch, at least every 1,000 updates"),
+        "training.save_every": (epoch, "as often as validated"),
+        "training.patience": (10, "validations without a better score end the training"),
+        "training.stop_metric": ("bleu", "what is wanted, and it goes on rising when the loss no longer falls"),
+        "training.average": ("ema", "a mean of the last weights is steadier than the last ones"),
+        "training.max_minutes": (CPU_MINUTES, "less than an hour of a CPU; --max-time changes it"),
+        "decoding.beam_size": (5, "the usual width"),
+        "decoding.length_norm": ("mean", "outputs of small models are too short otherwise (docs/results.md)"),
+        "decoding.length_penalty": (1.5, "the same on three models' validation data"),
+        **_longest_outputs(survey, given),
+    }  # fmt: skip
+    if not on_cpu:
+        del chosen["training.max_minutes"]
+    choices = without(chosen, given)
+    if given.get("tokenizer.joint") is False and given.get("tokenizer.kind") != "byte" and "model.tie" not in given:
+        tie = ("target", "each side has its own vocabulary")
+        return Choices({**choices.values, "model.tie": tie[0]}, {**choices.reasons, "model.tie": tie[1]})
+    return choices
+
+
+def _longest_outputs(survey: Survey, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    """Subwords of two languages are about as many; their characters are not, and a character has up to four bytes."""
+    allowance = {"character": 2.5, "byte": 4.0}.get(str(given.get("tokenizer.kind")), 0.0)
+    ratio = max(2.0, float(round(allowance * survey.growth)))
+    return {"decoding.max_ratio": (ratio, "the target is longer, counted in these")} if ratio > 2 else {}
+
+
+def _batch_for(tokens: float, largest: int) -> int:
+    """The largest batch, of those twice as large as another, that makes updates enough of an epoch."""
+    size = SMALLEST_BATCH
+    while 2 * size <= largest and tokens >= 2 * size * FEWEST_UPDATES:
+        size *= 2
+    return size
