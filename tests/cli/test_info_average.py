@@ -10,6 +10,7 @@ import torch
 from command import call
 from safetensors.torch import load_file
 
+from heed.tasks.prepare import read_valid
 from heed.training.checkpoints import list_checkpoints
 
 
@@ -45,7 +46,10 @@ def test_the_average_is_the_mean_of_the_newest_checkpoints_and_a_run(translator:
     for name, tensor in load_file(out / "model.safetensors").items():
         torch.testing.assert_close(tensor, (one[name] + two[name]) / 2)
     assert call("translate", out, stdin="ba ce\n").code == 0
-    assert sorted(path.name for path in out.iterdir()) == ["model.safetensors", "recipe.toml", "tokenizer.json"]
+    assert sorted(path.name for path in out.iterdir()) == ["data", "model.safetensors", "recipe.toml", "tokenizer.json"]
+    assert read_valid(out) == read_valid(translator)
+    src, ref = (translator.parent / f"test.{side}" for side in ("aa", "bb"))
+    assert "stand in the training data" in call("evaluate", out, "--src", src, "--ref", ref, "--beam", "1").out
 
 
 def test_weights_before_the_first_update_are_no_part_of_an_average(translator: Path, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,7 @@ from heed.evaluation.language_models import (
 from heed.evaluation.language_table import render_texts
 from heed.evaluation.systems import HeldOut, read_monolingual
 from heed.metrics.likelihood import TextLikelihood
-from heed.run import Run
+from heed.run import RECIPE, Run
 from heed.text.normalise import Normaliser
 
 TEST = HeldOut(("test.txt",), [(line,) for line in text(60, seed=9)])
@@ -87,7 +89,7 @@ def test_a_block_has_about_five_hundred_words_and_there_are_at_least_twenty(
     assert lines_per_block(test, [whole, TextSystem("", lines, "context:line")]) == 1
 
 
-def test_the_mean_of_probabilities_is_a_further_system(runs: dict[str, Run]) -> None:
+def test_the_mean_of_probabilities_is_a_further_system(runs: dict[str, Run], tmp_path: Path) -> None:
     found = systems(runs)
     together = mixture(found)
     assert together.name == "ensemble of 3"
@@ -97,7 +99,12 @@ def test_the_mean_of_probabilities_is_a_further_system(runs: dict[str, Run]) -> 
     np.testing.assert_allclose(together.scored.log_probs, by_hand)
     totals = [sum(t.log_prob_sum for t in system.likelihoods) for system in (*found, together)]
     assert totals[-1] > min(totals[:-1])
-    evaluate_texts(TEST, [*found, together])
+    assert [evaluation.synthetic for evaluation in evaluate_texts(TEST, [*found, together])] == [False] * 4
+    copied = shutil.copytree(runs["bigram"].folder, tmp_path / "copy")
+    recipe = (copied / RECIPE).read_text().replace("synthetic = false", "synthetic = true")
+    (copied / RECIPE).write_text(recipe)
+    [evaluation] = evaluate_texts(TEST, [mixture([replace(found[0], run=Run(copied)), *found[1:]])])
+    assert evaluation.synthetic
 
 
 def test_models_of_different_words_are_no_mixture(runs: dict[str, Run], tmp_path: Path) -> None:

@@ -69,7 +69,9 @@ def test_without_a_fingerprint_nothing_is_said(run: Run, tmp_path: Path) -> None
 def test_without_validation_lines_training_is_checked_all_the_same(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "run")
     (tmp_path / "run" / VALID).unlink()
-    assert leakage(Run(tmp_path / "run"), pairs()[:9]).in_validation == 0
+    found = leakage(Run(tmp_path / "run"), pairs()[:9])
+    assert found.in_validation == 0
+    assert found.lines
 
 
 def test_short_lines_of_a_text_are_not_compared(tmp_path: Path) -> None:
@@ -80,7 +82,8 @@ def test_short_lines_of_a_text_are_not_compared(tmp_path: Path) -> None:
     trained = [line for line in lines[:20] if (line,) not in read_valid(run.folder)]
     found = leakage(run, [("short",), ("a line that is long enough and new",), (trained[0],)])
     assert (found.lines, found.in_training) == ((3,), {"tgt": 1})
-    assert found.render("lm") == "1 of 3 test lines (33.3 %) stand in the training data of lm"
+    assert found.render("lm") == "1 of 2 test lines of 20 characters or more (50.0 %) stand in the training data of lm"
+    assert leakage(run, [("short",)]).render("lm").startswith("not checked")
 
 
 def test_a_fine_tuned_run_is_checked_against_the_data_of_both(run: Run, tmp_path: Path) -> None:

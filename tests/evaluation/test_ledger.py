@@ -30,7 +30,7 @@ def run(tmp_path: Path) -> Run:
 def evaluation(run: Run, value: float = 30.0, last: str = "b") -> Evaluation:
     """A score of that value, on test data whose last line is that."""
     test = HeldOut(("t.aa", "t.bb"), [("a", "A"), ("b", last)])
-    leakage = Leakage(2, {"pair": 1, "src": 1, "tgt": 1}, 0, (1,))
+    leakage = Leakage(2, {"pair": 1, "src": 1, "tgt": 1}, 0, (1,), 2)
     score = Score("BLEU", value, "nrefs:1|tok:13a", 29.0, 31.0)
     return Evaluation("run", test, run, {"bleu": score}, {"search": {"beam_size": 5}}, 0.98, leakage=leakage)
 

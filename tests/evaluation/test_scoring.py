@@ -29,10 +29,12 @@ TEST = HeldOut(("test.aa", "test.bb"), [(f"source number {i}", line) for i, line
 
 
 def test_references_that_are_empty_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, lines in (("src", "a\nb\nc\n"), ("ref", "x\n \n\n")):
+    for name, lines in (("src", "a\nb\n \n"), ("ref", "x\n \n\n")):
         (tmp_path / name).write_text(lines, encoding="utf-8")
     assert len(read_parallel(tmp_path / "src", tmp_path / "ref").rows) == 3
-    assert "warning: 2 of 3 test pairs have an empty side." in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "warning: 1 of 3 test pairs have one empty side" in told
+    assert "1 lines are empty on both sides and change no score" in told
 
 
 def test_words_of_references_are_read_as_training_normalised_them(tmp_path: Path) -> None:
@@ -44,6 +46,31 @@ def test_words_of_references_are_read_as_training_normalised_them(tmp_path: Path
     assert found.unigram_f1["unseen"].num_reference == 0
     assert found.unigram_f1["all"].f1 == 1
     assert found.words_as.startswith("words as tok:13a cuts them; rare: not of the 50,000")
+
+
+def test_a_letter_may_be_written_as_two_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = prepared(tmp_path)
+    WordCounts("13a", Counter({"café": 3})).write(run.folder / WORDS_SEEN)
+    composed, apart = "ein café am see ist schön", "ein cafe\u0301 am see ist scho\u0308n"
+    test = HeldOut(("a", "b"), [("x", apart), ("y", composed)])
+    both = [System("s", [composed, composed], run), System("file", [apart, apart])]
+    for found in evaluate_systems(test, both):
+        assert [round(score.value, 6) for score in found.scores.values()] == [100, 100, 0]
+        assert found.unigram_f1["all"].f1 == 1
+    assert "b: 1 references are not in Unicode's form NFC, in which they are compared." in capsys.readouterr().err
+
+
+def test_a_single_sentence_has_neither_interval_nor_comparison() -> None:
+    test = HeldOut(("a", "b"), [("x", "a cat sat on the mat")])
+    _, found = evaluate_systems(test, [System("s", ["a cat sat on a mat"]), System("t", ["a dog sat on the mat"])])
+    assert found.against_first == {}
+    assert all(score.low is None and "bs:" not in score.signature for score in found.scores.values())
+
+
+def test_lines_that_are_empty_on_both_sides_are_not_the_worst() -> None:
+    test = HeldOut(("a", "b"), [("", " "), ("x", "a cat"), ("y", "a dog")])
+    [found] = evaluate_systems(test, [System("s", ["", "a cat", "a dot"])], num_worst=3)
+    assert [sentence.line for sentence in found.worst] == [3, 2]
 
 
 @pytest.fixture(scope="module")

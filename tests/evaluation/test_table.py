@@ -56,7 +56,7 @@ def test_one_system_is_a_table_without_tests() -> None:
 
 
 def test_leakage_is_told_with_the_scores_of_the_other_lines() -> None:
-    leakage = Leakage(1000, {"pair": 4, "src": 12, "tgt": 5}, 0, tuple(range(1, 14)))
+    leakage = Leakage(1000, {"pair": 4, "src": 12, "tgt": 5}, 0, tuple(range(1, 14)), 1000)
     found = Evaluation("runs/a", TEST, None, scores(38, 61, 46), leakage=leakage, without_leaked=scores(37, 60, 47))
     text = render([found])
     assert (
@@ -69,7 +69,7 @@ def test_leakage_is_told_with_the_scores_of_the_other_lines() -> None:
 
 
 def test_where_every_line_was_trained_on_the_scores_say_nothing() -> None:
-    leakage = Leakage(1000, {"pair": 1000}, 0, tuple(range(1, 1001)))
+    leakage = Leakage(1000, {"pair": 1000}, 0, tuple(range(1, 1001)), 1000)
     text = render([Evaluation("runs/a", TEST, None, scores(99, 99, 1), leakage=leakage)])
     assert "No line is left that was not trained on" in text
 

@@ -46,6 +46,8 @@ def test_buckets_without_a_sentence_are_left_out():
         (["Donaudampfschifffahrt", "Ein Hund läuft"], "words"),
         (["一个男人走过街道，他的狗跟在后面。"], "characters"),
         (["犬が公園で走っている。", "二人の子供が公園で遊んでいます。"], "characters"),
+        (["我喜欢猫。", "他昨天去学校了。"], "characters"),
+        (["我 喜欢 猫 。", "他 昨天 去 学校 了 。"], "words"),
         (["", "  "], "words"),
         (["Hund", "Katze"], "words"),
     ],

@@ -244,6 +244,14 @@ def test_references_that_are_one_word_each_are_warned_of(capsys):
         assert ("no blanks between words" in capsys.readouterr().err) == warned
 
 
+def test_words_that_are_whole_lines_make_no_ter(capsys):
+    lines = ["ฉันชอบแมวมากและเลี้ยงไว้สองตัวที่บ้าน"]
+    for language, tokenised, warned in [("th", False, True), ("th", True, False), ("de", False, False)]:
+        translation._warn_once.cache_clear()
+        evaluate_translations(lines, lines, language, tokenised=tokenised, intervals=0)
+        assert ("TER counts what stands between blanks" in capsys.readouterr().err) == warned
+
+
 @pytest.mark.parametrize(
     ("language", "tokenizer"), [("Chinese", "zh"), ("chi", "zh"), ("bur", "char"), ("zh-CN", "zh")]
 )

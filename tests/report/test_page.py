@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
 from toy import (
     prepared,
     tiny_keys,
@@ -22,6 +23,7 @@ from toy import (
 
 from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
+from heed.decoding.options import SearchOptions
 from heed.evaluation.ledger import log_scores
 from heed.evaluation.scoring import Evaluation, evaluate_systems
 from heed.evaluation.systems import HeldOut, System
@@ -141,11 +143,26 @@ def test_test_scores_are_listed_with_date_files_intervals_and_how_often(copied: 
         log_scores(copied, found, time)
         refresh_report(copied)
     text = text_of(copied)
+    assert "earlier weights" not in text
     [first, second] = re.findall(r"^\| (\d{4}-\d\d-\d\d.*) \|$", text, re.MULTILINE)
     assert re.match(r"\d{4}-\d\d-\d\d \| `test.aa` `test.bb` \| 2 \| .*\[[\d.]+, [\d.]+\]", first)
     assert re.match(r"\d{4}-\d\d-\d\d \(time 2\) \| `test.aa`", second)
     assert re.search(r"^- chrF2: `nrefs:1", text, re.MULTILINE)
     assert text.index("### On validation data") < text.index("### On test data") < text.index("## Samples")
+    save_weights(copied.folder / WEIGHTS, load_file(copied.folder / WEIGHTS), {"made": "again"})
+    refresh_report(copied)
+    assert text_of(copied).count("| earlier weights |") == 2
+
+
+def test_what_was_said_about_the_search_is_listed(copied: Run) -> None:
+    test, options = (
+        HeldOut(("a", "b"), [("ba ce", "ler kan")]),
+        SearchOptions(beam_size=3, length_penalty=2.0, ban=("x",)),
+    )
+    [found] = evaluate_systems(test, [System("run", ["ler kan"], copied, options)])
+    log_scores(copied, found, "2026-11-22T08:00:00+00:00")
+    refresh_report(copied)
+    assert "| beam 3, length_penalty 2.0, ban ['x'] |" in text_of(copied)
 
 
 def test_scores_of_one_command_are_one_look_and_stand_over_their_own_signatures(copied: Run) -> None:
@@ -286,7 +303,7 @@ def test_separate_tokenizers_and_other_models_are_described(tmp_path: Path) -> N
     assert "attention over a recurrent encoder (Bahdanau et al. 2015)" in text
 
 
-def test_a_counted_language_model_has_a_report(tmp_path: Path) -> None:
+def test_a_counted_language_model_is_analysed(tmp_path: Path) -> None:
     lines = [f"the {noun} {verb} ." for noun in ("dog", "cat", "man") for verb in ("runs", "sleeps")] * 40
     keys = {"task": "language-model", "data.text": str(write_lines(tmp_path / "text", lines)), "data.hold_out": 90,
             "model.kind": "bigram"}  # fmt: skip
@@ -297,4 +314,4 @@ def test_a_counted_language_model_has_a_report(tmp_path: Path) -> None:
     save_weights(run.folder / WEIGHTS, model.state_dict(), {})
     found = analyse(run)
     assert [score["name"] for score in found["scores"]][:2] == ["perplexity per token", "perplexity per word"]
-    assert "by_length" not in found or found["by_length"] == []
+    assert found["by_length"] == []

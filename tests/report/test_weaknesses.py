@@ -35,6 +35,12 @@ SOUND: dict[str, Any] = {
 VALIDATIONS = [{"best": True}, {"best": False}]
 
 
+def test_a_score_of_one_line_has_no_interval() -> None:
+    single = bucket("31–50", 1, 50.0)
+    single["scores"] = {name: {**found, "low": None, "high": None} for name, found in single["scores"].items()}
+    assert "| 31–50 | 1 | 25.0 | 50.0 |" in weaknesses({**SOUND, "by_length": [single]}, VALIDATIONS, "done")
+
+
 def test_a_model_without_weaknesses_has_none() -> None:
     text = weaknesses(SOUND, VALIDATIONS, "done")
     assert "None that the numbers on validation data show." in text
@@ -55,7 +61,7 @@ def test_a_model_without_weaknesses_has_none() -> None:
         ),
         (
             {"by_frequency": [band(0, "never", 10, 10, 0), band(1, "once", 10, 10, 4)]},
-            "Words that training does not have (10 of 20): F1 0.00; that training has once (10 of 20): F1 0.40; those",
+            "Words that training does not have (10 of 20): F1 0.00; that training has once (10 of 20): F1 0.40.",
         ),
         ({"length_ratio": 0.93}, "Outputs are shorter than the references: 0.93 words for each of theirs."),
         ({"length_ratio": 1.2}, "Outputs are longer than the references: 1.20 words for each of theirs."),

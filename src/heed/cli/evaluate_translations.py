@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heed.cli.options import search_options
+from heed.cli.options import language_of, search_options
+from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.evaluation.scoring import Evaluation
@@ -68,14 +70,17 @@ def evaluate_translations(
     from heed.evaluation.scoring import evaluate_systems
     from heed.evaluation.systems import read_finished, together, translated
 
-    src_lang, run_lang = runs[0].languages if runs else ("", "")
+    src_lang, run_lang = runs[0].languages if runs else ("", language_of(files.ref[0].name) if files.ref else "")
     language = options.tgt_lang or run_lang or None
     tokenised = options.tokenised or any(run.recipe.data.tokenised for run in runs)
     evaluated = []
-    tests = list(files.read((options.src_lang or src_lang, language or "")))  # a bad file is told before any work
+    _require_writable(options.out)
+    tests = list(files.read((options.src_lang or src_lang, language or "")))  # what is wrong is told before any work
+    for test, run in product(tests, runs):
+        require_direction(run, test)
+    if options.ensemble:
+        runs[0].translator_with(runs[1:])
     for test in tests:
-        for run in runs:
-            require_direction(run, test)
         finished = [read_finished(named, test, files.errors) for named in options.hyp]
         systems = [translated(run, test, search_options(run.recipe.decoding, options.search), quiet) for run in runs]
         if options.out is not None:
@@ -89,6 +94,12 @@ def evaluate_translations(
             )
         )  # fmt: skip
     return evaluated
+
+
+def _require_writable(path: Path | None) -> None:
+    """Raise UsageError for what cannot become a file: translating takes long."""
+    if path is not None and (not path.absolute().parent.is_dir() or (path.exists() and not path.is_file())):
+        raise UsageError(f"--out {path}: name a file in a folder that exists.")
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:

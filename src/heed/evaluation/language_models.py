@@ -45,6 +45,8 @@ class TextSystem:
     scored: ScoredText | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What else the table shows: `parameters`, `training_perplexity`."""
+    members: Sequence[Run] = ()
+    """The runs of a mixture."""
 
 
 def read_by(run: Run, test: HeldOut, scorer: TextScorer, name: str = "") -> TextSystem:
@@ -83,8 +85,9 @@ def mixture(systems: Sequence[TextSystem]) -> TextSystem:
     scored = ScoredText(first.lines, first.text, log_probs, first.line_end)
     reads = "+".join(dict.fromkeys(system.reads for system in systems))
     parameters = sum(system.facts.get("parameters", 0) for system in systems)
+    members = [system.run for system in systems if system.run is not None]
     return TextSystem(
-        f"ensemble of {len(systems)}", scored.likelihoods(), reads, None, scored, {"parameters": parameters}
+        f"ensemble of {len(systems)}", scored.likelihoods(), reads, None, scored, {"parameters": parameters}, members
     )
 
 
@@ -141,6 +144,7 @@ def evaluate_texts(test: HeldOut, systems: Sequence[TextSystem]) -> list[Evaluat
                 against_first=_compared(first, statistics) if place else {},
                 leakage=leakage,
                 without_leaked=_scores(kept, system.reads, block) if kept else {},
+                members=system.members,
             )
         )
     return evaluations

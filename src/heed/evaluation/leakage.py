@@ -34,13 +34,19 @@ class Leakage:
     """Lines of which a side is in the validation data."""
     lines: tuple[int, ...]
     """The lines of which a side is in the training data, counted from 1."""
+    num_compared: int
+    """Lines that are long enough to be compared."""
 
     def render(self, name: str) -> str:
         """The same in words."""
-        told = f"no test line stands in the training data of {name}"
+        if not self.num_compared:
+            return f"not checked, as lines of fewer than {MIN_CHARACTERS} characters recur in any text"
+        whole = self.num_compared == self.num_lines
+        long = "" if whole else f" of {MIN_CHARACTERS} characters or more"
+        told = f"no test line{long} stands in the training data of {name}"
         if self.lines:
-            percent = 100 * len(self.lines) / self.num_lines
-            share = f"{len(self.lines):,} of {self.num_lines:,} test lines ({percent:.1f} %)"
+            percent = 100 * len(self.lines) / self.num_compared
+            share = f"{len(self.lines):,} of {self.num_compared:,} test lines{long} ({percent:.1f} %)"
             kinds = [f"{self.in_training[kind]:,} {text}" for kind, text in _NAMES.items() if kind in self.in_training]
             told = f"{share} stand in the training data of {name}" + f": {', '.join(kinds)}" * (len(kinds) > 1)
         return told + f"; {self.in_validation:,} in its validation data" * (self.in_validation > 0)
@@ -61,6 +67,7 @@ def check_leakage(run: Run, rows: Sequence[Row]) -> Leakage | None:
         in_training={kind: int(which.sum()) for kind, which in found.items()},
         in_validation=int((_any(valid.found(rows), len(rows)) & compared).sum()),
         lines=tuple((np.flatnonzero(_any(found, len(rows))) + 1).tolist()),
+        num_compared=int(compared.sum()),
     )
 
 

@@ -35,7 +35,7 @@ def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
         **evaluation.how,
         "scores": [score.to_json() for score in evaluation.scores.values()],
         "length_ratio": evaluation.length_ratio,
-        "leaked": len(evaluation.leakage.lines) if evaluation.leakage else None,
+        "leaked": len(evaluation.leakage.lines) if evaluation.leakage and evaluation.leakage.num_compared else None,
         "without_leaked": [score.to_json() for score in evaluation.without_leaked.values()],
     }
     path = run.folder / LEDGER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.core.progress import message
 from heed.evaluation.leakage import Leakage, check_leakage
 from heed.evaluation.sentences import ScoredSentence, worst_sentences
 from heed.evaluation.systems import HeldOut, System
@@ -52,11 +54,13 @@ class Evaluation:
     words_as: str = ""
     """What the words of `by_frequency` and `unigram_f1` are, and which of them are rare."""
     worst: Sequence[ScoredSentence] = ()
+    members: Sequence[Run] = ()
+    """The runs of an ensemble."""
 
     @property
     def synthetic(self) -> bool:
-        """Whether the run was trained on the built-in corpus."""
-        return self.run is not None and self.run.recipe.data.synthetic
+        """Whether a run was trained on the built-in corpus."""
+        return any(run.recipe.data.synthetic for run in (self.run, *self.members) if run is not None)
 
     def to_json(self) -> dict[str, Any]:
         """All of it in types that `json` writes; scores in the order of the table."""
@@ -91,17 +95,22 @@ def evaluate_systems(
     """Score translations by BLEU, chrF and TER; those after the first are compared with it.
 
     Frequencies of words are those in the training data of the first run that knows them, which counted them as it
-    normalises text; words beyond the `num_common` most frequent ones are rare.
+    normalises text; words beyond the `num_common` most frequent ones are rare. Outputs and references are compared in
+    Unicode's form NFC: é written as two characters is the same letter.
     """
     leaks = [check_leakage(system.run, test.rows) if system.run else None for system in systems]
     clean = unseen(test, leaks)
     training, normaliser = _words_of_training(systems)
+    references = [_composed(line) for line in test.references]
+    if changed := sum(line != before for line, before in zip(references, test.references, strict=True)):
+        message(f"{test.files[-1]}: {changed:,} references are not in Unicode's form NFC, in which they are compared.")
     normalised = [normaliser.apply(line) for line in test.references]
     rare = f"rare: not of the {num_common:,} most frequent in training"
     first: Mapping[str, SentenceStatistics] = {}
     evaluations = []
     for system, leakage in zip(systems, leaks, strict=True):
-        outputs, references = system.outputs, test.references
+        outputs = [_composed(line) for line in system.outputs]
+        written = [normaliser.apply(line) for line in system.outputs]
         found = corpus_statistics(outputs, references, language, tokenised=tokenised)
         evaluations.append(
             Evaluation(
@@ -111,18 +120,30 @@ def evaluate_systems(
                 scores={name: statistics.score(INTERVALS) for name, statistics in found.items()},
                 how={**_search(system), **_tag(system), "tokenised": tokenised},
                 length_ratio=length_ratio(outputs, references, language, tokenised=tokenised),
-                against_first={name: compare(statistics, found[name]) for name, statistics in first.items()},
+                against_first=_compared(first, found),
                 leakage=leakage,
                 without_leaked=_without_leaked(found, clean),
                 by_length=by_length(test.sources, {name: found[name] for name in ("bleu", "chrf")}, INTERVALS),
-                by_frequency=by_frequency(outputs, normalised, training) if training else (),
-                unigram_f1=unigram_f1(outputs, normalised, training, num_common) if training else {},
+                by_frequency=by_frequency(written, normalised, training) if training else (),
+                unigram_f1=unigram_f1(written, normalised, training, num_common) if training else {},
                 words_as=f"words as tok:{training.tokenizer} cuts them; {rare}" if training else "",
                 worst=worst_sentences(system, test, found["chrf"].sentence_scores(), num_worst),
+                members=system.members,
             )
         )
         first = first or found
     return evaluations
+
+
+def _composed(line: str) -> str:
+    return unicodedata.normalize("NFC", line)
+
+
+def _compared(
+    first: Mapping[str, SentenceStatistics], other: Mapping[str, SentenceStatistics]
+) -> dict[str, Comparison]:
+    """By metric; nothing for the first system itself, nor for a single sentence: any choice of it is the same."""
+    return {name: compare(found, other[name]) for name, found in first.items() if len(found.rows) > 1}
 
 
 def _words_of_training(systems: Sequence[System]) -> tuple[WordCounts | None, Normaliser]:

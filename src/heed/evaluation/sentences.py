@@ -30,8 +30,9 @@ class ScoredSentence:
 
 
 def ranked(test: HeldOut, outputs: Sequence[str], chrf: Sequence[float]) -> list[ScoredSentence]:
-    """All lines, the worst first; of equals the earlier."""
-    order = sorted(range(len(chrf)), key=lambda i: (chrf[i], i))
+    """All lines, the worst first, of equals the earlier; without those that are empty on both sides."""
+    lines = [i for i, row in enumerate(test.rows) if any(side.strip() for side in row)]
+    order = sorted(lines, key=lambda i: (chrf[i], i))
     return [ScoredSentence(i + 1, chrf[i], test.rows[i][0], outputs[i], test.rows[i][-1]) for i in order]
 
 

@@ -81,11 +81,14 @@ def _read(files: CorpusFiles, errors: Errors) -> list[Row]:
         raise DataError(f"{names}: there is nothing to score.")
     for what, count in left_out.items():
         message(f"{names}: left out {count:,} {what}")
-    if empty := sum(not (src.strip() and ref.strip()) for src, ref in rows):
+    both = sum(not (src.strip() or ref.strip()) for src, ref in rows)
+    if empty := sum(not (src.strip() and ref.strip()) for src, ref in rows) - both:
         warn(
-            f"{empty:,} of {len(rows):,} test pairs have an empty side. They count as wrong translations: take them "
+            f"{empty:,} of {len(rows):,} test pairs have one empty side, for which no translation is right: take them "
             "out of the test set."
         )
+    if both:
+        message(f"{names}: {both:,} lines are empty on both sides and change no score.")
     return rows
 
 
@@ -106,6 +109,8 @@ class System:
     run: Run | None = None
     options: SearchOptions | None = None
     """How the run was searched."""
+    members: Sequence[Run] = ()
+    """The runs of an ensemble."""
 
 
 def translated(run: Run, test: HeldOut, options: SearchOptions, quiet: bool = False) -> System:
@@ -121,7 +126,7 @@ def together(runs: Sequence[Run], test: HeldOut, options: SearchOptions | None, 
     message(f"translating {test.label} with all {len(runs)} runs together", quiet)
     translator = first.translator_with(others)
     found = translator.translate(test.sources, options or first.recipe.decoding)
-    return System(f"ensemble of {len(runs)}", [hypothesis.text for hypothesis in found], None, options)
+    return System(f"ensemble of {len(runs)}", [hypothesis.text for hypothesis in found], None, options, runs)
 
 
 def tags_for(folders: Sequence[Path], tag: str | None) -> list[str | None]:

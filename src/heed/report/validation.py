@@ -90,7 +90,7 @@ def _language_model(run: Run) -> dict[str, Any]:
 def _measured(evaluation: Evaluation) -> dict[str, Any]:
     found = evaluation.to_json()
     kept = ("search", "reads", "training_perplexity", "scores", "length_ratio", "by_length", "by_frequency")
-    leaked = len(evaluation.leakage.lines) if evaluation.leakage else None
+    leaked = len(evaluation.leakage.lines) if evaluation.leakage and evaluation.leakage.num_compared else None
     return {"num_lines": len(evaluation.test.rows), "leaked": leaked, **{k: found[k] for k in kept if k in found}}
 
 

@@ -63,7 +63,7 @@ def _lengths(analysis: Mapping[str, Any]) -> Iterator[str]:
     whole = _score(analysis["scores"], "chrF2")
     for bucket in analysis.get("by_length", ()):
         chrf = bucket["scores"]["chrf"]
-        if whole is not None and chrf["high"] < whole["value"] and bucket["num_sentences"] >= FEW_SENTENCES:
+        if whole is not None and bucket["num_sentences"] >= FEW_SENTENCES and chrf["high"] < whole["value"]:
             yield (
                 f"Sentences of {bucket['label']} {bucket['unit']} ({bucket['num_sentences']:,} of "
                 f"{analysis['num_lines']:,}) score chrF2 {chrf['value']:.1f} [{chrf['low']:.1f}, {chrf['high']:.1f}], "
@@ -85,8 +85,9 @@ def _rare_words(analysis: Mapping[str, Any]) -> Iterator[str]:
         if band["rarest"] == times and band["num_reference"]
     ]
     if rare:
-        common = _f1([band for band in bands if band["rarest"] >= COMMON])
-        yield f"Words {'; '.join(rare)}; those that it has {COMMON} times or more: {common:.2f}."
+        common = [band for band in bands if band["rarest"] >= COMMON]
+        beside = f"; those that it has {COMMON} times or more: {_f1(common):.2f}"
+        yield f"Words {'; '.join(rare)}{beside * any(band['num_reference'] for band in common)}."
 
 
 def _f1(bands: Sequence[Mapping[str, int]]) -> float:
@@ -139,7 +140,8 @@ def _length_table(analysis: Mapping[str, Any]) -> str:
 
 
 def _with_interval(score: Mapping[str, Any]) -> str:
-    return f"{score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}]"
+    interval = "" if score["low"] is None else f" [{score['low']:.1f}, {score['high']:.1f}]"
+    return f"{score['value']:.1f}{interval}"
 
 
 def _frequency_table(analysis: Mapping[str, Any]) -> str:

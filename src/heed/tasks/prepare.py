@@ -177,6 +177,16 @@ class Seen:
             self._words.write(self._folder / WORDS_SEEN)
 
 
+def copy_what_was_seen(run: Path, folder: Path) -> None:
+    """Give weights that were made from a run's what the run remembers of its data: they have seen no other."""
+    (folder / LINES_SEEN).parent.mkdir(exist_ok=True)
+    for name in (VALID, LINES_SEEN, WORDS_SEEN):
+        if (run / name).is_dir():
+            shutil.copytree(run / name, folder / name)
+        elif (run / name).exists():
+            shutil.copy(run / name, folder / name)
+
+
 def add_seen(folder: Path, init: Path) -> None:
     """A model that is fine-tuned has seen what the run `init` was trained on too; where that is unknown, so is this."""
     lines, lines_before = LineHashes.open(folder / LINES_SEEN), LineHashes.open(init / LINES_SEEN)
