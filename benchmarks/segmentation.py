@@ -8,8 +8,8 @@ validation data. Rare are words beyond the `--rare` most frequent of the trainin
 many as the word model has). Unknown words are never put out, so a word model must say something else in their place.
 
 Words are what stands between blanks, so the text has to be tokenised, as theirs was: in "a dog," the last word of plain
-text is another one than in "a dog." The same command again goes on where it was stopped; `--table` prints what has
-ended.
+text is another one than in "a dog." Batches are what heed chooses for so many tokens: an epoch has 250 updates or more.
+The same command again goes on where it was stopped; `--table` prints what has ended.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ def report(rows: list[Row]) -> str:
     for row in rows:
         found = [f"{matches.f1:.3f}" for matches in row.evaluation.unigram_f1.values()]
         assert row.evaluation.run is not None
-        lines.append([row.name, _sizes(row.evaluation.run), *cells(row, "bleu"), *cells(row, "chrf"), *found])
-    first = ["text as", "pieces", "BLEU", "against the first", "chrF2", "against the first"]
+        spent = [f"{row.evaluation.run.recipe.training.tokens_per_batch:,}", f"{row.updates or 0:,}"]
+        lines.append([row.name, _sizes(row.evaluation.run), *spent, *cells(row, "bleu"), *cells(row, "chrf"), *found])
+    first = ["text as", "pieces", "batch", "updates", "BLEU", "against the first", "chrF2", "against the first"]
     signatures = [score.signature for name, score in rows[0].evaluation.scores.items() if name in ("bleu", "chrf")]
     return "\n".join([markdown([*first, *heads], lines), "", rows[0].evaluation.words_as, *signatures])
 
@@ -78,7 +79,7 @@ def main() -> None:
     experiments = chosen(tokenizers(given.pieces, given.words, given.shortlist), given.only, BASELINE)
     if not given.table:
         train(experiments, given.out, budget, given.threads, given.train)
-    rows = compare(experiments, given.out, given.threads, num_common=given.rare or given.words)
+    rows = compare(experiments, given.out, given.threads, num_common=given.words if given.rare is None else given.rare)
     if rows[0].evaluation.run and not rows[0].evaluation.run.recipe.data.tokenised:
         print("warning: the text is not tokenised: to a word model 'dog,' and 'dog.' are two words", file=sys.stderr)
     print(f"{rows[0].evaluation.test.label}; {machine_line(given.threads)}\n\n{report(rows)}")

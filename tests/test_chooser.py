@@ -281,6 +281,7 @@ def test_each_side_with_a_vocabulary_of_its_own_has_an_embedding_of_its_own(kind
     assert apart.reasons["model.tie"]
     assert "model.tie" not in choose(model__kind=kind).values
     assert "model.tie" not in choose(tokenizer__joint=False, tokenizer__kind="byte").values
+    assert choose(tokenizer__joint=False, tokenizer__kind="byte", data__tag="2de").values["model.tie"] == "target"
     assert "model.tie" not in choose(tokenizer__joint=False, model__tie="none").values
 
 

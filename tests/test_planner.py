@@ -109,6 +109,11 @@ def test_an_epoch_is_expected_to_have_each_part_as_often_as_it_comes(
     [
         ({"tokenizer__vocab_size": 200}, UsageError, "too small for a bpe tokenizer"),
         ({"tokenizer__joint": False, "model__tie": "all"}, UsageError, 'set model.tie = "target"'),
+        (
+            {"tokenizer__joint": False, "model__tie": "all", "tokenizer__kind": "byte", "data__tag": "2de"},
+            UsageError,
+            'set model.tie = "target"',
+        ),
         ({"data__text": "more.txt"}, UsageError, "data.text is not read for task 'translation'"),
         ({"data__valid_text": "more.txt"}, UsageError, "data.valid_text is not read"),
     ],

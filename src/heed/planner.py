@@ -168,7 +168,8 @@ def _require_trained(init: Run, new_vocabulary: bool) -> None:
 
 def _require_own_embeddings(recipe: Recipe) -> None:
     """Piece 500 of one vocabulary has nothing to do with piece 500 of another: they cannot share their weights."""
-    separate = recipe.task == "translation" and not recipe.tokenizer.joint and recipe.tokenizer.kind != "byte"
+    alike = recipe.tokenizer.kind == "byte" and not recipe.data.tags  # a tag is a piece of the source's alone
+    separate = recipe.task == "translation" and not recipe.tokenizer.joint and not alike
     if separate and recipe.model.model_dump().get("tie") == "all":
         raise UsageError(
             'tokenizer.joint = false makes a vocabulary for each side, and model.tie = "all" one embedding for both: '

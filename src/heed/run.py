@@ -25,7 +25,7 @@ from heed.decoding.text_scorer import TextScorer
 from heed.decoding.translator import Judgement, ModelTranslator
 from heed.models import Model, build_model
 from heed.models.ensemble import Ensemble, ShallowFusion
-from heed.models.vocabulary_change import with_vocabularies
+from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.contract import Autoregressive, Vocabularies
 from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, shapes_of
 from heed.recipe import Recipe, require_known_format
@@ -330,7 +330,7 @@ def first_model(run: Run, init: Run | None, quiet: bool) -> Model:
 def _tell_kept(init: Run, run: Run, quiet: bool) -> None:
     """How many pieces of the new vocabularies --init had."""
     for side in {run.tokenizers[side]: side for side in reversed(run.sides)}.values():  # once where both have one
-        old, new = (it.tokenizers[side].vocabulary.pieces for it in (init, run))
-        kept = len({*old} & {*new})
-        share = f"{kept:,} of {len(new):,} pieces keep their weights"
+        new = run.tokenizers[side]
+        kept = len(same_pieces(new, init.tokenizers[side]))
+        share = f"{kept:,} of {len(new.vocabulary):,} pieces keep their weights"
         message(f"{side}: {share}, the others begin as what spells them", quiet)

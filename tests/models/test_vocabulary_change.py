@@ -75,6 +75,20 @@ def test_pieces_of_both_keep_their_rows_exactly_and_nothing_else_changes(name: s
             assert tensor is weights[weight]
 
 
+@pytest.mark.parametrize(
+    ("kind", "piece", "begins_as"),
+    [
+        ("character", "é", (b"\xc3", b"\xa9")),  # a byte-level vocabulary writes the byte 0xE9 so
+        ("character", "d", (b"d",)),
+        ("word", "dog", (b" dog",)),
+    ],
+)
+def test_pieces_are_the_same_by_what_they_stand_for(kind: str, piece: str, begins_as: tuple[bytes, ...]) -> None:
+    old, new = tokenizer("bpe", tuple(OLD * 3)), tokenizer(kind, tuple(OLD))
+    found = spellings(new, old)[new.vocabulary.id(piece)]
+    assert b"".join(old.bytes_of(found)) == b"".join(begins_as)
+
+
 def test_a_new_piece_is_the_mean_of_the_old_ones_that_spell_it() -> None:
     old, new = pair()
     spelled = spellings(new, old)

@@ -41,17 +41,18 @@ def num_heads(d_model: int) -> int:
     return next(heads for heads in range(max(1, d_model // 64), 0, -1) if d_model % heads == 0)
 
 
-def characters_per_token(vocab_size: int, kind: str = "bpe") -> float:
+def characters_per_token(vocab_size: int, kind: str = "bpe", shortlist: int = 0) -> float:
     """An estimate before there is a tokenizer: measured on English, German and Swahili with byte-level BPE."""
     if kind in ("word", "char-bigram"):
-        return 5.5 if kind == "word" else 2.0
+        return 5.5 if kind == "word" else 4.2 if shortlist else 2.0
     if kind in ("byte", "character"):
         return 1.0
     return 3.0 if vocab_size < 3000 else 3.8 if vocab_size < 12000 else 4.5
 
 
 def tokens_per_epoch(survey: Survey, given: Mapping[str, Any], vocab_size: int) -> float:
-    per_token = characters_per_token(vocab_size, str(given.get("tokenizer.kind", "bpe")))
+    shortlist = given_number(given, "tokenizer.shortlist", 0)
+    per_token = characters_per_token(vocab_size, str(given.get("tokenizer.kind", "bpe")), shortlist)
     return survey.num_in_epoch * (survey.characters_per_row / per_token + 1)
 
 

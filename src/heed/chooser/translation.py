@@ -104,7 +104,8 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
     if not on_cpu:
         del chosen["training.max_minutes"]
     choices = without(chosen, given)
-    if given.get("tokenizer.joint") is False and given.get("tokenizer.kind") != "byte" and "model.tie" not in given:
+    alike = given.get("tokenizer.kind") == "byte" and not (given.get("data.tag") or given.get("data.parts"))
+    if given.get("tokenizer.joint") is False and not alike and "model.tie" not in given:
         tie = ("target", "each side has its own vocabulary")
         return Choices({**choices.values, "model.tie": tie[0]}, {**choices.reasons, "model.tie": tie[1]})
     return choices

@@ -33,16 +33,31 @@ def with_vocabularies(weights: Mapping[str, Tensor], config: Any, old: Sides, ne
 
 def spellings(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
     """For each new piece the ids of the old pieces that it begins with: itself, what spells it, or all of a kind."""
-    known = {piece: id for id, piece in enumerate(old.vocabulary.pieces)}
+    same = same_pieces(new, old)
     text = list(range(len(SPECIAL_PIECES), len(SPECIAL_PIECES) + len(old.vocabulary.text_pieces)))
     tags = list(old.vocabulary.tag_ids.values()) or text
     first_tag = len(new.vocabulary) - len(new.vocabulary.tags)
     single = {data: id for id, data in zip(text, old.bytes_of(text), strict=True) if len(data) == 1}
     found = []
-    for id, (piece, data) in enumerate(zip(new.vocabulary.pieces, _bytes_of(new), strict=True)):
+    for id, data in enumerate(_bytes_of(new)):
         otherwise = tags if id >= first_tag else text
-        found.append([known[piece]] if piece in known else _spelled(data, old, single) or otherwise)
+        found.append([same[id]] if id in same else _spelled(data, old, single) or otherwise)
     return found
+
+
+def same_pieces(new: Tokenizer, old: Tokenizer) -> dict[int, int]:
+    """By its id in the new vocabulary, the old id of each piece that both have.
+
+    Pieces of text are the same when they are written alike and stand for the same bytes: byte-level vocabularies write
+    the byte 0xE9 as é, and a word of a list of words has a space behind it.
+    """
+    known = {piece: id for id, piece in enumerate(old.vocabulary.pieces)}
+    theirs, text = _bytes_of(old), {*new.vocabulary.text_pieces}
+    return {
+        id: known[piece]
+        for id, (piece, data) in enumerate(zip(new.vocabulary.pieces, _bytes_of(new), strict=True))
+        if piece in known and (piece not in text or theirs[known[piece]] == data)
+    }
 
 
 def _bytes_of(tokenizer: Tokenizer) -> list[bytes]:
