@@ -75,28 +75,71 @@ def test_the_delimiter_is_the_one_that_makes_a_table(rows: list[str], delimiter:
 @pytest.mark.parametrize(
     ("first", "options", "expected"),
     [
-        ("a,b", {}, [("a", "b"), ("1", "2")]),
-        ("English,German", {}, [("1", "2")]),
-        ("de,en-US", {}, [("1", "2")]),
-        ("de,en-US", {"src_lang": "en", "tgt_lang": "de"}, [("2", "1")]),
-        ("Deutsch,English", {"src_lang": "eng"}, [("2", "1")]),
-        ("target,source", {}, [("2", "1")]),
-        ("a,b", {"src_column": 2, "tgt_column": 1}, [("b", "a"), ("2", "1")]),
-        ("a,b", {"src_column": "b", "tgt_column": "a"}, [("2", "1")]),
-        ("a,b", {"src_column": " B "}, [("2", "1")]),
-        ("a,b", {"tgt_column": 1}, [("b", "a"), ("2", "1")]),
-        ("a,b,c", {"src_column": 1, "tgt_column": 3}, [("a", "c"), ("1", "3")]),
-        ("id,English,German", {"src_lang": "en", "tgt_lang": "de"}, [("2", "3")]),
-        ("id,source,comment,target", {}, [("2", "4")]),
-        ("id,German,Notes,English", {}, [("2", "4")]),
-        ("id,English,Notes", {"src_lang": "en", "tgt_column": "notes"}, [("2", "3")]),
+        ("a,b", {}, [("a", "b"), ("x1", "x2")]),
+        ("English,German", {}, [("x1", "x2")]),
+        ("de,en-US", {}, [("x1", "x2")]),
+        ("de,en-US", {"src_lang": "en", "tgt_lang": "de"}, [("x2", "x1")]),
+        ("Deutsch,English", {"src_lang": "eng"}, [("x2", "x1")]),
+        ("target,source", {}, [("x2", "x1")]),
+        ("a,b", {"src_column": 2, "tgt_column": 1}, [("b", "a"), ("x2", "x1")]),
+        ("a,b", {"src_column": "b", "tgt_column": "a"}, [("x2", "x1")]),
+        ("a,b", {"src_column": " B "}, [("x2", "x1")]),
+        ("a,b", {"tgt_column": 1}, [("b", "a"), ("x2", "x1")]),
+        ("a,b,c", {"src_column": 1, "tgt_column": 3}, [("a", "c"), ("x1", "x3")]),
+        ("id,English,German", {"src_lang": "en", "tgt_lang": "de"}, [("x2", "x3")]),
+        ("id,source,comment,target", {}, [("x2", "x4")]),
+        ("id,German,Notes,English", {}, [("x2", "x4")]),
+        ("id,English,Notes", {"src_lang": "en", "tgt_column": "notes"}, [("x2", "x3")]),
     ],
 )
 def test_columns_are_found_by_number_name_language_or_side(
     first: str, options: Any, expected: list[tuple[str, str]]
 ) -> None:
-    second = ",".join(str(number) for number, _ in enumerate(first.split(","), start=1))
+    second = ",".join(f"x{number}" for number, _ in enumerate(first.split(","), start=1))
     assert pairs_of(f"{first}\n{second}\n", **options) == expected
+
+
+NUMBERED = ("1;Two dogs run.;Zwei Hunde rennen.", "2;A cat sleeps.;Eine Katze schläft.", "3;It is 7.;", "4;8;9")
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv"])
+@pytest.mark.parametrize("number", ["No", "NO", "nr", "Source"])
+def test_numbers_below_the_name_of_a_language_or_a_side_are_none(name: str, number: str) -> None:
+    def table(*names: str) -> str:
+        text = "".join(f"{row}\n" for row in (";".join(names), *NUMBERED))
+        return text if name == "x.csv" else text.replace(";", "\t")
+
+    expected = [tuple(row.split(";")[1:]) for row in NUMBERED]
+    assert pairs_of(table(number, "English", "German"), name) == expected
+    assert pairs_of(table(number, "English", "German"), name, src_lang="en", tgt_lang="de") == expected
+    assert message(table(number, "English", "Kanuri"), name, UsageError) == (
+        f"{name}:1: 3 columns ('{number}', 'English', 'Kanuri'). Say which hold source and target, by their numbers or "
+        "by their names in the first row: --src-column 2 --tgt-column 3."
+    )
+
+
+def test_norwegian_is_a_language_where_text_stands_below() -> None:
+    table = "id;no;en\n1;To hunder løper.;Two dogs run.\n2;;\n3;;A cat.\n4;Nei.;No.\n"
+    pairs = [("To hunder løper.", "Two dogs run."), ("", ""), ("", "A cat."), ("Nei.", "No.")]
+    assert pairs_of(table) == pairs
+    assert pairs_of(table, src_lang="en", tgt_lang="no") == [(tgt, src) for src, tgt in pairs]
+    assert pairs_of("no;en\n") == []
+
+
+@pytest.mark.parametrize(
+    ("first", "are_names"),
+    [
+        ("Source sentence\tTarget sentence", True), ("source\tTarget text (en)", True),
+        ("English sentence\tGerman sentence", True), ("English sentence\tKanuri sentence", True),
+        ("English\tKanuri", False), ("en\tGerman text", True), ("Original\tTranslation by Tom", True),
+        ("English sentence\tKanuri", False), ("Source sentence\tA dog runs", False), ("en\tkr", False),
+        ("He is here\tEs ist hier", False), ("No\tNej", False), ("\tEnglish", False), ("He\tI", False),
+        ("English is not so hard\tGerman is not so hard", False), ("Danish pastry\tein Kopenhagener", False),
+    ],
+)  # fmt: skip
+def test_names_of_columns_may_be_of_several_words(first: str, are_names: bool) -> None:
+    found = pairs_of(f"{first}\nA dog runs.\tEin Hund rennt.\n", "x.tsv")
+    assert len(found) == 2 - are_names
 
 
 LONG = "Two men are sitting on a bench by the road.;Wanaume wawili wameketi kwenye benchi."

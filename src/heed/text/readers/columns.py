@@ -3,7 +3,7 @@
 Columns are chosen by number or by their names in the first row. Where nothing was said, the names are compared
 with the languages of the corpus; then the first column is the source and the second the target, which in CSV must be
 all there are, or all that are named as languages. TSV may have more behind two that hold text, such as where they come
-from; numbers of the rows are never taken for a side.
+from; numbers of the rows are never taken for a side, not even below "No", the code of Norwegian.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ SIDES = {
 """What people call a side at the top of its column."""
 
 NUMBERS = "id"
-"""Between other columns this is no Indonesian, but the numbers of the rows."""
+"""Between other columns this is no Indonesian, but what the rows are called."""
+
+MOST_WORDS = 3
+"""The name of a column is no longer: `German sentence`, `Source text (English)`."""
+
+LONGEST_CODE = 3
+"""A longer word that says a language is its name, which hardly begins a sentence as `he`, `no` and `may` do."""
 
 SHORTER = 4
 """In CSV one or two words that are so many times shorter than what stands below them are names."""
@@ -47,9 +53,9 @@ def find_columns(files: CorpusFiles, rows: Sequence[Sequence[str]], place: str) 
     Raises DataError for a name that is not there, UsageError when nothing tells which columns are meant.
     """
     first = rows[0]
-    src, src_by_name = _position(files.src_column, files.src_lang, "src", first, place)
-    tgt, tgt_by_name = _position(files.tgt_column, files.tgt_lang, "tgt", first, place)
-    languages = [at for at, name in enumerate(first) if code_of(name) and name.strip().casefold() != NUMBERS]
+    src, src_by_name = _position(files.src_column, files.src_lang, "src", rows, place)
+    tgt, tgt_by_name = _position(files.tgt_column, files.tgt_lang, "tgt", rows, place)
+    languages = [at for at, code in enumerate(_codes(rows)) if code and first[at].strip().casefold() != NUMBERS]
     if src is None and tgt is None and len(languages) == 2:
         src, tgt = languages
     elif len(first) <= 2 or files.record_format == "tsv":
@@ -67,31 +73,59 @@ def find_columns(files: CorpusFiles, rows: Sequence[Sequence[str]], place: str) 
     if src == tgt:
         raise UsageError(f"{place}: source and target cannot both be column {src + 1}.")
     by_look = files.record_format == "csv" and all(_looks_like_a_name(rows, position) for position in (src, tgt))
-    said = all(_says_what_it_is(first, position) for position in (src, tgt))
+    said = _are_names(*(first[position] if position < len(first) else "" for position in (src, tgt)))
     return Columns(src, tgt, src_by_name or tgt_by_name or said or by_look)
 
 
+def language_named(name: str) -> str:
+    """The code of the language that a column's name says, `de`, `German` or `German sentence`; empty: none."""
+    words = name.split()
+    begins_with_name = len(words) <= MOST_WORDS and len("".join(words[:1])) > LONGEST_CODE
+    return code_of(name) or (code_of(words[0]) if begins_with_name else "")
+
+
 def _position(
-    column: int | str | None, language: str, side: str, first: Sequence[str], place: str
+    column: int | str | None, language: str, side: str, rows: Sequence[Sequence[str]], place: str
 ) -> tuple[int | None, bool]:
     """Where the column of one side is (None: nothing tells), and whether its name told it."""
     if isinstance(column, int):
         return column - 1, False
-    names = [field.strip().casefold() for field in first]
+    names = [field.strip().casefold() for field in rows[0]]
     if column is not None:
         if column.strip().casefold() not in names:
-            raise DataError(f"{place}: no column {column!r}; the first row has {listed(first)}.")
+            raise DataError(f"{place}: no column {column!r}; the first row has {listed(rows[0])}.")
         return names.index(column.strip().casefold()), True
-    codes = [code_of(name) for name in names]
+    codes = _codes(rows)
     if language and codes.count(code_of(language) or "?") == 1:
         return codes.index(code_of(language)), True
-    found = next((position for position, name in enumerate(names) if SIDES.get(name) == side), None)
+    sides = (at for at, name in enumerate(names) if SIDES.get(name) == side and not _holds_numbers(rows, at))
+    found = next(sides, None)
     return found, found is not None
 
 
-def _says_what_it_is(first: Sequence[str], position: int) -> bool:
-    name = first[position] if position < len(first) else ""
-    return bool(code_of(name)) or name.strip().casefold() in SIDES
+def _codes(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The language that each column is named by; none where numbers stand below."""
+    return ["" if _holds_numbers(rows, at) else code_of(name) for at, name in enumerate(rows[0])]
+
+
+def _holds_numbers(rows: Sequence[Sequence[str]], position: int) -> bool:
+    """Whether most of what stands below the first row has no letter; nothing at all tells nothing."""
+    below = [row[position] for row in rows[1:] if position < len(row) and row[position].strip()]
+    return 2 * sum(any(map(str.isalpha, field)) for field in below) < len(below)
+
+
+def _are_names(one: str, other: str) -> bool:
+    """Whether both say what they are, or one its language and the other ends as it does.
+
+    So `English text` and `Kanuri text` are names, although nothing is known of Kanuri.
+    """
+    words = [name.split() for name in (one, other)]
+    if not all(0 < len(its) <= MOST_WORDS for its in words):
+        return False
+    languages = [language_named(name) for name in (one, other)]
+    if all(language or its[0].casefold() in SIDES for language, its in zip(languages, words, strict=True)):
+        return True
+    return any(languages) and words[0][1:] == words[1][1:] != []
 
 
 def _is_text(rows: Sequence[Sequence[str]], position: int) -> bool:

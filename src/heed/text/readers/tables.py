@@ -18,8 +18,7 @@ from pathlib import Path
 
 from heed.core.errors import DataError, UsageError
 from heed.text.archives import shown_name
-from heed.text.languages import code_of
-from heed.text.readers.columns import find_columns, listed
+from heed.text.readers.columns import find_columns, language_named, listed
 from heed.text.readers.corpus import CorpusFiles, Pair
 from heed.text.readers.lines import BYTE_ORDER_MARK, UTF_16_MARKS, Errors, decode, raw_lines, read_lines
 
@@ -68,7 +67,7 @@ def column_languages(files: CorpusFiles, errors: Errors = "strict") -> dict[str,
     if columns is None or not columns.are_named:
         return told
     places = {"src": columns.src, "tgt": columns.tgt}
-    return {side: code_of(head[0][at]) if at < len(head[0]) else "" for side, at in places.items()}
+    return {side: language_named(head[0][at]) if at < len(head[0]) else "" for side, at in places.items()}
 
 
 def _tsv_table(files: CorpusFiles, errors: Errors) -> tuple[Iterator[Row], str]:
