@@ -192,7 +192,7 @@ PARTED = (
     "line k of one must be the translation of line k of the other. Find where they part (`paste` shows both side by "
     "side) or export both again."
 )
-LATIN = "Is the file Latin-1? Convert it with `iconv -f LATIN1 -t UTF-8`, or pass --errors replace."
+LATIN = "Is the file Windows-1252? Then convert it with `iconv -f WINDOWS-1252 -t UTF-8`, or pass --errors replace."
 CUT = "The archive is damaged or was not copied completely: copy or make it again."
 
 

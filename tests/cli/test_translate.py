@@ -75,8 +75,8 @@ def test_bytes_that_are_not_utf8_end_with_65_behind_the_lines_before_them(transl
     assert result.code == 65
     assert len(result.lines) == 2
     assert result.err == (
-        "error: standard input:3: byte 2 is not valid UTF-8 (0xFF). Is the file Latin-1? Convert it with "
-        "`iconv -f LATIN1 -t UTF-8`, or pass --errors replace.\n"
+        "error: standard input:3: byte 2 is not valid UTF-8 (0xFF). Is the file Windows-1252? Then convert it "
+        "with `iconv -f WINDOWS-1252 -t UTF-8`, or pass --errors replace.\n"
     )
     replaced = call("translate", translator, "--errors", "replace", stdin=b"ba\nce\nd\xffi\nfo\n")
     assert (replaced.code, len(replaced.lines)) == (0, 4)

@@ -372,7 +372,7 @@ def test_tsv_that_is_quoted_as_csv_is_a_warning_that_goes_when_it_is_read_as_csv
     finding = only_of_source(diagnose_files(CorpusFiles(pairs=table)), "csv-quotes")
     assert (finding.severity, finding.count, finding.total) == ("warn", count, 400)
     assert finding.message.endswith("stand in quotes as CSV writes them, which are read as part of the text.")
-    assert "--data.format=csv" in finding.advice
+    assert "let its name end in .csv (tabs may part its columns; heed train also takes --data.format" in finding.advice
     as_csv = CorpusFiles(pairs=table, format="csv")
     assert list(read_pairs(as_csv)) == said
     assert "csv-quotes" not in checks(diagnose_files(as_csv))
@@ -458,6 +458,33 @@ def test_windows_line_ends_are_noted_and_do_no_harm(tmp_path: Path) -> None:
         "validation": {"src", "tgt"},
     }
     assert diagnosis.fingerprints["train"]["tgt"]["lines"] == 400
+
+
+def test_lines_that_end_as_on_old_macs_stop_with_what_to_do(tmp_path: Path) -> None:
+    src, tgt = zip(*healthy(), strict=True)
+    old, new = write(tmp_path / "a.en", src, "\r"), write(tmp_path / "a.de", tgt)
+    for diagnosis in (
+        diagnose_files(CorpusFiles(old, write(tmp_path / "b.de", tgt, "\r"))), diagnose_files(CorpusFiles(old, new)),
+        diagnose_text_files(old),
+    ):  # fmt: skip
+        found = diagnosis.stops[-1] if diagnosis.stops[0].check == "unreadable" else diagnosis.stops[0]
+        assert (found.check, found.count) == ("old-mac", 400)
+        assert found.message.endswith("lines end as on old Macs, in carriage returns: 400 of them.")
+        assert found.advice == "Make line feeds of them: `tr '\\r' '\\n' < F > G`."
+        assert "carriage-return" not in checks(diagnosis)
+    paragraphs = [(f"one\rtwo {src}", f"eins\rzwei {tgt}") for src, tgt in healthy()]
+    assert checks(diagnose(paragraphs)) == {"carriage-return"}
+
+
+def test_lines_with_nul_characters_are_utf_16_when_they_are_most(tmp_path: Path) -> None:
+    src, tgt = zip(*healthy(), strict=True)
+    bare = tmp_path / "a.en"
+    bare.write_bytes("".join(f"{line}\n" for line in src).encode("utf-16-le"))
+    found = only(diagnose_files(CorpusFiles(bare, write(tmp_path / "a.de", [*tgt, ""]))), "nul")
+    assert (found.severity, found.count) == ("stop", 401)
+    assert "the file is UTF-16: convert it with `iconv -f UTF-16LE -t UTF-8`" in found.advice
+    some = [(f"{src}\0" if number % 3 == 0 else src, tgt) for number, (src, tgt) in enumerate(healthy())]
+    assert only(diagnose(some), "nul").severity == "warn"
 
 
 def test_the_diagnosis_of_multi30k_stops_nothing(shared_data: Path) -> None:

@@ -8,6 +8,8 @@ import io
 import json
 import lzma
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -94,10 +96,36 @@ def test_a_line_of_ten_megabytes_is_one_line(here: Path) -> None:
 def test_bytes_that_are_not_utf_8_are_named_with_file_line_and_byte(here: Path) -> None:
     text = b"eins\n" * 16 + b"zwei Zeilen\xe4\n"
     assert message(lambda: lines_of(text, "train.de")) == (
-        "train.de:17: byte 12 is not valid UTF-8 (0xE4). Is the file Latin-1? Convert it with "
-        "`iconv -f LATIN1 -t UTF-8`, or pass --errors replace."
+        "train.de:17: byte 12 is not valid UTF-8 (0xE4). Is the file Windows-1252? Then convert it "
+        "with `iconv -f WINDOWS-1252 -t UTF-8`, or pass --errors replace."
     )
     assert lines_of(text, "train.de", "replace")[16] == "zwei Zeilen\ufffd"
+
+
+def test_where_utf_8_goes_before_only_the_rest_is_to_be_converted(here: Path) -> None:
+    good, rest = ["Grüße"] * 3 + ["plain"], ["„Straße“ – 5 €"] * 2
+    Path("F").write_bytes("".join(f"{line}\n" for line in good).encode() + "\n".join(rest).encode("cp1252"))
+    refusal = message(lambda: list(read_lines("F")))
+    assert refusal == (
+        "F:5: byte 1 is not valid UTF-8 (0x84), but lines before it are: were files in two encodings joined? Then "
+        "convert only the rest, `tail -n +5 F | iconv -f WINDOWS-1252 -t UTF-8`, and put it behind the lines before. "
+        "If only a few lines are damaged, mend them or pass --errors replace."
+    )
+    command = f"(head -n 4 F; {refusal.split('`')[1]}) > G"
+    if shutil.which("iconv"):
+        subprocess.run(command, shell=True, check=True)
+        assert list(read_lines("G")) == good + rest
+    Path("F.gz").write_bytes(gzip.compress(Path("F").read_bytes()))
+    assert "joined? Then unpack it and convert only the rest" in message(lambda: list(read_lines("F.gz")))
+    assert list(read_lines("F", "replace"))[:4] == good
+
+
+def test_utf_16_without_a_mark_is_told_by_its_nul_bytes(here: Path) -> None:
+    refusal = message(lambda: lines_of("eins\nGrüße\n".encode("utf-16-le"), "a.txt"))
+    assert refusal == (
+        "a.txt:2: byte 6 is not valid UTF-8 (0xFC). NUL bytes as here are in UTF-16: convert it with "
+        "`iconv -f UTF-16LE -t UTF-8`."
+    )
 
 
 def test_a_file_in_utf_16_is_recognised(here: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from heed.core.errors import DataError
-from heed.text.readers.lines import BYTE_ORDER_MARK, Errors, decode
+from heed.text.readers.lines import Errors, LineDecoder
 
 MAX_LINES = 1024
 """Lines of one group: enough that like lengths meet, few enough that output flows."""
@@ -28,15 +28,13 @@ def groups_as_they_come(errors: Errors = "strict", max_lines: int = MAX_LINES) -
     Only "\\n" ends a line; a "\\r" before it goes with it. Raises DataError for a line that is not UTF-8, when the
     lines before it have been given.
     """
-    number = 0
+    decoder = LineDecoder("standard input", errors)
     with _interrupts_leave_at_once():
         for raw_lines in _raw_groups(max_lines):
             group: list[str] = []
             for raw in raw_lines:
-                number += 1
                 try:
-                    line = decode(raw.removesuffix(b"\r"), "standard input", number, errors)
-                    group.append(line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line)
+                    group.append(decoder.decode(raw.removesuffix(b"\r")))
                 except DataError:
                     if group:
                         yield group

@@ -34,7 +34,13 @@ _TAGS = "a|b|i|u|em|br|hr|p|div|span|font|strong|table|td|tr|li|ul|ol|h[1-6]|img
 _MARKUP = re.compile(rf"&(?:[a-z]{{2,8}}|#\d{{1,6}}|#x[0-9a-f]{{1,5}});|</?(?:{_TAGS})\b[^<>]{{0,200}}>", re.IGNORECASE)
 
 ASCII_CHECKS = (
-    LineCheck("nul", re.compile("\0"), "hold a NUL character", "The normaliser removes it; see where it comes from."),
+    LineCheck(
+        "nul",
+        re.compile("\0"),
+        "hold a NUL character",
+        "The normaliser removes it. Where most lines hold one, the file is UTF-16: convert it with "
+        "`iconv -f UTF-16LE -t UTF-8`.",
+    ),
     LineCheck(
         "control",
         re.compile("[\x01-\x08\x0e-\x1b\x1f\x7f]"),
@@ -72,6 +78,8 @@ UNICODE_CHECKS = (
 _CSV_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _SUSPECT = re.compile("[\0-\x08\n-\x1f\x7f&<]")
 _ASCII_LETTER = re.compile("[A-Za-z]")
+RETURNS_A_LINE = 10
+"""A text of plain lines with more carriage returns than this in a line has no other line ends."""
 _STOP = re.compile(r"\w(?P<space> ?)(?:[.,](?: |\Z)|[。、，])")
 
 
@@ -85,6 +93,7 @@ class LineScan:
         self.num_words = 0
         self.sample = EvenSample()
         self._thresholds = thresholds
+        self._num_returns = 0
         self._num_with_stop = 0
         self._num_with_quote = 0
         self._num_with_doubled = 0
@@ -102,6 +111,7 @@ class LineScan:
         self.sample.add(line)
         if _SUSPECT.search(line):
             self._match(ASCII_CHECKS, number, line)
+            self._num_returns += line.count("\r")
         if not line.isascii():
             self._look_beyond_ascii(number, line)
         elif _ASCII_LETTER.search(line):
@@ -151,9 +161,16 @@ class LineScan:
     def findings(self) -> Iterator[Finding]:
         """What was found, with its severity."""
         limits = self._thresholds
+        stops = {"damaged": limits.stop_damaged, "nul": limits.stop_nul}
+        is_old_mac = self._num_returns > RETURNS_A_LINE * self.num_lines
+        if is_old_mac:
+            advice = "Make line feeds of them: `tr '\\r' '\\n' < F > G`."
+            message = f"The {self.side} lines end as on old Macs, in carriage returns: {self._num_returns:,} of them."
+            yield Finding("old-mac", "stop", self._num_returns, self._num_returns, message, advice)
         for check in (*ASCII_CHECKS, *UNICODE_CHECKS):
-            stop = limits.stop_damaged if check.name == "damaged" else 1.0
-            yield from self._fault(check.name, check.what, check.advice, stop=stop, warn=limits.warn)
+            if not (is_old_mac and check.name == "carriage-return"):
+                stop = stops.get(check.name, 1.0)
+                yield from self._fault(check.name, check.what, check.advice, stop=stop, warn=limits.warn)
         yield from self._fault(
             "mixed-word",
             "have a word that mixes Latin letters with Cyrillic or Greek ones of the same look",
@@ -167,8 +184,8 @@ class LineScan:
         if self.is_csv_quoted:
             what = "stand in quotes as CSV writes them, which are read as part of the text"
             advice = (
-                "If this is a table, let its name end in .csv or give --data.format=csv (tabs may part its columns); "
-                "else take the quotes off."
+                "If this is a table, let its name end in .csv (tabs may part its columns; heed train also takes "
+                "--data.format=csv); else take the quotes off."
             )
             yield from self._fault("csv-quotes", what, advice, warn=limits.warn)
         if (self.tokenised_share or 0.0) > limits.tokenised:

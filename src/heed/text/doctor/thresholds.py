@@ -29,6 +29,8 @@ class Thresholds(Config):
     """Pairs (of a text: lines) of a validation or test set that are in training."""
     stop_damaged: Share = 0.05
     """Lines damaged by a wrong encoding."""
+    stop_nul: Share = 0.5
+    """Lines with a NUL character: with so many the file is UTF-16."""
     stop_unknown: Share = 0.2
     """Tokens that the vocabulary does not know."""
     stop_misaligned: Share = 0.5

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from heed.core.errors import DataError
-from heed.text.archives import DAMAGED, damage, open_bytes, shown_name
+from heed.text.archives import COMPRESSIONS, DAMAGED, damage, open_bytes, shown_name
 
 Errors = Literal["strict", "replace"]
 """What happens to bytes that are not UTF-8, and in TMX to what XML forbids: an error, or U+FFFD in their place."""
@@ -33,11 +33,10 @@ def read_lines(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
     The carriage return of a CRLF and one byte-order mark at the start of the file are taken off, nothing else is; a
     last line needs no line end. Raises what `open_bytes` raises, and DataError for bytes that are not UTF-8.
     """
-    name = shown_name(path)
-    for number, raw in enumerate(raw_lines(path), start=1):
+    decoder = LineDecoder(shown_name(path), errors)
+    for raw in raw_lines(path):
         end = -2 if raw.endswith(b"\r\n") else -1 if raw.endswith(b"\n") else None
-        line = decode(raw[:end], name, number, errors)
-        yield line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        yield decoder.decode(raw[:end])
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
@@ -52,21 +51,53 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
             raise DataError(damage(shown_name(path), error, number)) from error
 
 
-def decode(raw: bytes, name: str, number: int, errors: Errors) -> str:
-    """The text of line `number` of the file that messages call `name`; raises DataError for bytes that are no UTF-8."""
-    try:
-        return raw.decode("utf-8", errors)
-    except UnicodeDecodeError as error:
-        start = raw if number == 1 else b""
+class LineDecoder:
+    """The text of a file's lines, one after the other, without the byte-order mark at its start."""
+
+    def __init__(self, name: str, errors: Errors) -> None:
+        """`name`: what messages call the file."""
+        self._name = name
+        self._errors = errors
+        self._number = 0
+        self._is_utf_8 = False
+        """Whether a line had more than ASCII, which hardly ever is valid UTF-8 by chance."""
+
+    def decode(self, raw: bytes) -> str:
+        """The text of the next line; raises DataError, with the line's number, for bytes that are no UTF-8."""
+        self._number += 1
+        try:
+            line = raw.decode("utf-8", self._errors)
+        except UnicodeDecodeError as error:
+            raise DataError(self._refusal(raw, error.start)) from error
+        self._is_utf_8 = self._is_utf_8 or not line.isascii()
+        return line.removeprefix(BYTE_ORDER_MARK) if self._number == 1 else line
+
+    def _refusal(self, raw: bytes, at: int) -> str:
+        start = raw if self._number == 1 else b""
         what = next((what for magic, what in _NO_TEXT.items() if start.startswith(magic)), "")
         if what:
-            raise DataError(f"{name} is no text but {what}.") from error
-        message = f"{name}:{number}: byte {error.start + 1} is not valid UTF-8 (0x{raw[error.start]:02X})."
-        if start.startswith(UTF_16_MARKS):
-            tsv = " Or let its name end in .csv, where heed takes UTF-16 too." if ".tsv" in Path(name).suffixes else ""
-            advice = f"The file is UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`.{tsv}"
-        elif ".csv" in Path(name).suffixes:
-            advice = 'Save the sheet as "CSV UTF-8", or pass --errors replace.'
-        else:
-            advice = "Is the file Latin-1? Convert it with `iconv -f LATIN1 -t UTF-8`, or pass --errors replace."
-        raise DataError(f"{message} {advice}") from error
+            return f"{self._name} is no text but {what}."
+        message = f"{self._name}:{self._number}: byte {at + 1} is not valid UTF-8 (0x{raw[at]:02X})"
+        return f"{message}{self._advice(raw, start.startswith(UTF_16_MARKS))}"
+
+    def _advice(self, raw: bytes, has_mark: bool) -> str:
+        """What follows the place of a byte that is no UTF-8: why that may be, and what to do."""
+        suffixes = Path(self._name).suffixes
+        unpack = "unpack it and " if suffixes[-1:] and suffixes[-1].lower() in COMPRESSIONS else ""
+        if has_mark:
+            tsv = " Or let its name end in .csv, where heed takes UTF-16 too." if ".tsv" in suffixes else ""
+            return f". The file is UTF-16: {unpack}convert it with `iconv -f UTF-16 -t UTF-8`.{tsv}"
+        if b"\0" in raw:
+            return f". NUL bytes as here are in UTF-16: {unpack}convert it with `iconv -f UTF-16LE -t UTF-8`."
+        if self._is_utf_8:
+            return (
+                ", but lines before it are: were files in two encodings joined? Then "
+                f"{unpack}convert only the rest, `tail -n +{self._number} F | iconv -f WINDOWS-1252 -t UTF-8`, and put "
+                "it behind the lines before. If only a few lines are damaged, mend them or pass --errors replace."
+            )
+        if ".csv" in suffixes:
+            return '. Save the sheet as "CSV UTF-8", or pass --errors replace.'
+        return (
+            f". Is the file Windows-1252? Then {unpack}convert it with `iconv -f WINDOWS-1252 -t UTF-8`, or pass "
+            "--errors replace."
+        )

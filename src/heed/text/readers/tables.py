@@ -20,7 +20,7 @@ from heed.core.errors import DataError, UsageError
 from heed.text.archives import shown_name
 from heed.text.readers.columns import find_columns, language_named, listed
 from heed.text.readers.corpus import CorpusFiles, Pair
-from heed.text.readers.lines import BYTE_ORDER_MARK, UTF_16_MARKS, Errors, decode, raw_lines, read_lines
+from heed.text.readers.lines import UTF_16_MARKS, Errors, LineDecoder, raw_lines, read_lines
 
 DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 SAMPLE_LINES = 200
@@ -120,9 +120,7 @@ def _decoded(path: str | Path, errors: Errors) -> Iterator[str]:
     first = next(raws, b"")
     name, everything = shown_name(path), chain([first], raws)
     if not first.startswith(UTF_16_MARKS):
-        for number, raw in enumerate(everything, start=1):
-            text = decode(raw, name, number, errors)
-            yield text.removeprefix(BYTE_ORDER_MARK) if number == 1 else text
+        yield from map(LineDecoder(name, errors).decode, everything)
         return
     number, rest = 0, ""
     try:
