@@ -209,6 +209,22 @@ def test_too_few_pairs_stop() -> None:
     assert [finding.check for finding in diagnose_text([]).stops] == ["few"]
 
 
+def test_where_the_filter_leaves_too_few_that_is_told() -> None:
+    copies = PairFilterConfig(drop_copies=True)
+    pairs = [(f"same {number}", f"same {number}") for number in range(150)]
+    found = only(diagnose([*pairs, ("", "x")], pair_filter=copies), "few")
+    assert found.severity == "stop"
+    assert found.message == "The filter leaves 0 of 151 pairs to train on; it drops 150 copy, 1 empty."
+    assert found.advice == "See whether the right files or columns were chosen."
+    one = diagnose([*pairs, ("a", "b")], pair_filter=copies)
+    both = only(with_parts(one, {"part 1": diagnose(pairs[:9] * 2)}), "few")
+    assert both.message == "The filter leaves 10 of 169 pairs to train on; it drops 150 copy, 9 duplicate."
+    assert only(diagnose(healthy(60) * 2), "few").advice == "Find more data."
+    alone = diagnose([("a", "b")])
+    assert only(alone, "few").message == "There is 1 pair to train on; fewer than 100 teach a model nothing."
+    assert alone.summary[0].startswith("train: 1 pair; a line has")
+
+
 def test_how_few_pairs_there_are_is_judged_by_all_parts_together() -> None:
     small, other = diagnose(healthy(90)), diagnose(healthy(60, seed=2) * 2)
     enough = with_parts(small, {"part 1": diagnose(healthy(6000, seed=2))})

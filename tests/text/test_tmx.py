@@ -77,6 +77,13 @@ def test_a_language_takes_its_varieties(wanted: str, found: str, fits: bool) -> 
     assert (fits and pairs_of(text, wanted, "xx")) or message(text, wanted, "xx").startswith("m.tmx: no unit has both")
 
 
+def test_a_language_may_be_said_by_its_name() -> None:
+    text = memory(unit(en_US="A dog.", de="Ein Hund."))
+    assert pairs_of(text, "English", "Deutsch") == pairs_of(text, "en", "de") == [("A dog.", "Ein Hund.")]
+    assert pairs_of(memory(unit(Kanuri="a", en="b")), "Kanuri", "english") == [("a", "b")]
+    assert message(text, "French", "German").startswith("m.tmx: no unit has both French and German; its languages are")
+
+
 @pytest.mark.parametrize(
     ("segment", "text"),
     [

@@ -248,7 +248,8 @@ def _summary(*scans: LineScan) -> str:
         lines = max(scan.num_lines, 1)
         label = f"{scan.side} " if len(scans) > 1 else ""
         sizes.append(f"{label}{scan.num_words / lines:.1f} words ({scan.num_characters / lines:.0f} characters)")
-    return f"train: {scans[0].num_lines:,} {'pairs' if len(scans) > 1 else 'lines'}; a line has {', '.join(sizes)}."
+    num, what = scans[0].num_lines, "pair" if len(scans) > 1 else "line"
+    return f"train: {num:,} {what}{'s' * (num != 1)}; a line has {', '.join(sizes)}."
 
 
 def _direction(src: LineScan, tgt: LineScan, languages: tuple[str, str]) -> Iterator[str]:

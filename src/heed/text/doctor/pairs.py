@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from statistics import correlation, pstdev
 
@@ -121,7 +121,7 @@ class PairScan:
         yield from self._fault("several-targets", "have a source that came before with another target", "")
         yield from self._misaligned()
         yield from self._filtered()
-        yield from too_few(self.num_kept, self.num_pairs, self._thresholds)
+        yield from too_few(self.num_pairs, self.filter.dropped, self._thresholds)
 
     def _fault(self, name: str, what: str, advice: str, stop: float = 1.0, warn: float = 1.0) -> Iterator[Finding]:
         return fault(name, self._tallies[name], self.num_pairs, "pairs", what, advice, stop=stop, warn=warn)
@@ -145,20 +145,29 @@ class PairScan:
         dropped = self.filter.dropped
         count = dropped.total()
         if count:
-            reasons = ", ".join(f"{number:,} {reason}" for reason, number in dropped.most_common())
             part = share(count, self.num_pairs)
-            message = f"The filter leaves out {count:,} of {self.num_pairs:,} pairs ({part}): {reasons}."
+            message = f"The filter leaves out {count:,} of {self.num_pairs:,} pairs ({part}): {reasons_of(dropped)}."
             severity = grade(count / self.num_pairs, 1.0, self._thresholds.warn_repeated)
             advice = "Training goes on without them."
             yield Finding("filter", severity, count, self.num_pairs, message, advice)
 
 
-def too_few(kept: int, num_pairs: int, limits: Thresholds) -> Iterator[Finding]:
-    """Whether there is little to train on: `kept` of `num_pairs` after filtering."""
-    if kept < limits.min_pairs:
-        message = f"There are {kept:,} pairs to train on; fewer than {limits.min_pairs:,} teach a model nothing."
+def too_few(num_pairs: int, dropped: Counter[str], limits: Thresholds) -> Iterator[Finding]:
+    """Whether there is little to train on: of so many pairs what the filter does not drop, for these reasons."""
+    kept = num_pairs - dropped.total()
+    there_are = f"There {'is 1 pair' if kept == 1 else f'are {kept:,} pairs'} to train on"
+    if kept < limits.min_pairs and 2 * dropped.total() > num_pairs:
+        message = f"The filter leaves {kept:,} of {num_pairs:,} pairs to train on; it drops {reasons_of(dropped)}."
+        yield Finding("few", "stop", kept, num_pairs, message, "See whether the right files or columns were chosen.")
+    elif kept < limits.min_pairs:
+        message = f"{there_are}; fewer than {limits.min_pairs:,} teach a model nothing."
         yield Finding("few", "stop", kept, num_pairs, message, "Find more data.")
     elif kept < limits.few_pairs:
-        message = f"There are {kept:,} pairs to train on: expect a weak translator."
+        message = f"{there_are}: expect a weak translator."
         advice = f"More than {limits.few_pairs:,} are a start; consider `--init` from a model of a related pair."
         yield Finding("few", "warn", kept, num_pairs, message, advice)
+
+
+def reasons_of(dropped: Counter[str]) -> str:
+    """`10 duplicate, 1 empty`."""
+    return ", ".join(f"{number:,} {reason}" for reason, number in dropped.most_common())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -37,8 +38,8 @@ def with_parts(first: Diagnosis, others: Mapping[str, Diagnosis]) -> Diagnosis:
 def _few(parts: Sequence[Diagnosis]) -> Iterator[Finding]:
     """Whether all parts together are too few; of those that could not be read to their end that is no news."""
     if not any(finding.check == "unreadable" for found in parts for finding in found.findings):
-        kept = sum(int(found.statistics["num_kept"]) for found in parts)
-        yield from too_few(kept, sum(found.num_pairs for found in parts), Thresholds())
+        dropped = sum((Counter(found.dropped) for found in parts), Counter[str]())
+        yield from too_few(sum(found.num_pairs for found in parts), dropped, Thresholds())
 
 
 def _named(name: str, found: Diagnosis, first: Diagnosis) -> Iterator[Finding]:

@@ -63,7 +63,10 @@ class CorpusFiles:
             raise UsageError("Standard input (-) can be the source or the target, not both.")
         for path in (self.src, self.tgt):
             if path is not None and format_of(Path(path)) not in (None, "tsv"):
-                raise UsageError(f"{path} is no plain text, and holds both sides: give it alone, as one file of pairs.")
+                raise UsageError(
+                    f"{path} is no plain text, and holds both sides: give it alone, as one file of pairs. If it has "
+                    "one side only, save that as plain text, a sentence a line, under a name in .txt."
+                )
         for side, column in (("source", self.src_column), ("target", self.tgt_column)):
             if isinstance(column, int) and column < 1:
                 raise UsageError(f"The column of the {side} is {column}; columns are counted from 1.")

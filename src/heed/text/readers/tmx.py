@@ -25,7 +25,7 @@ from xml.parsers import expat
 
 from heed.core.errors import DataError, UsageError
 from heed.text.archives import DAMAGED, damage, open_bytes, shown_name
-from heed.text.languages import same_tag
+from heed.text.languages import code_of, same_tag
 from heed.text.readers.corpus import CorpusFiles, Pair
 from heed.text.readers.lines import UTF_16_MARKS, Errors
 from heed.text.readers.tables import one_line
@@ -74,9 +74,10 @@ def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
         raise UsageError(f"{name}: the languages of its units are {_listed(found)}. {advice}")
     languages: Counter[str] = Counter()
     num_pairs = 0
+    src_tag, tgt_tag = (_tag_of(language) for language in (files.src_lang, files.tgt_lang))
     for unit in units:
         languages.update({tag for tag, _ in unit})
-        src, tgt = _sides(unit, files.src_lang, files.tgt_lang)
+        src, tgt = _sides(unit, src_tag, tgt_tag)
         if src is not None and tgt is not None:
             num_pairs += 1
             yield src, tgt
@@ -89,6 +90,11 @@ def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
         raise DataError(
             f"{name}: no unit has both {files.src_lang} and {files.tgt_lang}; its languages are {_listed(languages)}."
         )
+
+
+def _tag_of(language: str) -> str:
+    """`en` for `English`; a tag, such as `en-US` or `eng`, is what it is."""
+    return language if len(language) <= 3 or "-" in language or "_" in language else code_of(language) or language
 
 
 def _languages(units: Iterable[Unit]) -> Counter[str]:
