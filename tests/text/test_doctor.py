@@ -235,14 +235,48 @@ def test_how_few_pairs_there_are_is_judged_by_all_parts_together() -> None:
     assert only(with_parts(small, {}), "few").severity == "stop"
 
 
+def out_of_step(num: int, start: int) -> Diagnosis:
+    """Of so many pairs, of which one target is missing."""
+    src, tgt = (list(side) for side in zip(*healthy(num), strict=True))
+    return diagnose(list(zip(src, [*tgt[:start], *tgt[start + 1 :], "Ende."], strict=True)))
+
+
 def test_files_out_of_step_are_noticed_from_where_they_are() -> None:
-    src, tgt = (list(side) for side in zip(*healthy(6000), strict=True))
-    half = diagnose(list(zip(src, [*tgt[:4000], *tgt[4001:], "Ende."], strict=True)))
-    finding = only(half, "misaligned")
-    assert (finding.severity, finding.count, finding.total) == ("warn", 2, 6)
-    assert "start at line 4,001, 5,001)" in finding.message
-    whole = diagnose(list(zip(src, [*tgt[1:], "Ende."], strict=True)))
-    assert only(whole, "misaligned").severity == "stop"
+    finding = only(out_of_step(6000, 5000), "misaligned")
+    assert (finding.severity, finding.count, finding.total) == ("warn", 4, 24)
+    assert "start at line 5,001, 5,251, 5,501, 5,751)" in finding.message
+    assert only(out_of_step(6000, 0), "misaligned").severity == "stop"
+    finding = only(out_of_step(3001, 1700), "misaligned")
+    assert (finding.severity, finding.count, finding.total) == ("stop", 5, 12)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "severity", "line"),
+    [
+        (1800, 3000, "stop", "1,801"), (1000, 1300, "warn", "901"), (0, 600, "warn", "1"), (2850, 3000, None, ""),
+        (0, 3000, None, ""),
+    ],
+)  # fmt: skip
+def test_a_part_the_wrong_way_round_is_told_with_where_it_begins(
+    begin: int, end: int, severity: str | None, line: str
+) -> None:
+    pairs = [pair[::-1] if begin <= number < end else pair for number, pair in enumerate(healthy(3000))]
+    diagnosis = diagnose(pairs)
+    if severity is None:
+        assert "partly-swapped" not in checks(diagnosis)
+    else:
+        finding = only(diagnosis, "partly-swapped")
+        assert finding.severity == severity
+        assert finding.message.startswith(f"From about line {line} on the two sides are exchanged")
+        assert "same-language" not in checks(diagnosis)
+
+
+def test_parts_of_real_data_are_the_right_way_round_and_in_step(shared_data: Path) -> None:
+    two = {"multi30k": ("train.en.gz", "train.fr.gz"), "small_parallel_enja": ("train.en.xz", "train.ja.xz")}
+    two |= {f"lafand_en-{code}": ("train.en.xz", f"train.{code}.xz") for code in ("swa", "hau")}
+    corpora = [CorpusFiles(*(shared_data / folder / name for name in names)) for folder, names in two.items()]
+    for files in (*corpora, CorpusFiles(pairs=shared_data / "tatoeba_eng-vie" / "train.tsv.xz")):
+        assert not checks(diagnose_files(files)) & {"misaligned", "partly-swapped", "swapped"}
 
 
 def test_lengths_that_hardly_vary_are_not_judged() -> None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from heed.core.errors import DataError
 from heed.core.progress import watched
 from heed.text.archives import is_stream
-from heed.text.doctor.direction import look_exchanged
+from heed.text.doctor.direction import exchanged_parts, look_exchanged
 from heed.text.doctor.findings import Diagnosis, Finding, Severity, Tally, fault, grade, sorted_findings, visible
 from heed.text.doctor.held_out import HeldOutPairs, HeldOutText, tokenised_differently
 from heed.text.doctor.language import likeness, profile
@@ -84,7 +84,7 @@ def diagnose(
     findings = [*problems, *_unless_cut(own, cut)]
     findings += _exchanged(src_scan, tgt_scan, languages)
     findings += tokenised_differently(src_scan, tgt_scan, limits.tokenised)
-    findings += _same_language(src_scan, tgt_scan, limits)
+    findings += [*_partly_exchanged(src_scan, tgt_scan, limits)] or [*_same_language(src_scan, tgt_scan, limits)]
     for held in held_out:
         findings += held.findings(src_scan, tgt_scan)
     findings += _unknown([(src_scan, src_pieces), (tgt_scan, tgt_pieces)], limits)
@@ -213,6 +213,18 @@ def _exchanged(src: LineScan, tgt: LineScan, languages: tuple[str, str]) -> Iter
         message = f"The source looks like {tgt_lang} and the target like {src_lang}, but the opposite was said."
         advice = f"Exchange the two sides, or say --src-lang {tgt_lang} --tgt-lang {src_lang}."
         yield Finding("swapped", "stop", src.num_lines, src.num_lines, message, advice)
+
+
+def _partly_exchanged(src: LineScan, tgt: LineScan, limits: Thresholds) -> Iterator[Finding]:
+    starts, num_parts = exchanged_parts(src.sample.lines, tgt.sample.lines, limits.same_language)
+    if starts:
+        severity = grade(len(starts) / num_parts, limits.stop_exchanged, 0.0)
+        message = (
+            f"From about line {starts[0] * src.sample.step + 1:,} on the two sides are exchanged, as far as their "
+            f"letters tell: in {len(starts)} of {num_parts} parts of the data."
+        )
+        advice = "Look at the pairs there, and exchange the sides of those that are the wrong way round."
+        yield Finding("partly-swapped", severity, len(starts), num_parts, message, advice)
 
 
 def _same_language(src: LineScan, tgt: LineScan, limits: Thresholds) -> Iterator[Finding]:

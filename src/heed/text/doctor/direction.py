@@ -7,8 +7,9 @@ text whose language is known, which needs no knowledge of any language.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
-from heed.text.doctor.language import Profile, likeness
+from heed.text.doctor.language import Profile, likeness, profile
 from heed.text.doctor.scripts import main_script
 from heed.text.languages import code_of
 from heed.text.stop_words import STOP_WORDS
@@ -45,6 +46,12 @@ SCRIPTS = {
 
 _FUNCTION_WORDS = {code: frozenset(map(str.lower, words.starters)) for code, words in STOP_WORDS.items()}
 
+MOST_PARTS = 10
+LEAST_LINES = 100
+"""Parts in which the order of the sides is looked at, and the lines of the smallest."""
+CLEARLY = 0.3
+"""By how much the sides of a part are more like the opposite ones. In eleven pairs of languages it was 1 to 2."""
+
 LEAST_SIGNS = 0.1
 """A text with fewer signs of a language than this is not said to be in it. Prose has 0.2 to 0.4 function words."""
 
@@ -75,7 +82,22 @@ def look_exchanged(src: Sequence[str], tgt: Sequence[str], src_lang: str, tgt_la
     return bool(verdicts) and all(verdicts)
 
 
-def are_crossed(src: Profile, tgt: Profile, known_src: Profile, known_tgt: Profile) -> bool:
+def are_crossed(src: Profile, tgt: Profile, known_src: Profile, known_tgt: Profile, margin: float = 0.0) -> bool:
     """Whether each side is less like the known text of its own side than the sides are like each other's."""
     straight = likeness(src, known_src) + likeness(tgt, known_tgt)
-    return likeness(src, known_tgt) + likeness(tgt, known_src) > straight
+    return likeness(src, known_tgt) + likeness(tgt, known_src) > straight + margin
+
+
+def exchanged_parts(src: Sequence[str], tgt: Sequence[str], same_language: float) -> tuple[list[int], int]:
+    """The parts of parallel lines, by their first lines, in which the sides are the other way round than in most.
+
+    Also how many parts there are; none are told where the lines are few, or the sides alike (above `same_language`).
+    """
+    num = min(MOST_PARTS, len(src) // LEAST_LINES)
+    starts = [len(src) * part // num for part in range(num)] if num > 1 else []
+    profiles = [(profile(src[start:end]), profile(tgt[start:end])) for start, end in pairwise([*starts, len(src)])]
+    if not profiles or likeness(*profiles[0]) > same_language:
+        return [], num
+    crossed = [are_crossed(*its, *profiles[0], CLEARLY) for its in profiles]
+    is_odd = 2 * sum(crossed) <= num
+    return [start for start, its in zip(starts, crossed, strict=True) if its == is_odd], num

@@ -16,17 +16,18 @@ class EvenSample:
 
     def __init__(self, size: int = 2500) -> None:
         self.lines: list[str] = []
+        self.step = 1
+        """How far apart they are in the stream."""
         self._size = size
-        self._step = 1
         self._seen = 0
 
     def add(self, line: str) -> None:
         """Look at one more line."""
-        if self._seen % self._step == 0:
+        if self._seen % self.step == 0:
             self.lines.append(line[: self.MAX_CHARACTERS])
             if len(self.lines) == 2 * self._size:
                 del self.lines[1::2]
-                self._step *= 2
+                self.step *= 2
         self._seen += 1
 
 

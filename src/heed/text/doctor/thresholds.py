@@ -33,8 +33,10 @@ class Thresholds(Config):
     """Lines with a NUL character: with so many the file is UTF-16."""
     stop_unknown: Share = 0.2
     """Tokens that the vocabulary does not know."""
-    stop_misaligned: Share = 0.5
+    stop_misaligned: Share = 0.25
     """Blocks of pairs in which the lengths of the two sides have nothing to do with each other."""
+    stop_exchanged: Share = 0.25
+    """Parts of the pairs whose two sides are the other way round than in most."""
     warn: Share = 0.01
     """Any other fault is a warning above this share, a note below."""
     warn_repeated: Share = 0.2
