@@ -37,7 +37,7 @@ def require_direction(run: Run, test: HeldOut) -> None:
     if look_exchanged(src, tgt, data.src_lang, data.tgt_lang) or (known is not None and are_crossed(*own, *known)):
         raise DataError(
             f"{names}: the source looks like the target language of {run.folder}, and the reference like its source "
-            "language. Exchange the two sides."
+            f"language. {test.to_exchange}"
         )
     two_languages = known is not None or code_of(data.src_lang) != code_of(data.tgt_lang)
     if two_languages and likeness(*own) > same:

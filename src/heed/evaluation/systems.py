@@ -14,6 +14,7 @@ from heed.decoding.options import SearchOptions
 from heed.run import Run
 from heed.tasks.parts import listed
 from heed.tasks.prepare import Row
+from heed.text.doctor.direction import how_to_exchange
 from heed.text.readers import CorpusFiles, Errors, read_lines, read_pairs, read_text
 
 
@@ -24,6 +25,8 @@ class HeldOut:
     files: tuple[str, ...]
     """Names of the files, without folders: the report goes to other people."""
     rows: Sequence[Row]
+    to_exchange: str = "Exchange the two sides."
+    """What to do where source and reference are the other way round."""
 
     @property
     def label(self) -> str:
@@ -70,7 +73,8 @@ def read_records(
     files = CorpusFiles(
         pairs=pairs, src_column=columns[0], tgt_column=columns[1], src_lang=languages[0], tgt_lang=languages[1]
     )
-    return HeldOut((f"{pairs.name} (source)", f"{pairs.name} (reference)"), _read(files, errors))
+    names = f"{pairs.name} (source)", f"{pairs.name} (reference)"
+    return HeldOut(names, _read(files, errors), how_to_exchange(files, errors=errors))
 
 
 def _read(files: CorpusFiles, errors: Errors) -> list[Row]:

@@ -16,7 +16,7 @@ from heed.text.archives import is_stream, shown_name
 from heed.text.line_ends import LineEnd
 from heed.text.normalise import Normaliser
 from heed.text.pair_filter import PairFilterConfig
-from heed.text.readers import CorpusFiles
+from heed.text.readers import CorpusFiles, with_languages_of
 from heed.text.vocabulary import spelled_tag
 
 Column = Annotated[int, Field(ge=1)] | str
@@ -172,12 +172,13 @@ class DataConfig(Config):
         return parts
 
     def valid_files(self) -> CorpusFiles | None:
-        """The validation pairs, where they are given."""
+        """The validation pairs, where they are given; of a table in the languages that the training table names."""
         if bool(self.valid_src) != bool(self.valid_tgt):
             raise UsageError("give both data.valid_src and data.valid_tgt, or neither.")
         if not self.valid_src and not self.valid_pairs:
             return None
-        return self._files(self.valid_src, self.valid_tgt, self.valid_pairs)
+        files = self._files(self.valid_src, self.valid_tgt, self.valid_pairs)
+        return with_languages_of(self.train_files(), files, self.errors)
 
     def _files(self, src: str, tgt: str, pairs: str) -> CorpusFiles:
         return CorpusFiles(

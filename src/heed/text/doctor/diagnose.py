@@ -15,7 +15,7 @@ from typing import TypeVar
 from heed.core.errors import DataError
 from heed.core.progress import watched
 from heed.text.archives import is_stream
-from heed.text.doctor.direction import exchanged_parts, look_exchanged
+from heed.text.doctor.direction import exchanged_parts, how_to_exchange, look_exchanged
 from heed.text.doctor.findings import Diagnosis, Finding, Severity, Tally, fault, grade, sorted_findings, visible
 from heed.text.doctor.held_out import HeldOutPairs, HeldOutText, tokenised_differently
 from heed.text.doctor.language import likeness, profile
@@ -36,6 +36,7 @@ from heed.text.readers import (
     fingerprint_file,
     read_pairs,
     read_text,
+    with_languages_of,
 )
 
 Pair = tuple[str, str]
@@ -56,12 +57,14 @@ def diagnose(
     src_pieces: Pieces | None = None,
     tgt_pieces: Pieces | None = None,
     in_one_file: bool = False,
+    to_exchange: str = "Exchange the two sides.",
 ) -> Diagnosis:
     """Examine sentence pairs; each iterable is read once. A DataError that one raises becomes a finding.
 
     `languages` are what source and target are said to be in, as far as that was said. `in_one_file`: the sides of a
-    training pair stand together, so that one may be missing without the others being out of step. With `src_pieces`
-    and `tgt_pieces` a sample of the training data is also checked for unknown tokens.
+    training pair stand together, so that one may be missing without the others being out of step.
+    `to_exchange`: what to do where they are the wrong way round. With `src_pieces` and `tgt_pieces` a sample of the
+    training data is also checked for unknown tokens.
     """
     limits = thresholds or Thresholds()
     problems: list[Finding] = []
@@ -82,7 +85,7 @@ def diagnose(
             held.meet(number, src, tgt, src_hash, pair_hash)
     own = [*src_scan.findings(), *tgt_scan.findings(), *pair_scan.findings()]
     findings = [*problems, *_unless_cut(own, cut)]
-    findings += _exchanged(src_scan, tgt_scan, languages)
+    findings += _exchanged(src_scan, tgt_scan, languages, to_exchange)
     findings += tokenised_differently(src_scan, tgt_scan, limits.tokenised)
     findings += [*_partly_exchanged(src_scan, tgt_scan, limits)] or [*_same_language(src_scan, tgt_scan, limits)]
     for held in held_out:
@@ -158,15 +161,18 @@ def diagnose_files(
 
     Unless quiet, large ones show on stderr how far they are read.
     """
-    sets = {"train": train, "validation": valid, "test": test}
-    given = {name: files for name, files in sets.items() if files is not None}
+    held_out = {"validation": valid, "test": test}
+    named = column_languages(train, errors)
+    given = {"train": train} | {
+        name: with_languages_of(train, files, errors) for name, files in held_out.items() if files is not None
+    }
     left_out: dict[str, Counter[str]] = {name: Counter() for name in given}
     pairs = {name: read_pairs(files, errors, left_out[name]) for name, files in given.items()}
-    named = column_languages(train, errors)
+    languages = train.src_lang or named["src"], train.tgt_lang or named["tgt"]
     diagnosis = diagnose(
         watched(pairs["train"], "examining", "pairs", quiet), pairs.get("validation"), pairs.get("test"),
         thresholds=thresholds, pair_filter=pair_filter, in_one_file=train.pairs is not None,
-        languages=(train.src_lang or named["src"], train.tgt_lang or named["tgt"]),
+        languages=languages, to_exchange=how_to_exchange(train, languages, errors),
     )  # fmt: skip
     diagnosis = replace(diagnosis, languages={side: named[side] or code for side, code in diagnosis.languages.items()})
     is_lines = train.pairs is None or train.record_format in ("tsv", "jsonl")
@@ -207,12 +213,11 @@ def _unless_cut(findings: Iterable[Finding], cut: list[Finding]) -> list[Finding
     return [*cut, *(finding for finding in findings if not (cut and finding.check == "few"))]
 
 
-def _exchanged(src: LineScan, tgt: LineScan, languages: tuple[str, str]) -> Iterator[Finding]:
+def _exchanged(src: LineScan, tgt: LineScan, languages: tuple[str, str], to_exchange: str) -> Iterator[Finding]:
     if look_exchanged(src.sample.lines, tgt.sample.lines, *languages):
         src_lang, tgt_lang = languages
         message = f"The source looks like {tgt_lang} and the target like {src_lang}, but the opposite was said."
-        advice = f"Exchange the two sides, or say --src-lang {tgt_lang} --tgt-lang {src_lang}."
-        yield Finding("swapped", "stop", src.num_lines, src.num_lines, message, advice)
+        yield Finding("swapped", "stop", src.num_lines, src.num_lines, message, to_exchange)
 
 
 def _partly_exchanged(src: LineScan, tgt: LineScan, limits: Thresholds) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from heed.text.doctor.language import Profile, likeness, profile
 from heed.text.doctor.scripts import main_script
 from heed.text.languages import code_of
+from heed.text.readers import CorpusFiles, Errors, column_numbers
 from heed.text.stop_words import STOP_WORDS
 
 SCRIPTS = {
@@ -80,6 +81,23 @@ def look_exchanged(src: Sequence[str], tgt: Sequence[str], src_lang: str, tgt_la
         if here is not None and there is not None:
             verdicts.append(there >= LEAST_SIGNS and there >= 2 * here)
     return bool(verdicts) and all(verdicts)
+
+
+def how_to_exchange(files: CorpusFiles, languages: tuple[str, str] = ("", ""), errors: Errors = "strict") -> str:
+    """What to do where the sides of these files are the other way round, such that it helps in their form.
+
+    The `languages` that source and target are said to be in choose the texts of one file, so saying others is no way.
+    """
+    src_lang, tgt_lang = languages
+    if files.pairs is None:
+        others = f", or say --src-lang {tgt_lang} --tgt-lang {src_lang}" if src_lang and tgt_lang else ""
+        return f"Exchange the two sides{others}."
+    if files.record_format == "tmx":
+        return "The languages are exchanged in the file: correct xml:lang of its units, or export it again."
+    is_table = files.record_format in ("tsv", "csv")
+    src, tgt = column_numbers(files, errors) if is_table else files.fields
+    said = f" --src-lang {src_lang}" * bool(src_lang) + f" --tgt-lang {tgt_lang}" * bool(tgt_lang)
+    return f"Exchange the columns: --src-column {tgt} --tgt-column {src}{said}."
 
 
 def are_crossed(src: Profile, tgt: Profile, known_src: Profile, known_tgt: Profile, margin: float = 0.0) -> bool:

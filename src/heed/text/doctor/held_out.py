@@ -106,7 +106,7 @@ class HeldOutPairs:
         if crossed and likeness(other_src, other_tgt) < self._thresholds.same_language:
             total = self.src.num_lines
             message = f"The {self.name} source looks like the training target, and the other way round."
-            advice = f"Exchange the two {self.name} files, or those of training: whichever are the wrong way round."
+            advice = f"Exchange the two sides of {self.name}, or those of training: whichever are the wrong way round."
             yield Finding("swapped", "stop", total, total, message, advice)
 
 

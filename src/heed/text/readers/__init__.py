@@ -21,16 +21,18 @@ from heed.text.readers.corpus import CorpusFiles
 from heed.text.readers.fingerprints import FileFingerprint, fingerprint, fingerprint_file
 from heed.text.readers.lines import Errors, read_lines
 from heed.text.readers.pairs import read_pairs, read_text
-from heed.text.readers.tables import column_languages
+from heed.text.readers.tables import column_languages, column_numbers, with_languages_of
 
 __all__ = [
     "CorpusFiles",
     "Errors",
     "FileFingerprint",
     "column_languages",
+    "column_numbers",
     "fingerprint",
     "fingerprint_file",
     "read_lines",
     "read_pairs",
     "read_text",
+    "with_languages_of",
 ]

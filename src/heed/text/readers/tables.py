@@ -13,12 +13,13 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
 from heed.core.errors import DataError, UsageError
 from heed.text.archives import shown_name
-from heed.text.readers.columns import find_columns, language_named, listed
+from heed.text.readers.columns import Columns, find_columns, language_named, listed
 from heed.text.readers.corpus import CorpusFiles, Pair
 from heed.text.readers.lines import UTF_16_MARKS, Errors, LineDecoder, raw_lines, read_lines
 
@@ -54,20 +55,39 @@ def read_csv(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
 
 def column_languages(files: CorpusFiles, errors: Errors = "strict") -> dict[str, str]:
     """The languages, by "src" and "tgt", that the columns of a table are named by; empty where none is."""
-    told = {"src": "", "tgt": ""}
+    columns, names = _columns_of(files, errors)
+    if columns is None or not columns.are_named:
+        return {"src": "", "tgt": ""}
+    places = {"src": columns.src, "tgt": columns.tgt}
+    return {side: language_named(names[at]) if at < len(names) else "" for side, at in places.items()}
+
+
+def column_numbers(files: CorpusFiles, errors: Errors = "strict") -> tuple[int, int]:
+    """The columns of a table that hold source and target, counted from 1; the first two where nothing tells."""
+    columns, _ = _columns_of(files, errors)
+    return (1, 2) if columns is None else (columns.src + 1, columns.tgt + 1)
+
+
+def with_languages_of(train: CorpusFiles, files: CorpusFiles, errors: Errors = "strict") -> CorpusFiles:
+    """Files that go with a training table, in the languages that its columns are named by, unless others were said.
+
+    So the columns of each are found by their names, in whatever order they stand.
+    """
+    named = column_languages(train, errors)
+    return replace(files, src_lang=files.src_lang or named["src"], tgt_lang=files.tgt_lang or named["tgt"])
+
+
+def _columns_of(files: CorpusFiles, errors: Errors) -> tuple[Columns | None, Sequence[str]]:
+    """The columns of a table and its first row; None for what is no table, or cannot be read as one."""
     if files.pairs is None or files.record_format not in ("tsv", "csv") or not Path(files.pairs).is_file():
-        return told  # a pipe can be read only once
+        return None, ()  # a pipe can be read only once
     is_csv = files.record_format == "csv"
     try:
         rows, _ = _csv_table(files, errors, Counter()) if is_csv else _tsv_table(files, errors)
         head = [fields for _, fields in islice(rows, SAMPLE_ROWS)]
-        columns = find_columns(files, head, shown_name(files.pairs)) if head else None
+        return (find_columns(files, head, shown_name(files.pairs)), head[0]) if head else (None, ())
     except (DataError, UsageError):  # which reading the pairs tells
-        return told
-    if columns is None or not columns.are_named:
-        return told
-    places = {"src": columns.src, "tgt": columns.tgt}
-    return {side: language_named(head[0][at]) if at < len(head[0]) else "" for side, at in places.items()}
+        return None, ()
 
 
 def _tsv_table(files: CorpusFiles, errors: Errors) -> tuple[Iterator[Row], str]:
