@@ -104,8 +104,25 @@ def test_wrong_calls_are_told(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path)
     three = call("data", "check", src, tgt, src)
     assert (three.code, three.err) == (2, "error: give two parallel files or one file of pairs, got 3 files.\n")
+    valid = call("data", "check", src, tgt, "--valid", src, "--valid", tgt, "--valid", tgt)
+    assert (valid.code, valid.err[:47]) == (2, "error: --valid: give two parallel files or one ")
     two = call("data", "check", "--text", src, tgt)
     assert (two.code, two.err) == (2, "error: --text takes one file, got 2.\n")
     missing = call("data", "check", src, tmp_path / "nowhere")
     assert missing.code == 66
     assert "nowhere does not exist" in missing.err
+
+
+def test_files_of_validation_without_a_flag_of_their_own_are_told() -> None:
+    one = call("data", "check", "train.en", "train.de", "--valid", "val.en", "val.de")
+    said = "each file of a validation or test set has a flag of its own before it"
+    assert (one.code, one.err) == (2, f"error: {said}: --valid val.en --valid val.de.\n")
+    both = call("data", "check", "a", "b", "--valid", "v.en", "v.de", "--test", "t.en", "t.de")
+    assert both.err == f"error: {said}: --valid v.en --valid v.de --test t.en --test t.de.\n"
+    alone = call("data", "check", "train.tsv", "--test", "t.en.gz")
+    assert alone.code == 2
+    assert alone.err == (
+        "error: --test came once, with t.en.gz. Two parallel files are --test SRC --test TGT; one file of pairs is "
+        ".tsv, .csv, .jsonl, .parquet or .tmx.\n"
+    )
+    assert "is a spreadsheet" in call("data", "check", "train.tsv", "--test", "t.xlsx").err

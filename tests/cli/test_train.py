@@ -306,6 +306,8 @@ def test_other_models_go_the_same_way(recurrent: Path, bigram: Path) -> None:
         (("--pairs", "a.tmx", "--pairs", "b.tmx"), 2, "--pairs came 2 times and takes one value. More training data"),
         (("--src", "a.tmx", "--tgt", "b.tmx"), 2, "a.tmx is no plain text, and holds both sides: give it alone"),
         (("--src", "a.csv", "--tgt", "b.csv"), 2, "If it has one side only, save that as plain text"),
+        ((*FILES, "--valid", "val.aa", "val.bb"), 2, "--valid is several flags: --valid-src F --valid-tgt F, --val"),
+        ((*FILES, "--valid=val.aa"), 2, "--valid is several flags: --valid-src F --valid-tgt F, --valid-pairs F"),
         ((*FILES, "--valid-src", "train.aa"), 2, "give both data.valid_src and data.valid_tgt"),
         ((*FILES, "--data.hold_out=200"), 65, "would hold out more than half of the 300 lines"),
         (("--task", "translation", "--src", "-", "--tgt", "train.bb"), 2, "standard input cannot be read twice"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -56,6 +57,7 @@ def check(
         held_out_texts = [_single(group) if group else None for group in (valid, test)]
         diagnosis = diagnose_text_files(_single(files), *held_out_texts, errors=errors, quiet=quiet)
     else:
+        _check_numbers(files, {"--valid": valid or [], "--test": test or []})
         names = files if len(files) == 2 else ["", ""]
         corpus = partial(
             CorpusFiles, src_column=parse_column(src_column), tgt_column=parse_column(tgt_column),
@@ -74,8 +76,27 @@ def _single(files: list[str]) -> str:
     return files[0]
 
 
+def _check_numbers(files: list[str], held_out: dict[str, list[str]]) -> None:
+    """Raise UsageError for more files than two, and for one side of a validation or test set alone."""
+    from heed.text.readers.corpus import SPREADSHEETS, format_of
+
+    sides = {
+        flag: group[0] for flag, group in held_out.items()
+        if len(group) == 1 and not format_of(Path(group[0])) and not group[0].lower().endswith(SPREADSHEETS)
+    }  # fmt: skip
+    if len(files) > 2 and len(sides) == len(files) - 2:
+        said = " ".join(f"{flag} {src} {flag} {tgt}" for (flag, src), tgt in zip(sides.items(), files[2:], strict=True))
+        raise UsageError(f"each file of a validation or test set has a flag of its own before it: {said}.")
+    for flag, src in sides.items():
+        raise UsageError(
+            f"{flag} came once, with {src}. Two parallel files are {flag} SRC {flag} TGT; one file of pairs is .tsv, "
+            ".csv, .jsonl, .parquet or .tmx."
+        )
+    for before, group in (("", files), *((f"{flag}: ", group) for flag, group in held_out.items())):
+        if len(group) > 2:
+            raise UsageError(f"{before}give two parallel files or one file of pairs, got {len(group)} files.")
+
+
 def _paths(files: list[str]) -> tuple[str | None, str | None, str | None]:
     """Source, target and pairs: two files are the first two, one is the last."""
-    if len(files) > 2:
-        raise UsageError(f"give two parallel files or one file of pairs, got {len(files)} files.")
     return (files[0], files[1], None) if len(files) == 2 else (None, None, files[0])

@@ -144,6 +144,10 @@ def split_words(words: Sequence[str]) -> tuple[Path | None, list[str]]:
     flags: list[str] = []
     rest = iter(words)
     for word in rest:
+        if word.partition("=")[0] == "--valid":
+            raise UsageError(
+                "--valid is several flags: --valid-src F --valid-tgt F, --valid-pairs F or --valid-text F."
+            )
         if word.startswith("-"):
             flags.append(word)
             if "=" not in word:
