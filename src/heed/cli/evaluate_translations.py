@@ -66,7 +66,7 @@ def evaluate_translations(
     files: TestFiles, runs: Sequence[Run], options: TranslationOptions, quiet: bool
 ) -> list[list[Evaluation]]:
     """The scores of all systems, in one table for each test set."""
-    from heed.evaluation.direction import require_direction
+    from heed.evaluation.fit import require_direction, tell_misfit
     from heed.evaluation.scoring import evaluate_systems
     from heed.evaluation.systems import read_finished, together, translated
 
@@ -78,6 +78,7 @@ def evaluate_translations(
     tests = list(files.read((options.src_lang or src_lang, language or "")))  # what is wrong is told before any work
     for test, run in product(tests, runs):
         require_direction(run, test)
+        tell_misfit(run, test, quiet)
     if options.ensemble:
         runs[0].translator_with(runs[1:])
     for test in tests:

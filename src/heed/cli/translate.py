@@ -86,7 +86,7 @@ def translate(
     from heed.cli.output import Output
     from heed.cli.stdio import groups_as_they_come
     from heed.decoding.long_lines import MAX_CHARACTERS, split_if_long
-    from heed.evaluation.direction import tell_strange
+    from heed.evaluation.fit import tell_strange
     from heed.text.sentences import split_long
 
     if lm is None and lm_weight is not None:

@@ -1,0 +1,123 @@
+"""Does a text fit a run: the right way round, in its languages, written as what it was trained on?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from heed.core.errors import DataError
+from heed.core.progress import warn
+from heed.evaluation.systems import HeldOut
+from heed.run import Run
+from heed.tasks.prepare import VALID, read_valid
+from heed.text.doctor import Thresholds
+from heed.text.doctor.direction import are_crossed, look_exchanged
+from heed.text.doctor.language import EvenSample, Profile, likeness, profile
+from heed.text.doctor.lines import LineScan
+from heed.text.languages import code_of, name_of
+
+MIN_LINES = 20
+"""Fewer lines tell nothing."""
+
+
+MOST, HARDLY_ANY = 0.5, 0.02
+"""Shares of lines."""
+ANOTHER_LANGUAGE = 0.35
+"""Below this likeness two texts are in two languages, see `likeness`."""
+
+
+def require_direction(run: Run, test: HeldOut) -> None:
+    """Raise DataError for a test set whose sides are exchanged, or in one language while the run's are in two.
+
+    The sides are compared with the run's validation lines, where its folder still has them, and with the signs of
+    the languages that its recipe names.
+    """
+    data = run.recipe.data
+    if run.tag is not None and run.tag != data.tag_of_validation:  # it may be the other direction, with another tag
+        return
+    src, tgt = _sample(test.sources), _sample(test.references)
+    own = profile(src), profile(tgt)
+    known = _known(run)
+    same = Thresholds().same_language
+    if len(test.rows) < MIN_LINES or (known is not None and likeness(*known) > same):
+        return
+    names = " and ".join(test.files)
+    if look_exchanged(src, tgt, data.src_lang, data.tgt_lang) or (known is not None and are_crossed(*own, *known)):
+        raise DataError(
+            f"{names}: the source looks like the target language of {run.folder}, and the reference like its source "
+            f"language. {test.to_exchange}"
+        )
+    two_languages = known is not None or code_of(data.src_lang) != code_of(data.tgt_lang)
+    if two_languages and likeness(*own) > same:
+        raise DataError(
+            f"{names}: source and reference look like one language. The reference must be the translation into the "
+            f"target language of {run.folder}."
+        )
+
+
+def tell_strange(run: Run, lines: Sequence[str], quiet: bool) -> None:
+    """Warn of lines to translate that are XML, or more like the target language of a run than like its source's."""
+    if any(line.lstrip("\ufeff").lstrip().startswith(("<?xml", "<tmx", "<!DOCTYPE")) for line in lines[:1]):
+        warn("the input looks like XML, and its lines are translated as they stand: give plain text.", quiet)
+    own = _own_lines(run) if len(lines) >= MIN_LINES and run.tag in (None, run.recipe.data.tag_of_validation) else None
+    if own is None:
+        return
+    for what in written_otherwise(own[0], lines):
+        warn(f"the input {what} {run.folder}: expect wrong translations.", quiet)
+    known = profile(own[0]), profile(own[1])
+    if likeness(*known) > Thresholds().same_language:
+        return
+    here, there = (likeness(profile(_sample(lines)), side) for side in known)
+    if there > 1.5 * here:
+        warn(f"the input looks like the target language of {run.folder}, not like its source language.", quiet)
+
+
+def tell_misfit(run: Run, test: HeldOut, quiet: bool) -> None:
+    """Warn of a test set that is written otherwise than the run's validation lines, or refers to another language."""
+    own = _own_lines(run) if len(test.rows) >= MIN_LINES else None
+    if own is None or run.tag not in (None, run.recipe.data.tag_of_validation):
+        return
+    for side, ours, lines in (("source", own[0], test.sources), ("reference", own[1], test.references)):
+        for what in written_otherwise(ours, lines):
+            warn(f"the {side} {what} {run.folder}: the scores say little.", quiet)
+    if likeness(profile(own[1]), profile(_sample(test.references))) < ANOTHER_LANGUAGE:
+        language = name_of(run.recipe.data.tgt_lang) or "target language"
+        warn(f"the reference does not look like the {language} of {run.folder}: is it the right file?", quiet)
+
+
+def written_otherwise(own: Sequence[str], lines: Sequence[str]) -> Iterator[str]:
+    """How some lines differ in kind from a run's: cut into words or not, in lower case or not."""
+    shares = [_tokenised_share(sample) for sample in (own, _sample(lines))]
+    if None not in shares and abs(shares[0] - shares[1]) > Thresholds().tokenised:  # type: ignore[operator]
+        yield "is not tokenised, as is the text of" if shares[0] > shares[1] else "is tokenised, unlike the text of"  # type: ignore[operator]
+    capitals = [sum(line != line.lower() for line in them) / len(them) for them in (own, lines)]
+    have_case = all(any(line != line.upper() for line in them) for them in (own, lines))
+    if have_case and capitals[0] <= HARDLY_ANY and capitals[1] >= MOST:
+        yield "has capital letters, unlike the text of"
+    if have_case and capitals[1] <= HARDLY_ANY and capitals[0] >= MOST:
+        yield "has no capital letters, unlike the text of"
+
+
+def _tokenised_share(lines: Sequence[str]) -> float | None:
+    scan = LineScan("", Thresholds())
+    for number, line in enumerate(lines, start=1):
+        scan.add(number, line)
+    return scan.tokenised_share
+
+
+def _known(run: Run) -> tuple[Profile, Profile] | None:
+    """Profiles of the two sides of the run's own validation lines."""
+    own = _own_lines(run)
+    return None if own is None else (profile(own[0]), profile(own[1]))
+
+
+def _own_lines(run: Run) -> tuple[Sequence[str], Sequence[str]] | None:
+    """Of the run's own validation lines a sample of each side."""
+    rows = read_valid(run.folder) if (run.folder / VALID).exists() else []
+    return (_sample(row[0] for row in rows), _sample(row[-1] for row in rows)) if rows else None
+
+
+def _sample(lines: Iterable[str]) -> Sequence[str]:
+    sample = EvenSample()
+    for line in lines:
+        sample.add(line)
+    return sample.lines

@@ -1,0 +1,51 @@
+"""Is it told when a text is not what a run was trained for?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from toy import pairs, prepared
+
+from heed.evaluation.fit import tell_misfit, tell_strange, written_otherwise
+from heed.evaluation.systems import HeldOut
+
+PLAIN = [f"Two dogs, {i} of them brown, run in the snow." for i in range(30)]
+TOKENISED = [line.replace(",", " ,").replace(".", " .") for line in PLAIN]
+LOWER = [line.lower() for line in PLAIN]
+
+
+@pytest.mark.parametrize(
+    ("own", "lines", "found"),
+    [
+        (PLAIN, PLAIN, []),
+        (PLAIN, LOWER, ["has no capital letters, unlike the text of"]),
+        (LOWER, PLAIN, ["has capital letters, unlike the text of"]),
+        (PLAIN, TOKENISED, ["is tokenised, unlike the text of"]),
+        (TOKENISED, PLAIN, ["is not tokenised, as is the text of"]),
+        (PLAIN, ["两只狗在雪地里跑。"] * 30, []),
+        (["one word"] * 30, ["another"] * 30, []),
+    ],
+)
+def test_text_of_another_kind_is_known(own: list[str], lines: list[str], found: list[str]) -> None:
+    assert list(written_otherwise(own, lines)) == found
+
+
+def test_a_reference_in_another_language_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = prepared(tmp_path, data__tgt_lang="de")
+    own = HeldOut(("a", "b"), pairs()[:30])
+    tell_misfit(run, own, quiet=False)
+    assert "warning" not in capsys.readouterr().err
+    other = HeldOut(("a", "b"), [(src, f"две собаки играют в снегу {i}") for i, src in enumerate(own.sources)])
+    tell_misfit(run, other, quiet=False)
+    assert "the reference does not look like the German of" in capsys.readouterr().err
+    tell_misfit(run, HeldOut(("a", "b"), other.rows[:5]), quiet=False)  # too few to tell
+    assert not capsys.readouterr().err
+
+
+def test_input_with_capitals_is_told_to_a_run_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = prepared(tmp_path)
+    tell_strange(run, [src for src, _ in pairs()[:30]], quiet=False)
+    assert not capsys.readouterr().err
+    tell_strange(run, [src.title() for src, _ in pairs()[:30]], quiet=False)
+    assert "the input has capital letters, unlike the text of" in capsys.readouterr().err
