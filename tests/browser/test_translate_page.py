@@ -100,7 +100,10 @@ def test_an_alternative_takes_the_place_of_the_translation(page: Page) -> None:
 
 def test_another_word_makes_another_translation(page: Page) -> None:
     server = StandIn()
-    translate(opened(page, server))
+    opened(page, server)
+    page.get_by_text("Options").click()
+    page.get_by_label("Keep as they are").fill("ACME")
+    translate(page)
     page.get_by_role("tab", name="Next word").click()
     page.get_by_role("group", name="translation").get_by_role("button").nth(1).click()
     choice = page.get_by_role("tabpanel", name="Next word").get_by_role("table").first.get_by_role("button").nth(1)
@@ -108,7 +111,8 @@ def test_another_word_makes_another_translation(page: Page) -> None:
     choice.click()
     page.wait_for_function("() => document.querySelector('.output').textContent.endsWith('steered')")
     first = inspection(TEXT, None)["target"][0]["text"]
-    assert server.bodies("/api/translate")[-1]["prefix"].split() == [first.strip(), said]
+    asked = server.bodies("/api/translate")[-1]
+    assert (asked["prefix"].split(), asked["keep"]) == ([first.strip(), said], ["ACME"])
 
 
 def test_the_directions_are_those_that_the_server_has(page: Page) -> None:

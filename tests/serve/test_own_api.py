@@ -12,6 +12,7 @@ from serving import SENTENCE, Live, Runs
 from heed.api import Loaded
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints
+from heed.serve.catalogue import ServedModel
 
 
 def events(body: bytes) -> list[tuple[str, Any]]:
@@ -111,6 +112,22 @@ def test_an_inspection_has_attention_tree_and_probabilities(live: Live) -> None:
     assert given["task"] == "translation"
     text = live.post("/api/inspect", {"text": "the ba", "model": "lm"}).json
     assert text["task"] == "language-model"
+
+
+@pytest.mark.parametrize("said", [{"diversity": 2.0, "nbest": 3, "beam_size": 4}, {"sample": True, "temperature": 5.0}])
+def test_what_is_looked_into_is_what_was_translated(
+    live: Live, said: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = SearchOptions(**said)
+    monkeypatch.setattr(ServedModel, "options", property(lambda _: options))
+    for source in (
+        "ba ce di fo",
+        "fo ba fo ba fo ba fo ba fo",
+        "ce ce di di ba ba fo fo ce di",
+        "di" + " ce ba di" * 6,
+    ):
+        best = live.post("/api/translate", {"text": source, "model": "en-de"}).json["text"]
+        assert live.post("/api/inspect", {"source": source, "model": "en-de"}).json["alternatives"][0]["text"] == best
 
 
 def test_what_could_come_next_is_a_distribution(live: Live) -> None:

@@ -8,7 +8,7 @@ places them: `constrained.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from heed.core.errors import DataError
@@ -49,16 +49,23 @@ class Glossary:
 
     def terms_for(self, source: str) -> tuple[str, ...]:
         """The target terms that a source line demands, in the order of its terms, each once."""
-        folded, found, place = lowered(source), dict[str, None](), 0
+        return tuple(dict.fromkeys(target for _, target in self._found(source)))
+
+    def stretches_of(self, source: str) -> tuple[str, ...]:
+        """The source terms as a line writes them, in their order, each once."""
+        return tuple(dict.fromkeys(stretch for stretch, _ in self._found(source)))
+
+    def _found(self, source: str) -> Iterator[tuple[str, str]]:
+        """Each term of a line as it is written there, and its target."""
+        folded, place = lowered(source), 0
         while place < len(source):
             match = self._at(source, folded, place)
             if match is None:
                 place += 1
             else:
                 term, target = match
-                found[target] = None
+                yield source[place : place + len(term)], target
                 place += len(term)
-        return tuple(found)
 
     def _at(self, source: str, folded: str, place: int) -> tuple[str, str] | None:
         """The longest term that begins at a place of the source."""

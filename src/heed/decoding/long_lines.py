@@ -1,15 +1,16 @@
 """How is a line translated that is too long to be a sentence: a paragraph, or a file that lost its line breaks?
 
-In pieces, each on its own, with the white space between them kept. So time and memory grow with the length of a
-line and not with its square, and a model that has learned from sentences gets sentences.
+In pieces, each on its own, with the white space between them kept (`gaps.py`). So time and memory grow with the length
+of a line and not with its square, and a model that has learned from sentences gets sentences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from heed.decoding.gaps import written
 from heed.decoding.hypothesis import Hypothesis
-from heed.text.sentences import Piece, restore, split_long
+from heed.text.sentences import Piece, split_long
 
 MAX_CHARACTERS = 2000
 """A line with more is always translated in pieces, none of which is longer."""
@@ -40,7 +41,7 @@ def _joined(pieces: Sequence[Piece], parts: Sequence[Hypothesis]) -> Hypothesis:
         log_prob=sum((part.log_prob for part in parts), start=0.0),
         score=sum((part.score for part in parts), start=0.0),
         finished=all(part.finished for part in parts),
-        text=restore(pieces, [part.text for part in parts]),
+        text=written(pieces, [part.text for part in parts]),
         flags=tuple(dict.fromkeys(flag for part in parts for flag in part.flags)),
         fallback=any(part.fallback for part in parts),
     )

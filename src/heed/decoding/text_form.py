@@ -6,6 +6,7 @@ where that is a token, the next one is read behind the begin of sentence, as in 
 
 from __future__ import annotations
 
+import codecs
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -80,6 +81,13 @@ class TextForm:
         if self.line_end is None:
             return [text.replace("\n", " ") for text in self.tokenizer.decode(sequences)]
         return ["\n".join(self.tokenizer.decode(_split(ids))) for ids in sequences]
+
+    def so_far(self, ids: Sequence[int]) -> str:
+        """The text of tokens that others follow: without the first bytes of a character that is not complete."""
+        [text] = self.texts([ids])
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder.decode(b"".join(self.spelled[id] for id in ids))
+        return text.removesuffix("\ufffd") if decoder.getstate()[0] else text
 
 
 def _split(ids: Sequence[int]) -> list[list[int]]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 
+from heed.decoding.gaps import gaps
 from heed.serve.marks import Links, Mark, carry
 from heed.text.sentences import Piece
 
@@ -237,15 +238,15 @@ def write_stretch(
 ) -> str:
     """A stretch translated: `pieces` of its plain text, and for each sentence a translation and its links."""
     out, start, number, marks = "", 0, 0, list(stretch.marks)
-    for piece in pieces:
+    for piece, gap in zip(pieces, gaps(pieces, translations), strict=True):
         end = start + len(piece.text)
         inside = _taken(marks, start, end, piece.is_sentence)
         local = [replace(mark, place=mark.place - start) for mark in inside]
         if piece.is_sentence:
-            out += carry(local, piece.text, translations[number], links[number], escape)
+            out += gap + carry(local, piece.text, translations[number], links[number], escape)
             number += 1
         else:
-            out += _spelled(local, piece.text)
+            out += _spelled(local, gap)
         start = end
     return out + "".join(mark.text for mark in marks)
 

@@ -172,9 +172,9 @@ class OwnApi:
         model, source = self._model(body.model, "translation"), body.source or ""
         await asyncio.to_thread(self._require_tokens, model, body.target or "")
         translator = _translator(model, body)
-        beam_size = max(body.beam_size or model.options.beam_size, body.nbest or 1)
-        nbest = body.nbest or min(5, beam_size)
-        options = model.options.model_copy(update={"beam_size": beam_size, "nbest": nbest})
+        options = Wanted(body.nbest or 1, body.beam_size).options(model.options)  # as it is translated
+        if body.nbest is None and not options.sample:
+            options = options.model_copy(update={"nbest": min(5, options.beam_size)})
         return await self._called(
             request, lambda: inspect_translation(translator, source, body.target, options).to_json()
         )

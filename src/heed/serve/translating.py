@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from heed.core.errors import UsageError
 from heed.decoding.alignment import word_links
+from heed.decoding.gaps import written
 from heed.decoding.glossary import Glossary
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
@@ -18,7 +19,7 @@ from heed.serve.jobs import Job
 from heed.serve.marks import Links, carry
 from heed.serve.metrics import Metrics
 from heed.serve.placeholders import are_kept, without_placeholders
-from heed.text.sentences import Piece, restore, split_long
+from heed.text.sentences import Piece, split_long
 
 MAX_SENTENCE = 1000
 """Characters; what is longer is cut at a space."""
@@ -40,11 +41,20 @@ class Wanted:
     keep: Sequence[str] = ()
     """Terms that stay as they are."""
 
-    def options(self, usual: SearchOptions) -> SearchOptions:
-        """The search of the last model."""
-        beam_size = max(self.beam_size or usual.beam_size, self.nbest)
-        penalty = usual.length_penalty if self.length_penalty is None else self.length_penalty
-        return usual.model_copy(update={"beam_size": beam_size, "nbest": self.nbest, "length_penalty": penalty})
+    def options(self, usual: SearchOptions, is_last: bool = True) -> SearchOptions:
+        """The search of one model: only that of the last is the client's.
+
+        A single hypothesis has nothing to differ from, and terms that must stand in the output are for a plain beam.
+        """
+        changes: dict[str, object] = {"nbest": self.nbest if is_last else 1}
+        if is_last:
+            changes["beam_size"] = max(self.beam_size or usual.beam_size, self.nbest)
+            changes["length_penalty"] = usual.length_penalty if self.length_penalty is None else self.length_penalty
+        if self.glossary or self.keep:
+            changes |= {"diversity": 0.0, "sample": False}
+        elif changes["nbest"] == 1 and not usual.mbr:
+            changes["diversity"] = 0.0
+        return usual.model_copy(update=changes)
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,7 @@ class Partial:
         """For the sentences that a model translates."""
 
         def see(request: Request, ids: list[int]) -> None:
-            [text] = direction.translator.roles.form.texts([ids])
+            text = direction.translator.roles.form.so_far(ids)
             if self._told.get(request) != text:
                 self._told[request] = text
                 for number in self.numbers.get(request, ()):
@@ -166,7 +176,7 @@ class TextTranslator:
         outputs = [sentence.alternatives for sentence in sentences]
         return self._ranked(
             [
-                restore(pieces, [texts[min(rank, len(texts) - 1)] for texts in outputs])
+                written(pieces, [texts[min(rank, len(texts) - 1)] for texts in outputs])
                 for rank in range(max(map(len, outputs), default=1))
             ],
             sentences,
@@ -224,9 +234,10 @@ class TextTranslator:
 
     def _terms(self, texts: tuple[str, ...], is_last: bool) -> tuple[str, ...]:
         """What the next output must hold: what is kept, and at last what the glossary wants of the source."""
-        wanted = self._kept.terms_for(texts[-1]) if self._kept else ()
+        normalise = self.path[-1].translator.normaliser.apply  # as the terms are
+        wanted = self._kept.stretches_of(normalise(texts[-1])) if self._kept else ()
         if is_last and self._glossary:
-            wanted += self._glossary.terms_for(texts[0])
+            wanted += self._glossary.terms_for(normalise(texts[0]))
         return tuple(dict.fromkeys(wanted))
 
     def _through(
@@ -235,7 +246,7 @@ class TextTranslator:
     ) -> list[Hypothesis]:  # fmt: skip
         """Through one model, placeholders included."""
         usual = direction.model.options
-        options = self.wanted.options(usual) if is_last else usual.model_copy(update={"nbest": 1})
+        options = self.wanted.options(usual, is_last)
         prefix = self.wanted.prefix if is_last else ""
         constraints = [Constraints(prefix, each) for each in terms] if prefix or any(terms) else None
         found = self._translate(direction, texts, options, constraints, partial if is_last else None)

@@ -34,6 +34,8 @@ _STOP = re.compile(
     rf"(?<![{_STOPS}])(?P<stop>[{_STOPS}]++)(?P<closers>[{_CLOSERS}]*+(?:[ \u00a0\u202f][»›](?!\S))?)(?=\s)"
     rf"|(?<![{_WIDE_STOPS}])[{_WIDE_STOPS}]++[{_CLOSERS}]*+(?!\s?[とっ、，,])"
 )
+ENDS_WITHOUT_SPACE = re.compile(f"[{_WIDE_STOPS}][{_CLOSERS}]*+\\Z")
+"""A sentence behind which the next one may follow at once."""
 _QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）|《[^《》]*》")
 _LETTERS_WITH_STOPS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]\Z")
 _LETTER_AND_STOP = re.compile(r"[^\W\d_]\.\Z")

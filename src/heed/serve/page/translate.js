@@ -173,7 +173,7 @@ export function translatePanel(served, modelInUse) {
     work.run(
       async (signal) => {
         const source = answer.path.length === 1 ? answer.source : model.source.code;
-        const body = { text, source, target: answer.target, model: model.name, prefix };
+        const body = { text, source, target: answer.target, model: model.name, prefix, ...options.values() };
         const found = await ask("api/translate", body, signal);
         live.textContent = `Now: ${found.text}`;
         take(found.sentences[0].hypotheses[0].text, place);

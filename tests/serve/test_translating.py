@@ -1,0 +1,110 @@
+"""What does a client's text become on its way through a model: terms, the search, what is seen of it as it forms?"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hashed_model import HashedModel
+
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
+from heed.decoding.request import Request
+from heed.decoding.translator import ModelTranslator
+from heed.serve.translating import Partial, TextTranslator, Wanted
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers import Tokenizer
+from heed.text.tokenizers.byte_level import Byte
+from heed.text.tokenizers.symbols import Word
+
+WORDS = Word(["ein", "iPhone", "iphone", "café", "Kaffee", "der", "mein", "Hund"])
+OPTIONS = SearchOptions(beam_size=3, max_tokens=8, guard=False)
+
+
+class Here:
+    """A job whose searches are made at once."""
+
+    def searched(self, _name: str, translator: Any, _watch: object) -> Any:
+        """The translator itself."""
+        return translator
+
+    def call(self, work: Callable[[], Any]) -> Any:
+        """At once."""
+        return work()
+
+
+class Table:
+    """A translator that says what is written down."""
+
+    normaliser = Normaliser()
+
+    def __init__(self, said: dict[str, str]) -> None:
+        self.said = said
+
+    def translate(self, lines: Sequence[str], _options: SearchOptions, _constraints: object) -> list[Hypothesis]:
+        """One hypothesis for each."""
+        return [Hypothesis((), 0.0, 0.0, text=self.said[line]) for line in lines]
+
+
+def text_translator(translator: object, wanted: Wanted, options: SearchOptions = OPTIONS) -> TextTranslator:
+    """From German, or what is taken for it."""
+    direction: Any = SimpleNamespace(
+        translator=translator, model=SimpleNamespace(options=options, name="toy"), source=SimpleNamespace(code="de")
+    )
+    here: Any = Here()
+    nobody: Any = None
+    return TextTranslator(here, nobody, [direction], wanted)
+
+
+def model(tokenizer: Tokenizer = WORDS) -> ModelTranslator:
+    """A model that knows nothing."""
+    return ModelTranslator(HashedModel(len(tokenizer.vocabulary), seed=2), tokenizer, tokenizer, Normaliser())
+
+
+def test_sentences_without_a_blank_between_them_get_one() -> None:
+    found = text_translator(Table({"你好。": "Hello.", "你好吗？": "How are you?"}), Wanted()).text("你好。你好吗？")
+    assert found.text == "Hello. How are you?"
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_terms_are_found_however_the_text_writes_its_accents(form: Any) -> None:
+    text = unicodedata.normalize(form, "ein café")
+    assert "Kaffee" in text_translator(model(), Wanted(glossary={"café": "Kaffee"})).text(text).text
+    assert "café" in text_translator(model(), Wanted(keep=["café"])).text(text).text
+
+
+def test_what_is_kept_stays_as_the_text_writes_it() -> None:
+    found = text_translator(model(), Wanted(keep=["iphone"])).text("mein iPhone")
+    assert "iPhone" in found.text.split()
+
+
+@pytest.mark.parametrize("said", [{"diversity": 1.0, "nbest": 3}, {"sample": True}])
+def test_terms_are_searched_for_with_a_plain_beam_whatever_the_recipe_says(said: dict[str, Any]) -> None:
+    options = SearchOptions(**{**OPTIONS.model_dump(), **said})
+    found = text_translator(model(), Wanted(glossary={"ein": "Hund"}), options).text("ein")
+    assert "Hund" in found.text.split()
+
+
+def test_a_single_output_has_nothing_to_differ_from() -> None:
+    diverse = OPTIONS.model_copy(update={"diversity": 0.5, "nbest": 3})
+    assert Wanted().options(diverse).diversity == Wanted(nbest=3).options(diverse, is_last=False).diversity == 0.0
+    assert Wanted(nbest=2).options(diverse).diversity == 0.5
+    assert Wanted().options(diverse.model_copy(update={"mbr": "chrf"})).diversity == 0.5
+    assert Wanted().options(OPTIONS.model_copy(update={"sample": True})).sample
+
+
+def test_half_a_character_is_not_seen() -> None:
+    told: list[str] = []
+    letters = Byte()
+    [ids] = letters.encode(["aé日�"])
+    direction: Any = SimpleNamespace(translator=ModelTranslator(HashedModel(260), letters, letters, Normaliser()))
+    partial = Partial(lambda _number, _source, text: told.append(text))
+    request = Request((4,))
+    partial.numbers[request] = [0]
+    see = partial.watch(direction, ["a"])
+    for length in range(1, len(ids) + 1):
+        see(request, ids[:length])
+    assert told == ["a", "aé", "aé日", "aé日�"]
