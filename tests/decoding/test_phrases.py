@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -104,3 +106,34 @@ def test_words_are_letters_with_their_marks_where_words_are_set_apart() -> None:
 def test_lower_case_keeps_every_character_in_its_place() -> None:
     assert lowered("ÄbC") == "äbc"
     assert lowered("İX") == "İx", "its lower case would be two characters"
+
+
+@settings(max_examples=100)
+@given(tokens=PIECES, phrases=st.lists(st.text("abA. é本", min_size=1, max_size=4), max_size=8), any_case=st.booleans())
+def test_many_phrases_are_found_as_each_one_alone(tokens: list[int], phrases: list[str], any_case: bool) -> None:
+    found = Phrases(phrases, SPELLED, any_case)
+    state, certain = found.read(tokens)
+    for number, phrase in enumerate(phrases):
+        alone = Phrases([phrase], SPELLED, any_case)
+        its_state, its_certain = alone.read(tokens)
+        assert (number in certain) == bool(its_certain)
+        assert (number in found.pending(found.states[state])) == bool(alone.pending(alone.states[its_state]))
+
+
+def test_thousands_of_phrases_cost_little_more_than_ten() -> None:
+    """Twenty times as much is allowed for, of hundreds."""
+    dice = random.Random(3)
+    words = ["".join(dice.choices("abcdefghijklmnop", k=dice.randint(3, 9))) for _ in range(3000)]
+
+    def seconds(phrases: list[str]) -> float:
+        found = Phrases(phrases, SPELLED, any_case=True)
+        began = time.process_time()
+        for text in (b"", b" ", b" a", b"."):
+            state, _ = found.read(text)
+            for token in range(256, len(SPELLED)):
+                after, _ = found.peek(found.states[state], token)
+                found.pending(after)
+        return time.process_time() - began
+
+    few = min(seconds(words[:10]) for _ in range(5))
+    assert min(seconds(words) for _ in range(3)) < 20 * few

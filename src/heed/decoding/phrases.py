@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import codecs
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -62,18 +62,39 @@ class State:
         return self.text[-1] if self.text else self.before
 
 
+class _Index:
+    """Phrases by how they are written: what is looked up costs the same however many there are."""
+
+    def __init__(self, phrases: Iterable[tuple[int, str]]) -> None:
+        self.numbers: dict[str, list[int]] = {}
+        self.beginnings: set[str] = set()
+        for number, phrase in phrases:
+            self.numbers.setdefault(phrase, []).append(number)
+            self.beginnings.update(phrase[:length] for length in range(1, len(phrase) + 1))
+
+    def found_at(self, text: str, start: int) -> Iterator[tuple[int, list[int]]]:
+        """Where the phrases end that stand at a place, and their numbers."""
+        for end in range(start + 1, len(text) + 1):
+            part = text[start:end]
+            if part not in self.beginnings:
+                return
+            if part in self.numbers:
+                yield end, self.numbers[part]
+
+
 class Phrases:
     """Finds phrases in rows of tokens. States are numbers; 0 is the empty text."""
 
-    def __init__(self, phrases: Iterable[str], spelled: Sequence[bytes], any_case: bool = False) -> None:
+    def __init__(self, phrases: Sequence[str], spelled: Sequence[bytes], any_case: bool = False) -> None:
         """`spelled`: the bytes that each token adds to a text. `any_case`: lower case stands for every case.
 
         Phrases are not empty.
         """
-        self.phrases = tuple(phrases)
         self._spelled = spelled
-        self._any_case = [any_case and phrase == lowered(phrase) for phrase in self.phrases]
-        self._longest = max((len(phrase) for phrase in self.phrases), default=0)
+        numbered = [(number, phrase, any_case and phrase == lowered(phrase)) for number, phrase in enumerate(phrases)]
+        self._exact = _Index((number, phrase) for number, phrase, is_folded in numbered if not is_folded)
+        self._folded = _Index((number, phrase) for number, phrase, is_folded in numbered if is_folded)
+        self._longest = max(map(len, phrases), default=0)
         self.states = [State()]
         self._numbers = {self.states[0]: 0}
         self._steps: dict[tuple[int, int], tuple[int, frozenset[int]]] = {}
@@ -104,46 +125,38 @@ class Phrases:
         text, begin = state.text + new, len(state.text)
         first = "" if state.text else state.before  # what stands before `text`
         opens = [is_boundary(text[i - 1] if i else first, char) for i, char in enumerate(text)]
-        folded = lowered(text) if any(self._any_case) else text
+        folded = lowered(text) if self._folded.numbers else text
         certain = frozenset(
             number
-            for number, phrase in enumerate(self.phrases)
-            if _is_certain(folded if self._any_case[number] else text, text, phrase, opens, begin)
+            for index, read in ((self._exact, text), (self._folded, folded))
+            for start in range(len(text))
+            if opens[start]
+            for end, numbers in index.found_at(read, start)
+            if _is_certain(read, end, begin)
+            for number in numbers
         )
         for place in range(max(0, len(text) - self._longest), len(text)):
-            if opens[place] and self._may_become(text[place:], folded[place:]):
+            if opens[place] and (text[place:] in self._exact.beginnings or folded[place:] in self._folded.beginnings):
                 return State(text[place:], "", rest), certain
         return State("", _kind(text[-1]) if text else state.last, rest), certain
 
-    def _may_become(self, text: str, folded: str) -> bool:
-        pairs = zip(self.phrases, self._any_case, strict=True)
-        return any(phrase.startswith(folded if any_case else text) for phrase, any_case in pairs)
-
     def pending(self, state: State) -> frozenset[int]:
         """The phrases at the very end of the text: they stand in it if it ends here, or if a boundary follows."""
-        folded = lowered(state.text)
+        text, folded = state.text, lowered(state.text)
         return frozenset(
             number
-            for number, phrase in enumerate(self.phrases)
-            if is_word_character(phrase[-1])
-            and (folded if self._any_case[number] else state.text).endswith(phrase)
-            and is_boundary(state.text[: -len(phrase)][-1:], phrase[0])
+            for index, read in ((self._exact, text), (self._folded, folded))
+            for start in range(len(text))
+            for number in index.numbers.get(read[start:], ())
+            if is_word_character(read[-1]) and is_boundary(text[:start][-1:], read[start])
         )
 
 
-def _is_certain(folded: str, text: str, phrase: str, opens: Sequence[bool], begin: int) -> bool:
-    """Whether the characters from `begin` on have made a phrase certain."""
-    start = folded.find(phrase)
-    while start >= 0:
-        end = start + len(phrase)
-        if opens[start]:
-            if not is_word_character(phrase[-1]):
-                if end > begin:
-                    return True
-            elif begin <= end < len(text) and not is_word_character(text[end]):
-                return True
-        start = folded.find(phrase, start + 1)
-    return False
+def _is_certain(text: str, end: int, begin: int) -> bool:
+    """Whether the characters from `begin` on have made a phrase certain that ends at `end`."""
+    if not is_word_character(text[end - 1]):
+        return end > begin
+    return begin <= end < len(text) and not is_word_character(text[end])
 
 
 def _decoded(data: bytes) -> tuple[str, bytes]:
