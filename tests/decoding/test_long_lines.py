@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
+from hashed_model import HashedModel
+
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.long_lines import translate_apart
+from heed.decoding.long_lines import MAX_TOKENS, shortened, split_if_long, translate_apart
+from heed.decoding.options import SearchOptions
+from heed.decoding.request import Request
+from heed.decoding.translator import ModelTranslator
+from heed.text.normalise import Normaliser
 from heed.text.sentences import Piece, split_long
+from heed.text.tokenizers.byte_level import Byte
 
 
 def line(*texts: str) -> list[Piece]:
@@ -48,3 +58,30 @@ def test_all_pieces_are_translated_at_once() -> None:
 
     translate_apart([line("a.", " ", "b."), split_long("cc dd", 3)], record)
     assert calls == [["a.", "b.", "cc", "dd"]]
+
+
+def test_a_line_of_many_tokens_is_translated_in_pieces() -> None:
+    """A letter of Thai is three bytes, and one of English a single one."""
+    searched: list[Request] = []
+
+    def find(requests: Sequence[Request], _options: SearchOptions) -> dict[Request, Hypothesis]:
+        searched.extend(requests)
+        return {request: Hypothesis((), 0.0, 0.0, text=str(len(request.source))) for request in requests}
+
+    translator = ModelTranslator(HashedModel(260), Byte(), Byte(), Normaliser()).searched_by(find)
+    [thai, english] = translator.translate(["กขค" * 500, "a. B " * 190], SearchOptions())
+    assert len(thai.text.split()) > 4
+    assert sum(map(int, thai.text.split())) == 4500
+    assert english.text == "950", "as it is"
+    assert max(len(request.source) for request in searched) <= MAX_TOKENS
+
+
+@pytest.mark.parametrize("text", ["", " ", "a" * 900 + "ก" * 900, "ก" * 3000 + " b", "Ab. " * 700])
+def test_pieces_make_the_line_and_none_is_too_long(text: str) -> None:
+    def num_tokens(line: str) -> int:
+        return len(line.encode())
+
+    for pieces in (split_if_long(text, num_tokens), shortened(split_long(text, 2000), num_tokens)):
+        assert "".join(piece.text for piece in pieces) == text
+        assert all(num_tokens(piece.text) <= MAX_TOKENS for piece in pieces)
+    assert split_if_long("ก", lambda _: MAX_TOKENS + 1) == [Piece("ก", True)]

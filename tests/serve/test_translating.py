@@ -44,6 +44,10 @@ class Table:
     def __init__(self, said: dict[str, str]) -> None:
         self.said = said
 
+    def num_source_tokens(self, _line: str) -> int:
+        """Never too many."""
+        return 1
+
     def translate(self, lines: Sequence[str], _options: SearchOptions, _constraints: object) -> list[Hypothesis]:
         """One hypothesis for each."""
         return [Hypothesis((), 0.0, 0.0, text=self.said[line]) for line in lines]
@@ -74,6 +78,16 @@ def test_terms_are_found_however_the_text_writes_its_accents(form: Any) -> None:
     text = unicodedata.normalize(form, "ein café")
     assert "Kaffee" in text_translator(model(), Wanted(glossary={"café": "Kaffee"})).text(text).text
     assert "café" in text_translator(model(), Wanted(keep=["café"])).text(text).text
+
+
+def test_a_term_stands_where_a_sentence_of_too_many_tokens_demands_it() -> None:
+    """A letter of Thai is three bytes."""
+    text = "ก" * 900 + "ข"
+    plain = text_translator(model(Byte()), Wanted()).text(text).sentences
+    found = text_translator(model(Byte()), Wanted(glossary={"ข": "x"})).text(text).sentences
+    assert len(plain) >= 3
+    assert found[:-1] == plain[:-1]
+    assert "x" in found[-1].texts[-1]
 
 
 def test_what_is_kept_stays_as_the_text_writes_it() -> None:

@@ -85,7 +85,7 @@ def translate(
     from heed.cli.constraints import InputLines, read_ban
     from heed.cli.output import Output
     from heed.cli.stdio import groups_as_they_come
-    from heed.decoding.long_lines import MAX_CHARACTERS, split_if_long
+    from heed.decoding.long_lines import MAX_CHARACTERS, shortened, split_if_long
     from heed.evaluation.fit import tell_strange
     from heed.text.sentences import split_long
 
@@ -120,10 +120,11 @@ def translate(
         prefixes = [kept_to.prefix for kept_to in constraints or ()]
         if paragraphs:
             language = loaded.run.recipe.data.src_lang or None
-            pieces = [split_long(line, MAX_CHARACTERS, language) for line in sources]
+            whole = [split_long(line, MAX_CHARACTERS, language) for line in sources]
+            pieces = [shortened(parts, loaded.translator.num_source_tokens) for parts in whole]
             found = _in_pieces(loaded, pieces, prefixes, options, wanted)
-        elif glossary is not None and any(len(line) > MAX_CHARACTERS for line in sources):
-            pieces = [split_if_long(line) for line in sources]
+        elif glossary is not None:
+            pieces = [split_if_long(line, loaded.translator.num_source_tokens) for line in sources]
             found = _in_pieces(loaded, pieces, prefixes, options, wanted)
         else:
             found = loaded.translator.translate(sources, options, constraints)

@@ -14,11 +14,25 @@ from heed.text.sentences import Piece, split_long
 
 MAX_CHARACTERS = 2000
 """A line with more is always translated in pieces, none of which is longer."""
+MAX_TOKENS = 1000
+"""The same for the tokens of its source: a character of some scripts takes several."""
 
 
-def split_if_long(line: str) -> list[Piece]:
-    """A line as one piece; in pieces where it has more characters than are translated at once."""
-    return split_long(line, MAX_CHARACTERS) if len(line) > MAX_CHARACTERS else [Piece(line, True)]
+def split_if_long(line: str, num_tokens: Callable[[str], int]) -> list[Piece]:
+    """A line as one piece; in pieces where it has more characters or tokens than are translated at once."""
+    most = MAX_CHARACTERS
+    if len(line) <= most:
+        length = num_tokens(line)
+        if length <= MAX_TOKENS or len(line) == 1:
+            return [Piece(line, True)]
+        most = max(1, len(line) * MAX_TOKENS // length)
+    return shortened(split_long(line, most), num_tokens)
+
+
+def shortened(pieces: Sequence[Piece], num_tokens: Callable[[str], int]) -> list[Piece]:
+    """The same, with no sentence that is too long to be translated at once."""
+    parts = [split_if_long(piece.text, num_tokens) if piece.is_sentence else [piece] for piece in pieces]
+    return [short for of_piece in parts for short in of_piece]
 
 
 def translate_apart(

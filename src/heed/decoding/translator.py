@@ -20,7 +20,7 @@ from heed.decoding.confidence import Confidence
 from heed.decoding.departure import Departure, departure
 from heed.decoding.guard import Guard, fallback_searches
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.long_lines import MAX_CHARACTERS, split_if_long, translate_apart
+from heed.decoding.long_lines import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_apart
 from heed.decoding.mbr import by_utility
 from heed.decoding.memory import in_parts_that_fit
 from heed.decoding.options import SearchOptions
@@ -113,6 +113,8 @@ class ModelTranslator:
         if any(len(line) > MAX_CHARACTERS for line in lines):
             return self._with_long_lines(lines, options, constraints)
         requests = self.requests(lines, constraints)
+        if any(len(request.source) > MAX_TOKENS for request in requests):
+            return self._with_long_lines(lines, options, constraints)
         distinct = sorted({request for request in requests if request.source})
         found = self._judged(self._find(distinct, options), options)
         return [
@@ -205,11 +207,15 @@ class ModelTranslator:
         assert self.src_tokenizer is not None
         return [[*self.before_source, *ids] if ids else [] for ids in self._encode(self.src_tokenizer, lines)]
 
+    def num_source_tokens(self, line: str) -> int:
+        """Tokens of a line as the model gets it, without its end."""
+        return len(self._encode_sources([line])[0])
+
     def _with_long_lines(
         self, lines: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None
     ) -> list[Hypothesis]:
         """Lines that are too long are translated in pieces, the first of which keeps to what the line must keep to."""
-        pieces = [split_if_long(line) for line in lines]
+        pieces = [split_if_long(line, self.num_source_tokens) for line in lines]
         flat = None
         if constraints is not None:
             sentences = [[piece for piece in parts if piece.is_sentence] for parts in pieces]

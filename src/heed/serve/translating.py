@@ -10,6 +10,7 @@ from heed.decoding.alignment import word_links
 from heed.decoding.gaps import written
 from heed.decoding.glossary import Glossary
 from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.long_lines import shortened
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
 from heed.serve.catalogue import Direction
@@ -213,8 +214,10 @@ class TextTranslator:
         return [translation.text for translation in self.texts(texts)]
 
     def _pieces(self, text: str) -> list[Piece]:
-        language = self.path[0].source.code if self.path else None
-        return split_long(text, MAX_SENTENCE, language)
+        if not self.path:
+            return split_long(text, MAX_SENTENCE)
+        first = self.path[0]
+        return shortened(split_long(text, MAX_SENTENCE, first.source.code), first.translator.num_source_tokens)
 
     # --- sentences -----------------------------------------------------------------------------------
 
