@@ -63,6 +63,7 @@ def test_a_network_is_led_to_them_and_its_score_is_that_of_its_output(name: str)
     translator = translator_of(half_trained(name), WORDS)
     constraints = [Constraints(terms=("h", "a b")[: 1 + number % 2]) for number in range(len(LINES))]
     found = translator.translate(LINES, OPTIONS.model_copy(update={"nbest": 3}), constraints)
+    assert sum(h.finished for best in found for h in (best, *best.alternatives)) > len(LINES), "or little is shown"
     for line, wanted, best in zip(LINES, constraints, found, strict=True):
         for h in (best, *best.alternatives):
             if h.finished:
@@ -129,6 +130,26 @@ def test_terms_are_for_plain_beam_search(options: dict[str, object]) -> None:
         translator_of(HashedModel(12), WORDS).translate(["a"], SearchOptions(**options), [Constraints(terms=("a",))])
 
 
+def test_a_term_that_holds_a_banned_word_is_an_error() -> None:
+    translator = translator_of(HashedModel(len(BPE.vocabulary)), BPE)
+    for ban, term in (("hund", "der Hund"), ("Hund", "Hund"), ("der hund", "Der Hund")):
+        with pytest.raises(UsageError, match=f"must hold '{term}', and '{ban}' is banned"):
+            translator.translate(["ab"], OPTIONS.model_copy(update={"ban": (ban,)}), [Constraints(terms=(term,))])
+    options = OPTIONS.model_copy(update={"ban": ("hund",)})
+    [found] = translator.translate(["ab"], options, [Constraints(terms=("Hundekuchen",))])
+    assert stands("Hundekuchen", found.text)
+
+
+def test_a_term_may_begin_an_output_that_has_no_room_for_more() -> None:
+    [alone], [spaced] = BPE.encode(["Hundekuchen"]), BPE.encode([" Hundekuchen"])
+    assert len(alone) > len(spaced), "or nothing is shown"
+    options = SearchOptions(beam_size=4, max_tokens=1, guard=False)
+    [source] = BPE.encode(["ab"])
+    translator = translator_of(ScriptedModel(len(BPE.vocabulary), {tuple(source): {tuple(alone): 1.0}}), BPE)
+    [found] = translator.translate(["ab"], options, [Constraints(terms=("Hundekuchen",))])
+    assert (found.text, found.finished) == ("Hundekuchen", True)
+
+
 def test_progress_is_read_from_the_text() -> None:
     spelled = BPE.bytes_of(range(len(BPE.vocabulary)))
     terms = Terms(["Hund"], BPE, spelled)
@@ -163,6 +184,7 @@ def test_a_prefix_begins_the_output_and_is_part_of_its_score() -> None:
     translator = translator_of(half_trained("transformer"), WORDS)
     for options in (OPTIONS, OPTIONS.model_copy(update={"beam_size": 1}), SearchOptions(sample=True, max_tokens=14)):
         found = translator.translate(LINES, options, [Constraints(prefix="h a ")] * len(LINES))
+        assert any(h.finished for h in found), "or their scores are not shown"
         for line, h in zip(LINES, found, strict=True):
             assert h.text.split()[:2] == ["h", "a"]
             assert len(h.token_log_probs) == len(h.ids) + h.finished

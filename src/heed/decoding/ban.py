@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from heed.decoding.glossary import Glossary
 from heed.decoding.phrases import Phrases
 from heed.decoding.rows import Rows
 
@@ -24,6 +25,7 @@ class Ban:
     def __init__(self, phrases: Sequence[str], spelled: Sequence[bytes], eos_id: int) -> None:
         """`spelled`: the bytes that each token adds to a text."""
         self._phrases = Phrases(phrases, spelled, any_case=True)
+        self._written = Glossary({phrase: phrase for phrase in phrases})
         self._num_tokens = len(spelled)
         self._eos_id = eos_id
         self._forbidden: dict[tuple[int, bool], Tensor] = {}
@@ -31,6 +33,10 @@ class Ban:
     def forbidden(self, tokens: Sequence[int], is_last: bool) -> Bool[Tensor, " V"]:
         """Which tokens may not follow these. `is_last`: nothing follows the next one, not even an end of sentence."""
         return self._after(self._phrases.read(tokens)[0], is_last)
+
+    def found_in(self, text: str) -> tuple[str, ...]:
+        """The phrases that stand in a text."""
+        return self._written.terms_for(text)
 
     def _after(self, number: int, is_last: bool) -> Bool[Tensor, " V"]:
         """Which tokens may not follow a state; found once, by trying them all."""

@@ -27,7 +27,9 @@ class _Cut:
                 f"the glossary demands {term!r}, which this run's vocabulary cannot write. Take it out of the "
                 "glossary, or train with a tokenizer that can write any text (bpe)."
             )
+        alone = len(self._ends)
         self._ends = self._add(" " + term, tokenizer) or self._ends
+        self.num_pieces = max(alone, len(self._ends))
         self.num_steps = len(self._ends) + 1  # the last step is the end of its word
 
     def _add(self, text: str, tokenizer: Tokenizer) -> list[int]:
@@ -54,12 +56,13 @@ class Terms:
 
     def __init__(self, terms: Sequence[str], tokenizer: Tokenizer, spelled: Sequence[bytes]) -> None:
         """`spelled`: the bytes that each token adds to a text. Raises DataError for a term that cannot be written."""
+        self.texts = tuple(terms)
         self._phrases = Phrases(terms, spelled)
         self._tokenizer = tokenizer
         self._spelled = spelled
         self._cuts = [_Cut(term, tokenizer) for term in terms]
         self.num_steps = sum(cut.num_steps for cut in self._cuts)
-        self.num_pieces = self.num_steps - len(self._cuts)
+        self.num_pieces = sum(cut.num_pieces for cut in self._cuts)
         self._after: dict[tuple[int, frozenset[int], int], int] = {}
 
     def read(self, tokens: Sequence[int]) -> tuple[int, frozenset[int]]:
