@@ -28,6 +28,28 @@ def test_a_stop_is_seen_when_its_last_token_comes(tokens: list[int], stops: list
     assert Stops(stops, SPELLED).reached(tokens) == reached
 
 
+WORDS = [b"", b"\n", b"a ", b"b "]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "stops", "reached"),
+    [
+        ([2, 3], ["b "], False),  # the space comes with another word
+        ([2, 3, 2], ["b "], True),
+        ([2, 3, 1], ["b\n"], True),
+        ([2, 3, 1], ["b \n"], False),
+        ([2, 3, 1, 2], ["b\n"], False),
+        ([2, 3, 2], ["a b a"], True),
+        ([2, 1, 1], ["a\n\n"], True),
+        ([2, 3, 1], ["b ", "\n"], True),
+    ],
+)
+def test_a_stop_with_space_is_looked_for_in_the_text_and_not_in_what_words_are_spelled_with(
+    tokens: list[int], stops: list[str], reached: bool
+) -> None:
+    assert Stops(stops, WORDS, spaced=True).reached(tokens) == reached
+
+
 def test_the_text_is_cut_before_the_first_of_several_stops() -> None:
     assert cut("one two three", ["three", "two"]) == "one "
     assert cut("one two three", ["four"]) == "one two three"

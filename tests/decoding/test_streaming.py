@@ -56,7 +56,7 @@ SPEAKERS = {
 
 
 @pytest.mark.parametrize("name", SPEAKERS)
-@pytest.mark.parametrize("stop", [(), ("b",)])
+@pytest.mark.parametrize("stop", [(), ("b",), ("b ",), ("b\n",)])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_pieces_are_together_what_generate_gives(name: str, stop: tuple[str, ...], seed: int) -> None:
     tokenizer, line_end = SPEAKERS[name]

@@ -67,3 +67,4 @@ def test_only_what_a_stop_cut_off_is_left_out(kind: str, text: str, num_kept: in
     assert form.texts([ids]) == ["a\nb\n\nI"]
     found = without_what_was_cut(form, Hypothesis(ids, -6.0, -6.0, token_log_probs=(-1.0,) * 6, text=text))
     assert len(found.ids) == len(found.token_log_probs) == num_kept
+    assert found.log_prob == -num_kept

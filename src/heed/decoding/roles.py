@@ -137,7 +137,7 @@ class Roles:
             return DiverseBeamChooser(size, width, EOS_ID, penalty, limits, nbest, strength, self.device, coverage)
         if options.sample or width == 1:
             pick = Sample(options.seed, options.temperature, options.top_k, options.top_p) if options.sample else greedy
-            stops = Stops(options.stop, self.form.spelled) if options.stop else None
+            stops = Stops(options.stop, self.form.spelled, self.form.spaced) if options.stop else None
             end = self.form.read_for_end
             return PickChooser(size, width, EOS_ID, pick, penalty, limits, demand.streams, coverage, stops, end)
         return BeamChooser(size, width, EOS_ID, penalty, limits, nbest, self.device, coverage)

@@ -26,15 +26,13 @@ class TextSoFar:
         self._num_shown = 0
 
     def add(self, piece: bytes) -> str:
-        """What can be shown now. A space behind a word is none of the text where the line ends."""
+        """What can be shown now. A space behind a word is none of the text before another word comes."""
         self._waiting += self._decoder.decode(piece)
         if self._spaced:
             self._waiting = self._waiting.replace(" \n", "\n")
-        safe = cut(self._waiting, self._stop)
-        held = may_begin(safe, self._stop)
-        if self._spaced and safe.endswith(" "):
-            held = max(held, 1)
-        new = safe[: len(safe) - held]
+        text = self._waiting.removesuffix(" ") if self._spaced else self._waiting
+        safe = cut(text, self._stop)
+        new = safe[: len(safe) - may_begin(safe, self._stop)]
         self._waiting = self._waiting[len(new) :]
         return self._shown(new)
 

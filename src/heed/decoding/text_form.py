@@ -7,6 +7,7 @@ where that is a token, the next one is read behind the begin of sentence, as in 
 from __future__ import annotations
 
 import codecs
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -102,7 +103,10 @@ def _split(ids: Sequence[int]) -> list[list[int]]:
 
 
 def without_what_was_cut(form: TextForm, hypothesis: Hypothesis) -> Hypothesis:
-    """Only the tokens of the text: a stop cuts it in the middle of its tokens."""
+    """Only the tokens of the text, and their probability: a stop cuts it in the middle of its tokens.
+
+    The score stays: it is that of all that was said, in which a stop counts as the end of a sentence does.
+    """
     ids, text = hypothesis.ids, hypothesis.text
     behind = " " if form.spaced else ""
 
@@ -112,4 +116,5 @@ def without_what_was_cut(form: TextForm, hypothesis: Hypothesis) -> Hypothesis:
     number = bisect_left(range(len(ids)), True, key=has_all)
     if form.texts([ids])[0] == text or number == len(ids):
         return hypothesis
-    return replace(hypothesis, ids=ids[:number], token_log_probs=hypothesis.token_log_probs[:number])
+    kept = hypothesis.token_log_probs[:number]
+    return replace(hypothesis, ids=ids[:number], token_log_probs=kept, log_prob=math.fsum(kept))
