@@ -132,7 +132,7 @@ def test_a_longer_n_best_list_begins_with_the_shorter_one() -> None:
     source, penalty = random_source([2, 5, 1, 7]), LengthPenalty(0.6)
     many = beam_search(HashedModel(9), source, 6, penalty, limit=7, nbest=6)
     few = beam_search(HashedModel(9), source, 6, penalty, limit=7, nbest=2)
-    assert [hypotheses[:1] for hypotheses in many] == [hypotheses[:1] for hypotheses in few]
+    assert [hypotheses[:2] for hypotheses in many] == few
 
 
 def test_sources_that_are_done_leave_the_batch() -> None:

@@ -6,12 +6,13 @@ import pytest
 from scripted import ScriptedModel
 
 from heed.core.errors import DataError
-from heed.decoding.guard import Guard, fallback_searches, is_loop
+from heed.decoding.guard import Guard, fallback_searches, is_loop, longest_repeat
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints
 from heed.decoding.translator import Judgement, ModelTranslator
 from heed.text.normalise import Normaliser
-from heed.text.tokenizers.symbols import Word
+from heed.text.tokenizers.byte_level import Byte
+from heed.text.tokenizers.symbols import Character, CharBigram, Word
 
 PLAIN = Guard()
 RIGHT = {
@@ -139,6 +140,18 @@ def test_where_the_whole_beam_loops_nothing_may_come_twice() -> None:
     assert [other.text for other in wide.alternatives] == ["b b b b"]
 
 
+def test_where_tokens_are_letters_two_of_them_may_come_twice() -> None:
+    letters = Character("abcde")
+    outputs = {"bc" * 6: 0.5, "bcbcbcbcb" + "dada": 0.06, "ea" * 6: 0.4, "eaeaeaeae" + "dbdb": 0.04}
+    [source], encoded = letters.encode(["a"])[:1], letters.encode(list(outputs))
+    script = {tuple(source): dict(zip(map(tuple, encoded), outputs.values(), strict=True))}
+    model = ModelTranslator(ScriptedModel(9, script), letters, letters, Normaliser(), judgement=GUARDED)
+    [found] = model.translate(["a"], SearchOptions(beam_size=2, length_penalty=0.0, max_tokens=20))
+    assert (found.text, found.flags, found.fallback) == ("bcbcbcbcbdada", ("loop",), True)
+    kinds = [longest_repeat(tokenizer) for tokenizer in (letters, Byte(), CharBigram(["ab"]), WORDS)]
+    assert kinds == [8, 8, 4, 2]
+
+
 def test_a_prefix_that_the_vocabulary_cannot_write_is_refused() -> None:
     with pytest.raises(DataError, match="cannot write the prefix 'a zebra'"):
         translator().translate(["a", "b"], BEAM, [Constraints(), Constraints(prefix="a zebra ")])
@@ -205,5 +218,7 @@ def test_only_flagged_lines_are_searched_again() -> None:
 
 
 def test_what_was_asked_for_is_kept_by_what_takes_its_place() -> None:
-    [found] = translator().translate(["a"], BEAM, [Constraints(prefix="b")])
-    assert found.text.startswith("b")
+    script = {(A,): {(B, B, B, B): 0.5, (C, D): 0.3, (B, D): 0.2}}
+    model = ModelTranslator(ScriptedModel(12, script), WORDS, WORDS, Normaliser(), judgement=GUARDED)
+    [found] = model.translate(["a"], BEAM, [Constraints(prefix="b")])
+    assert (found.text, found.flags, found.fallback) == ("b d", ("loop",), True)

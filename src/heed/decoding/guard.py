@@ -24,6 +24,9 @@ from itertools import groupby
 
 from heed.decoding.options import SearchOptions
 from heed.decoding.phrases import is_unseparated
+from heed.text.tokenizers import Tokenizer
+from heed.text.tokenizers.byte_level import Byte
+from heed.text.tokenizers.symbols import Character, CharBigram
 
 MAX_PERIOD = 30
 """The longest run, in words or characters, whose repetition is looked for."""
@@ -35,7 +38,10 @@ COPIED = 0.8
 """A share of words taken from the source that makes an output a copy."""
 
 NO_REPEAT = 2
-"""Where a whole beam loops: no so many tokens twice."""
+"""Where a whole beam loops: no so many tokens twice ..."""
+
+NO_REPEAT_CHARACTERS = 8
+"""... or characters, where these are the tokens: two of them come again in any sentence."""
 
 MIN_COPIED = 4
 """Words that can be copied; fewer may be the same in two languages."""
@@ -80,17 +86,24 @@ class Guard:
         return tuple(flag for flag, applies in checks.items() if applies)
 
 
-def fallback_searches(options: SearchOptions) -> list[tuple[SearchOptions, str]]:
+def fallback_searches(options: SearchOptions, no_repeat: int = NO_REPEAT) -> list[tuple[SearchOptions, str]]:
     """What is searched again where the best hypothesis is flagged, and for which flag alone (empty: for all).
 
-    First the whole beam, whose best hypothesis is the same; and where all of it loops, a beam in which nothing comes
-    twice. Greedy search and draws have nothing to fall back to.
+    First the whole beam, whose best hypothesis is the same; and where all of it loops, a beam in which no run of
+    `no_repeat` tokens comes twice. Greedy search and draws have nothing to fall back to.
     """
     if options.sample or options.width == 1:
         return []
     nbest = options.num_searched if options.diversity else options.width  # groups of a diverse beam are a choice
     whole = options.model_copy(update={"nbest": nbest})
-    return [(whole, ""), (whole.model_copy(update={"no_repeat": min(whole.no_repeat or NO_REPEAT, NO_REPEAT)}), "loop")]
+    return [(whole, ""), (whole.model_copy(update={"no_repeat": min(whole.no_repeat or no_repeat, no_repeat)}), "loop")]
+
+
+def longest_repeat(tokenizer: Tokenizer) -> int:
+    """The tokens of a run that does not come twice in an output that does not loop."""
+    if isinstance(tokenizer, Character | Byte):
+        return NO_REPEAT_CHARACTERS
+    return NO_REPEAT_CHARACTERS // 2 if isinstance(tokenizer, CharBigram) else NO_REPEAT
 
 
 def _length_ratio(source: str, output: str) -> float:

@@ -18,7 +18,7 @@ from heed.data.batch import collate
 from heed.decoding.beam import Watch
 from heed.decoding.confidence import Confidence
 from heed.decoding.departure import Departure, departure
-from heed.decoding.guard import Guard, fallback_searches
+from heed.decoding.guard import Guard, fallback_searches, longest_repeat
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.long_lines import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_apart
 from heed.decoding.mbr import by_utility
@@ -319,7 +319,7 @@ class ModelTranslator:
         texts = dict(zip(found, self.src_tokenizer.decode([request.source for request in found]), strict=True))
         flags = {request: guard.flags(texts[request], h.text) for request, h in found.items()}
         checked, flagged = dict(found), [request for request in found if flags[request]]
-        for again, flag in fallback_searches(options):
+        for again, flag in fallback_searches(options, longest_repeat(self.tgt_tokenizer)):
             for request, h in self._find([r for r in flagged if flag in flags[r] or not flag], again).items():
                 for other in (h, *h.alternatives):
                     if other.finished and not guard.flags(texts[request], other.text):
