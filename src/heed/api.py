@@ -95,7 +95,7 @@ class Loaded:
     def continuations(self, prompt: str = "", options: SearchOptions | None = None) -> list[Hypothesis]:
         """The same with scores and tokens."""
         self.run.require("language-model", "generate")
-        return self.translator.generate([prompt], options or SearchOptions(sample=True))[0]
+        return self.translator.generate([prompt], options or self.run.recipe.decoding.of_text(sample=True))[0]
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Log-probabilities (nats) of each text's tokens, given its source where the run is a translator."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
 from command import call
+
+import heed
 
 
 def test_continuations_begin_with_the_prompt_and_follow_from_the_seed(bigram: Path) -> None:
@@ -30,6 +33,20 @@ def test_the_text_ends_before_the_stop(bigram: Path) -> None:
     for line in call("generate", bigram, "--prompt", "the", "--samples", "5", "--stop", "sees", "--stop", "x").lines:
         assert "sees" not in line
         assert "x" not in line
+
+
+def test_what_the_recipe_says_of_the_search_holds(bigram: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(bigram, tmp_path / "run")
+    recipe = (run / "recipe.toml").read_text()
+    changed = recipe.replace("ban = []", 'ban = ["sees"]').replace("top_k = 0", "top_k = 1")
+    (run / "recipe.toml").write_text(changed)
+    flags = ("--prompt", "the", "--samples", "5", "--max-tokens", "8")
+    assert any("sees" in line for line in call("generate", bigram, *flags).lines)
+    found = call("generate", run, *flags).lines
+    assert not any("sees" in line for line in found)
+    assert len(set(found)) == 1, "the likeliest"
+    assert len(set(call("generate", run, *flags, "--top-k", "0").lines)) > 1
+    assert not any("sees" in text for text in heed.load(run).generate("the"))
 
 
 def test_json_has_prompt_and_text_apart_and_every_probability(bigram: Path) -> None:

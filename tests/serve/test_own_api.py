@@ -167,6 +167,21 @@ def test_a_language_model_goes_on(live: Live, loaded: list[Loaded]) -> None:
         assert [p["text"] for _, p in partials if p["index"] == index][-1] == found["continuations"][index]["text"]
 
 
+def test_a_language_model_keeps_to_its_recipe(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"prompt": "the ba", "model": "lm", "temperature": 0, "max_tokens": 12}
+    ways = (
+        lambda: live.post("/api/generate", said).json["continuations"][0]["text"],
+        lambda: live.post("/v1/completions", said).json["choices"][0]["text"],
+    )
+    word = ways[0]().split()[0]
+    assert all(word in way() for way in ways)
+    usual = SearchOptions(ban=(word,), nbest=3, diversity=1.0, coverage_penalty=0.5)
+    monkeypatch.setattr(ServedModel, "options", property(lambda _: usual))
+    assert not any(word in way() for way in ways)
+    monkeypatch.setattr(ServedModel, "options", property(lambda _: SearchOptions(stop=(word,))))
+    assert not any(word in way() for way in ways)
+
+
 def test_languages_are_detected(live: Live) -> None:
     found = live.post("/api/detect", {"text": "kan ler mis"}).json["languages"]
     assert sum(each["confidence"] for each in found) == pytest.approx(100, abs=1)

@@ -29,7 +29,7 @@ def generate(
     prompt: Annotated[list[str] | None, typer.Option(help="Text to go on from; may be given again.")] = None,
     prompts: Annotated[Path | None, typer.Option(help="A file of prompts, one a line; - is stdin.")] = None,
     samples: Annotated[int, typer.Option(help="How many continuations of each prompt.", min=1)] = 1,
-    temperature: Annotated[float | None, typer.Option(help="Sharper below 1 (1).")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Sharper below 1 (the recipe's).")] = None,
     top_k: Annotated[int | None, typer.Option(help="Only the k likeliest tokens (0: all).", min=0)] = None,
     top_p: Annotated[float | None, typer.Option(help="Only the likeliest tokens of this probability together.")] = None,
     max_tokens: Annotated[int, typer.Option(help="At most so many tokens.", min=1)] = 200,
@@ -50,6 +50,7 @@ def generate(
 
     On a terminal a text is shown as it grows. A model of lines says one line; one of a running text as many as
     --max-tokens or --stop let it, but for a beam, which ends with the line. --json tells each token's probability.
+    What [decoding] of the run's recipe.toml says of drawing, bans, stops and penalties holds where no flag says other.
 
     Examples:
 
@@ -58,8 +59,6 @@ def generate(
       heed generate runs/bigram --prompts lines.txt --samples 3 --json
     """
     import heed
-    from heed.core.config import Document, build
-    from heed.decoding.options import SearchOptions
 
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     drawing = {name: value for name, value in drawing.items() if value is not None}
@@ -69,11 +68,11 @@ def generate(
         raise UsageError("--stop goes with drawing and with --beam 1: a wider beam ranks whole lines.")
     wanted = {
         "sample": beam == 0, "beam_size": beam or 1, "nbest": samples, "max_tokens": max_tokens, "seed": seed,
-        "stop": tuple(stop or ()), **drawing,
+        **drawing, **({"stop": tuple(stop)} if stop else {}),
     }  # fmt: skip
-    options = build(SearchOptions, Document(wanted))
     loaded = heed.load(run, device, threads, precision, ensemble=ensemble or ())
     loaded.run.require("language-model", "generate")
+    options = loaded.run.recipe.decoding.of_text(**wanted)
     if beam > 1 and loaded.run.recipe.data.line_end != "eos":
         raise UsageError("this model's text has no ends that a beam could come to: draw, or give --beam 1.")
     output = Output(loaded, options, json_lines)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from heed.core.config import Config
+from heed.core.config import Config, Document, build
 
 
 class SearchOptions(Config):
@@ -86,6 +86,21 @@ class SearchOptions(Config):
         if wrong:
             raise ValueError("; ".join(wrong))
         return self
+
+    def of_text(self, **said: object) -> SearchOptions:
+        """The same rules for a language model's text, with what is said over them; whether it draws has to be said.
+
+        Raises UsageError for what does not go together.
+        """
+        of_translations = {
+            "beam_size": 1,
+            "nbest": 1,
+            "sample": False,
+            "mbr": "",
+            "diversity": 0,
+            "coverage_penalty": 0,
+        }
+        return build(SearchOptions, Document({**self.model_dump(), **of_translations, **said}))
 
     def greedy(self) -> SearchOptions:
         """Beam 1 within the same limits of length, by nothing but probability."""

@@ -68,7 +68,7 @@ def _read(said: CompletionRequest, model: ServedModel) -> _Asked:
     prompts = _prompts(said.prompt, model)
     if len(prompts) * candidates > 128:
         raise BadRequestError("At most 128 completions are made at once.", "n")
-    return _Asked(said, model, prompts, _options(said), n, candidates)
+    return _Asked(said, model, prompts, _options(said, model.options), n, candidates)
 
 
 def _prompts(said: str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]], model: ServedModel) -> list[Prompt]:
@@ -87,10 +87,10 @@ def _prompt(said: str | Sequence[int], model: ServedModel) -> Prompt:
     return Prompt(form.texts([as_said(form, said)])[0], tuple(said))
 
 
-def _options(said: CompletionRequest) -> SearchOptions:
+def _options(said: CompletionRequest, usual: SearchOptions) -> SearchOptions:
     temperature = 1.0 if said.temperature is None else said.temperature
     top_p = 1.0 if said.top_p is None else said.top_p
-    stop = () if said.stop is None else ((said.stop,) if isinstance(said.stop, str) else tuple(said.stop))
+    stop = usual.stop if said.stop is None else ((said.stop,) if isinstance(said.stop, str) else tuple(said.stop))
     seed = secrets.randbelow(1 << 31) if said.seed is None else abs(said.seed) % (1 << 31)
     try:
         bias = tuple(sorted((int(token), value) for token, value in (said.logit_bias or {}).items()))
@@ -98,8 +98,8 @@ def _options(said: CompletionRequest) -> SearchOptions:
         bias = ((-1, 0.0),)
     if any(token < 0 for token, _ in bias):
         raise BadRequestError("The keys of logit_bias are token ids.", "logit_bias")
-    return SearchOptions(
-        beam_size=1, sample=temperature > 0, temperature=max(temperature, 0.01), top_p=max(top_p, _LEAST_TOP_P),
+    return usual.of_text(
+        sample=temperature > 0, temperature=max(temperature, 0.01), top_p=max(top_p, _LEAST_TOP_P),
         max_tokens=max(1, 16 if said.max_tokens is None else said.max_tokens), seed=seed, stop=stop,
         presence_penalty=said.presence_penalty or 0.0, frequency_penalty=said.frequency_penalty or 0.0, bias=bias,
         length_norm="mean", length_penalty=1.0,

@@ -14,7 +14,6 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from heed.core.errors import HeedError
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.inspect import inspect_text, inspect_translation, likely_words
 from heed.report.description import model_sentence
@@ -243,9 +242,10 @@ class OwnApi:
         self.service.limits.require_text(body.prompt)
         model = self._model(body.model, "language-model")
         seed = secrets.randbelow(1 << 31) if body.seed is None else body.seed
-        options = SearchOptions(
-            beam_size=1, sample=body.temperature > 0, temperature=max(body.temperature, 0.01), top_k=body.top_k,
-            top_p=body.top_p, max_tokens=body.max_tokens, seed=seed, stop=tuple(body.stop),
+        options = model.options.of_text(
+            sample=body.temperature > 0, temperature=max(body.temperature, 0.01), top_k=body.top_k,
+            top_p=body.top_p, max_tokens=body.max_tokens, seed=seed,
+            stop=tuple(body.stop) or model.options.stop,
         )  # fmt: skip
         request_of = await asyncio.to_thread(model.translator.request_of, body.prompt)
         prompt = Prompt(body.prompt, request_of.prefix)
