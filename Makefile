@@ -56,7 +56,7 @@ bench: setup ## speed of training and decoding, beside the peers
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/decoding.py
 
-bench-quality: setup ## train every recipe of recipes/ (hours; each recipe says how many and where its data is)
+bench-quality: setup ## train every recipe of recipes/ (hours; HEED_DATA=FOLDER with the data of all, as their first lines say)
 	set -e; for recipe in $(RECIPES); do \
 		$(BIN)/heed train $$recipe --out runs/$$(basename $$recipe .toml) --overwrite; done
 

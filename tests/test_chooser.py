@@ -263,7 +263,7 @@ def test_a_run_that_is_fine_tuned_gets_the_dropout_of_its_own_data() -> None:
     trained = recipe(choose(100_000), model__attention_dropout=0.05).model_dump()
     found = fine_tuned(choose_translation, Survey(5_865, 60.0), CPU, trained, {})
     assert trained["model"]["dropout"] == 0.1
-    assert found.values["model.dropout"] == choose(5_865).values["model.dropout"] == 0.3
+    assert found.values["model.dropout"] == choose(5_865).values["model.dropout"] == 0.2
     assert found.reasons["model.dropout"] == choose(5_865).reasons["model.dropout"]
     assert found.values["model.attention_dropout"] == 0.05
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import call
 
-pytest.importorskip("constriction", reason="heed[compress] is not installed")
+pytest.importorskip("constriction", reason="constriction is not installed")
 
 TEXT = b"the ba sees the ce .\nthe di sees the fo .\n" * 3
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tiny_speakers import BYTES_OF_LINES, CHARACTERS, LINES, WORDS_OF_STREAM, train_speaker
 from toy import trained, unchecked_shapes, without_shape_checks
 
-pytest.importorskip("constriction", reason="heed[compress] is not installed")
+pytest.importorskip("constriction", reason="constriction is not installed")
 
 import heed
 from heed.api import Loaded

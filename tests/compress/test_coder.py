@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-pytest.importorskip("constriction", reason="heed[compress] is not installed")
+pytest.importorskip("constriction", reason="constriction is not installed")
 
 from heed.compress.coder import Decoder, Encoder, Literals
 from heed.core.errors import DataError

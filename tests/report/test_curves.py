@@ -78,7 +78,7 @@ def test_without_matplotlib_the_curves_are_characters(tmp_path: Path, monkeypatc
     text = draw_curves(tmp_path, TRAIN, VALID)
     assert re.search(r"training loss +█[▁-█]+▁  5 → 0.263", text)
     assert re.search(r"validation BLEU +(▁▅█|▁▄█)  9 → 27", text)
-    assert "pip install 'heed[plot]'" in text
+    assert "pip install matplotlib" in text
     assert not (tmp_path / "curves.png").exists()
 
 

@@ -351,7 +351,7 @@ def test_a_parquet_file_that_is_wrong_is_named(here: Path, monkeypatch: pytest.M
     assert message(lambda: list(read_pairs(other))) == "x.parquet: no field 'de'; it has 'src', 'tgt'." + WHICH
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert message(lambda: list(read_pairs(files)), UsageError) == (
-        "x.parquet: reading Parquet needs pyarrow. Install it with: pip install heed[parquet]"
+        "x.parquet: reading Parquet needs pyarrow. Install it with: pip install pyarrow"
     )
     monkeypatch.undo()
     monkeypatch.chdir(here)

@@ -55,7 +55,9 @@ def serve(
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "starlette", "uvicorn", "prometheus_client", "python_multipart", "multipart"):
             raise
-        raise UsageError(f"heed serve needs {error.name}, which is not installed: pip install 'heed[serve]'") from error
+        raise UsageError(
+            f"heed serve needs {error.name}, which is not installed: in heed's folder, pip install '.[serve]'"
+        ) from error
     from heed.serve.catalogue import Catalogue
     from heed.serve.keys import ApiKeys
     from heed.serve.limits import Limits

@@ -26,7 +26,7 @@ def _library() -> Any:
     try:
         return importlib.import_module("constriction")
     except ImportError as error:
-        raise UsageError("compressing needs the library constriction: pip install 'heed[compress]'.") from error
+        raise UsageError("compressing needs the library constriction: pip install constriction.") from error
 
 
 class Coder(Protocol):

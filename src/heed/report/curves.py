@@ -113,7 +113,7 @@ def _sparklines(train: Events, validations: Events) -> str:
         "training perplexity": _points(validations, "training_perplexity"),
         "validation perplexity": _points(validations, "perplexity"),
     }
-    lines = ["(`pip install 'heed[plot]'` draws the curves)", "", "```"]
+    lines = ["(`pip install matplotlib` draws the curves)", "", "```"]
     for name, points in curves.items():
         if points:
             values = [value for _, value in points]

@@ -85,7 +85,7 @@ class TrainingConfig(Config):
     nonmonotone: int = Field(default=5, ge=1)
     """With average = "nt_asgd": it begins when a score is worse than the best of those so many validations ago."""
     tensorboard: bool = False
-    """Also write TensorBoard event files (needs heed[tensorboard])."""
+    """Also write TensorBoard event files (needs the package tensorboard)."""
 
     @property
     def smoothing(self) -> Smoothing:

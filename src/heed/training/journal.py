@@ -104,7 +104,7 @@ def validation_event(validation: Validation) -> dict[str, Any]:
 def require_tensorboard() -> None:
     """Raise UsageError where TensorBoard is not installed."""
     if find_spec("tensorboard") is None:
-        raise UsageError("training.tensorboard = true needs the tensorboard package: pip install 'heed[tensorboard]'.")
+        raise UsageError("training.tensorboard = true needs the tensorboard package: pip install tensorboard.")
 
 
 def _summary_writer(folder: Path) -> Any:

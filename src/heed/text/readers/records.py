@@ -100,9 +100,7 @@ def _open_parquet(path: str | Path) -> Iterator[Any]:
             import pyarrow
             import pyarrow.parquet
         except ImportError as error:
-            raise UsageError(
-                f"{path}: reading Parquet needs pyarrow. Install it with: pip install heed[parquet]"
-            ) from error
+            raise UsageError(f"{path}: reading Parquet needs pyarrow. Install it with: pip install pyarrow") from error
         try:
             with pyarrow.parquet.ParquetFile(file) as table:
                 yield table
