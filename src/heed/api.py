@@ -195,7 +195,7 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
     """Prepare the data, train, and write everything into the run folder; what the first of several ranks does."""
     check_diagnosis(plan.diagnosis, options.force)
     if plan.recipe.data.holds_out:
-        require_enough(plan.diagnosis.num_pairs, plan.recipe.data.hold_out)
+        require_enough(plan.diagnosis.num_pairs, plan.recipe.data.num_held_out)
     check_folder(options)
     init = Run(options.init) if options.init else None
     with storage_errors("write the run", path=options.out):

@@ -222,15 +222,16 @@ def expectation(plan: Plan) -> Expectation | None:
         return None
     length = plan.survey.characters_per_row / chooser.characters_per_token(size, recipe.tokenizer.kind) + 1
     num_tokens = plan.survey.num_in_epoch * length
-    shape, processes = _batch_shape(recipe, length), plan.machine.num_processes
+    processes = plan.machine.num_processes
+    shape = _batch_shape(recipe, length, processes)
     return expect(recipe.training, model, vocabularies, num_tokens, shape, plan.device, processes)
 
 
-def _batch_shape(recipe: Recipe, length: float) -> tuple[int, int]:
-    """Rows of a batch, and tokens of a row, where sentences have `length` tokens."""
+def _batch_shape(recipe: Recipe, length: float, processes: int) -> tuple[int, int]:
+    """Rows of a process's batch, and tokens of a row, where sentences have `length` tokens."""
     training = recipe.training
     if recipe.data.text_as == "stream":
-        return training.num_streams, training.context
+        return max(1, training.num_streams // processes), training.context
     tokens = training.context if recipe.data.text_as == "windows" else round(length)
     tokens = max(2, min(tokens, training.tokens_per_batch))
     return max(1, training.tokens_per_batch // tokens), tokens

@@ -253,7 +253,8 @@ class Run:
     @property
     def languages(self) -> tuple[str, str]:
         """Codes of source and target, as far as they are known; with several languages those of the tag."""
-        return self.recipe.data.languages(self.tag or self.recipe.data.default_tag)
+        data = self.recipe.data
+        return data.languages(data.default_tag if self.tag is None else self.tag)
 
     @cached_property
     def judgement(self) -> Judgement:

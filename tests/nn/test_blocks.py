@@ -117,12 +117,25 @@ def test_dropout_is_on_the_output_of_the_sublayer_before_the_sum(pre_norm: bool)
 
 
 def test_the_sublayers_of_a_block_drop_different_things() -> None:
-    """With sublayers that give ones, the difference to the input is the mask."""
-    noise, ones = Noise.for_step(1, 2, torch.arange(1)), torch.ones(1, 40, 8)
-    masks = [Residual(8, True, 0.5)(0 * ones, lambda x: ones, noise, site) for site in (1, 2, 3, 4)]
-    for place, mask in enumerate(masks):
-        for other in masks[:place]:
-            assert 0.3 < (mask == other).float().mean() < 0.7
+    """Where one sublayer gives ones and the others nothing, what a block adds to zeros is that sublayer's mask."""
+    encoder = EncoderBlock(8, 2, 8, 0.5, 0.0, pre_norm=True, activation="relu")
+    decoder = DecoderBlock(8, 2, 8, 0.5, 0.0, pre_norm=True, activation="relu")
+    noise, zeros = Noise.for_step(1, 2, torch.arange(1)), torch.zeros(1, 40, 8)
+    memory = decoder.cross_attention.project(zeros)
+    sublayers = {
+        encoder: (encoder.attention.output, encoder.feed_forward.contract),
+        decoder: (decoder.self_attention.output, decoder.cross_attention.output, decoder.feed_forward.contract),
+    }
+    for block, ends in sublayers.items():
+        masks: list[Tensor] = []
+        for one in ends:
+            for end in ends:
+                nn.init.zeros_(end.weight)
+                nn.init.constant_(end.bias, float(end is one))
+            grown = (lambda keys, values: (keys, values), None, memory, None, noise, 0)
+            masks.append(block(zeros, None, noise) if block is encoder else block(zeros, *grown))
+            assert 0.3 < (masks[-1] > 0).float().mean() < 0.7
+            assert all(0.3 < (masks[-1] == other).float().mean() < 0.7 for other in masks[:-1])
 
 
 def test_every_activation_of_a_recipe_exists() -> None:

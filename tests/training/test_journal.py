@@ -59,5 +59,5 @@ def test_tensorboard_files_hold_the_numbers(tmp_path: Path) -> None:
 
 def test_a_missing_tensorboard_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"needs the tensorboard package: pip install 'heed\[tensorboard\]'"):
+    with pytest.raises(UsageError, match=r"needs the tensorboard package: pip install tensorboard"):
         require_tensorboard()

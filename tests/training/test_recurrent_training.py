@@ -40,7 +40,17 @@ def trainer_of(folder: Path, model: AnyConfig, name: str = "run", **keys: Any) -
 @pytest.mark.parametrize(
     ("model", "keys"),
     [
-        (AWD, {"optimizer": "sgd", "lr": 5.0, "average": "nt_asgd", "nonmonotone": 1, "random_context": True}),
+        (
+            AWD,
+            {
+                "optimizer": "sgd",
+                "lr": 30.0,
+                "average": "nt_asgd",
+                "nonmonotone": 1,
+                "random_context": True,
+                "eval_every": 3,
+            },
+        ),
         (AWD, {"precision": "bfloat16", "average": "none"}),
         (RecurrentConfig(cell="ugrnn", d_model=12, hidden_size=12, residual=True), {"average": "none"}),
         (TrellisNetConfig(d_model=8, hidden_size=12, num_levels=4, weight_dropout=0.2), {"average": "none"}),
@@ -53,6 +63,7 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
 ) -> None:
     straight = trainer_of(tmp_path, model, "straight", **keys)
     straight.run()
+    assert straight.progress.trigger.pulled == (keys["average"] == "nt_asgd")
     trainer = trainer_of(tmp_path, model, "stopped", **keys)
     interrupt_after(trainer, 15, signal.SIGTERM)
     trainer.run()

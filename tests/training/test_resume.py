@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from toy import events, prepared, trainer_of
 from trainings import content, interrupt_after
 
@@ -104,6 +105,25 @@ def test_going_on_with_a_training_that_has_ended_changes_nothing(tmp_path: Path)
     assert outcome.reason == f"reached {STEPS} updates (training.max_steps)"
     assert trainer.progress.num_validations == 3
     assert content(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize("keys", [{"training__average": "last"}, {"training__schedule": "plateau"}])
+def test_a_limit_that_is_raised_leaves_no_trace(tmp_path: Path, keys: dict[str, Any]) -> None:
+    """The validation at a limit keeps the best weights, and what goes on does so as if it had not been."""
+    keys = {**KEYS, "training__stop_metric": "bleu", **keys}
+    straight = trainer_of(prepared(tmp_path, "straight", **keys))
+    straight.run()
+    trainer_of(prepared(tmp_path, "limited", **{**keys, "training__max_steps": 11})).run()
+    recipe = tmp_path / "limited" / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("max_steps = 11", f"max_steps = {STEPS}"))
+    go_on(tmp_path / "limited")
+    ends = [newest_checkpoint(tmp_path / name / "checkpoints") for name in ("straight", "limited")]
+    for part in ("weights", "optimizer", "average"):
+        ours, theirs = (getattr(end, part) for end in ends)
+        assert ours.keys() == theirs.keys()
+        assert all(torch.equal(tensor, theirs[name]) for name, tensor in ours.items()), part
+    assert ends[0].progress.rate_scale == ends[1].progress.rate_scale
+    assert ends[0].progress.num_validations == ends[1].progress.num_validations == 3
 
 
 @pytest.mark.parametrize("average", ["last", "ema"])

@@ -80,7 +80,10 @@ def _c_library() -> ctypes.CDLL | None:
 
 
 def arithmetic(device: torch.device) -> dict[str, str]:
-    """What numbers may depend on in their last bits: the same training with the same of these gives the same bits."""
+    """What numbers may depend on in their last bits: the same training with the same of these gives the same bits.
+
+    On a CPU: sums of a GPU's threads come in any order.
+    """
     processes = environment.distributed().world_size
     found = {"torch": torch.__version__, "threads": str(torch.get_num_threads()), "processes": str(processes)}
     if device.type == "cuda":

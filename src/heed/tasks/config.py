@@ -140,6 +140,11 @@ class DataConfig(Config):
         """What stands before each source of validation."""
         return self.valid_tag or self.tag
 
+    @property
+    def num_held_out(self) -> int:
+        """How many lines are held out: none that validation would leave out again."""
+        return min(self.hold_out, self.max_valid)
+
     def languages(self, tag: str = "") -> tuple[str, str]:
         """Source and target language of the part with this tag; of the files of this table for any other."""
         part = next((part for part in self.parts if tag and part.tag == tag and tag != self.tag), PartConfig())

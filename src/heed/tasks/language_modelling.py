@@ -65,8 +65,8 @@ def prepare_language_model(
         if data.valid_text:
             return read_lines_of(data, data.valid_text) if held else lines
         if data.text_as == "lines":
-            return prepare.split_rows(lines, num_lines, data.hold_out, seed, held)
-        return prepare.split_end(lines, num_lines, data.hold_out, held)
+            return prepare.split_rows(lines, num_lines, data.num_held_out, seed, held)
+        return prepare.split_end(lines, num_lines, data.num_held_out, held)
 
     held_out = rows(True, "holding out")
     if data.text_as == "lines" and not data.valid_text:  # with a line all that are like it are held out
@@ -215,10 +215,16 @@ class LanguageModellingTask:
         return Score("perplexity per token", math.exp(mean) if mean < 700 else math.inf, signature)
 
     def _beginning(self, num_tokens: int) -> TextStream:
-        """The first tokens of the training text; of lines that stand alone whole ones, with what ends them."""
+        """The first tokens of the training text; of lines that stand alone whole ones, with what ends them.
+
+        Without lines that are too long to be read at once, as validation text has none of them either.
+        """
         store = self._store
         ids, offsets = store.all_tokens("tgt")
         if self.data.text_as != "lines":
             return TextStream.of_lines([ids[:num_tokens].tolist()])
-        num_lines = min(max(1, int(np.searchsorted(offsets, num_tokens))), len(store))
-        return TextStream.of_lines([[*store.row("tgt", i).tolist(), Vocabulary.eos_id] for i in range(num_lines)])
+        lengths = np.diff(offsets)
+        readable = np.flatnonzero(lengths < MAX_LINE)
+        num_lines = max(1, int(np.searchsorted(np.cumsum(lengths[readable]), num_tokens)))
+        rows = [store.row("tgt", i)[: MAX_LINE - 1] for i in (readable[:num_lines].tolist() or [0])]
+        return TextStream.of_lines([[*row.tolist(), Vocabulary.eos_id] for row in rows])

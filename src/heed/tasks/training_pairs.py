@@ -65,7 +65,7 @@ class TrainingPairs:
         return watched(filtered_pairs(self.data, part.files, dropped), title, "pairs", self.quiet)
 
     def _split(self, pairs: Iterable[prepare.Row], held: bool) -> Iterator[prepare.Row]:
-        return prepare.split_rows(pairs, self.num_pairs, self.data.hold_out, self.seed, held)
+        return prepare.split_rows(pairs, self.num_pairs, self.data.num_held_out, self.seed, held)
 
     def _without_held(self, pairs: Iterable[prepare.Row], dropped: Counter[str]) -> Iterator[prepare.Row]:
         """Without either side of what was held out: it may stand in another part, or have several translations."""

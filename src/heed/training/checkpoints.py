@@ -135,7 +135,9 @@ def _explained(folder: Path, checkpoint: Checkpoint) -> AbstractContextManager[N
 
 def _room(checkpoint: Checkpoint) -> int:
     size = checkpoint.num_bytes
-    if not checkpoint.optimizer:  # before the first update; from then on Adam keeps two numbers for each weight
+    if (
+        not checkpoint.optimizer and not checkpoint.progress.step
+    ):  # before the first update; from then on Adam keeps two numbers for each weight
         size += 2 * sum(tensor.nbytes for tensor in checkpoint.weights.values())
     return math.ceil(ROOM * size)
 

@@ -109,6 +109,8 @@ class Trainer:
         if self._update(step, batches):
             self.progress.window.add(loss_sum, nll_sum, num_tokens, num_positions, num_real)
             self.carried = found.carried
+        elif any(batch.segment == 0 for batch in batches):  # what is carried ends the epoch before
+            self.carried = None
         self.progress.step = step
         self.progress.num_tokens += int(num_tokens)
 
@@ -137,11 +139,12 @@ class Trainer:
         """A gradient that is not finite is not applied."""
         self.weights.clear_gradients()
         self.progress.skipped_in_a_row += 1
+        elsewhere = ", or of another process's batch" * (self.ranks.world_size > 1)
         rows = [row for batch in batches for row in batch.rows.tolist()]
         shown = ", ".join(map(str, rows[:5])) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
         warn(
             f"update {step} is skipped: its gradient is not finite (rows {shown} of data/train; the first is "
-            f"{self.task.text_of(rows[0])}).",
+            f"{self.task.text_of(rows[0])}{elsewhere}).",
             self.quiet,
         )
         if self.progress.skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
@@ -273,13 +276,19 @@ class Trainer:
             stop.agreed = int(broken_off_by)
             return
         self.progress.validated_at = self.progress.step
-        self.progress.num_validations += 1
-        if self.config.average == "last":
-            self.recent = self._last_validated()
         told = (0.0, 0.0)
         if journal and validation is not None:
             told = self._keep_if_best(validation, candidate, journal, bar)
-        self._learn_from_validation(*self.ranks.sums(*told))
+        value, best = self.ranks.sums(*told)
+        if best:
+            self.progress.validations_since_best = 0
+        if self.progress.step % self.config.eval_every:  # one for the end, which a longer training would not have had
+            return
+        self.progress.num_validations += 1
+        self.progress.validations_since_best += not best
+        if self.config.average == "last":
+            self.recent = self._last_validated()
+        self._learn_from_validation(value, best)
 
     def _learn_from_validation(self, value: float, best: float) -> None:
         """What a score changes in the training that follows, on all ranks alike."""
@@ -311,12 +320,10 @@ class Trainer:
         value = validation.value(self.config.stop_metric)
         best = progress.best_score is None or _better(value, progress.best_score, self.config.stop_metric)
         if best:
-            progress.best_score, progress.best_step, progress.validations_since_best = value, progress.step, 0
+            progress.best_score, progress.best_step = value, progress.step
             metadata = {"step": str(progress.step), **self.task.vocabularies}
             save_weights(self.folder / "model.safetensors", candidate, metadata)
             (self.folder / CONFIDENCE).unlink(missing_ok=True)  # which was learned from other weights
-        else:
-            progress.validations_since_best += 1
         journal.write("validation", progress.step, {**validation_event(validation), **self._spent(), "best": best})
         bar.say(_validation_line(progress, validation, best))
         for sample in validation.samples[:2]:
