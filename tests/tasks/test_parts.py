@@ -248,7 +248,7 @@ def test_what_is_held_out_goes_by_the_first_part_and_the_model_by_all_of_them() 
     machine = Machine("cpu", 2, 8 << 30, "bfloat16", 2.5)
     alone, more = (choose_translation(Survey(400, 60.0, extra), machine, {}).values for extra in (0, 200_000))
     assert alone["data.hold_out"] == more["data.hold_out"] == 20
-    assert (alone["tokenizer.vocab_size"], more["tokenizer.vocab_size"]) == (2000, 8000)
+    assert (alone["tokenizer.vocab_size"], more["tokenizer.vocab_size"]) == (4000, 8000)
 
 
 def test_a_language_model_has_no_tags(tmp_path: Path) -> None:
