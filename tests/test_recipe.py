@@ -28,7 +28,7 @@ def test_what_was_chosen_is_written_with_reasons_and_reads_back_equal(tmp_path: 
     (tmp_path / "recipe.toml").write_text(text)
     assert build(Recipe, read_toml(tmp_path / "recipe.toml")) == plan.recipe
     assert "lr = 1e-05\n" in text
-    assert "vocab_size = 4000 # 300 pairs: fewer pieces are seen more often each\n" in text
+    assert "vocab_size = 4000 # 300 pairs: the larger the text, the more pieces it fills\n" in text
     written = {line.split(" = ")[0] for line in text.splitlines() if " = " in line}
     complete = {field.key.split(".")[-1] for field in keys(Recipe) if kind in field.only_for or not field.only_for}
     assert complete <= written

@@ -65,7 +65,7 @@ def vocabulary(given: Mapping[str, Any], num_subwords: int, corpus: str) -> tupl
     kind = given.get("tokenizer.kind", "bpe")
     if kind in _VOCABULARIES:
         return _VOCABULARIES[kind]
-    return num_subwords, f"{corpus}: fewer pieces are seen more often each"
+    return num_subwords, f"{corpus}: the larger the text, the more pieces it fills"
 
 
 _VOCABULARIES = {

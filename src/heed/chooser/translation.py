@@ -39,8 +39,8 @@ SIZES = (
     Size(1_000_000, 16000, 512, 2048, 6, 0.1),
     Size(1 << 62, 32000, 512, 2048, 6, 0.1),
 )
-# A small model sees each pair three times as often in the same time. The first two lines are what docs/results.md
-# measures (7,239 and 29,000 pairs), the third is a guess from the second.
+# A small model sees each pair three times as often in the same time. The first two lines follow from docs/results.md
+# (7,239 pairs, vocabulary and dropout varied one at a time; 29,000 pairs), the third is a guess from the second.
 CPU_SIZES = (
     Size(10_000, 4000, 256, 512, 3, 0.2),
     Size(60_000, 4000, 128, 256, 4, 0.2),
