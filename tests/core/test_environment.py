@@ -182,3 +182,22 @@ def test_the_core_imports_no_heavy_library() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONPATH": folder}
     )
     assert found.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    ("said", "spins"),
+    [({}, str(environment.SPINS)), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
+    ids=["nothing", "spins", "policy"],
+)
+def test_waiting_threads_sleep_soon_unless_the_user_says_otherwise(said: dict[str, str], spins: str | None) -> None:
+    """In a program of its own: the variable must stand before PyTorch is imported, and that is when `heed` starts."""
+    program = (
+        "import os, sys, heed.cli.main as m\n"
+        "m.app = lambda **_: print(os.environ.get('GOMP_SPINCOUNT'), 'torch' in sys.modules)\n"
+        "m.main()\n"
+    )
+    clean = {name: text for name, text in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    result = subprocess.run(
+        [sys.executable, "-c", program], env={**clean, **said}, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == [str(spins), "False"]

@@ -31,6 +31,7 @@ from heed.cli import (
     train,
     translate,
 )
+from heed.core.environment import let_waiting_threads_sleep, library_versions
 from heed.core.errors import HeedError, StorageError, UsageError
 
 READER_GONE = 141
@@ -110,14 +111,13 @@ app.add_typer(data.app, name="data")
 def root(version: bool = typer.Option(False, "--version", help="Print versions and exit.")) -> None:
     """Train, evaluate, explain and serve your own sequence models."""
     if version:
-        from heed.core.environment import library_versions
-
         print("  ".join(f"{name} {number}" for name, number in library_versions().items()))
         raise typer.Exit()
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    let_waiting_threads_sleep()
     try:
         app(prog_name="heed")
     except Exception as error:

@@ -22,6 +22,9 @@ from heed.core.errors import UsageError
 
 _ROOT = Path("/")
 
+SPINS = 20_000
+"""How often a waiting OpenMP thread looks before it sleeps: about 140 cycles each on recent Intel processors."""
+
 
 def data_dir() -> Path | None:
     """The folder that a recipe's data paths are relative to: HEED_DATA; None when it is not set."""
@@ -96,6 +99,17 @@ def limit_kernel_caches(capacity: int) -> None:
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(capacity))
     os.environ.setdefault("LRU_CACHE_CAPACITY", str(capacity))
+
+
+def let_waiting_threads_sleep() -> None:
+    """Let OpenMP's threads wait about a millisecond for work before they sleep, unless the user has said how.
+
+    GNU's runtime, which PyTorch brings on Linux, lets them wait fifteen times as long. On a machine that has other
+    work too they then hold the processors that the thread they wait for needs (measured in docs/reliability.md). It
+    is read when PyTorch is imported, so this comes before.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
 
 
 def processor_name() -> str:

@@ -1,0 +1,61 @@
+"""How much does a training lose to another one on the same processors, and what do waiting threads have to do with it?
+
+    python benchmarks/neighbours.py --seconds 25 -- --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de
+
+One training alone and two at once, each with all processors, in turns: with the wait that heed asks OpenMP's threads
+for (`heed.core.environment.SPINS`) and with the runtime's own. Prints the updates that each made in that time. The
+processors should have nothing else to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from heed.core.environment import SPINS
+
+RUNTIMES_OWN = 300_000
+"""What GNU's OpenMP takes where it is told nothing: about three milliseconds, says its source (libgomp, env.c)."""
+
+
+def main() -> None:
+    """Train, count, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=25)
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("flags", nargs="*", help="what `heed train` gets")
+    given = parser.parse_args()
+    for turn in range(given.repeat):
+        for spins in (RUNTIMES_OWN, SPINS):
+            alone = updates(1, spins, given.seconds, given.flags)
+            both = updates(2, spins, given.seconds, given.flags)
+            print(
+                f"turn {turn + 1}, {spins:,} looks: alone {alone[0]} updates, two at once {both[0]} and {both[1]}",
+                flush=True,
+            )
+
+
+def updates(num: int, spins: int, seconds: float, flags: list[str]) -> list[int]:
+    """How many updates each of `num` trainings at once made in that many seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [Path(folder) / str(index) for index in range(num)]
+        limits = [f"--training.max_minutes={seconds / 60}", "--training.log_every=1", "--training.eval_every=1000000"]
+        command = [sys.executable, "-m", "heed", "train", "--task", "translation", "--quiet", *limits, *flags, "--out"]
+        env = {**os.environ, "GOMP_SPINCOUNT": str(spins)}
+        started = [subprocess.Popen([*command, str(run)], env=env, stderr=subprocess.DEVNULL) for run in runs]
+        for process in started:
+            process.wait()
+        return [_last_update(run / "metrics.jsonl") for run in runs]
+
+
+def _last_update(metrics: Path) -> int:
+    return max(json.loads(line).get("step", 0) for line in metrics.read_text().splitlines())
+
+
+if __name__ == "__main__":
+    main()
