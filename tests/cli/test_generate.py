@@ -49,6 +49,17 @@ def test_what_the_recipe_says_of_the_search_holds(bigram: Path, tmp_path: Path) 
     assert not any("sees" in text for text in heed.load(run).generate("the"))
 
 
+def test_a_recipe_may_ask_for_more_tokens_than_are_usual(bigram: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(bigram, tmp_path / "run")
+    recipe = (run / "recipe.toml").read_text()
+    (run / "recipe.toml").write_text(recipe.replace("min_tokens = 0", "min_tokens = 300"))
+    result = call("generate", run)
+    assert result.code == 0, result.err
+    assert len(result.lines[0].split()) == 300
+    (run / "recipe.toml").write_text(recipe.replace("max_tokens = 0", "max_tokens = 3"))
+    assert len(call("generate", run).lines[0].split()) <= 3
+
+
 def test_json_has_prompt_and_text_apart_and_every_probability(bigram: Path) -> None:
     [line] = call("generate", bigram, "--prompt", "the", "--json").lines
     record = json.loads(line)

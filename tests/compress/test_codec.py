@@ -125,6 +125,12 @@ def test_a_file_of_another_model_is_refused(speakers: dict[str, Loaded]) -> None
         decompress(speakers["words"], blob)
 
 
+def test_a_header_of_an_older_heed_that_counts_processes_is_read(speakers: dict[str, Loaded]) -> None:
+    blob = compress(speakers["bytes"], TEXT).blob
+    older = {"processes": "1", **container.read(blob)[0].arithmetic}
+    assert decompress(speakers["bytes"], rewritten(blob, arithmetic=older)) == TEXT
+
+
 @pytest.mark.parametrize(
     ("fact", "value"), [("torch", "9.9.9"), ("instructions", "AVX2"), ("threads", "64"), ("precision", "bfloat16")]
 )

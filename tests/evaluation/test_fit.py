@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from toy import pairs, prepared
 
-from heed.evaluation.fit import tell_misfit, tell_strange, written_otherwise
+from heed.evaluation.fit import look_another_language, tell_misfit, tell_strange, written_otherwise
 from heed.evaluation.systems import HeldOut
 
 PLAIN = [f"Two dogs, {i} of them brown, run in the snow." for i in range(30)]
@@ -41,6 +41,21 @@ def test_a_reference_in_another_language_is_told(tmp_path: Path, capsys: pytest.
     assert "the reference does not look like the German of" in capsys.readouterr().err
     tell_misfit(run, HeldOut(("a", "b"), other.rows[:5]), quiet=False)  # too few to tell
     assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("own", "lines", "is_another"),
+    [
+        (["犬が雪の中を走っている。"] * 20, ["日本の首都は東京である。"] * 20, False),
+        (["犬が雪の中を走っている。"] * 20, ["两只狗在雪地里跑。"] * 20, True),
+        (["两只狗在雪地里跑。"] * 20, ["Zwei Hunde im Schnee."] * 20, True),
+        (["Zwei Hunde im Schnee."] * 50, ["Der Himmel war grau."] * 50, False),
+        (["Zwei Hunde im Schnee."] * 100, ["Le ciel était couvert, hélas."] * 100, True),
+    ],
+    ids=["Japanese", "Chinese for Japanese", "German for Chinese", "few lines", "French for German"],
+)
+def test_texts_of_one_language_may_be_unlike(own: list[str], lines: list[str], is_another: bool) -> None:
+    assert look_another_language(own, lines) == is_another
 
 
 def test_input_with_capitals_is_told_to_a_run_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

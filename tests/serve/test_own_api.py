@@ -182,6 +182,24 @@ def test_a_language_model_keeps_to_its_recipe(live: Live, monkeypatch: pytest.Mo
     assert not any(word in way() for way in ways)
 
 
+def test_a_language_model_draws_as_its_recipe_says(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def texts(**said: Any) -> list[tuple[str, int]]:
+        """What each way makes of it: the text, and its tokens."""
+        said = {"prompt": "the ba", "model": "lm", **said}
+        [own], theirs = live.post("/api/generate", said).json["continuations"], live.post("/v1/completions", said).json
+        return [(own["text"], len(own["tokens"])), (theirs["choices"][0]["text"], theirs["usage"]["completion_tokens"])]
+
+    usual = SearchOptions(temperature=0.01, top_p=0.01, min_tokens=90, max_tokens=90, presence_penalty=0.5)
+    monkeypatch.setattr(ServedModel, "options", property(lambda _: usual))
+    likeliest = texts(temperature=0)
+    assert texts(seed=1) == texts(seed=2) == likeliest
+    assert all(length >= 90 for _, length in likeliest)
+    assert texts(seed=1, temperature=2, top_p=1) != likeliest
+    monkeypatch.setattr(ServedModel, "options", property(lambda _: SearchOptions(min_tokens=100)))
+    assert all(length >= 100 for _, length in texts(seed=1))
+
+
 def test_languages_are_detected(live: Live) -> None:
     found = live.post("/api/detect", {"text": "kan ler mis"}).json["languages"]
     assert sum(each["confidence"] for each in found) == pytest.approx(100, abs=1)

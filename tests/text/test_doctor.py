@@ -271,6 +271,23 @@ def test_a_part_the_wrong_way_round_is_told_with_where_it_begins(
         assert "same-language" not in checks(diagnosis)
 
 
+@pytest.mark.parametrize("head", [("", ""), ("417", "417")])
+def test_a_part_the_wrong_way_round_is_told_where_the_first_part_tells_nothing(head: tuple[str, str]) -> None:
+    pairs = [pair[::-1] if number >= 1800 else pair for number, pair in enumerate(healthy(3000))]
+    finding = only(diagnose([head] * 400 + pairs), "partly-swapped")
+    assert finding.severity == "stop"
+
+
+def test_two_directions_with_a_tag_each_are_only_told() -> None:
+    pairs = [
+        (f"<2en> {tgt}", src) if number >= 1500 else (f"<2de> {src}", tgt)
+        for number, (src, tgt) in enumerate(healthy(3000))
+    ]
+    finding = only(diagnose(pairs), "partly-swapped")
+    assert finding.severity == "warn"
+    assert "begin with <2en>, elsewhere with <2de>: two directions in one model?" in finding.message
+
+
 def test_parts_of_real_data_are_the_right_way_round_and_in_step(shared_data: Path) -> None:
     two = {"multi30k": ("train.en.gz", "train.fr.gz"), "small_parallel_enja": ("train.en.xz", "train.ja.xz")}
     two |= {f"lafand_en-{code}": ("train.en.xz", f"train.{code}.xz") for code in ("swa", "hau")}

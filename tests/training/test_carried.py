@@ -129,6 +129,16 @@ def test_an_update_that_is_skipped_leaves_the_state_as_it_was(tmp_path: Path) ->
     assert all(torch.equal(before[name], tensor) for name, tensor in carried(trainer).items())
 
 
+def test_an_update_that_is_skipped_at_the_begin_of_an_epoch_begins_afresh(tmp_path: Path) -> None:
+    trainer = trainer_for(tmp_path)
+    first, second = batches_of(trainer, 2)
+    trainer.train_step([second])
+    loss = trainer.task.loss
+    trainer.task.loss = lambda *a: loss(*a)._replace(loss_sum=loss(*a).loss_sum * float("nan"))  # type: ignore[method-assign]
+    trainer.train_step([first])
+    assert trainer.carried is None
+
+
 def test_the_rate_goes_with_the_random_length_of_a_segment(tmp_path: Path) -> None:
     trainer = trainer_for(tmp_path, random_context=True, context=20)
     [batch] = batches_of(trainer, 1)

@@ -364,6 +364,11 @@ def test_the_first_checkpoint_asks_for_the_room_that_the_optimiser_will_take(
         save_checkpoint(tmp_path, Checkpoint(Progress(), {"w": torch.ones(25)}, {}, {"w": torch.ones(25)}), keep=1)
 
 
+def test_an_optimiser_without_numbers_of_its_own_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk_with(monkeypatch, free=300)
+    save_checkpoint(tmp_path, Checkpoint(Progress(step=5), {"w": torch.ones(25)}, {}, {"w": torch.ones(25)}), keep=1)
+
+
 def test_the_first_checkpoint_that_cannot_be_written_asks_for_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,46 @@ def test_a_limit_that_is_raised_leaves_no_trace(tmp_path: Path, keys: dict[str, 
         assert all(torch.equal(tensor, theirs[name]) for name, tensor in ours.items()), part
     assert ends[0].progress.rate_scale == ends[1].progress.rate_scale
     assert ends[0].progress.num_validations == ends[1].progress.num_validations == 3
+
+
+def test_a_validation_at_a_limit_that_is_the_best_leaves_no_trace(tmp_path: Path) -> None:
+    """Its weights are kept, and later ones are compared with those that a longer training would have had."""
+    scores = {8: 10.0, 11: 30.0, 16: 20.0, 24: 25.0}
+    keys = {**KEYS, "training__stop_metric": "bleu", "training__schedule": "plateau", "training__patience": 2}
+
+    def told(run: Run) -> Trainer:
+        trainer = trainer_of(run)
+        validate = trainer.task.validate
+
+        def scored(model: Any, metrics: Any) -> Any:
+            found = validate(model, metrics)
+            score = replace(found.scores["bleu"], value=scores[trainer.progress.step])
+            return replace(found, scores={**found.scores, "bleu": score})
+
+        trainer.task.validate = scored  # type: ignore[method-assign]
+        return trainer
+
+    straight = told(prepared(tmp_path, "straight", **keys))
+    straight.run()
+    told(prepared(tmp_path, "limited", **{**keys, "training__max_steps": 11})).run()
+    recipe = tmp_path / "limited" / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("max_steps = 11", f"max_steps = {STEPS}"))
+    limited = told(Run(tmp_path / "limited"))
+    limited.restore(newest_checkpoint(tmp_path / "limited" / "checkpoints"))
+    limited.run()
+    ends = straight.progress, limited.progress
+    assert [end.rate_scale for end in ends] == [1, 1]
+    assert [end.validations_since_best for end in ends] == [0, 0]
+    assert [(end.best_step, end.best_score) for end in ends] == [(24, 25), (11, 30)]
+
+
+def test_a_checkpoint_of_an_older_heed_knows_its_best_score(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path, **KEYS))
+    trainer.run()
+    checkpoint = newest_checkpoint(tmp_path / "run" / "checkpoints")
+    checkpoint.progress.best_on_schedule = None
+    trainer.restore(checkpoint)
+    assert trainer.progress.best_on_schedule == trainer.progress.best_score is not None
 
 
 @pytest.mark.parametrize("average", ["last", "ema"])

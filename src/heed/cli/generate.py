@@ -32,7 +32,7 @@ def generate(
     temperature: Annotated[float | None, typer.Option(help="Sharper below 1 (the recipe's).")] = None,
     top_k: Annotated[int | None, typer.Option(help="Only the k likeliest tokens (0: all).", min=0)] = None,
     top_p: Annotated[float | None, typer.Option(help="Only the likeliest tokens of this probability together.")] = None,
-    max_tokens: Annotated[int, typer.Option(help="At most so many tokens.", min=1)] = 200,
+    max_tokens: Annotated[int | None, typer.Option(help="At most so many tokens (recipe, or 200).", min=1)] = None,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None,
     beam: Annotated[int, typer.Option(help="Search with this beam instead of drawing (1: greedy).", min=0)] = 0,
     seed: Annotated[int, typer.Option(help="The same seed draws the same text.", min=0)] = 1,
@@ -61,14 +61,13 @@ def generate(
     import heed
 
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    drawing = {name: value for name, value in drawing.items() if value is not None}
-    if beam and drawing:
+    if beam and any(value is not None for value in drawing.values()):
         raise UsageError("--temperature, --top-k and --top-p are about drawing: leave out --beam.")
     if beam > 1 and stop:
         raise UsageError("--stop goes with drawing and with --beam 1: a wider beam ranks whole lines.")
-    wanted = {
+    wanted: dict[str, Any] = {
         "sample": beam == 0, "beam_size": beam or 1, "nbest": samples, "max_tokens": max_tokens, "seed": seed,
-        **drawing, **({"stop": tuple(stop)} if stop else {}),
+        "stop": tuple(stop) if stop else None, **drawing,
     }  # fmt: skip
     loaded = heed.load(run, device, threads, precision, ensemble=ensemble or ())
     loaded.run.require("language-model", "generate")

@@ -8,7 +8,7 @@ was written with another model, another PyTorch or on a processor with other ins
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -100,8 +100,8 @@ def require_same(header: Header, run: Run) -> None:
             f"the file was compressed with another model than {run.folder}, and only with that one it can be read "
             f"(fingerprint {header.model[:16]})."
         )
-    here = _arithmetic(run)
-    if differing := {name: value for name, value in header.arithmetic.items() if here.get(name) != value}:
+    here, theirs = _arithmetic(run), _of_one_process(header.arithmetic)
+    if differing := {name: value for name, value in theirs.items() if here.get(name) != value}:
         found = _listed({name: here.get(name, "unknown") for name in differing})
         raise DataError(
             f"the file was compressed with {_listed(differing)}, here is {found}: the model's probabilities could "
@@ -152,8 +152,12 @@ def _arithmetic(run: Run) -> dict[str, str]:
     """What probabilities depend on in their last bits. A counting model has no weights to be kept in a precision."""
     weight = next(run.model.parameters(), None)
     precision = "float64" if weight is None else str(weight.dtype).removeprefix("torch.")
-    of_one_process = {name: value for name, value in arithmetic(torch.device("cpu")).items() if name != "processes"}
-    return {**of_one_process, "precision": precision}
+    return {**_of_one_process(arithmetic(torch.device("cpu"))), "precision": precision}
+
+
+def _of_one_process(facts: Mapping[str, str]) -> dict[str, str]:
+    """Without how many processes there are: only one computes here, but older headers tell it."""
+    return {name: value for name, value in facts.items() if name != "processes"}
 
 
 def _listed(facts: object) -> str:

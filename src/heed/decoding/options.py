@@ -87,9 +87,10 @@ class SearchOptions(Config):
             raise ValueError("; ".join(wrong))
         return self
 
-    def of_text(self, **said: object) -> SearchOptions:
-        """The same rules for a language model's text, with what is said over them; whether it draws has to be said.
+    def of_text(self, usual_length: int = 200, **said: object) -> SearchOptions:
+        """The same rules for a language model's text, with what is said (not None) over them.
 
+        Whether it draws has to be said. `usual_length`: the most tokens where neither the rules nor the caller say it.
         Raises UsageError for what does not go together.
         """
         of_translations = {
@@ -100,7 +101,9 @@ class SearchOptions(Config):
             "diversity": 0,
             "coverage_penalty": 0,
         }
-        return build(SearchOptions, Document({**self.model_dump(), **of_translations, **said}))
+        most = self.max_tokens or max(usual_length, self.min_tokens)
+        given = {name: value for name, value in said.items() if value is not None}
+        return build(SearchOptions, Document({**self.model_dump(), **of_translations, "max_tokens": most, **given}))
 
     def greedy(self) -> SearchOptions:
         """Beam 1 within the same limits of length, by nothing but probability."""

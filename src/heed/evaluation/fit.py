@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from heed.core.errors import DataError
@@ -13,6 +14,7 @@ from heed.text.doctor import Thresholds
 from heed.text.doctor.direction import are_crossed, look_exchanged
 from heed.text.doctor.language import EvenSample, Profile, likeness, profile
 from heed.text.doctor.lines import LineScan
+from heed.text.doctor.scripts import language_by_script, main_script
 from heed.text.languages import code_of, name_of
 
 MIN_LINES = 20
@@ -21,8 +23,11 @@ MIN_LINES = 20
 
 MOST, HARDLY_ANY = 0.5, 0.02
 """Shares of lines."""
-ANOTHER_LANGUAGE = 0.35
-"""Below this likeness two texts are in two languages, see `likeness`."""
+ANOTHER_LANGUAGE, ENOUGH_LINES = 0.35, 100
+"""Below this likeness so many lines in one script are in two languages, see `likeness`.
+
+Fewer lines of one language are often as unlike, and so is text in scripts without blanks between words.
+"""
 
 
 def require_direction(run: Run, test: HeldOut) -> None:
@@ -79,7 +84,7 @@ def tell_misfit(run: Run, test: HeldOut, quiet: bool) -> None:
     for side, ours, lines in (("source", own[0], test.sources), ("reference", own[1], test.references)):
         for what in written_otherwise(ours, lines):
             warn(f"the {side} {what} {run.folder}: the scores say little.", quiet)
-    if likeness(profile(own[1]), profile(_sample(test.references))) < ANOTHER_LANGUAGE:
+    if look_another_language(own[1], _sample(test.references)):
         language = name_of(run.recipe.data.tgt_lang) or "target language"
         warn(f"the reference does not look like the {language} of {run.folder}: is it the right file?", quiet)
 
@@ -95,6 +100,14 @@ def written_otherwise(own: Sequence[str], lines: Sequence[str]) -> Iterator[str]
         yield "has capital letters, unlike the text of"
     if have_case and capitals[1] <= HARDLY_ANY and capitals[0] >= MOST:
         yield "has no capital letters, unlike the text of"
+
+
+def look_another_language(own: Sequence[str], lines: Sequence[str]) -> bool:
+    """Whether some lines are in another language than others, as far as scripts and letters tell."""
+    scripts = [Counter(map(main_script, them)).most_common(1)[0][0] for them in (own, lines)]
+    if scripts[0] != scripts[1] or language_by_script(own):
+        return scripts[0] != scripts[1] or language_by_script(own) != language_by_script(lines)
+    return min(len(own), len(lines)) >= ENOUGH_LINES and likeness(profile(own), profile(lines)) < ANOTHER_LANGUAGE
 
 
 def _tokenised_share(lines: Sequence[str]) -> float | None:

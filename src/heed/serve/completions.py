@@ -23,12 +23,14 @@ from heed.serve import completions_schema as schema
 from heed.serve.catalogue import ServedModel
 from heed.serve.completions_schema import CompletionRequest
 from heed.serve.errors import ApiError, BadRequestError, ModelNotFoundError, body_of
-from heed.serve.generating import Prompt, continuations
+from heed.serve.generating import Prompt, continuations, temperature_of
 from heed.serve.jobs import Job
 from heed.serve.probabilities import as_said, finite, places_in_text, spell, spell_one
 from heed.serve.service import Service, bearer_key
 
 PATH = "/v1/completions"
+USUAL_LENGTH = 16
+"""Tokens, where neither the request nor the run's recipe has a limit: OpenAI's."""
 _LEAST_TOP_P = 1e-6
 """OpenAI allows 0, which leaves the likeliest token."""
 
@@ -47,7 +49,7 @@ class _Asked:
     @property
     def max_tokens(self) -> int:
         """To go on with."""
-        return 16 if self.said.max_tokens is None else self.said.max_tokens
+        return 0 if self.said.max_tokens == 0 else self.options.max_tokens
 
     @property
     def in_pieces(self) -> bool:
@@ -88,9 +90,7 @@ def _prompt(said: str | Sequence[int], model: ServedModel) -> Prompt:
 
 
 def _options(said: CompletionRequest, usual: SearchOptions) -> SearchOptions:
-    temperature = 1.0 if said.temperature is None else said.temperature
-    top_p = 1.0 if said.top_p is None else said.top_p
-    stop = usual.stop if said.stop is None else ((said.stop,) if isinstance(said.stop, str) else tuple(said.stop))
+    stop = (said.stop,) if isinstance(said.stop, str) else said.stop
     seed = secrets.randbelow(1 << 31) if said.seed is None else abs(said.seed) % (1 << 31)
     try:
         bias = tuple(sorted((int(token), value) for token, value in (said.logit_bias or {}).items()))
@@ -99,10 +99,10 @@ def _options(said: CompletionRequest, usual: SearchOptions) -> SearchOptions:
     if any(token < 0 for token, _ in bias):
         raise BadRequestError("The keys of logit_bias are token ids.", "logit_bias")
     return usual.of_text(
-        sample=temperature > 0, temperature=max(temperature, 0.01), top_p=max(top_p, _LEAST_TOP_P),
-        max_tokens=max(1, 16 if said.max_tokens is None else said.max_tokens), seed=seed, stop=stop,
-        presence_penalty=said.presence_penalty or 0.0, frequency_penalty=said.frequency_penalty or 0.0, bias=bias,
-        length_norm="mean", length_penalty=1.0,
+        USUAL_LENGTH, sample=said.temperature != 0, temperature=temperature_of(said.temperature),
+        top_p=None if said.top_p is None else max(said.top_p, _LEAST_TOP_P), max_tokens=said.max_tokens or None,
+        seed=seed, stop=stop if stop is None else tuple(stop), presence_penalty=said.presence_penalty,
+        frequency_penalty=said.frequency_penalty, bias=bias or None, length_norm="mean", length_penalty=1.0,
     )  # fmt: skip
 
 

@@ -60,9 +60,10 @@ class CompletionRequest(BaseModel):
 
     model: str
     prompt: Annotated[Prompt, PlainValidator(_prompt), WithJsonSchema(_PROMPT)] = ""
-    max_tokens: Annotated[Whole, Field(ge=0, le=1024)] | None = 16
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = 1.0
-    top_p: Annotated[float, Field(ge=0, le=1)] | None = 1.0
+    max_tokens: Annotated[Whole, Field(ge=0, le=1024)] | None = None
+    """What is not said is as the run's recipe has it; without a limit there, OpenAI's 16."""
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
     n: Annotated[Whole, Field(ge=1, le=10)] | None = 1
     best_of: Annotated[Whole, Field(ge=1, le=10)] | None = None
     stream: bool | None = False
@@ -70,8 +71,8 @@ class CompletionRequest(BaseModel):
     logprobs: Annotated[Whole, Field(ge=0, le=5)] | None = None
     echo: bool | None = False
     stop: Stop | Annotated[list[Stop], Field(max_length=4)] | None = None
-    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = 0.0
-    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = 0.0
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     logit_bias: Annotated[dict[str, Annotated[float, Field(ge=-100, le=100)]], Field(max_length=300)] | None = None
     seed: Annotated[Whole, Field(ge=-(1 << 63), lt=1 << 63)] | None = None
     user: str | None = None

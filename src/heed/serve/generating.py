@@ -25,6 +25,11 @@ class Prompt:
     ids: tuple[int, ...]
 
 
+def temperature_of(said: float | None) -> float | None:
+    """The temperature to draw with; None where 0 is said, which is not drawn, or nothing."""
+    return max(said, 0.01) if said else None
+
+
 def continuations(
     job: Job, model: ServedModel, prompts: Sequence[Prompt], times: int, options: SearchOptions,
     tell: Tell | None = None,

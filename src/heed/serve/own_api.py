@@ -20,7 +20,7 @@ from heed.report.description import model_sentence
 from heed.serve import own_schema as schema
 from heed.serve.catalogue import Direction, Language, ServedModel
 from heed.serve.errors import ApiError, BadRequestError, NotFoundError, body_of
-from heed.serve.generating import Prompt, continuations
+from heed.serve.generating import Prompt, continuations, temperature_of
 from heed.serve.html_text import spoken_text
 from heed.serve.jobs import Job
 from heed.serve.own_schema import DetectBody, GenerateBody, InspectBody, NextBody, ScoreBody, TranslateBody
@@ -243,9 +243,8 @@ class OwnApi:
         model = self._model(body.model, "language-model")
         seed = secrets.randbelow(1 << 31) if body.seed is None else body.seed
         options = model.options.of_text(
-            sample=body.temperature > 0, temperature=max(body.temperature, 0.01), top_k=body.top_k,
-            top_p=body.top_p, max_tokens=body.max_tokens, seed=seed,
-            stop=tuple(body.stop) or model.options.stop,
+            64, sample=body.temperature != 0, temperature=temperature_of(body.temperature), top_k=body.top_k,
+            top_p=body.top_p, max_tokens=body.max_tokens, seed=seed, stop=tuple(body.stop) or None,
         )  # fmt: skip
         request_of = await asyncio.to_thread(model.translator.request_of, body.prompt)
         prompt = Prompt(body.prompt, request_of.prefix)

@@ -104,12 +104,13 @@ class GenerateBody(_Body):
 
     model: Name | None = None
     prompt: str = ""
-    max_tokens: Annotated[Whole, Field(ge=1, le=1024)] = 64
+    max_tokens: Annotated[Whole, Field(ge=1, le=1024)] | None = None
+    """What is not said is as the run's recipe has it; without a limit there, 64."""
     samples: Annotated[Whole, Field(ge=1, le=10)] = 1
-    temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """0: always the likeliest token."""
-    top_k: Annotated[Whole, Field(ge=0, le=1_000_000)] = 0
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_k: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: Seed | None = None
     stop: Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=4)] = Field(
         default_factory=list

@@ -59,7 +59,10 @@ class Progress:
     validated_at: int = -1
     best_score: float | None = None
     best_step: int = 0
+    best_on_schedule: float | None = None
+    """Without validations at a limit, which a longer training would not have had."""
     validations_since_best: int = 0
+    """Of those on schedule."""
     average_updates: int = 0
     trigger: Trigger = field(default_factory=Trigger)
     rate_scale: float = 1.0
@@ -135,9 +138,7 @@ def _explained(folder: Path, checkpoint: Checkpoint) -> AbstractContextManager[N
 
 def _room(checkpoint: Checkpoint) -> int:
     size = checkpoint.num_bytes
-    if (
-        not checkpoint.optimizer and not checkpoint.progress.step
-    ):  # before the first update; from then on Adam keeps two numbers for each weight
+    if not checkpoint.optimizer and not checkpoint.progress.step:  # Adam will keep two numbers for each weight
         size += 2 * sum(tensor.nbytes for tensor in checkpoint.weights.values())
     return math.ceil(ROOM * size)
 

@@ -276,23 +276,23 @@ class Trainer:
             stop.agreed = int(broken_off_by)
             return
         self.progress.validated_at = self.progress.step
-        told = (0.0, 0.0)
+        told = 0.0
         if journal and validation is not None:
             told = self._keep_if_best(validation, candidate, journal, bar)
-        value, best = self.ranks.sums(*told)
-        if best:
-            self.progress.validations_since_best = 0
-        if self.progress.step % self.config.eval_every:  # one for the end, which a longer training would not have had
-            return
-        self.progress.num_validations += 1
-        self.progress.validations_since_best += not best
-        if self.config.average == "last":
-            self.recent = self._last_validated()
-        self._learn_from_validation(value, best)
+        [value] = self.ranks.sums(told)
+        if self.progress.step % self.config.eval_every == 0:  # others leave no trace in a training that goes on
+            if self.config.average == "last":
+                self.recent = self._last_validated()
+            self._learn_from_validation(value)
 
-    def _learn_from_validation(self, value: float, best: float) -> None:
+    def _learn_from_validation(self, value: float) -> None:
         """What a score changes in the training that follows, on all ranks alike."""
         progress, config = self.progress, self.config
+        progress.num_validations += 1
+        best = _is_better(value, progress.best_on_schedule, config.stop_metric)
+        if best:
+            progress.best_on_schedule = value
+        progress.validations_since_best = 0 if best else progress.validations_since_best + 1
         if config.schedule == "plateau" and not best:
             progress.rate_scale /= config.lr_decay
         if config.average == "nt_asgd":
@@ -313,12 +313,12 @@ class Trainer:
 
     def _keep_if_best(
         self, validation: Validation, candidate: Mapping[str, Tensor], journal: Journal, bar: Bar
-    ) -> tuple[float, float]:
-        """The score, and whether it is the best so far (1 or 0)."""
+    ) -> float:
+        """The score. Weights that are the best so far are what the run folder holds."""
         self._tick()
         progress = self.progress
         value = validation.value(self.config.stop_metric)
-        best = progress.best_score is None or _better(value, progress.best_score, self.config.stop_metric)
+        best = _is_better(value, progress.best_score, self.config.stop_metric)
         if best:
             progress.best_score, progress.best_step = value, progress.step
             metadata = {"step": str(progress.step), **self.task.vocabularies}
@@ -328,7 +328,7 @@ class Trainer:
         bar.say(_validation_line(progress, validation, best))
         for sample in validation.samples[:2]:
             bar.say(f"    {sample.src}\n    → {sample.output}\n    = {sample.reference}")
-        return value, float(best)
+        return value
 
     # --- checkpoints ------------------------------------------------------------------------------------
 
@@ -371,6 +371,8 @@ class Trainer:
             ]
         self.carried = carried_state(self.model, checkpoint.carried, self.config.num_streams, self.ranks, self.device)
         self.progress = checkpoint.progress
+        if self.progress.best_on_schedule is None and self.progress.num_validations:  # an older heed's checkpoint
+            self.progress.best_on_schedule = self.progress.best_score
 
 
 def _relative_length(batches: Sequence[Batch]) -> float:
@@ -382,8 +384,8 @@ def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
 
 
-def _better(value: float, best: float, metric: str) -> bool:
-    return value > best if HIGHER_IS_BETTER[metric] else value < best
+def _is_better(value: float, best: float | None, metric: str) -> bool:
+    return best is None or (value > best if HIGHER_IS_BETTER[metric] else value < best)
 
 
 def _shown(values: Mapping[str, float]) -> dict[str, str]:

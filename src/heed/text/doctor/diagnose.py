@@ -7,7 +7,7 @@ million pairs, and 100 bytes for each pair of validation and test sets.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -44,6 +44,8 @@ T = TypeVar("T")
 
 SHOWN = 30
 """Characters of the first line of each side."""
+TAGGED = 0.9
+"""Where so many lines begin with one word, it is a tag."""
 
 
 def diagnose(
@@ -221,15 +223,33 @@ def _exchanged(src: LineScan, tgt: LineScan, languages: tuple[str, str], to_exch
 
 
 def _partly_exchanged(src: LineScan, tgt: LineScan, limits: Thresholds) -> Iterator[Finding]:
-    starts, num_parts = exchanged_parts(src.sample.lines, tgt.sample.lines, limits.same_language)
-    if starts:
-        severity = grade(len(starts) / num_parts, limits.stop_exchanged, 0.0)
+    lines = src.sample.lines
+    odd, others = exchanged_parts(lines, tgt.sample.lines, limits.same_language)
+    if not odd:
+        return
+    num_parts = len(odd) + len(others)
+    first_words = [_common_first_word([line for part in parts for line in lines[part]]) for parts in (odd, others)]
+    if all(first_words) and first_words[0] != first_words[1]:
         message = (
-            f"From about line {starts[0] * src.sample.step + 1:,} on the two sides are exchanged, as far as their "
-            f"letters tell: in {len(starts)} of {num_parts} parts of the data."
+            f"In {len(odd)} of {num_parts} parts of the data the two sides are exchanged, and the sources there begin "
+            f"with {first_words[0]}, elsewhere with {first_words[1]}: two directions in one model?"
         )
-        advice = "Look at the pairs there, and exchange the sides of those that are the wrong way round."
-        yield Finding("partly-swapped", severity, len(starts), num_parts, message, advice)
+        advice = "If so, give each direction as a part with a tag (docs/more-data.md): then each can be checked."
+        yield Finding("partly-swapped", "warn", len(odd), num_parts, message, advice)
+        return
+    severity = grade(len(odd) / num_parts, limits.stop_exchanged, 0.0)
+    message = (
+        f"From about line {odd[0].start * src.sample.step + 1:,} on the two sides are exchanged, as far as their "
+        f"letters tell: in {len(odd)} of {num_parts} parts of the data."
+    )
+    advice = "Look at the pairs there, and exchange the sides of those that are the wrong way round."
+    yield Finding("partly-swapped", severity, len(odd), num_parts, message, advice)
+
+
+def _common_first_word(lines: Sequence[str]) -> str:
+    """What nearly all lines begin with, as a tag does; empty where there is no such word."""
+    [(word, number)] = Counter((line.split(maxsplit=1) or [""])[0] for line in lines).most_common(1)
+    return visible(word[:SHOWN]) if number >= TAGGED * len(lines) else ""
 
 
 def _same_language(src: LineScan, tgt: LineScan, limits: Thresholds) -> Iterator[Finding]:

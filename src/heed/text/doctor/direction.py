@@ -106,16 +106,19 @@ def are_crossed(src: Profile, tgt: Profile, known_src: Profile, known_tgt: Profi
     return likeness(src, known_tgt) + likeness(tgt, known_src) > straight + margin
 
 
-def exchanged_parts(src: Sequence[str], tgt: Sequence[str], same_language: float) -> tuple[list[int], int]:
-    """The parts of parallel lines, by their first lines, in which the sides are the other way round than in most.
+def exchanged_parts(src: Sequence[str], tgt: Sequence[str], same_language: float) -> tuple[list[slice], list[slice]]:
+    """The parts of parallel lines in which the sides are the other way round than in most, and those others.
 
-    Also how many parts there are; none are told where the lines are few, or the sides alike (above `same_language`).
+    Nothing where the lines are few, or the sides of all parts alike (above `same_language`): numbers, for example.
     """
     num = min(MOST_PARTS, len(src) // LEAST_LINES)
-    starts = [len(src) * part // num for part in range(num)] if num > 1 else []
-    profiles = [(profile(src[start:end]), profile(tgt[start:end])) for start, end in pairwise([*starts, len(src)])]
-    if not profiles or likeness(*profiles[0]) > same_language:
-        return [], num
-    crossed = [are_crossed(*its, *profiles[0], CLEARLY) for its in profiles]
+    bounds = [len(src) * part // num for part in range(num + 1)] if num > 1 else []
+    parts = [slice(start, end) for start, end in pairwise(bounds)]
+    profiles = [(profile(src[part]), profile(tgt[part])) for part in parts]
+    known = next((its for its in profiles if all(its) and likeness(*its) <= same_language), None)
+    if known is None:
+        return [], []
+    crossed = [are_crossed(*its, *known, CLEARLY) for its in profiles]
     is_odd = 2 * sum(crossed) <= num
-    return [start for start, its in zip(starts, crossed, strict=True) if its == is_odd], num
+    pairs = list(zip(parts, crossed, strict=True))
+    return [part for part, its in pairs if its == is_odd], [part for part, its in pairs if its != is_odd]
