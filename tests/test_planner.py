@@ -84,7 +84,8 @@ def test_counts_are_no_weights_to_begin_with(tmp_path: Path, kind: str) -> None:
 
 def test_the_recipe_tells_the_tokenizers_that_are_taken(tmp_path: Path) -> None:
     smaller = prepared(tmp_path, "smaller", tokenizer__vocab_size=280)
-    plan = plan_for(tmp_path, tiny_keys(tmp_path, tokenizer__dropout=0.1), tokenizer_of=smaller.folder)
+    keys = tiny_keys(tmp_path, tokenizer__vocab_size=280, tokenizer__dropout=0.1)
+    plan = plan_for(tmp_path, keys, tokenizer_of=smaller.folder)
     assert plan.recipe.tokenizer == smaller.recipe.tokenizer.model_copy(update={"dropout": 0.1})
     assert plan.reasons["tokenizer.kind"] == "as in --tokenizer-of"
     of_characters = prepared(tmp_path, "characters", tokenizer__kind="character")
@@ -143,7 +144,8 @@ def test_a_list_of_words_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_a_translator_may_take_the_tokenizer_of_a_language_model(tmp_path: Path) -> None:
     lm = language_run(tmp_path, "lm", "rnn", train=False)
-    plan = plan_for(tmp_path, tiny_keys(tmp_path), tokenizer_of=lm.folder)
+    keys = {name: value for name, value in tiny_keys(tmp_path).items() if not name.startswith("tokenizer.")}
+    plan = plan_for(tmp_path, keys, tokenizer_of=lm.folder)
     run = prepare_run(plan, tmp_path / "new", None, True, lm)
     assert run.tokenizers["src"] is run.tokenizers["tgt"]
     assert run.tokenizers["src"].vocabulary.sha256 == lm.tokenizers["tgt"].vocabulary.sha256
@@ -158,6 +160,19 @@ def test_a_script_tells_a_language_that_nobody_named(tmp_path: Path) -> None:
     assert plan.reasons["data.tgt_lang"] == "by the name of its column, or its script"
     named = plan_for(tmp_path, {"task": "translation", "data.pairs": str(path), "data.tgt_lang": "jpn"})
     assert named.recipe.data.tgt_lang == "jpn"
+
+
+@pytest.mark.parametrize("taken", ["init", "tokenizer_of"])
+def test_what_is_said_of_a_vocabulary_that_is_kept_is_refused(tmp_path: Path, taken: str) -> None:
+    other = with_weights(prepared(tmp_path, "other"))
+    size = other.recipe.tokenizer.vocab_size
+    options: dict[str, Any] = {taken: other.folder}
+    plan = plan_for(tmp_path, tiny_keys(tmp_path, tokenizer__vocab_size=size, tokenizer__dropout=0.1), **options)
+    assert (plan.recipe.tokenizer.vocab_size, plan.recipe.tokenizer.dropout) == (size, 0.1)
+    keys = tiny_keys(tmp_path, tokenizer__vocab_size=size + 1, tokenizer__kind="nonsense")
+    said = rf"keeps that run's vocabulary: leave out --tokenizer.kind=nonsense, --tokenizer.vocab_size={size + 1}"
+    with pytest.raises(UsageError, match=said):
+        plan_for(tmp_path, keys, **options)
 
 
 def test_an_expectation_counts_the_processes(tmp_path: Path) -> None:

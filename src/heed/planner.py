@@ -102,6 +102,11 @@ class Planner:
     def _recipe(self, survey: chooser.Survey, machine: chooser.Machine) -> tuple[Recipe, Mapping[str, str]]:
         """The recipe for such a corpus, and the reasons for what was chosen."""
         taken = self._tokenizer_taken()
+        flag = "--init" if self.tokenizer_of is self.init else "--tokenizer-of"
+        if differing := [key for key, value in taken.items() if self.overrides.get(key, value) != value]:
+            advice = ", or learn another vocabulary with --init-vocabulary new" if flag == "--init" else ""
+            listed = ", ".join(f"--{key}={self.overrides[key]}" for key in differing)
+            raise UsageError(f"{flag} keeps that run's vocabulary: leave out {listed}{advice}.")
         given = {**self.overrides, **taken}
         if self.document.name:
             return build(Recipe, self.document, given), {}
@@ -110,12 +115,11 @@ class Planner:
             choices = choose(survey, machine, given)
         else:
             choices = chooser.fine_tuned(choose, survey, machine, self.init.recipe.model_dump(), given)
-        flag = "--init" if self.tokenizer_of is self.init else "--tokenizer-of"
         reasons = {**choices.reasons, **dict.fromkeys(taken, f"as in {flag}")}
         return build(Recipe, Document(_nested(choices.values)), given), reasons
 
     def _tokenizer_taken(self) -> dict[str, object]:
-        """What the recipe of the run whose tokenizers are taken says of them, which is true whatever was said here.
+        """What the recipe of the run whose tokenizers are taken says of them, whatever a recipe file says here.
 
         Subword dropout is none of it: it is up to each training.
         """

@@ -111,6 +111,8 @@ def test_scoring_and_evaluating_take_the_tag(multilingual: Path, translator: Pat
     assert result.code == 0, result.err
     assert [it["system"] for it in json.loads(result.out)] == [str(multilingual), str(translator)]
     assert [it.get("tag") for it in json.loads(result.out)] == ["2bb", None]
+    table = call("evaluate", multilingual, "--tag", "2bb", *files[:-1])
+    assert f"{multilingual} <2bb> " in table.out, table.err
     assert call("evaluate", multilingual, *files).code == 2
     neither = call("evaluate", multilingual, translator, "--tag", "2xx", *files)
     assert (neither.code, neither.err) == (2, "error: --tag 2xx: the runs know 2bb, 2cc.\n")

@@ -136,6 +136,8 @@ def test_a_term_that_holds_a_banned_word_is_an_error() -> None:
         with pytest.raises(UsageError, match=f"must hold '{term}', and '{ban}' is banned"):
             translator.translate(["ab"], OPTIONS.model_copy(update={"ban": (ban,)}), [Constraints(terms=(term,))])
     options = OPTIONS.model_copy(update={"ban": ("hund",)})
+    with pytest.raises(UsageError, match="must hold 'Der Hund', and 'hund' is banned"):
+        translator.translate(["ab"], options, [Constraints(prefix="Der Hund")])
     [found] = translator.translate(["ab"], options, [Constraints(terms=("Hundekuchen",))])
     assert stands("Hundekuchen", found.text)
 

@@ -158,6 +158,23 @@ def test_a_validation_at_a_limit_that_is_the_best_leaves_no_trace(tmp_path: Path
     assert [(end.best_step, end.best_score) for end in ends] == [(24, 25), (11, 30)]
 
 
+def test_between_equal_scores_the_perplexity_decides(tmp_path: Path) -> None:
+    """A model that learns has a BLEU of 0 for a while; that is no reason to stop, or to keep its first weights."""
+    keys = {**KEYS, "training__stop_metric": "bleu", "training__patience": 2, "training__max_steps": 32}
+    trainer = trainer_of(prepared(tmp_path, **keys))
+    validate, perplexities = trainer.task.validate, {8: 90.0, 16: 80.0, 24: 70.0, 32: 75.0}
+
+    def scored(model: Any, metrics: Any) -> Any:
+        found = validate(model, metrics)
+        told = {"bleu": 0.0, "perplexity": perplexities[trainer.progress.step]}
+        scores = {name: replace(found.scores[name], value=value) for name, value in told.items()}
+        return replace(found, scores={**found.scores, **scores})
+
+    trainer.task.validate = scored  # type: ignore[method-assign]
+    assert trainer.run().reason == "reached 32 updates (training.max_steps)"
+    assert (trainer.progress.best_step, trainer.progress.validations_since_best) == (24, 1)
+
+
 def test_a_checkpoint_of_an_older_heed_knows_its_best_score(tmp_path: Path) -> None:
     trainer = trainer_of(prepared(tmp_path, **KEYS))
     trainer.run()

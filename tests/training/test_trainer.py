@@ -105,7 +105,7 @@ def test_training_lowers_the_loss_and_writes_model_journal_and_checkpoints(tmp_p
     assert len(validations[0]["samples"]) == 4
     assert log[-1] == {"event": "end", "step": 60, "reason": outcome.reason}
     assert [path.name[-2:] for path in list_checkpoints(folder / "checkpoints")] == ["20", "40", "60"]
-    best = max(validations, key=lambda event: event["bleu"])
+    best = max(validations, key=lambda event: (event["bleu"], -event["perplexity"]))
     kept = load_file(folder / "model.safetensors")
     assert kept.keys() == dict(trainer.evaluated.named_parameters()).keys()
     assert trainer.progress.best_step == best["step"]
@@ -127,7 +127,7 @@ def test_the_last_validated_weights_are_averaged(tmp_path: Path) -> None:
     def validate(model: Any, metrics: Any) -> Validation:
         now.append({name: weights.detach().clone() for name, weights in trainer.weights.master.items()})
         seen.append({name: weights.clone() for name, weights in model.named_parameters()})
-        return Validation({"bleu": Score("bleu", 1.0, "")})
+        return Validation({name: Score(name, 1.0, "") for name in ("bleu", "perplexity")})
 
     trainer.task.validate = validate  # type: ignore[method-assign]
     trainer.run()
@@ -148,7 +148,9 @@ def test_training_stops_after_so_many_validations_without_a_better_score(
     keys = {"training__patience": 2, "training__stop_metric": metric, "training__eval_every": 2}
     trainer = trainer_of(prepared(tmp_path, **keys))
     script = iter(scores)
-    trainer.task.validate = lambda model, metrics: Validation({metric: Score(metric, next(script), "")})  # type: ignore[method-assign]
+    trainer.task.validate = lambda model, metrics: Validation(  # type: ignore[method-assign]
+        {"perplexity": Score("perplexity", 1.0, ""), metric: Score(metric, next(script), "")}
+    )
     assert trainer.run().reason == f"no better {metric} in 2 validations (training.patience)"
     assert (trainer.progress.step, trainer.progress.best_step) == (stops_at, best_at)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -100,11 +100,11 @@ class Roles:
         """The terms of a source, as they are followed. Raises DataError for one that cannot be written."""
         return Terms(terms, self.tokenizer, self.form.spelled)
 
-    def _require_allowed(self, banned: tuple[str, ...], terms: Sequence[Terms]) -> None:
-        """Raises UsageError for a term that no output may hold."""
-        for term in dict.fromkeys(text for of_source in terms for text in of_source.texts) if banned else ():
-            for phrase in self.ban(banned).found_in(term):
-                raise UsageError(f"an output must hold {term!r}, and {phrase!r} is banned: take one of them out.")
+    def require_allowed(self, banned: tuple[str, ...], demanded: Iterable[str]) -> None:
+        """Raises UsageError for a text that no output may hold."""
+        for text in dict.fromkeys(demanded) if banned else ():
+            for phrase in self.ban(banned).found_in(text):
+                raise UsageError(f"an output must hold {text!r}, and {phrase!r} is banned: take one of them out.")
 
     def filters(self, options: SearchOptions, demand: Demand) -> list[Filter]:
         """The rules for the sources of a batch, in the order in which they work."""
@@ -128,7 +128,7 @@ class Roles:
         size, width, nbest = len(limits), options.width + demand.num_steps, options.num_searched
         if demand.terms:
             require_plain_beam(options)
-            self._require_allowed(options.ban, demand.terms)
+            self.require_allowed(options.ban, (text for of_source in demand.terms for text in of_source.texts))
             return ConstrainedBeamChooser(
                 size, width, EOS_ID, penalty, limits, demand.terms, self._ends_word, nbest, self.device, coverage
             )

@@ -112,7 +112,7 @@ class ModelTranslator:
         """
         if any(len(line) > MAX_CHARACTERS for line in lines):
             return self._with_long_lines(lines, options, constraints)
-        requests = self.requests(lines, constraints)
+        requests = self.requests(lines, constraints, options.ban)
         if any(len(request.source) > MAX_TOKENS for request in requests):
             return self._with_long_lines(lines, options, constraints)
         distinct = sorted({request for request in requests if request.source})
@@ -225,13 +225,16 @@ class ModelTranslator:
 
     # --- from lines to requests, from requests to hypotheses ---------------------------------------------
 
-    def requests(self, lines: Sequence[str], constraints: Sequence[Constraints] | None) -> list[Request]:
+    def requests(
+        self, lines: Sequence[str], constraints: Sequence[Constraints] | None, banned: tuple[str, ...] = ()
+    ) -> list[Request]:
         if self.src_tokenizer is None:
             raise ValueError("a language model generates; it does not translate")
         encoded = self._encode_sources(lines)
         sources = [tuple(ids) if line.strip() else () for line, ids in zip(lines, encoded, strict=True)]
         if constraints is None:
             return [Request(ids) for ids in sources]
+        self.roles.require_allowed(banned, (wanted.prefix for wanted in constraints))
         prefixes = self._encode(self.tgt_tokenizer, [wanted.prefix.rstrip() for wanted in constraints])
         for wanted, ids in zip(constraints, prefixes, strict=True):
             if UNK_ID in ids:

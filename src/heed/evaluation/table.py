@@ -55,7 +55,8 @@ def _scores(evaluations: Sequence[Evaluation]) -> str:
 
 
 def _name(evaluation: Evaluation) -> str:
-    return evaluation.system + (" (synthetic data)" if evaluation.synthetic else "")
+    tag = evaluation.how.get("tag")
+    return evaluation.system + (f" <{tag}>" if tag else "") + (" (synthetic data)" if evaluation.synthetic else "")
 
 
 def tested(name: str, comparison: Comparison | None) -> str:

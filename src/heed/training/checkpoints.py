@@ -59,8 +59,11 @@ class Progress:
     validated_at: int = -1
     best_score: float | None = None
     best_step: int = 0
+    best_perplexity: float | None = None
+    """Of the validation with the best score: between equal scores it decides."""
     best_on_schedule: float | None = None
-    """Without validations at a limit, which a longer training would not have had."""
+    """The best score without validations at a limit, which a longer training would not have had."""
+    best_perplexity_on_schedule: float | None = None
     validations_since_best: int = 0
     """Of those on schedule."""
     average_updates: int = 0

@@ -276,22 +276,23 @@ class Trainer:
             stop.agreed = int(broken_off_by)
             return
         self.progress.validated_at = self.progress.step
-        told = 0.0
+        told = (0.0, 0.0)
         if journal and validation is not None:
             told = self._keep_if_best(validation, candidate, journal, bar)
-        [value] = self.ranks.sums(told)
+        score = self.ranks.sums(*told)
         if self.progress.step % self.config.eval_every == 0:  # others leave no trace in a training that goes on
             if self.config.average == "last":
                 self.recent = self._last_validated()
-            self._learn_from_validation(value)
+            self._learn_from_validation(*score)
 
-    def _learn_from_validation(self, value: float) -> None:
+    def _learn_from_validation(self, value: float, perplexity: float) -> None:
         """What a score changes in the training that follows, on all ranks alike."""
         progress, config = self.progress, self.config
         progress.num_validations += 1
-        best = _is_better(value, progress.best_on_schedule, config.stop_metric)
+        before = progress.best_on_schedule, progress.best_perplexity_on_schedule
+        best = _is_better(value, perplexity, *before, config.stop_metric)
         if best:
-            progress.best_on_schedule = value
+            progress.best_on_schedule, progress.best_perplexity_on_schedule = value, perplexity
         progress.validations_since_best = 0 if best else progress.validations_since_best + 1
         if config.schedule == "plateau" and not best:
             progress.rate_scale /= config.lr_decay
@@ -313,14 +314,15 @@ class Trainer:
 
     def _keep_if_best(
         self, validation: Validation, candidate: Mapping[str, Tensor], journal: Journal, bar: Bar
-    ) -> float:
-        """The score. Weights that are the best so far are what the run folder holds."""
+    ) -> tuple[float, float]:
+        """The score and the perplexity. Weights that are the best so far are what the run folder holds."""
         self._tick()
         progress = self.progress
         value = validation.value(self.config.stop_metric)
-        best = _is_better(value, progress.best_score, self.config.stop_metric)
+        perplexity = validation.value("perplexity")
+        best = _is_better(value, perplexity, progress.best_score, progress.best_perplexity, self.config.stop_metric)
         if best:
-            progress.best_score, progress.best_step = value, progress.step
+            progress.best_score, progress.best_perplexity, progress.best_step = value, perplexity, progress.step
             metadata = {"step": str(progress.step), **self.task.vocabularies}
             save_weights(self.folder / "model.safetensors", candidate, metadata)
             (self.folder / CONFIDENCE).unlink(missing_ok=True)  # which was learned from other weights
@@ -328,7 +330,7 @@ class Trainer:
         bar.say(_validation_line(progress, validation, best))
         for sample in validation.samples[:2]:
             bar.say(f"    {sample.src}\n    → {sample.output}\n    = {sample.reference}")
-        return value
+        return value, perplexity
 
     # --- checkpoints ------------------------------------------------------------------------------------
 
@@ -384,8 +386,11 @@ def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
 
 
-def _is_better(value: float, best: float | None, metric: str) -> bool:
-    return best is None or (value > best if HIGHER_IS_BETTER[metric] else value < best)
+def _is_better(value: float, perplexity: float, best: float | None, best_perplexity: float | None, metric: str) -> bool:
+    """Between equal scores the perplexity decides: the first outputs of a model all have a BLEU of 0."""
+    if best is None or value == best:
+        return best is None or (best_perplexity is not None and perplexity < best_perplexity)
+    return value > best if HIGHER_IS_BETTER[metric] else value < best
 
 
 def _shown(values: Mapping[str, float]) -> dict[str, str]:
