@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from heed.core.errors import DataError, HeedError, UsageError
-from heed.text.readers import CorpusFiles, read_pairs
+from heed.text.readers import CorpusFiles, read_pairs, with_languages_of
 from heed.text.readers.tables import one_line, sniff_delimiter
 
 PAIRS = [
@@ -90,6 +90,16 @@ def test_the_delimiter_is_the_one_that_makes_a_table(rows: list[str], delimiter:
         ("id,source,comment,target", {}, [("x2", "x4")]),
         ("id,German,Notes,English", {}, [("x2", "x4")]),
         ("id,English,Notes", {"src_lang": "en", "tgt_column": "notes"}, [("x2", "x3")]),
+        ("Hausa text,Swahili text", {"src_lang": "sw", "tgt_lang": "ha"}, [("x2", "x1")]),
+        ("Kanuri text,Hausa text", {"src_lang": "ha"}, [("x2", "x1")]),
+        ("Kanuri text,Hausa text", {"tgt_lang": "kr", "src_lang": "ha"}, [("x2", "x1")]),
+        ("Hausa text,Swahili text", {}, [("x1", "x2")]),
+        ("Target sentence,Source sentence", {}, [("x2", "x1")]),
+        ("German text,Source text", {}, [("x2", "x1")]),
+        ("Translation in German,Translation in English", {}, [("x1", "x2")]),
+        ("Source id,Source text,Target text", {"src_column": 2}, [("x2", "x3")]),
+        ("Notes,German sentence,English sentence", {}, [("x2", "x3")]),
+        ("Notes,German sentence,English sentence", {"src_lang": "en", "tgt_lang": "de"}, [("x3", "x2")]),
     ],
 )
 def test_columns_are_found_by_number_name_language_or_side(
@@ -140,6 +150,22 @@ def test_norwegian_is_a_language_where_text_stands_below() -> None:
 def test_names_of_columns_may_be_of_several_words(first: str, are_names: bool) -> None:
     found = pairs_of(f"{first}\nA dog runs.\tEin Hund rennt.\n", "x.tsv")
     assert len(found) == 2 - are_names
+
+
+def test_several_words_that_are_no_names_choose_no_column() -> None:
+    rows = "He runs.\tEr rennt.\tdeu\nA dog.\tEin Hund.\tdeu\n"
+    table = f"English lesson\tEnglischstunde\tdeu\n{rows}"
+    assert pairs_of(table, "x.tsv", tgt_lang="en")[0] == ("English lesson", "Englischstunde")
+    assert pairs_of(table, "x.tsv")[0] == ("English lesson", "Englischstunde")
+    pastry = "Danish pastry\tein Kopenhagener\nA dog.\tEin Hund.\n"
+    assert pairs_of(pastry, "x.tsv", src_lang="en", tgt_lang="da")[0] == ("Danish pastry", "ein Kopenhagener")
+
+
+def test_a_table_beside_the_training_table_is_read_by_the_longer_names_of_its_columns(here: Path) -> None:
+    Path("train.tsv").write_text("English sentence\tGerman sentence\nA dog.\tEin Hund.\n")
+    Path("valid.tsv").write_text("German sentence\tEnglish sentence\nEine Katze.\tA cat.\n")
+    files = with_languages_of(CorpusFiles(pairs="train.tsv"), CorpusFiles(pairs="valid.tsv"))
+    assert list(read_pairs(files)) == [("A cat.", "Eine Katze.")]
 
 
 LONG = "Two men are sitting on a bench by the road.;Wanaume wawili wameketi kwenye benchi."

@@ -84,6 +84,11 @@ def language_named(name: str) -> str:
     return code_of(name) or (code_of(words[0]) if begins_with_name else "")
 
 
+def _side_named(name: str) -> str:
+    """The side that a column's name begins with, `src` for `Source text`; empty: none."""
+    return SIDES.get("".join(name.split()[:1]).casefold(), "")
+
+
 def _position(
     column: int | str | None, language: str, side: str, rows: Sequence[Sequence[str]], place: str
 ) -> tuple[int | None, bool]:
@@ -98,14 +103,32 @@ def _position(
     codes = _codes(rows)
     if language and codes.count(code_of(language) or "?") == 1:
         return codes.index(code_of(language)), True
-    sides = (at for at, name in enumerate(names) if SIDES.get(name) == side and not _holds_numbers(rows, at))
-    found = next(sides, None)
+    texts = [at for at in range(len(names)) if not _holds_numbers(rows, at)]
+    alone = [at for at in texts if SIDES.get(names[at]) == side]
+    longer = [at for at in texts if _side_named(names[at]) == side and _is_longer_name(rows[0], at)]
+    found = alone[0] if alone else longer[0] if len(longer) == 1 else None
     return found, found is not None
 
 
 def _codes(rows: Sequence[Sequence[str]]) -> list[str]:
     """The language that each column is named by; none where numbers stand below."""
-    return ["" if _holds_numbers(rows, at) else code_of(name) for at, name in enumerate(rows[0])]
+    are_names = [code_of(name) or _is_longer_name(rows[0], at) for at, name in enumerate(rows[0])]
+    return [
+        language_named(name) if is_name and not _holds_numbers(rows, at) else ""
+        for at, (name, is_name) in enumerate(zip(rows[0], are_names, strict=True))
+    ]
+
+
+def _is_longer_name(first: Sequence[str], position: int) -> bool:
+    """Whether several words, such as `German sentence`, are a name, as the row has another beside it.
+
+    A code among more than two columns is none: each row may have one, of its text.
+    """
+    name = first[position]
+    if len(name.split()) == 1 or not (language_named(name) or _side_named(name)):
+        return False
+    others = (other for at, other in enumerate(first) if at != position)
+    return any(_are_names(name, other) for other in others if len(first) == 2 or len(other) > LONGEST_CODE)
 
 
 def _holds_numbers(rows: Sequence[Sequence[str]], position: int) -> bool:
@@ -123,7 +146,7 @@ def _are_names(one: str, other: str) -> bool:
     if not all(0 < len(its) <= MOST_WORDS for its in words):
         return False
     languages = [language_named(name) for name in (one, other)]
-    if all(language or its[0].casefold() in SIDES for language, its in zip(languages, words, strict=True)):
+    if all(language or _side_named(name) for language, name in zip(languages, (one, other), strict=True)):
         return True
     return any(languages) and words[0][1:] == words[1][1:] != []
 
