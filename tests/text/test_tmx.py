@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from heed.core.errors import DataError, HeedError, UsageError
-from heed.text.readers import CorpusFiles, read_pairs, tmx
+from heed.text.readers import CorpusFiles, read_pairs, tmx, with_languages_of
 from heed.text.readers.tmx import read_units
 
 HEAD = '<?xml version="1.0"{}?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="en"/><body>\n'
@@ -68,13 +68,30 @@ def test_units_with_both_languages_are_pairs_and_the_others_are_counted() -> Non
     ("wanted", "found", "fits"),
     [
         ("en", "en", True), ("en", "EN-us", True), ("EN", "en_GB", True), ("en-US", "en-us", True),
-        ("en_us", "en-US", True), ("en-US", "en-GB", False), ("en-US", "en", False), ("en", "eng", False),
-        ("e", "en", False), ("zh", "zh-Hans-CN", True),
+        ("en_us", "en-US", True), ("en-US", "en-GB", False), ("en-US", "en", False), ("en", "eng", True),
+        ("e", "en", False), ("zh", "zh-Hans-CN", True), ("eng", "en-GB", True), ("en-US", "eng_us", True),
+        ("en-US", "eng", False), ("en-US", "eng-GB", False), ("de", "ger", True), ("de", "eng", False),
+        ("xyz", "xy", False),
     ],
 )  # fmt: skip
 def test_a_language_takes_its_varieties(wanted: str, found: str, fits: bool) -> None:
     text = memory(unit(**{found: "a", "xx": "b"}))
     assert (fits and pairs_of(text, wanted, "xx")) or message(text, wanted, "xx").startswith("m.tmx: no unit has both")
+
+
+def test_a_tag_goes_before_another_for_the_same_language() -> None:
+    text = memory(unit(eng="a", en_US="b", de="c", ger_AT="d"))
+    assert pairs_of(text, "en", "de") == [("b", "c")]
+    assert pairs_of(text, "eng", "ger") == [("a", "d")]
+    assert pairs_of(text, "eng", "en-US") == [("a", "b")]
+    assert pairs_of(text, "en", "en-US") == [("a", "b")]
+
+
+def test_a_memory_beside_a_table_is_read_by_the_names_of_its_columns() -> None:
+    Path("train.tsv").write_text("eng\tdeu\nA dog.\tEin Hund.\n")
+    Path("m.tmx").write_text(memory(unit(eng="A cat.", deu="Eine Katze.")))
+    files = with_languages_of(CorpusFiles(pairs="train.tsv"), CorpusFiles(pairs="m.tmx"))
+    assert list(read_pairs(files)) == [("A cat.", "Eine Katze.")]
 
 
 def test_a_language_may_be_said_by_its_name() -> None:
@@ -161,8 +178,8 @@ def test_a_packed_memory_is_read_and_a_damaged_one_refused(here: Path) -> None:
         ("<html></html>", "m.tmx:1: the file begins with <html>, a translation memory with <tmx>."),
         (memory(), "m.tmx: there is no unit (<tu>) with text in it. Export the memory again."),
         (
-            memory(unit(eng="a", deu="b"), unit(eng="c")),
-            "m.tmx: no unit has both en and de; its languages are eng (2), deu (1).",
+            memory(unit(swe="a", nld="b"), unit(swe="c")),
+            "m.tmx: no unit has both en and de; its languages are swe (2), nld (1).",
         ),
         (
             memory(unit(en="a\nb", de="Stra\xdfe")).encode("latin-1"),

@@ -129,3 +129,9 @@ def same_tag(wanted: str, found: str) -> bool:
     """Whether a language tag is the one that is wanted, or a variety of it: `en` takes `en-US`, `EN_gb`, not `eng`."""
     parts, wanted_parts = (tag.strip().lower().replace("_", "-").split("-") for tag in (found, wanted))
     return parts[: len(wanted_parts)] == wanted_parts
+
+
+def with_code(tag: str) -> str:
+    """A language tag with the two-letter code, `en-US` for `eng_US`; with what it has where that is not known here."""
+    language, *rest = tag.strip().replace("_", "-").split("-")
+    return "-".join([code_of(language) or language, *rest])

@@ -5,11 +5,12 @@
       <tuv xml:lang="de"><seg>Ein Hund</seg></tuv>
     </tu>
 
-A unit is a pair when it has both languages; `en` takes `en-US`, unless that is the other side. The text of a segment is
-what a reader sees: the codes of other formats (`bpt`, `ept`, `it`, `ph`, `ut`) are left out, what is marked up (`hi`)
-or stands inside a code as text of its own (`sub`) stays. A space parts what a line break or a tab in a code that stands
-alone has parted, and a `sub` from what is beside it. The file is streamed. Entities that the file declares are
-refused, and nothing outside it is opened: a memory from a stranger can neither grow without end nor read other files.
+A unit is a pair when it has both languages; `en` takes `en-US`, unless that is the other side, and where neither is
+there, `eng`. The text of a segment is what a reader sees: the codes of other formats (`bpt`, `ept`, `it`, `ph`, `ut`)
+are left out, what is marked up (`hi`) or stands inside a code as text of its own (`sub`) stays. A space parts what a
+line break or a tab in a code that stands alone has parted, and a `sub` from what is beside it. The file is streamed.
+Entities that the file declares are refused, and nothing outside it is opened: a memory from a stranger can neither grow
+without end nor read other files.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from xml.parsers import expat
 
 from heed.core.errors import DataError, UsageError
 from heed.text.archives import DAMAGED, damage, open_bytes, shown_name
-from heed.text.languages import code_of, same_tag
+from heed.text.languages import code_of, same_tag, with_code
 from heed.text.readers.corpus import CorpusFiles, Pair
 from heed.text.readers.lines import UTF_16_MARKS, Errors
 from heed.text.readers.tables import one_line
@@ -117,10 +118,15 @@ def _sides(unit: Unit, src_lang: str, tgt_lang: str) -> tuple[str | None, str | 
 
 
 def _variant(unit: Unit, language: str, taken: int | None = None) -> int | None:
-    """Where the text in a language is: of the very tag if there is one, else of the first variety."""
+    """Where the text in a language is: of the very tag if there is one, else of the first variety.
+
+    Where there is none either, languages are compared by their codes: the table beside a memory may say `en` for `eng`.
+    """
     free = [(at, tag) for at, (tag, _) in enumerate(unit) if at != taken]
     exact = (at for at, tag in free if tag.lower() == language.lower())
-    return next(chain(exact, (at for at, tag in free if same_tag(language, tag))), None)
+    varieties = (at for at, tag in free if same_tag(language, tag))
+    by_code = (at for at, tag in free if same_tag(with_code(language), with_code(tag)))
+    return next(chain(exact, varieties, by_code), None)
 
 
 def read_units(path: str | Path, errors: Errors = "strict") -> Iterator[Unit]:
