@@ -543,15 +543,32 @@ def test_lines_that_end_as_on_old_macs_stop_with_what_to_do(tmp_path: Path) -> N
     assert checks(diagnose(paragraphs)) == {"carriage-return"}
 
 
-def test_lines_with_nul_characters_are_utf_16_when_they_are_most(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("encoding", "rest"), [("UTF-16LE", [""]), ("UTF-16BE", [])])
+def test_lines_with_nul_characters_are_utf_16_when_they_are_most(
+    encoding: str, rest: list[str], tmp_path: Path
+) -> None:
     src, tgt = zip(*healthy(), strict=True)
     bare = tmp_path / "a.en"
-    bare.write_bytes("".join(f"{line}\n" for line in src).encode("utf-16-le"))
-    found = only(diagnose_files(CorpusFiles(bare, write(tmp_path / "a.de", [*tgt, ""]))), "nul")
-    assert (found.severity, found.count) == ("stop", 401)
-    assert "the file is UTF-16: convert it with `iconv -f UTF-16LE -t UTF-8`" in found.advice
+    bare.write_bytes("".join(f"{line}\n" for line in src).encode(encoding))
+    found = only(diagnose_files(CorpusFiles(bare, write(tmp_path / "a.de", [*tgt, *rest]))), "nul")
+    assert (found.severity, found.count) == ("stop", 400 + len(rest))
+    assert f"the file is UTF-16: convert it with `iconv -f {encoding} -t UTF-8`" in found.advice
+    assert f"`iconv -f {encoding} -t UTF-8`" in only(diagnose_text_files(bare), "nul").advice
     some = [(f"{src}\0" if number % 3 == 0 else src, tgt) for number, (src, tgt) in enumerate(healthy())]
     assert only(diagnose(some), "nul").severity == "warn"
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE"])
+def test_a_table_in_utf_16_is_in_one_encoding(encoding: str, tmp_path: Path) -> None:
+    good, table = tmp_path / "good.tsv", tmp_path / "a.tsv"
+    text = "".join(f"{src}\t{tgt.replace('ß', 'ss')}\n" for src, tgt in healthy())
+    good.write_text(text)
+    table.write_bytes(text.encode(encoding))
+    for src_column, tgt_column in ((1, 2), (2, 1)):
+        files = CorpusFiles(pairs=table, src_column=src_column, tgt_column=tgt_column)
+        for diagnosis in (diagnose_files(files), diagnose_files(CorpusFiles(pairs=good), files)):
+            advice = [finding.advice for finding in diagnosis.findings if finding.check == "nul"]
+            assert [f"`iconv -f {encoding} -t UTF-8`" in text for text in advice] == [True, True]
 
 
 def test_the_diagnosis_of_multi30k_stops_nothing(shared_data: Path) -> None:

@@ -120,11 +120,13 @@ def test_where_utf_8_goes_before_only_the_rest_is_to_be_converted(here: Path) ->
     assert list(read_lines("F", "replace"))[:4] == good
 
 
-def test_utf_16_without_a_mark_is_told_by_its_nul_bytes(here: Path) -> None:
-    refusal = message(lambda: lines_of("eins\nGrüße\n".encode("utf-16-le"), "a.txt"))
-    assert refusal == (
-        "a.txt:2: byte 6 is not valid UTF-8 (0xFC). NUL bytes as here are in UTF-16: convert it with "
-        "`iconv -f UTF-16LE -t UTF-8`."
+@pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE"])
+@pytest.mark.parametrize(("text", "place"), [("eins\nGrüße\n", "a.txt:2: byte 6"), ("Grüße\n\n", "a.txt:1: byte ")])
+def test_utf_16_without_a_mark_is_told_by_its_nul_bytes(encoding: str, text: str, place: str, here: Path) -> None:
+    refusal = message(lambda: lines_of(text.encode(encoding), "a.txt"))
+    assert refusal.startswith(f"{place}")
+    assert refusal.endswith(
+        f" is not valid UTF-8 (0xFC). NUL bytes as here are in UTF-16: convert it with `iconv -f {encoding} -t UTF-8`."
     )
 
 

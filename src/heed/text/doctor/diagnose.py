@@ -85,7 +85,7 @@ def diagnose(
         pair_scan.add(number, src, tgt, src_hash, pair_hash)
         for held in held_out:
             held.meet(number, src, tgt, src_hash, pair_hash)
-    own = [*src_scan.findings(), *tgt_scan.findings(), *pair_scan.findings()]
+    own = [*src_scan.findings(tgt_scan), *tgt_scan.findings(src_scan), *pair_scan.findings()]
     findings = [*problems, *_unless_cut(own, cut)]
     findings += _exchanged(src_scan, tgt_scan, languages, to_exchange)
     findings += tokenised_differently(src_scan, tgt_scan, limits.tokenised)

@@ -93,8 +93,8 @@ class HeldOutPairs:
             stop=limits.stop_empty,
             warn=limits.warn,
         )
-        for own, other in ((self.src, src), (self.tgt, tgt)):
-            yield from (finding for finding in own.findings() if finding.severity != "note")
+        for own, beside, other in ((self.src, self.tgt, src), (self.tgt, self.src, tgt)):
+            yield from (finding for finding in own.findings(beside) if finding.severity != "note")
             yield from tokenised_differently(own, other, limits.tokenised)
         yield from self._swapped(src, tgt)
 

@@ -12,6 +12,7 @@ from heed.text.doctor.findings import Finding, Tally, fault
 from heed.text.doctor.language import EvenSample
 from heed.text.doctor.scripts import main_script, mixed_word
 from heed.text.doctor.thresholds import Thresholds
+from heed.text.readers.lines import UTF_16_BE, UTF_16_LE, utf_16_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ ASCII_CHECKS = (
         re.compile("\0"),
         "hold a NUL character",
         "The normaliser removes it. Where most lines hold one, the file is UTF-16: convert it with "
-        "`iconv -f UTF-16LE -t UTF-8`.",
+        f"`iconv -f {UTF_16_LE} -t UTF-8`.",
     ),
     LineCheck(
         "control",
@@ -93,6 +94,8 @@ class LineScan:
         self.num_words = 0
         self.sample = EvenSample()
         self._thresholds = thresholds
+        self._utf_16 = ""
+        """Which one the first line looks like; empty: none."""
         self._num_returns = 0
         self._num_with_stop = 0
         self._num_with_quote = 0
@@ -109,6 +112,8 @@ class LineScan:
         self.num_characters += len(line)
         self.num_words += len(line.split())
         self.sample.add(line)
+        if number == 1:
+            self._utf_16 = utf_16_of(line.encode("latin-1", "replace"))
         if _SUSPECT.search(line):
             self._match(ASCII_CHECKS, number, line)
             self._num_returns += line.count("\r")
@@ -158,8 +163,8 @@ class LineScan:
             return None
         return self._tallies["tokenised"].count / self._num_with_stop
 
-    def findings(self) -> Iterator[Finding]:
-        """What was found, with its severity."""
+    def findings(self, beside: LineScan | None = None) -> Iterator[Finding]:
+        """What was found, with its severity. `beside`: the other side, which may stand in the same file."""
         limits = self._thresholds
         stops = {"damaged": limits.stop_damaged, "nul": limits.stop_nul}
         is_old_mac = self._num_returns > RETURNS_A_LINE * self.num_lines
@@ -170,7 +175,8 @@ class LineScan:
         for check in (*ASCII_CHECKS, *UNICODE_CHECKS):
             if not (is_old_mac and check.name == "carriage-return"):
                 stop = stops.get(check.name, 1.0)
-                yield from self._fault(check.name, check.what, check.advice, stop=stop, warn=limits.warn)
+                advice = check.advice.replace(UTF_16_LE, self._utf_16_with(beside))
+                yield from self._fault(check.name, check.what, advice, stop=stop, warn=limits.warn)
         yield from self._fault(
             "mixed-word",
             "have a word that mixes Latin letters with Cyrillic or Greek ones of the same look",
@@ -193,6 +199,11 @@ class LineScan:
             advice = "Train on plain text if you can: scores on tokenised text compare with no others."
             yield from self._fault("tokenised", what, advice)
         yield from self._other_scripts()
+
+    def _utf_16_with(self, beside: LineScan | None) -> str:
+        """Which UTF-16 the file is in, if in any: behind the tab of a table UTF-16LE begins with a NUL too."""
+        found = {self._utf_16, beside._utf_16 if beside else ""} - {""}
+        return UTF_16_BE if found == {UTF_16_BE} else UTF_16_LE
 
     def _fault(self, name: str, what: str, advice: str, stop: float = 1.0, warn: float = 1.0) -> Iterator[Finding]:
         of = f"{self.side} lines"

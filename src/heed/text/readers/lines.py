@@ -14,6 +14,8 @@ Errors = Literal["strict", "replace"]
 
 BYTE_ORDER_MARK = "\ufeff"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF_16_LE = "UTF-16LE"
+UTF_16_BE = "UTF-16BE"
 
 _NO_TEXT = {
     b"\x1f\x8b": "a .gz archive: let its name end in .gz, and heed unpacks it",
@@ -51,6 +53,13 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
             raise DataError(damage(shown_name(path), error, number)) from error
 
 
+def utf_16_of(first: bytes) -> str:
+    """Which UTF-16 a first line is in, by its NUL bytes: those of Latin text come first in UTF-16BE. Empty: no NUL."""
+    if b"\0" not in first:
+        return ""
+    return UTF_16_BE if first[::2].count(0) > first[1::2].count(0) else UTF_16_LE
+
+
 class LineDecoder:
     """The text of a file's lines, one after the other, without the byte-order mark at its start."""
 
@@ -59,12 +68,16 @@ class LineDecoder:
         self._name = name
         self._errors = errors
         self._number = 0
+        self._utf_16 = UTF_16_LE
+        """Which one it is, if it is any."""
         self._is_utf_8 = False
         """Whether a line had more than ASCII, which hardly ever is valid UTF-8 by chance."""
 
     def decode(self, raw: bytes) -> str:
         """The text of the next line; raises DataError, with the line's number, for bytes that are no UTF-8."""
         self._number += 1
+        if self._number == 1:
+            self._utf_16 = utf_16_of(raw) or UTF_16_LE
         try:
             line = raw.decode("utf-8", self._errors)
         except UnicodeDecodeError as error:
@@ -88,7 +101,7 @@ class LineDecoder:
             tsv = " Or let its name end in .csv, where heed takes UTF-16 too." if ".tsv" in suffixes else ""
             return f". The file is UTF-16: {unpack}convert it with `iconv -f UTF-16 -t UTF-8`.{tsv}"
         if b"\0" in raw:
-            return f". NUL bytes as here are in UTF-16: {unpack}convert it with `iconv -f UTF-16LE -t UTF-8`."
+            return f". NUL bytes as here are in UTF-16: {unpack}convert it with `iconv -f {self._utf_16} -t UTF-8`."
         if self._is_utf_8:
             return (
                 ", but lines before it are: were files in two encodings joined? Then "
