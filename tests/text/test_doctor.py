@@ -344,6 +344,21 @@ def test_a_validation_set_the_wrong_way_round_stops() -> None:
     assert checks(diagnose(healthy(), valid[:19])) == set(), "so few lines tell nothing"
 
 
+@pytest.mark.parametrize(
+    ("languages", "message"),
+    [
+        (("de", "en"), "The source looks like en and the target like de, but the opposite was said."),
+        (("de", ""), "The target looks like de, but that was said of the source."),
+        (("", "en"), "The source looks like en, but that was said of the target."),
+        (("en", ""), ""), (("", "de"), ""), (("", ""), ""),
+    ],
+)  # fmt: skip
+def test_of_exchanged_sides_the_languages_that_were_said_are_told(languages: tuple[str, str], message: str) -> None:
+    pairs = [("the dog is here and " * 3 + src, "der Hund ist nicht hier und " * 3 + tgt) for src, tgt in healthy()]
+    found = [finding for finding in diagnose(pairs, languages=languages).findings if finding.check == "swapped"]
+    assert [finding.message for finding in found] == [message] * bool(message)
+
+
 def test_faults_of_a_validation_set_are_told_only_when_they_matter() -> None:
     fresh = healthy(100, seed=2)
     diagnosis = diagnose(healthy(), [("", ""), *fresh[:-1]], [(src + "\0", tgt) for src, tgt in fresh])

@@ -219,6 +219,9 @@ def _exchanged(src: LineScan, tgt: LineScan, languages: tuple[str, str], to_exch
     if look_exchanged(src.sample.lines, tgt.sample.lines, *languages):
         src_lang, tgt_lang = languages
         message = f"The source looks like {tgt_lang} and the target like {src_lang}, but the opposite was said."
+        if not (src_lang and tgt_lang):
+            said_of, looks = ("source", "target") if src_lang else ("target", "source")
+            message = f"The {looks} looks like {src_lang or tgt_lang}, but that was said of the {said_of}."
         yield Finding("swapped", "stop", src.num_lines, src.num_lines, message, to_exchange)
 
 
