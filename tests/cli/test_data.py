@@ -116,9 +116,11 @@ def test_wrong_calls_are_told(tmp_path: Path) -> None:
 def test_files_of_validation_without_a_flag_of_their_own_are_told() -> None:
     one = call("data", "check", "train.en", "train.de", "--valid", "val.en", "val.de")
     said = "each file of a validation or test set has a flag of its own before it"
-    assert (one.code, one.err) == (2, f"error: {said}: --valid val.en --valid val.de.\n")
+    assert (one.code, one.err) == (2, f"error: {said}: --valid SRC --valid TGT.\n")
+    before = call("data", "check", "--valid", "val.en", "val.de", "train.en", "train.de")
+    assert (before.code, before.err) == (2, one.err)
     both = call("data", "check", "a", "b", "--valid", "v.en", "v.de", "--test", "t.en", "t.de")
-    assert both.err == f"error: {said}: --valid v.en --valid v.de --test t.en --test t.de.\n"
+    assert both.err == f"error: {said}: --valid SRC --valid TGT --test SRC --test TGT.\n"
     alone = call("data", "check", "train.tsv", "--test", "t.en.gz")
     assert alone.code == 2
     assert alone.err == (

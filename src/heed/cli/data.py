@@ -85,7 +85,7 @@ def _check_numbers(files: list[str], held_out: dict[str, list[str]]) -> None:
         if len(group) == 1 and not format_of(Path(group[0])) and not group[0].lower().endswith(SPREADSHEETS)
     }  # fmt: skip
     if len(files) > 2 and len(sides) == len(files) - 2:
-        said = " ".join(f"{flag} {src} {flag} {tgt}" for (flag, src), tgt in zip(sides.items(), files[2:], strict=True))
+        said = " ".join(f"{flag} SRC {flag} TGT" for flag in sides)  # which files they are, their order does not tell
         raise UsageError(f"each file of a validation or test set has a flag of its own before it: {said}.")
     for flag, src in sides.items():
         raise UsageError(
