@@ -22,7 +22,7 @@ from heed.run import Run
 from heed.tasks.config import DataConfig
 from heed.tasks.parts import Part
 from heed.tasks.translation import require_tags
-from heed.text.doctor import Diagnosis, diagnose_files, diagnose_text_files, with_parts
+from heed.text.doctor import Diagnosis, diagnose_files, diagnose_text_files, how_to_exchange_part, with_parts
 from heed.text.readers import read_text
 from heed.text.tokenizers import require_trainable
 from heed.training.expectation import Expectation, expect
@@ -135,7 +135,8 @@ def _examine(recipe: Recipe, quiet: bool) -> tuple[Diagnosis, int]:
     if recipe.task == "translation":
         parts = [(part, _examine_part(part, data, quiet)) for part in data.train_parts()]
         num_repeated = sum((part.repeat - 1) * found.num_pairs for part, found in parts)
-        return with_parts(parts[0][1], {part.label: found for part, found in parts[1:]}), num_repeated
+        to_exchange = {part.label: how_to_exchange_part(part.files, data.errors) for part, _ in parts[1:]}
+        return with_parts(parts[0][1], {part.label: found for part, found in parts[1:]}, to_exchange), num_repeated
     if not data.text:
         raise UsageError("data.text is missing: give --text F.")
     if data.vocabulary_text:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 import torch
 from toy import pairs, prepared, tiny_keys, trainer_of, write_lines, write_pairs
 
-from heed.api import Planner, TrainOptions
+from heed.api import Plan, Planner, TrainOptions
 from heed.chooser import Machine, Survey, choose_translation
 from heed.core.config import Document
 from heed.core.errors import DataError, UsageError
@@ -178,6 +180,73 @@ def test_faults_of_a_part_are_told_with_its_name(tmp_path: Path) -> None:
     assert stop.message.startswith("part 1 (<bt>): 300 of 300 pairs")
     assert plan.diagnosis.num_pairs == 300
     assert plan.diagnosis.num_in_parts == 300
+
+
+ROWS = [
+    (f"the dog is here and it is not {src}", f"der Hund ist hier und er ist nicht {tgt}") for src, tgt in pairs(300)
+]  # fmt: skip
+DIRECTION = " Only if it is meant as the other direction, say its languages instead: src_lang and tgt_lang."
+
+
+def plan_with(folder: Path, *parts: dict[str, Any]) -> Plan:
+    """What a training with these parts, from English to German, would be."""
+    keys = tiny_keys(folder, data__src_lang="en", data__tgt_lang="de", data__parts=[*parts])
+    keys["data.src"], keys["data.tgt"] = two_files(folder, "main", ROWS[:150])
+    return Planner(Document(), keys, TrainOptions(folder / "run", device="cpu", threads=1, quiet=True)).plan()
+
+
+def two_files(folder: Path, name: str, rows: list[tuple[str, str]]) -> list[str]:
+    """Sources and targets, under names that tell no language."""
+    src, tgt = zip(*rows, strict=True)
+    return [str(write_lines(folder / f"{name}.{side}", [*its])) for side, its in (("x", src), ("y", tgt))]
+
+
+def as_table(folder: Path, rows: list[tuple[str, str]]) -> str:
+    return str(write_lines(folder / "part.tsv", ["\t".join(row) for row in rows]))
+
+
+def as_jsonl(folder: Path, rows: list[tuple[str, str]]) -> str:
+    return str(write_lines(folder / "part.jsonl", [json.dumps({"src": src, "tgt": tgt}) for src, tgt in rows]))
+
+
+def as_memory(folder: Path, rows: list[tuple[str, str]]) -> str:
+    unit = "<tu><tuv xml:lang='en'><seg>{}</seg></tuv><tuv xml:lang='de'><seg>{}</seg></tuv></tu>"
+    text = f"<tmx><body>{''.join(unit.format(*row) for row in rows)}</body></tmx>"
+    return str(write_lines(folder / "part.tmx", [text]))
+
+
+@pytest.mark.parametrize(
+    ("first", "save", "advice"),
+    [
+        ([], as_table, "the two columns"),
+        ([("source", "target")], as_table, "the two columns"),
+        ([("English text", "German text")], as_table, "the two columns"),
+        ([], as_jsonl, "the two fields"),
+        ([], as_memory, "correct xml:lang"),
+    ],
+)
+def test_a_part_the_wrong_way_round_is_to_be_exchanged_in_its_file(
+    first: list[tuple[str, str]], save: Callable[..., str], advice: str, tmp_path: Path
+) -> None:
+    straight = ROWS[150:]
+    crossed = [(tgt, src) for src, tgt in straight]
+    part = {"pairs": save(tmp_path, first + crossed), "tag": "bt"}
+    [stop] = plan_with(tmp_path, part).diagnosis.stops
+    assert (stop.check, stop.message[:13]) == ("swapped", "part 1 (<bt>)")
+    assert advice in stop.advice
+    assert "--src-column" not in stop.advice
+    others = plan_with(tmp_path, {**part, "src_lang": "de", "tgt_lang": "en"}).diagnosis
+    assert stop.advice.endswith(DIRECTION) == (not others.stops)
+    save(tmp_path, first + straight)
+    assert not plan_with(tmp_path, part).diagnosis.stops
+
+
+def test_a_part_of_two_files_the_wrong_way_round_is_to_be_exchanged_where_it_is_said(tmp_path: Path) -> None:
+    src, tgt = two_files(tmp_path, "more", ROWS[150:])
+    [stop] = plan_with(tmp_path, {"src": tgt, "tgt": src}).diagnosis.stops
+    assert stop.advice == f"Exchange src and tgt of this part.{DIRECTION}"
+    assert not plan_with(tmp_path, {"src": src, "tgt": tgt}).diagnosis.stops
+    assert not plan_with(tmp_path, {"src": tgt, "tgt": src, "src_lang": "de", "tgt_lang": "en"}).diagnosis.stops
 
 
 def test_a_part_that_cannot_be_read_to_its_end_stops(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heed.text.doctor.diagnose import diagnose, diagnose_files, diagnose_text, diagnose_text_files
 from heed.text.doctor.findings import Diagnosis, Finding, Severity
-from heed.text.doctor.parts import with_parts
+from heed.text.doctor.parts import how_to_exchange_part, with_parts
 from heed.text.doctor.pieces import Pieces, unknown_pieces
 from heed.text.doctor.thresholds import Thresholds
 
@@ -18,6 +18,7 @@ __all__ = [
     "diagnose_files",
     "diagnose_text",
     "diagnose_text_files",
+    "how_to_exchange_part",
     "unknown_pieces",
     "with_parts",
 ]
