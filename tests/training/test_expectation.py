@@ -45,7 +45,7 @@ def test_it_is_two_lines_for_a_person() -> None:
     limits = {"9 epochs (training.max_epochs)": 9 * 3725.0, "at most 65 minutes (training.max_minutes)": 3900.0}
     found = Expectation(1_234_567, 8_000.4, 3725, 3 * 2**30, limits)
     assert found.render().split("\n") == [
-        "expected: 1,234,567 parameters, about 8,000 target tokens/s, 1:02:05 an epoch, at most 65 minutes "
+        "expected: about 1,234,567 parameters, 8,000 target tokens/s, 1:02:05 an epoch, at most 65 minutes "
         "(training.max_minutes),",
         "          about 3.0 GiB of memory",
     ]

@@ -43,7 +43,7 @@ class Expectation:
         if seconds < self.seconds_per_epoch:
             limit += f": {seconds / self.seconds_per_epoch:.0%} of an epoch"
         return (
-            f"expected: {self.num_parameters:,} parameters, about {self.tokens_per_second:,.0f} target tokens/s, "
+            f"expected: about {self.num_parameters:,} parameters, {self.tokens_per_second:,.0f} target tokens/s, "
             f"{format_seconds(self.seconds_per_epoch)} an epoch, {limit},\n"
             f"          about {self.memory_bytes / 2**30:.1f} GiB of memory"
         )
