@@ -49,7 +49,7 @@ def test_the_program_serves_until_a_signal_ends_it_well(translator: Path, bigram
         ready = program.stderr.readline()
         url = ready.partition(" at ")[2].split()[0]
         with urllib.request.urlopen(f"{url}/languages", timeout=30) as answer:
-            assert [language["code"] for language in json.load(answer)] == ["aa"]
+            assert [language["code"] for language in json.load(answer)] == ["aa", "bb"]
         program.send_signal(name)
         assert program.wait(30) == 0
         assert '"draining"' in program.stderr.read()

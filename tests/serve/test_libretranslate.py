@@ -50,7 +50,7 @@ def file_translated(live: Live, name: str, data: bytes) -> bytes:
 def test_the_python_client_translates_detects_and_lists(live: Live, loaded: list[Loaded]) -> None:
     client = LibreTranslateAPI(live.url + "/")
     assert client.translate(SENTENCE, "en", "de") == translated(loaded, SENTENCE)[0]
-    assert [language["code"] for language in client.languages()] == ["en", "de"]
+    assert [language["code"] for language in client.languages()] == ["en", "de", "fr"]
     assert {found["language"] for found in client.detect("kan ler mis")} <= {"en", "de", "fr"}
 
 
@@ -113,7 +113,20 @@ def test_the_way_may_lead_through_a_third_language(live: Live, loaded: list[Load
     assert live.get("/languages").json == [
         {"code": "en", "name": "English", "targets": ["en", "de", "fr"]},
         {"code": "de", "name": "German", "targets": ["de", "fr"]},
+        {"code": "fr", "name": "French", "targets": ["fr"]},
     ]
+
+
+def test_a_language_that_is_only_a_target_is_listed_and_leads_to_itself_alone(live: Live) -> None:
+    api = LibreTranslateAPI(f"{live.url}/")
+    [french] = [each for each in api.languages() if each["code"] == "fr"]
+    assert french["name"] == "French"
+    for target in french["targets"]:
+        assert api.translate(SENTENCE, "fr", target) == SENTENCE
+    refused = live.post("/translate", {"q": SENTENCE, "source": "fr", "target": "en"})
+    assert (refused.status, refused.json) == (
+        400, {"error": "English (en) is not available as a target language from French (fr)"},
+    )  # fmt: skip
 
 
 def test_white_space_lines_and_paragraphs_stay_and_no_sentence_is_dropped(live: Live, loaded: list[Loaded]) -> None:

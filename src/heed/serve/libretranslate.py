@@ -125,12 +125,11 @@ class LibreTranslate:
         return [_shown(detected) for detected in self.service.detector.detect(text) if detected.confidence > 0]
 
     async def languages(self, request: Request) -> list[dict[str, Any]]:
-        """GET /languages"""
+        """GET /languages: those that are only translated to are there too, and lead to themselves."""
         catalogue = self.catalogue
         return [
             {"code": each.code, "name": each.name, "targets": [each.code, *(to.code for to in catalogue.targets(each))]}
             for each in catalogue.languages
-            if catalogue.targets(each)
         ]
 
     async def settings(self, request: Request) -> dict[str, Any]:
