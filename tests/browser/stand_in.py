@@ -84,9 +84,12 @@ def sent(found: Inspection) -> Json:
 def model(name: str, task: str = "translation", **more: Any) -> Json:
     """An entry of /api/models."""
     aa, bb = ({key: each[key] for key in ("code", "name", "direction")} for each in LANGUAGES)
+    is_translator = task == "translation"
     return {
         "name": name, "task": task, "kind": "transformer", "parameters": 12_345,
-        "source": aa if task == "translation" else None, "target": bb, "attends": True, "confidence": False,
+        "source": aa if is_translator else None, "target": bb,
+        "directions": [{"source": aa, "target": bb, "tag": ""}] if is_translator else [],
+        "attends": True, "confidence": False,
         "report": True, "decoding": {"beam_size": 5, "length_penalty": 0.6}, **more,
     }  # fmt: skip
 

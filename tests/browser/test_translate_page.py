@@ -142,6 +142,25 @@ def test_several_models_of_one_direction_can_be_chosen(page: Page) -> None:
     assert server.bodies("/api/translate")[-1]["model"] == "other"
 
 
+def test_a_model_of_several_languages_is_offered_in_each_of_its_directions(page: Page) -> None:
+    server = StandIn()
+    served = server.answers["/api/models"]
+    cc = {"code": "cc", "name": "Ceeish", "direction": "ltr"}
+    [aa, bb] = served["languages"]
+    served["languages"] = [{**aa, "targets": ["de", "cc"]}, {**bb, "targets": ["cc"]}, {**cc, "targets": []}]
+    both = model("both")
+    both["directions"].append({"source": both["target"], "target": cc, "tag": "2cc"})
+    served["models"] = [model("toy"), both, {**both, "name": "other"}]
+    server.answers["/api/translate"] = lambda body: {**translated(body), "target": "cc", "path": ["toy", "both"]}
+    opened(page, server)
+    page.get_by_role("combobox", name="From").select_option("de")
+    models = page.get_by_role("combobox", name="Model").locator("option")
+    assert models.all_inner_texts() == ["best known", "both", "other"]
+    translate(page)
+    [asked] = server.bodies("/api/inspect")
+    assert (asked["source_language"], asked["target_language"]) == ("de", "cc")
+
+
 def test_options_are_sent_as_they_are_said(page: Page) -> None:
     server = StandIn()
     opened(page, server)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import SENTENCE, Live, Runs
+from serving import SENTENCE, Live, Runs, serving
+from toy import prepared, with_weights, write_pairs
 
+import heed
 from heed.api import Loaded
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints
@@ -31,9 +34,28 @@ def test_models_tell_what_they_are(live: Live) -> None:
     assert first["source"] == {"code": "en", "name": "English", "direction": "ltr"}
     assert first["attends"]
     assert first["parameters"] > 1000
-    assert (last["name"], last["source"], last["attends"]) == ("lm", None, False)
+    assert first["directions"] == [{"source": first["source"], "target": first["target"], "tag": ""}]
+    assert (last["name"], last["source"], last["attends"], last["directions"]) == ("lm", None, False, [])
     assert found["languages"][0]["targets"] == ["de", "fr"]
     assert found["limits"]["beam_size"] == 16
+
+
+def test_a_model_of_several_languages_tells_all_of_its_directions(tmp_path: Path) -> None:
+    src, tgt = write_pairs(tmp_path, "more", 40, 7)
+    of_french = {"src": str(src), "tgt": str(tgt), "tag": "2fr", "tgt_lang": "fr"}
+    synthetic = {"src": str(src), "tgt": str(tgt), "tag": "bt"}
+    run = prepared(
+        tmp_path, data__src_lang="en", data__tgt_lang="de", data__tag="2de", data__parts=[of_french, synthetic]
+    )
+    with serving([heed.load(with_weights(run).folder, threads=1)]) as server:
+        found = server.get("/api/models").json
+    [card] = found["models"]
+    directions = [(each["source"]["code"], each["target"]["name"], each["tag"]) for each in card["directions"]]
+    assert directions == [("en", "German", "2de"), ("en", "French", "2fr")]
+    assert (card["source"]["code"], card["target"]["code"]) == ("en", "de")
+    assert [(each["code"], each["targets"]) for each in found["languages"]] == [
+        ("en", ["de", "fr"]), ("de", []), ("fr", []),
+    ]  # fmt: skip
 
 
 def test_a_report_is_given_as_it_stands(live: Live, runs: Runs) -> None:

@@ -52,6 +52,8 @@ class Direction:
     translator: ModelTranslator
     source: Language
     target: Language
+    tag: str = ""
+    """What stands before each source; empty: nothing does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +209,7 @@ def _served(name: str, loaded: Loaded) -> ServedModel:
     for run, translator in _translators(loaded):
         source, target = run.languages
         pair = Language(source or "src"), Language(target or "tgt")
-        directions.setdefault(pair, Direction(model, translator, *pair))
+        directions.setdefault(pair, Direction(model, translator, *pair, run.source_tag))
     object.__setattr__(model, "directions", tuple(directions.values()))
     return model
 

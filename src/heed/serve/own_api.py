@@ -296,6 +296,10 @@ def _card(model: ServedModel) -> Answer:
         "parameters": run.num_parameters,
         "source": _language(model.directions[0].source) if model.directions else None,
         "target": _language(model.language),
+        "directions": [
+            {"source": _language(each.source), "target": _language(each.target), "tag": each.tag}
+            for each in model.directions
+        ],
         "attends": model.attends,
         "confidence": model.translator.judgement.confidence is not None,
         "report": model.report.is_file(),

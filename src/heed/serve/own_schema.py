@@ -145,6 +145,7 @@ def _all_of(**properties: dict[str, Any]) -> dict[str, Any]:
 
 
 _LANGUAGE = _all_of(code=_STRING, name=_STRING, direction={"enum": ["ltr", "rtl"]})
+_DIRECTION = _all_of(source=_LANGUAGE, target=_LANGUAGE, tag=_STRING)
 _TOKEN = _all_of(text=_STRING, log_prob=_NUMBER)
 _DETECTED = _all_of(language=_STRING, confidence=_NUMBER)
 _HYPOTHESIS = _all_of(
@@ -202,8 +203,8 @@ MODELS = _route(
         models=_list(
             _all_of(
                 name=_STRING, task={"enum": ["translation", "language-model"]}, kind=_STRING,
-                parameters={"type": "integer"}, source=_or_null(_LANGUAGE), target=_LANGUAGE, attends=_BOOL,
-                confidence=_BOOL, report=_BOOL, description=_STRING,
+                parameters={"type": "integer"}, source=_or_null(_LANGUAGE), target=_LANGUAGE,
+                directions=_list(_DIRECTION), attends=_BOOL, confidence=_BOOL, report=_BOOL, description=_STRING,
                 decoding=_all_of(beam_size={"type": "integer"}, length_penalty=_NUMBER),
             )
         ),

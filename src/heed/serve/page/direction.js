@@ -17,12 +17,9 @@ export function directionView(served, changed) {
   }
 
   function models() {
-    return served.models.filter(
-      (each) =>
-        each.task === "translation" &&
-        each.target.code === chosen.to &&
-        (chosen.from === "auto" || each.source.code === chosen.from),
-    );
+    const fits = ({ source, target }) =>
+      target.code === chosen.to && (chosen.from === "auto" || source.code === chosen.from);
+    return served.models.filter((each) => each.directions.some(fits));
   }
 
   function fill() {

@@ -140,14 +140,14 @@ export function translatePanel(served, modelInUse) {
     const model = modelOf(answer);
     const body = { model: model.name, source: sentence.source, target: shown, beam_size: beamSize ?? null };
     body.target_language = answer.target;
-    if (answer.path.length === 1) body.source_language = answer.source;
+    body.source_language = sourceOf(answer);
     const data = await ask("api/inspect", body, signal);
     if (state.seen) data.alternatives = state.seen.alternatives;
     else state.seen = data;
     const chosen = state.given ?? data.alternatives[0]?.text;
     return {
       data,
-      languages: { source: model.source.code, target: answer.target },
+      languages: { source: sourceOf(answer), target: answer.target },
       options: { chosen, choose: take, pick: steer, at: state.at },
     };
   }
@@ -155,6 +155,12 @@ export function translatePanel(served, modelInUse) {
   /** The model that wrote what is shown. */
   function modelOf(answer) {
     return served.models.find((each) => each.name === answer.path.at(-1));
+  }
+
+  /** What it reads: of several models on the way the last, which may read several languages. */
+  function sourceOf(answer) {
+    if (answer.path.length === 1) return answer.source;
+    return modelOf(answer).directions.find(({ target }) => target.code === answer.target).source.code;
   }
 
   /** Another output takes the place of the sentence; `at`: the word of it to look at. */
@@ -172,8 +178,7 @@ export function translatePanel(served, modelInUse) {
     const text = answer.sentences[state.sentence].source;
     work.run(
       async (signal) => {
-        const source = answer.path.length === 1 ? answer.source : model.source.code;
-        const body = { text, source, target: answer.target, model: model.name, prefix, ...options.values() };
+        const body = { text, source: sourceOf(answer), target: answer.target, model: model.name, prefix, ...options.values() };
         const found = await ask("api/translate", body, signal);
         live.textContent = `Now: ${found.text}`;
         take(found.sentences[0].hypotheses[0].text, place);
