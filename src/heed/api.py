@@ -119,7 +119,10 @@ def load(
 
     `ensemble`: further runs, whose probabilities are averaged with this one's. `lm`: a language model's run, whose
     log-probability times `lm_weight` is added (shallow fusion). All must have this run's vocabulary. `tag`: what stands
-    before each source, where the run was trained with tags (None: its recipe's default).
+    before each source, where the run was trained with tags (None: its recipe's default, which it may lack):
+
+        heed.load("runs/en-defr", tag="2fr").translate(["A dog runs."])
+
     Raises MissingInputError or DataError when it is no run, or damaged.
     """
     if precision not in ("float32", "bfloat16", "int8"):

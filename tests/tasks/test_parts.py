@@ -294,7 +294,9 @@ def test_the_tag_that_is_used_follows_from_the_data_and_from_what_is_said(
 
 
 def test_where_every_source_had_a_tag_one_must_be_said() -> None:
-    with pytest.raises(UsageError, match=r"say which with --tag \(2de, 2fr\)"):
+    with pytest.raises(
+        UsageError, match=r'which with --tag \(2de, 2fr\); from Python with heed.load\(RUN, tag="2de"\)'
+    ):
         tag_to_use(["2de", "2fr"], "", ("2de", "2fr"), None)
     with pytest.raises(UsageError, match="--tag 2es: the run knows 2de, 2fr"):
         tag_to_use(["2de", "2fr"], "", ("2de", "2fr"), "2es")

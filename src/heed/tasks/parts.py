@@ -77,7 +77,10 @@ def tag_to_use(used: Sequence[str], default: str, known: Sequence[str], said: st
         return default
     if len({*used}) == 1:
         return used[0]
-    raise UsageError(f"this run was trained with a tag before each source: say which with --tag ({listed(used)}).")
+    raise UsageError(
+        f"this run was trained with a tag before each source: say which with --tag ({listed(used)}); from Python with "
+        f'heed.load(RUN, tag="{used[0]}").'
+    )
 
 
 def listed(tags: Iterable[str]) -> str:
