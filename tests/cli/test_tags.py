@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import heed
 from heed.cli.train import parse_part
 from heed.core.errors import UsageError
 from heed.evaluation.systems import tags_for
+from heed.report.page import write_report
 from heed.run import Run
 
 FEW = flags({**TINY, "training.max_steps": 12, "training.eval_every": 12, "data.hold_out": 8, "data.src_lang": "aa"})
@@ -65,6 +67,41 @@ def test_the_report_and_the_facts_tell_the_tags(multilingual: Path) -> None:
     corpus = Run(multilingual).corpus
     assert corpus["num_repeated"] > 0
     assert f"trained on       {corpus['num_rows'] - corpus['num_repeated']}" in told
+
+
+def test_the_report_and_the_facts_tell_each_part_and_what_validation_is_like(multilingual: Path) -> None:
+    main, more = Run(multilingual).corpus["num_by_part"]
+    corpus = Run(multilingual).corpus
+    assert (main + 2 * more, more) == (corpus["num_rows"], corpus["num_repeated"])
+    report = (multilingual / "report.md").read_text(encoding="utf-8")
+    assert report.startswith("# Translation aa → bb, aa → cc: run\n")
+    assert (
+        f"- **Data**: {main + more} sentence pairs ({main + 2 * more} with repetitions) of 2 parts:\n"
+        f"  - `train.aa` and `train.bb`: aa → bb, tag `<2bb>`, {main} pairs, each once in an epoch.\n"
+        f"  - `same.aa` and `same.cc`: aa → cc, tag `<2cc>`, {more} pairs, each 2 times in an epoch.\n"
+    ) in report
+    assert re.search(r"^- \*\*Quality\*\*: .* validation lines \(aa → bb, tag `<2bb>`\)\.$", report, re.MULTILINE)
+    told = call("info", multilingual).lines
+    assert "languages        aa → bb, aa → cc" in told
+    assert f"main part        train.aa and train.bb: aa → bb, tag <2bb>, {main} pairs, each once in an epoch" in told
+    assert f"part 1           same.aa and same.cc: aa → cc, tag <2cc>, {more} pairs, each 2 times in an epoch" in told
+    assert "validated on     aa → bb, tag <2bb>" in told
+    facts = json.loads(call("info", multilingual, "--json").out)
+    assert facts["parts"][1] == {
+        "files": ["same.aa", "same.cc"], "languages": "aa → cc", "tag": "2cc", "repeat": 2, "pairs": more,
+    }  # fmt: skip
+
+
+def test_parts_of_an_older_run_are_told_without_their_numbers(multilingual: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(multilingual, tmp_path / "run")
+    corpus = json.loads((run / "data" / "corpus.json").read_text(encoding="utf-8"))
+    del corpus["num_by_part"]
+    (run / "data" / "corpus.json").write_text(json.dumps(corpus), encoding="utf-8")
+    assert "  - `same.aa` and `same.cc`: aa → cc, tag `<2cc>`, each 2 times" in write_report(Run(run)).read_text(
+        "utf-8"
+    )
+    facts = json.loads(call("info", run, "--json").out)
+    assert [part["pairs"] for part in facts["parts"]] == [None, None]
 
 
 def test_a_run_without_tags_has_none_to_say(translator: Path) -> None:

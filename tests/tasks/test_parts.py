@@ -20,6 +20,7 @@ from heed.core.errors import DataError, UsageError
 from heed.data.line_hashes import LineHashes
 from heed.data.store import TokenStore
 from heed.decoding.options import SearchOptions
+from heed.report.description import validated_on
 from heed.report.page import write_report
 from heed.run import Run
 from heed.tasks.config import DataConfig
@@ -86,6 +87,13 @@ def test_the_files_the_words_and_the_lines_of_all_parts_are_remembered(tmp_path:
     report = write_report(run).read_text(encoding="utf-8")
     assert "| `other.aa` | training, part 2 (`<2cc>`), each pair 3 times |" in report
     assert "part 1 (<bt>): 40 pairs" in report
+    held, kept = {*read_valid(run.folder)}, Counter(tag for tag, _, _ in stored(run))
+    assert run.corpus["num_by_part"] == [kept[""], kept["bt"], kept["2cc"] / 3]
+    assert (
+        f"  - `more.aa` and `more.bb`: tag `<bt>`, {sum(p not in held for p in pairs(40, 7))} pairs, each once"
+        in report
+    )
+    assert validated_on(run) == "no tag"
 
 
 def test_subword_dropout_leaves_the_tag_alone(tmp_path: Path) -> None:

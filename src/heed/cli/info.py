@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from heed.cli.options import Debug, Json, RunFolder
@@ -16,6 +17,7 @@ def info(run: RunFolder, json_output: Json = False, debug: Debug = False) -> Non
       heed info runs/en-de
     """
     from heed.nn.weight_file import read_header
+    from heed.report.description import directions, parts, validated_on
     from heed.run import WEIGHTS, Run
     from heed.training.journal import read_journal
 
@@ -28,14 +30,18 @@ def info(run: RunFolder, json_output: Json = False, debug: Debug = False) -> Non
     facts: dict[str, Any] = {
         "run": str(run),
         "task": recipe.task,
-        "languages": " → ".join(getattr(recipe.data, f"{side}_lang") or "?" for side in opened.sides),
+        "languages": directions(opened) or " → ".join("?" for _ in opened.sides),
         "synthetic": recipe.data.synthetic,
         "model": recipe.model.model_dump(),
         "tokenizer": f"{recipe.tokenizer.kind}, {sizes}",
         "trained on": corpus["num_rows"] - corpus.get("num_repeated", 0) if "num_rows" in corpus else "?",
     }  # fmt: skip
+    several = parts(opened)
     if recipe.data.tags:
         facts["tags"] = ", ".join(recipe.data.tags)
+    if several:
+        facts["parts"] = [asdict(part) for part in several]
+        facts["validated on"] = validated_on(opened)
     if (opened.folder / WEIGHTS).exists():
         facts["parameters"] = read_header(opened.folder / WEIGHTS).num_parameters
     if best:
@@ -45,6 +51,10 @@ def info(run: RunFolder, json_output: Json = False, debug: Debug = False) -> Non
         print(json.dumps(facts, ensure_ascii=False))
         return
     for name, value in facts.items():
+        if name == "parts":
+            for number, part in enumerate(several):
+                print(f"{f'part {number}' if number else 'main part':16} {part.told()}")
+            continue
         if isinstance(value, dict):
             value = "  ".join(f"{k}={v}" for k, v in value.items())
         print(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from heed.report.markdown import code
@@ -72,12 +74,68 @@ _TOKENIZER_PAPERS = {
 _SCORE_PAPERS = "sacreBLEU (Post 2018); chrF (Popović 2015); TER (Snover et al. 2006); intervals (Koehn 2004)"
 
 
-def direction(run: Run) -> str:
-    """`en → de`; what is known of it."""
+@dataclass(frozen=True)
+class PartFacts:
+    """A part of a translator's training data."""
+
+    files: Sequence[str]
+    languages: str
+    tag: str
+    repeat: int
+    pairs: int | None
+    """How many are trained on, each counted once; None where the run folder does not tell."""
+
+    def told(self, mark: Callable[[str], str] = str, text: Callable[[str], str] = str) -> str:
+        """`a.en and a.fr: en → fr, tag <2fr>, 200 pairs, each 4 times in an epoch`.
+
+        `mark` writes names and tags, `text` the languages.
+        """
+        facts = [
+            text(self.languages),
+            f"tag {mark(f'<{self.tag}>')}" if self.tag else "",
+            f"{self.pairs:,} pairs" if self.pairs is not None else "",
+            f"each {self.repeat} times in an epoch" if self.repeat > 1 else "each once in an epoch",
+        ]
+        return f"{' and '.join(map(mark, self.files))}: {', '.join(fact for fact in facts if fact)}"
+
+
+def parts(run: Run) -> list[PartFacts]:
+    """Those of the training data; none where it is of one part."""
+    data = run.recipe.data
+    if run.recipe.task == "language-model" or not data.parts:
+        return []
+    every, numbers = data.all_parts, run.corpus.get("num_by_part", ())
+    if len(numbers) != len(every):
+        numbers = [None] * len(every)
+    return [
+        PartFacts(
+            [Path(name).name for name in (part.src, part.tgt, part.pairs) if name],
+            _direction(part.src_lang, part.tgt_lang), part.tag, part.repeat, number,
+        ) for part, number in zip(every, numbers, strict=True)
+    ]  # fmt: skip
+
+
+def directions(run: Run) -> str:
+    """`en → de, en → fr`: each that some part of the training data has; what is known of them."""
     data = run.recipe.data
     if run.recipe.task == "language-model":
         return data.tgt_lang
-    return f"{data.src_lang or '?'} → {data.tgt_lang or '?'}" if data.src_lang or data.tgt_lang else ""
+    found = [_direction(part.src_lang, part.tgt_lang) for part in data.all_parts]
+    return ", ".join(dict.fromkeys(filter(None, found)))
+
+
+def validated_on(run: Run, mark: Callable[[str], str] = str, text: Callable[[str], str] = str) -> str:
+    """`en → de, tag <2de>`: which of several parts the validation data is like; empty where there is one."""
+    data = run.recipe.data
+    if not parts(run):
+        return ""
+    tag = data.tag_of_validation
+    told = f"tag {mark(f'<{tag}>')}" if tag else "no tag" if data.tags else ""
+    return ", ".join(filter(None, [text(_direction(*data.languages(tag))), told]))
+
+
+def _direction(src_lang: str, tgt_lang: str) -> str:
+    return f"{src_lang or '?'} → {tgt_lang or '?'}" if src_lang or tgt_lang else ""
 
 
 def model_sentence(run: Run) -> str:

@@ -12,7 +12,7 @@ from heed.core.progress import format_seconds
 from heed.metrics.score import Score
 from heed.report.curves import draw_curves
 from heed.report.data import data_section, training_rows
-from heed.report.description import direction, methods, model_sentence, origin
+from heed.report.description import directions, methods, model_sentence, origin, parts, validated_on
 from heed.report.markdown import code, plain
 from heed.report.results import sample_section, test_scores, validation_scores
 from heed.report.validation import read_analysis, write_analysis
@@ -77,7 +77,7 @@ def write_report(run: Run) -> Path:
 
 def _title(run: Run) -> str:
     what = "Translation" if run.recipe.task == "translation" else "Language model"
-    return f"{what} {direction(run)}: {plain(run.folder.resolve().name)}".replace(" :", ":")
+    return f"{what} {plain(directions(run))}: {plain(run.folder.resolve().name)}".replace(" :", ":")
 
 
 def _synthetic(run: Run) -> str:
@@ -94,15 +94,26 @@ def _summary(run: Run, analysis: Event, train: Sequence[Event], validations: Seq
     if begun_with := origin(run):
         lines.append(f"- **Origin**: {begun_with}.")
     if run.corpus:
-        files = " and ".join(code(entry["name"]) for entry in run.corpus["files"].values())
-        lines.append(f"- **Data**: {training_rows(run)} of {files}.")
+        lines += _data(run)
     machine = f" On {analysis['machine']}, in {run.recipe.training.precision}." if analysis.get("machine") else ""
     lines.append(f"- **Training**: {_ending(train, validations, reason)}{machine}")
     headline = [Score.from_json(score) for score in analysis.get("scores", ()) if score["name"] in HEADLINE]
     if headline:
         told = ", ".join(f"**{score.name} {score.numbers}**" for score in headline)
-        lines.append(f"- **Quality**: {told} on {analysis['num_lines']:,} validation lines.")
+        like = validated_on(run, code, plain)
+        lines.append(
+            f"- **Quality**: {told} on {analysis['num_lines']:,} validation lines{f' ({like})' if like else ''}."
+        )
     return "\n".join(lines)
+
+
+def _data(run: Run) -> list[str]:
+    """The training data in a line; with several parts one more for each."""
+    if several := parts(run):
+        head = f"- **Data**: {training_rows(run)} of {len(several)} parts:"
+        return [head, *(f"  - {part.told(code, plain)}." for part in several)]
+    files = " and ".join(code(entry["name"]) for entry in run.corpus["files"].values())
+    return [f"- **Data**: {training_rows(run)} of {files}."]
 
 
 def _ending(train: Sequence[Event], validations: Sequence[Event], reason: str) -> str:

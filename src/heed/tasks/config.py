@@ -150,6 +150,19 @@ class DataConfig(Config):
         part = next((part for part in self.parts if tag and part.tag == tag and tag != self.tag), PartConfig())
         return part.src_lang or self.src_lang, part.tgt_lang or self.tgt_lang
 
+    @property
+    def all_parts(self) -> list[PartConfig]:
+        """Each part of the training data with its languages, the files of this table first."""
+        own = PartConfig(
+            src=self.src, tgt=self.tgt, pairs=self.pairs, tag=self.tag, repeat=self.repeat, src_lang=self.src_lang,
+            tgt_lang=self.tgt_lang,
+        )  # fmt: skip
+        further = (
+            {"src_lang": part.src_lang or self.src_lang, "tgt_lang": part.tgt_lang or self.tgt_lang}
+            for part in self.parts
+        )
+        return [own, *(part.model_copy(update=more) for part, more in zip(self.parts, further, strict=True))]
+
     def resolve(self, path: str) -> str:
         """A path of this table as it can be opened. Raises UsageError for standard input and pipes."""
         found = path if path == "-" else str(Path(self.dir) / path)

@@ -57,6 +57,8 @@ class Corpus:
     """The name of the run whose weights training began with; empty for fresh ones."""
     tokenizer_of: str = ""
     """The name of the run whose tokenizers were taken; empty for new ones."""
+    num_by_part: Sequence[int] = ()
+    """Of each part of a translator's data, how many pairs are trained on, each counted once."""
 
 
 class Loss(NamedTuple):

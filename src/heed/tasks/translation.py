@@ -64,7 +64,10 @@ def prepare_translation(
     valid_files = data.valid_files()
     valid_fingerprint = fingerprint(valid_files) if valid_files else {}
     num_repeated = len(store) - num_distinct.total()
-    corpus = Corpus(len(store), len(valid), _by_reason(dropped), files, valid_fingerprint, num_repeated)
+    corpus = Corpus(
+        len(store), len(valid), _by_reason(dropped), files, valid_fingerprint, num_repeated,
+        num_by_part=[num_distinct[part] for part in pairs.parts],
+    )  # fmt: skip
     prepare.write_corpus(folder, corpus)
     return corpus
 
