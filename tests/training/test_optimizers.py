@@ -175,6 +175,6 @@ def test_a_training_with_sgd_that_was_stopped_goes_on_bit_for_bit(
 
 def test_the_rate_goes_down_when_validation_is_no_better(tmp_path: Path) -> None:
     trainer = trainer_for(tmp_path, optimizer="sgd", lr=2.0, schedule="plateau", lr_decay=4.0, average="none")
-    for best in (1.0, 1.0, 0.0, 1.0, 0.0):
-        trainer._learn_from_validation(5.0, best)
+    for perplexity in (5.0, 4.0, 4.5, 3.0, 3.0):
+        trainer._learn_from_validation(perplexity, perplexity)
     assert trainer.rate(10) == pytest.approx(2.0 / 16)
