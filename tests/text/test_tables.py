@@ -100,6 +100,13 @@ def test_the_delimiter_is_the_one_that_makes_a_table(rows: list[str], delimiter:
         ("Source id,Source text,Target text", {"src_column": 2}, [("x2", "x3")]),
         ("Notes,German sentence,English sentence", {}, [("x2", "x3")]),
         ("Notes,German sentence,English sentence", {"src_lang": "en", "tgt_lang": "de"}, [("x3", "x2")]),
+        ("German,English,source url", {}, [("x1", "x2")]),
+        ("Hausa,English,Source domain", {"src_lang": "en", "tgt_lang": "ha"}, [("x2", "x1")]),
+        ("Source language,English,German", {}, [("x2", "x3")]),
+        ("German,English,English note", {}, [("x1", "x2")]),
+        ("English comment,English,German", {"src_lang": "en", "tgt_lang": "de"}, [("x2", "x3")]),
+        ("id,Source text,Target text", {}, [("x2", "x3")]),
+        ("Texte français,English text,Vérifié", {}, [("x1", "x2")]),
     ],
 )
 def test_columns_are_found_by_number_name_language_or_side(

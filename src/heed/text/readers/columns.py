@@ -78,10 +78,13 @@ def find_columns(files: CorpusFiles, rows: Sequence[Sequence[str]], place: str) 
 
 
 def language_named(name: str) -> str:
-    """The code of the language that a column's name says, `de`, `German` or `German sentence`; empty: none."""
+    """The code of the language that a column's name says; empty: none.
+
+    `de`, `German`, `German sentence`, or `texte allemand`: of two words the second, as in Romance languages.
+    """
     words = name.split()
-    begins_with_name = len(words) <= MOST_WORDS and len("".join(words[:1])) > LONGEST_CODE
-    return code_of(name) or (code_of(words[0]) if begins_with_name else "")
+    places = words[:1] * (len(words) <= MOST_WORDS) + words[1:] * (len(words) == 2)
+    return code_of(name) or next(filter(None, (code_of(word) for word in places if len(word) > LONGEST_CODE)), "")
 
 
 def _side_named(name: str) -> str:
@@ -105,18 +108,23 @@ def _position(
         return codes.index(code_of(language)), True
     texts = [at for at in range(len(names)) if not _holds_numbers(rows, at)]
     alone = [at for at in texts if SIDES.get(names[at]) == side]
-    longer = [at for at in texts if _side_named(names[at]) == side and _is_longer_name(rows[0], at)]
+    of_language = sum(map(bool, codes)) >= 2  # then "Source domain" is no side
+    longer = [at for at in texts if not of_language and _side_named(names[at]) == side and _is_longer_name(rows[0], at)]
     found = alone[0] if alone else longer[0] if len(longer) == 1 else None
     return found, found is not None
 
 
 def _codes(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The language that each column is named by; none where numbers stand below."""
-    are_names = [code_of(name) or _is_longer_name(rows[0], at) for at, name in enumerate(rows[0])]
-    return [
-        language_named(name) if is_name and not _holds_numbers(rows, at) else ""
-        for at, (name, is_name) in enumerate(zip(rows[0], are_names, strict=True))
+    """The language that each column is named by; none where numbers stand below.
+
+    Beside `English` a longer name such as `English note` is none.
+    """
+    codes = [code_of(name) if not _holds_numbers(rows, at) else "" for at, name in enumerate(rows[0])]
+    longer = [
+        language_named(name) if _is_longer_name(rows[0], at) and not _holds_numbers(rows, at) else ""
+        for at, name in enumerate(rows[0])
     ]
+    return [code or (more if more not in codes else "") for code, more in zip(codes, longer, strict=True)]
 
 
 def _is_longer_name(first: Sequence[str], position: int) -> bool:
@@ -127,7 +135,10 @@ def _is_longer_name(first: Sequence[str], position: int) -> bool:
     name = first[position]
     if len(name.split()) == 1 or not (language_named(name) or _side_named(name)):
         return False
-    others = (other for at, other in enumerate(first) if at != position)
+    others = [other for at, other in enumerate(first) if at != position]
+    if len(first) > 2 and not language_named(name):  # "Source text" needs a "Target text", not "Translation notes"
+        ends = name.split()[1:]
+        return any(_side_named(other) not in ("", _side_named(name)) and other.split()[1:] == ends for other in others)
     return any(_are_names(name, other) for other in others if len(first) == 2 or len(other) > LONGEST_CODE)
 
 
@@ -146,6 +157,8 @@ def _are_names(one: str, other: str) -> bool:
     if not all(0 < len(its) <= MOST_WORDS for its in words):
         return False
     languages = [language_named(name) for name in (one, other)]
+    if languages[0] == languages[1] != "":  # "Speak English" and "Parle anglais" are text
+        return False
     if all(language or _side_named(name) for language, name in zip(languages, (one, other), strict=True)):
         return True
     return any(languages) and words[0][1:] == words[1][1:] != []
