@@ -138,6 +138,10 @@ def test_a_term_that_holds_a_banned_word_is_an_error() -> None:
     options = OPTIONS.model_copy(update={"ban": ("hund",)})
     with pytest.raises(UsageError, match="must hold 'Der Hund', and 'hund' is banned"):
         translator.translate(["ab"], options, [Constraints(prefix="Der Hund")])
+    options = OPTIONS.model_copy(update={"ban": ("ü",)})
+    with pytest.raises(UsageError, match="is banned"):
+        translator.translate(["ab"], options, [Constraints(prefix="u\u0308")])  # the same letter, decomposed
+    options = OPTIONS.model_copy(update={"ban": ("hund",)})
     [found] = translator.translate(["ab"], options, [Constraints(terms=("Hundekuchen",))])
     assert stands("Hundekuchen", found.text)
 

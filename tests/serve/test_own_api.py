@@ -220,6 +220,9 @@ def test_a_language_model_draws_as_its_recipe_says(live: Live, monkeypatch: pyte
     assert texts(seed=1, temperature=2, top_p=1) != likeliest
     monkeypatch.setattr(ServedModel, "options", property(lambda _: SearchOptions(min_tokens=100)))
     assert all(length >= 100 for _, length in texts(seed=1))
+    assert all(length <= 21 for _, length in texts(seed=1, max_tokens=20)), "what is said is more than min_tokens"
+    monkeypatch.setattr(ServedModel, "options", property(lambda _: SearchOptions(min_tokens=2000, max_tokens=5000)))
+    assert all(1024 <= length <= 1025 for _, length in texts(seed=1)), "no more than the server's limit"
 
 
 def test_languages_are_detected(live: Live) -> None:

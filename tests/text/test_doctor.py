@@ -278,6 +278,14 @@ def test_a_part_the_wrong_way_round_is_told_where_the_first_part_tells_nothing(h
     assert finding.severity == "stop"
 
 
+def test_parts_of_numbers_are_not_the_wrong_way_round() -> None:
+    """Though the first part that tells something is: one of seven."""
+    pairs = [pair[::-1] if number < 100 else pair for number, pair in enumerate(healthy(700))]
+    finding = only(diagnose([("417", "417")] * 300 + pairs), "partly-swapped")
+    assert (finding.severity, finding.count, finding.total) == ("warn", 1, 7)
+    assert finding.message.startswith("From about line 301 on")
+
+
 def test_two_directions_with_a_tag_each_are_only_told() -> None:
     pairs = [
         (f"<2en> {tgt}", src) if number >= 1500 else (f"<2de> {src}", tgt)

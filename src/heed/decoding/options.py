@@ -87,10 +87,11 @@ class SearchOptions(Config):
             raise ValueError("; ".join(wrong))
         return self
 
-    def of_text(self, usual_length: int = 200, **said: object) -> SearchOptions:
+    def of_text(self, usual_length: int = 200, at_most: int = 0, **said: object) -> SearchOptions:
         """The same rules for a language model's text, with what is said (not None) over them.
 
-        Whether it draws has to be said. `usual_length`: the most tokens where neither the rules nor the caller say it.
+        Whether it draws has to be said. `usual_length`: the most tokens where neither the rules nor the caller say it;
+        `at_most`: and never more than so many (0: no such bound). The least are no more than the most.
         Raises UsageError for what does not go together.
         """
         of_translations = {
@@ -101,9 +102,11 @@ class SearchOptions(Config):
             "diversity": 0,
             "coverage_penalty": 0,
         }
-        most = self.max_tokens or max(usual_length, self.min_tokens)
         given = {name: value for name, value in said.items() if value is not None}
-        return build(SearchOptions, Document({**self.model_dump(), **of_translations, "max_tokens": most, **given}))
+        most = int(str(given.get("max_tokens") or self.max_tokens or max(usual_length, self.min_tokens)))
+        lengths = {"max_tokens": min(most, at_most or most)}
+        lengths["min_tokens"] = min(self.min_tokens, lengths["max_tokens"])
+        return build(SearchOptions, Document({**self.model_dump(), **of_translations, **given, **lengths}))
 
     def greedy(self) -> SearchOptions:
         """Beam 1 within the same limits of length, by nothing but probability."""

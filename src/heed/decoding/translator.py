@@ -234,7 +234,7 @@ class ModelTranslator:
         sources = [tuple(ids) if line.strip() else () for line, ids in zip(lines, encoded, strict=True)]
         if constraints is None:
             return [Request(ids) for ids in sources]
-        self.roles.require_allowed(banned, (wanted.prefix for wanted in constraints))
+        self.roles.require_allowed(banned, (self.normaliser.apply(wanted.prefix) for wanted in constraints))
         prefixes = self._encode(self.tgt_tokenizer, [wanted.prefix.rstrip() for wanted in constraints])
         for wanted, ids in zip(constraints, prefixes, strict=True):
             if UNK_ID in ids:

@@ -57,7 +57,7 @@ class _Asked:
         return self.candidates == self.n and self.said.logprobs is None
 
 
-def _read(said: CompletionRequest, model: ServedModel) -> _Asked:
+def _read(said: CompletionRequest, model: ServedModel, most: int) -> _Asked:
     """Check what fields cannot say each for itself."""
     n = said.n or 1
     candidates = max(n, said.best_of or 1)
@@ -70,7 +70,7 @@ def _read(said: CompletionRequest, model: ServedModel) -> _Asked:
     prompts = _prompts(said.prompt, model)
     if len(prompts) * candidates > 128:
         raise BadRequestError("At most 128 completions are made at once.", "n")
-    return _Asked(said, model, prompts, _options(said, model.options), n, candidates)
+    return _Asked(said, model, prompts, _options(said, model.options, most), n, candidates)
 
 
 def _prompts(said: str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]], model: ServedModel) -> list[Prompt]:
@@ -89,7 +89,7 @@ def _prompt(said: str | Sequence[int], model: ServedModel) -> Prompt:
     return Prompt(form.texts([as_said(form, said)])[0], tuple(said))
 
 
-def _options(said: CompletionRequest, usual: SearchOptions) -> SearchOptions:
+def _options(said: CompletionRequest, usual: SearchOptions, most: int) -> SearchOptions:
     stop = (said.stop,) if isinstance(said.stop, str) else said.stop
     seed = secrets.randbelow(1 << 31) if said.seed is None else abs(said.seed) % (1 << 31)
     try:
@@ -99,7 +99,7 @@ def _options(said: CompletionRequest, usual: SearchOptions) -> SearchOptions:
     if any(token < 0 for token, _ in bias):
         raise BadRequestError("The keys of logit_bias are token ids.", "logit_bias")
     return usual.of_text(
-        USUAL_LENGTH, sample=said.temperature != 0, temperature=temperature_of(said.temperature),
+        USUAL_LENGTH, most, sample=said.temperature != 0, temperature=temperature_of(said.temperature),
         top_p=None if said.top_p is None else max(said.top_p, _LEAST_TOP_P), max_tokens=said.max_tokens or None,
         seed=seed, stop=stop if stop is None else tuple(stop), presence_penalty=said.presence_penalty,
         frequency_penalty=said.frequency_penalty, bias=bias or None, length_norm="mean", length_penalty=1.0,
@@ -136,7 +136,7 @@ class Completions:
         texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
         self.service.limits.require_text("".join(text for text in texts if isinstance(text, str)))
         model = self.service.catalogue.model(body.model, "language-model")
-        asked = await asyncio.to_thread(_read, body, model)
+        asked = await asyncio.to_thread(_read, body, model, self.service.limits.max_tokens)
         self._require_tokens(asked)
         head = {
             "id": f"cmpl-{uuid.uuid4().hex}",

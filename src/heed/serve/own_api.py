@@ -243,8 +243,9 @@ class OwnApi:
         model = self._model(body.model, "language-model")
         seed = secrets.randbelow(1 << 31) if body.seed is None else body.seed
         options = model.options.of_text(
-            64, sample=body.temperature != 0, temperature=temperature_of(body.temperature), top_k=body.top_k,
-            top_p=body.top_p, max_tokens=body.max_tokens, seed=seed, stop=tuple(body.stop) or None,
+            64, self.service.limits.max_tokens, sample=body.temperature != 0,
+            temperature=temperature_of(body.temperature), top_k=body.top_k, top_p=body.top_p,
+            max_tokens=body.max_tokens, seed=seed, stop=tuple(body.stop) or None,
         )  # fmt: skip
         request_of = await asyncio.to_thread(model.translator.request_of, body.prompt)
         prompt = Prompt(body.prompt, request_of.prefix)

@@ -389,7 +389,7 @@ def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
 def _is_better(value: float, perplexity: float, best: float | None, best_perplexity: float | None, metric: str) -> bool:
     """Between equal scores the perplexity decides: the first outputs of a model all have a BLEU of 0."""
     if best is None or value == best:
-        return best is None or (best_perplexity is not None and perplexity < best_perplexity)
+        return best is None or best_perplexity is None or not perplexity >= best_perplexity
     return value > best if HIGHER_IS_BETTER[metric] else value < best
 
 

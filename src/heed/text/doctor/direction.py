@@ -109,16 +109,16 @@ def are_crossed(src: Profile, tgt: Profile, known_src: Profile, known_tgt: Profi
 def exchanged_parts(src: Sequence[str], tgt: Sequence[str], same_language: float) -> tuple[list[slice], list[slice]]:
     """The parts of parallel lines in which the sides are the other way round than in most, and those others.
 
-    Nothing where the lines are few, or the sides of all parts alike (above `same_language`): numbers, for example.
+    Nothing where the lines are few. Parts whose sides are empty or alike (above `same_language`), as numbers are, tell
+    nothing and are in neither.
     """
     num = min(MOST_PARTS, len(src) // LEAST_LINES)
     bounds = [len(src) * part // num for part in range(num + 1)] if num > 1 else []
     parts = [slice(start, end) for start, end in pairwise(bounds)]
     profiles = [(profile(src[part]), profile(tgt[part])) for part in parts]
-    known = next((its for its in profiles if all(its) and likeness(*its) <= same_language), None)
-    if known is None:
-        return [], []
-    crossed = [are_crossed(*its, *known, CLEARLY) for its in profiles]
-    is_odd = 2 * sum(crossed) <= num
-    pairs = list(zip(parts, crossed, strict=True))
-    return [part for part, its in pairs if its == is_odd], [part for part, its in pairs if its != is_odd]
+    pairs = zip(parts, profiles, strict=True)
+    telling = [(part, its) for part, its in pairs if all(its) and likeness(*its) <= same_language]
+    crossed = [are_crossed(*its, *telling[0][1], CLEARLY) for _, its in telling]
+    is_odd = 2 * sum(crossed) <= len(telling)
+    found = [(part, its) for (part, _), its in zip(telling, crossed, strict=True)]
+    return [part for part, its in found if its == is_odd], [part for part, its in found if its != is_odd]
