@@ -3,7 +3,7 @@
     python benchmarks/neighbours.py --seconds 25 -- --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de
 
 One training alone and two at once, each with all processors, in turns: with the wait that heed asks OpenMP's threads
-for (`heed.core.environment.SPINS`) and with the runtime's own. Prints the updates that each made in that time. The
+for (`heed.core.environment.SPINS`) and with others. Prints the updates that each made in that time. The
 processors should have nothing else to do.
 """
 
@@ -19,8 +19,8 @@ from pathlib import Path
 
 from heed.core.environment import SPINS
 
-RUNTIMES_OWN = 300_000
-"""What GNU's OpenMP takes where it is told nothing: about three milliseconds, says its source (libgomp, env.c)."""
+LOOKS = (3_000, SPINS, 300_000)
+"""How often a thread looks before it sleeps (GOMP_SPINCOUNT)."""
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("flags", nargs="*", help="what `heed train` gets")
     given = parser.parse_args()
     for turn in range(given.repeat):
-        for spins in (RUNTIMES_OWN, SPINS):
+        for spins in LOOKS:
             alone = updates(1, spins, given.seconds, given.flags)
             both = updates(2, spins, given.seconds, given.flags)
             print(

@@ -104,7 +104,7 @@ def limit_kernel_caches(capacity: int) -> None:
 def let_waiting_threads_sleep() -> None:
     """Let OpenMP's threads wait about a millisecond for work before they sleep, unless the user has said how.
 
-    GNU's runtime, which PyTorch brings on Linux, lets them wait fifteen times as long. On a machine that has other
+    GNU's runtime, which PyTorch brings on Linux, lets them wait far longer. On a machine that has other
     work too they then hold the processors that the thread they wait for needs (measured in docs/reliability.md). It
     is read when PyTorch is imported, so this comes before.
     """
