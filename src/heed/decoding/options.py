@@ -87,7 +87,9 @@ class SearchOptions(Config):
             raise ValueError("; ".join(wrong))
         return self
 
-    def of_text(self, usual_length: int = 200, at_most: int = 0, **said: object) -> SearchOptions:
+    def of_text(
+        self, usual_length: int = 200, at_most: int = 0, max_tokens: int | None = None, **said: object
+    ) -> SearchOptions:
         """The same rules for a language model's text, with what is said (not None) over them.
 
         Whether it draws has to be said. `usual_length`: the most tokens where neither the rules nor the caller say it;
@@ -102,10 +104,10 @@ class SearchOptions(Config):
             "diversity": 0,
             "coverage_penalty": 0,
         }
+        most = max_tokens or self.max_tokens or max(usual_length, self.min_tokens)
+        most = min(most, at_most or most)
+        lengths = {"max_tokens": most, "min_tokens": min(self.min_tokens, most)}
         given = {name: value for name, value in said.items() if value is not None}
-        most = int(str(given.get("max_tokens") or self.max_tokens or max(usual_length, self.min_tokens)))
-        lengths = {"max_tokens": min(most, at_most or most)}
-        lengths["min_tokens"] = min(self.min_tokens, lengths["max_tokens"])
         return build(SearchOptions, Document({**self.model_dump(), **of_translations, **given, **lengths}))
 
     def greedy(self) -> SearchOptions:
