@@ -35,6 +35,7 @@ LINES = """
     planner
     api
     compress inspect export
+    documents
     serve
     cli heed
     __main__

@@ -17,8 +17,8 @@ from heed.cli.main import app
 from heed.core.errors import DataError
 
 VERBS = [
-    ("train",), ("demo",), ("translate",), ("generate",), ("score",), ("evaluate",), ("average",), ("info",),
-    ("compress",), ("decompress",), ("inspect",), ("serve",), ("export",), ("import",),
+    ("train",), ("demo",), ("translate",), ("translate-file",), ("generate",), ("score",), ("evaluate",),
+    ("average",), ("info",), ("compress",), ("decompress",), ("inspect",), ("serve",), ("export",), ("import",),
     ("data", "check"), ("tokenizer", "train"), ("tokenizer", "encode"), ("tokenizer", "decode"),
 ]  # fmt: skip
 

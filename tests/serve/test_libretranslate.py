@@ -32,9 +32,9 @@ def multipart(fields: dict[str, str], name: str, data: bytes) -> tuple[bytes, di
     return out.getvalue(), {"Content-Type": f"multipart/form-data; boundary={border}"}
 
 
-def file_translated(live: Live, name: str, data: bytes) -> bytes:
+def file_translated(live: Live, name: str, data: bytes, more: dict[str, str] | None = None) -> bytes:
     """The translation of a file, fetched as a client does."""
-    body, head = multipart({"source": "en", "target": "de"}, name, data)
+    body, head = multipart({"source": "en", "target": "de", **(more or {})}, name, data)
     answer = live.ask("POST", "/translate_file", body, head)
     assert answer.status == 200, answer.body
     url = answer.json["translatedFileUrl"]
@@ -227,7 +227,7 @@ def test_suggestions_are_disabled(live: Live) -> None:
 def test_settings_are_as_the_page_of_libretranslate_wants_them(live: Live) -> None:
     found = live.get("/frontend/settings").json
     assert found.keys() >= {"charLimit", "frontendTimeout", "apiKeys", "keyRequired", "suggestions", "filesTranslation"}
-    assert found["supportedFilesFormat"] == [".txt", ".tsv", ".srt", ".html", ".htm"]
+    assert found["supportedFilesFormat"] == [".txt", ".csv", ".tsv", ".tmx", ".srt", ".html", ".htm"]
     assert found["language"]["source"] == {"code": "auto", "name": "Auto Detect"}
 
 
@@ -241,7 +241,10 @@ def test_text_files_keep_their_form(live: Live, loaded: list[Loaded]) -> None:
         file_translated(live, "a.txt", b"\xef\xbb\xbfba ce.\r\n\r\n di fo\n").decode()
         == f"\ufeff{first}\r\n\r\n {second}\n"
     )
-    assert file_translated(live, "a.tsv", b"ba ce.\tdi fo\n1\t\n").decode() == f"{first}\t{second}\n1\t\n"
+    table = b"id;source\r\n1;ba ce.\r\n2;\r\n"
+    assert file_translated(live, "a.csv", table).decode() == f"id;source;target\r\n1;ba ce.;{first}\r\n2;;\r\n"
+    columns = {"src_column": "2", "tgt_column": "3"}
+    assert file_translated(live, "a.tsv", b"x y\tdi fo\t\n", columns).decode() == f"x y\tdi fo\t{second}\n"
     assert file_translated(live, "a.html", b"<p>ba ce.</p>").decode() == f"<p>{first}</p>"
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import BadBytes, Debug, Json, Quiet, SrcColumn, TgtColumn, language_of, parse_column
+from heed.cli.options import BadBytes, Debug, Json, Quiet, SrcColumn, TgtColumn, language_of
 from heed.core.errors import UsageError
 
 app = typer.Typer(help="Look at data before training.", no_args_is_help=True, rich_markup_mode=None)
@@ -51,7 +51,7 @@ def check(
       heed data check memory.tmx --src-lang en --tgt-lang de
     """
     from heed.text.doctor import diagnose_files, diagnose_text_files
-    from heed.text.readers import CorpusFiles
+    from heed.text.readers import CorpusFiles, parse_column
 
     if text:
         held_out_texts = [_single(group) if group else None for group in (valid, test)]

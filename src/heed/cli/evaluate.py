@@ -22,7 +22,6 @@ from heed.cli.options import (
     Tag,
     TgtColumn,
     Threads,
-    parse_column,
 )  # fmt: skip
 from heed.core.errors import StorageError, UsageError
 
@@ -92,6 +91,7 @@ def evaluate(
     from heed.evaluation.language_table import render_texts
     from heed.evaluation.systems import tags_for
     from heed.evaluation.table import render
+    from heed.text.readers import parse_column
 
     runs, hyp = runs or [], hyp or []
     files = TestFiles(src or [], ref or [], pairs or [], (parse_column(src_column), parse_column(tgt_column)), errors)

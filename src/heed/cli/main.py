@@ -30,6 +30,7 @@ from heed.cli import (
     tokenizer,
     train,
     translate,
+    translate_file,
 )
 from heed.core.environment import let_waiting_threads_sleep, library_versions
 from heed.core.errors import HeedError, StorageError, UsageError
@@ -77,7 +78,7 @@ def _give_up_stdout() -> None:
 
 
 RECIPE_KEYS = {"ignore_unknown_options": True}
-"""Flags that `heed train` and `heed translate` do not name are keys of the recipe."""
+"""Flags that `heed train`, `heed translate` and `heed translate-file` do not name are keys of the recipe."""
 
 app = typer.Typer(
     name="heed",
@@ -92,6 +93,7 @@ app = typer.Typer(
 app.command("train", cls=Verb, context_settings=RECIPE_KEYS)(train.train)
 app.command("demo", cls=Verb)(demo.demo)
 app.command("translate", cls=Verb, context_settings=RECIPE_KEYS)(translate.translate)
+app.command("translate-file", cls=Verb, context_settings=RECIPE_KEYS)(translate_file.translate_file)
 app.command("generate", cls=Verb)(generate.generate)
 app.command("score", cls=Verb)(score.score)
 app.command("evaluate", cls=Verb)(evaluate.evaluate)

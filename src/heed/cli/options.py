@@ -66,11 +66,6 @@ def language_of(name: str) -> str:
     return next((part for part in with_region if code_of(part)), "")
 
 
-def parse_column(text: str | None) -> int | str | None:
-    """The number of a column, or its name; None when nothing was said."""
-    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else text
-
-
 def search_options(recipe: SearchOptions, said: Mapping[str, object]) -> SearchOptions:
     """The recipe's search options with what was said on the command line over them; None is what was not said."""
     from heed.core.config import Document, build

@@ -21,7 +21,6 @@ from heed.cli.options import (
     TgtColumn,
     Threads,
     language_of,
-    parse_column,
     parse_minutes,
 )  # fmt: skip
 from heed.core.errors import UsageError
@@ -100,6 +99,7 @@ def train(
     """
     from heed.core.config import parse_overrides
     from heed.core.environment import distributed
+    from heed.text.readers import parse_column
 
     if nproc > 1 and distributed().world_size == 1:
         raise typer.Exit(launch(nproc, sys.argv[1:]))

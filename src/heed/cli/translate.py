@@ -141,7 +141,8 @@ def split_words(words: Sequence[str]) -> tuple[Path, dict[str, object]]:
             raise typer.BadParameter(f"No such option: {word}")
     runs = [word for word in words if not word.startswith("-")]
     if len(runs) != 1:
-        into = f": what is translated comes by < {runs[1]}" if len(runs) == 2 and Path(runs[1]).is_file() else ""
+        is_file = len(runs) == 2 and Path(runs[1]).is_file()
+        into = f": lines come by < {runs[1]}, and whole files are for heed translate-file" if is_file else ""
         raise typer.BadParameter(f"one run is needed, got {', '.join(runs) or 'none'}{into}")
     keys = parse_overrides([word for word in words if word.startswith("-")])
     return Path(runs[0]), {key.removeprefix("decoding."): value for key, value in keys.items()}

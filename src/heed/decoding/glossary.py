@@ -16,6 +16,30 @@ from heed.decoding.phrases import is_boundary, lowered
 from heed.text.readers import Errors, read_lines
 
 
+def read_terms(path: str | Path, normalise: Callable[[str], str], errors: Errors = "strict") -> dict[str, str]:
+    """The terms of a file, normalised; empty lines are skipped.
+
+    Raises DataError for a line of another form, or a term said twice.
+    """
+    terms: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path, errors), start=1):
+        if not line.strip():
+            continue
+        columns = [normalise(column).strip() for column in line.split("\t")]
+        if len(columns) != 2 or not all(columns):
+            raise DataError(
+                f"{path}, line {number}: a line of a glossary is a source term, one tab and a target term, "
+                f"got {line!r}."
+            )
+        source, target = columns
+        if terms.setdefault(source, target) != target:
+            raise DataError(
+                f"{path}, line {number}: {source!r} is to become {target!r} here and {terms[source]!r} before. "
+                "Leave one of them."
+            )
+    return terms
+
+
 class Glossary:
     """Source terms and the target terms that they demand."""
 
@@ -28,24 +52,8 @@ class Glossary:
 
     @staticmethod
     def read(path: str | Path, normalise: Callable[[str], str], errors: Errors = "strict") -> Glossary:
-        """From a file; empty lines are skipped. Raises DataError for a line of another form, or a term said twice."""
-        terms: dict[str, str] = {}
-        for number, line in enumerate(read_lines(path, errors), start=1):
-            if not line.strip():
-                continue
-            columns = [normalise(column).strip() for column in line.split("\t")]
-            if len(columns) != 2 or not all(columns):
-                raise DataError(
-                    f"{path}, line {number}: a line of a glossary is a source term, one tab and a target term, "
-                    f"got {line!r}."
-                )
-            source, target = columns
-            if terms.setdefault(source, target) != target:
-                raise DataError(
-                    f"{path}, line {number}: {source!r} is to become {target!r} here and {terms[source]!r} before. "
-                    "Leave one of them."
-                )
-        return Glossary(terms)
+        """From a file, as `read_terms` reads it."""
+        return Glossary(read_terms(path, normalise, errors))
 
     def terms_for(self, source: str) -> tuple[str, ...]:
         """The target terms that a source line demands, in the order of its terms, each once."""

@@ -13,6 +13,7 @@ from heed.api import Loaded
 from heed.core.errors import DataError, UsageError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
+from heed.documents.translating import Step
 from heed.metrics.word_frequency import WordCounts
 from heed.run import WEIGHTS, Run
 from heed.serve.errors import BadRequestError, ModelNotFoundError
@@ -54,6 +55,11 @@ class Direction:
     target: Language
     tag: str = ""
     """What stands before each source; empty: nothing does."""
+
+    @property
+    def step(self) -> Step:
+        """This one as a step of a translation."""
+        return Step(self.model.name, self.translator, self.model.options, self.source.code)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,9 +21,10 @@ from starlette.requests import Request as HttpRequest
 from heed.core.errors import HeedError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.request import Request
+from heed.decoding.request import Constraints, Request
 from heed.decoding.scheduler import Outcome, Ticket
 from heed.decoding.translator import ModelTranslator
+from heed.documents.translating import Step, Watch
 from heed.serve.errors import ApiError, BadRequestError, LateError, OverloadError
 from heed.serve.limits import Limits
 from heed.serve.logs import Log
@@ -40,9 +41,6 @@ MAX_TERM_STEPS = 64
 """Tokens of all the terms that one output must hold: each of them makes its beam wider."""
 RETRY_AFTER = 2
 """Seconds that a client is asked to wait when there is no room."""
-
-Watch = Callable[[Request, list[int]], None]
-"""Sees the best tokens so far of a request, after each step."""
 
 
 class ClientLeftError(Exception):
@@ -67,13 +65,23 @@ class Job:
         self._is_cancelled.set()
         self._inbox.put((None, None, None))
 
-    def searched(self, model: str, translator: ModelTranslator, watch: Watch | None = None) -> ModelTranslator:
-        """The translator, whose searches the worker makes together with those of all other clients.
+    def translate(
+        self, step: Step, texts: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None,
+        watch: Watch | None = None,
+    ) -> list[Hypothesis]:  # fmt: skip
+        """What a model makes of each text, its searches made by the worker together with those of all other clients.
 
-        `model`: the name that they are counted under.
+        What the guard says of the outputs is counted.
         """
 
-        return translator.searched_by(lambda requests, options: self.find(model, translator, requests, options, watch))
+        def find(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+            return self.find(step.name, step.translator, requests, options, watch)
+
+        found = step.translator.searched_by(find).translate(texts, options, constraints)
+        for hypothesis in found:
+            for flag in hypothesis.flags:
+                self._metrics.flags.labels(step.name, flag).inc()
+        return found
 
     def find(
         self, model: str, translator: ModelTranslator, requests: Sequence[Request], options: SearchOptions,

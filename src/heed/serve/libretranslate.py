@@ -17,15 +17,17 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from starlette.datastructures import UploadFile
 
+from heed.documents.formats import FORMATS, MARKUP, suffix_of, translate_file
+from heed.documents.html_text import spoken_text
+from heed.documents.tables import Sides
+from heed.documents.translating import Step, TextTranslator, Translation, Wanted
 from heed.serve import libretranslate_schema as schema
 from heed.serve.catalogue import Direction, Language
 from heed.serve.errors import BadRequestError, DisabledError, NotFoundError
-from heed.serve.files import FORMATS, suffix_of, translate_file
-from heed.serve.html_text import spoken_text
 from heed.serve.jobs import Job
 from heed.serve.service import Service
-from heed.serve.translating import TextTranslator, Translation, Wanted
 from heed.text.language_detector import Detected
+from heed.text.readers import parse_column
 
 AUTO = "auto"
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
@@ -71,6 +73,11 @@ class _Route:
 
     path: list[Direction]
     detected: Detected | None
+
+    @property
+    def steps(self) -> list[Step]:
+        """The path, for translating."""
+        return [direction.step for direction in self.path]
 
 
 class LibreTranslate:
@@ -165,11 +172,15 @@ class LibreTranslate:
         source, target = self._language(_required(said, "source")), self._language(_required(said, "target"))
         if target is None:
             raise BadRequestError("auto is not supported as a target language")
-        sample, is_html = file.data[:100_000].decode("utf-8", "replace"), suffix_of(file.name) in (".html", ".htm")
+        sample, is_html = file.data[:100_000].decode("utf-8", "replace"), suffix_of(file.name) in MARKUP
         route = await asyncio.to_thread(self._route, sample, source, target, is_html)
 
+        wanted = Wanted(glossary=_terms(said.get("glossary")), keep=_names(said.get("keep")))
+        languages = (route.path[0].source if route.path else target).code, target.code
+        sides = Sides(*languages, _column(said.get("src_column")), _column(said.get("tgt_column")))
+
         def work(job: Job) -> bytes:
-            return translate_file(file.name, file.data, TextTranslator(job, self.service.metrics, route.path, Wanted()))
+            return translate_file(file.name, file.data, TextTranslator(job, route.steps, wanted), sides)
 
         done = await self.service.jobs.run(request, work, self.service.limits.file_seconds)
         key = self.service.downloads.put(file.name, done)
@@ -243,7 +254,7 @@ class LibreTranslate:
             if route.path and any(map(str.isalpha, texts[number])):
                 ways.setdefault(tuple(route.path), []).append(number)
         for path, numbers in ways.items():
-            translator = TextTranslator(job, self.service.metrics, path, wanted)
+            translator = TextTranslator(job, [direction.step for direction in path], wanted)
             translate = translator.htmls if form == "html" else translator.texts
             for number, translation in zip(numbers, translate([texts[n] for n in numbers]), strict=True):
                 found[number] = translation
@@ -254,6 +265,15 @@ def _required(said: Mapping[str, Any], name: str) -> Any:
     if not said.get(name):
         raise BadRequestError(f"Invalid request: missing {name} parameter")
     return said[name]
+
+
+def _column(said: Any) -> int | str | None:
+    """The number of a column, or its name."""
+    if said is None or said == "":
+        return None
+    if not isinstance(said, str | int) or isinstance(said, bool):
+        raise BadRequestError("Invalid request: a column is a number or a name")
+    return parse_column(str(said))
 
 
 def _terms(said: Any) -> dict[str, str]:

@@ -51,6 +51,21 @@ def _in_form(schema: dict[str, Any]) -> dict[str, Any]:
 _ERRORS = error_answers(_ERROR, 400, 403, 413, 429, 500, 503, 504)
 
 
+_TERMS: dict[str, Any] = {
+    "glossary": {
+        "anyOf": [
+            {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 1000},
+            {"type": "string"},
+        ],
+        "description": "heed's own: terms and what they become, as an object or as JSON in a text.",
+    },
+    "keep": {
+        "anyOf": [{"type": "array", "items": {"type": "string"}, "maxItems": 1000}, {"type": "string"}],
+        "description": "heed's own: terms that stay as they are, as an array or each on a line of its own.",
+    },
+}
+
+
 def translate(codes: Sequence[str]) -> dict[str, Any]:
     """POST /translate, between these languages."""
     fields = {
@@ -59,17 +74,7 @@ def translate(codes: Sequence[str]) -> dict[str, Any]:
         "target": {"type": "string", "enum": list(codes)},
         "format": {"type": "string", "enum": ["text", "html"], "default": "text"},
         "alternatives": {"type": "integer", "minimum": 0, "maximum": 10, "default": 0},
-        "glossary": {
-            "anyOf": [
-                {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 1000},
-                {"type": "string"},
-            ],
-            "description": "heed's own: terms and what they become, as an object or as JSON in a text.",
-        },
-        "keep": {
-            "anyOf": [{"type": "array", "items": {"type": "string"}, "maxItems": 1000}, {"type": "string"}],
-            "description": "heed's own: terms that stay as they are, as an array or each on a line of its own.",
-        },
+        **_TERMS,
     }  # fmt: skip
     texts = {"anyOf": [{"type": "array", "items": {"type": "string"}}]}
     done = objects(
@@ -93,10 +98,13 @@ def translate_file(codes: Sequence[str]) -> dict[str, Any]:
         "file": {"type": "string", "format": "binary"},
         "source": {"type": "string", "enum": ["auto", *codes]},
         "target": {"type": "string", "enum": list(codes)},
+        "src_column": {"type": "string", "description": "heed's own: a table's column to translate, number or name."},
+        "tgt_column": {"type": "string", "description": "heed's own: the column that its translations go to."},
+        **_TERMS,
     }
     done = objects({"translatedFileUrl": {"type": "string"}}, required=["translatedFileUrl"])
     return {
-        "summary": "Translate a file: .txt, .tsv, .srt, .html.",
+        "summary": "Translate a file: .txt, .csv, .tsv, .tmx, .srt, .html.",
         "responses": answers(json_answer("Where to fetch it.", done), _ERRORS),
         "openapi_extra": _body(fields, ["file", "source", "target"], ["multipart/form-data"]),
     }

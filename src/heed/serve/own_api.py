@@ -15,18 +15,18 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from heed.core.errors import HeedError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.translator import ModelTranslator
+from heed.documents.html_text import spoken_text
+from heed.documents.translating import Partial, Sentence, TextTranslator, Translation, Wanted
 from heed.inspect import inspect_text, inspect_translation, likely_words
 from heed.report.description import model_sentence
 from heed.serve import own_schema as schema
 from heed.serve.catalogue import Direction, Language, ServedModel
 from heed.serve.errors import ApiError, BadRequestError, NotFoundError, body_of
 from heed.serve.generating import Prompt, continuations, temperature_of
-from heed.serve.html_text import spoken_text
 from heed.serve.jobs import Job
 from heed.serve.own_schema import DetectBody, GenerateBody, InspectBody, NextBody, ScoreBody, TranslateBody
 from heed.serve.probabilities import finite, next_choices, spell_one
 from heed.serve.service import Service, bearer_key
-from heed.serve.translating import Partial, Sentence, TextTranslator, Translation, Wanted
 from heed.text.language_detector import Detected
 
 Answer = dict[str, Any]
@@ -83,7 +83,7 @@ class OwnApi:
 
         def work(job: Job, tell: Callable[[int, str, str], None] | None = None) -> Answer:
             watched = Partial(tell) if tell is not None and path and body.format == "text" else None
-            translator = TextTranslator(job, self.service.metrics, path, wanted)
+            translator = TextTranslator(job, [direction.step for direction in path], wanted)
             done = translator.html(body.text) if body.format == "html" else translator.text(body.text, watched)
             return {
                 "text": done.text,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 
 from heed.serve.catalogue import Catalogue
-from heed.serve.files import Downloads
+from heed.serve.downloads import Downloads
 from heed.serve.jobs import Jobs
 from heed.serve.keys import ApiKeys, RateLimiter
 from heed.serve.limits import Limits

@@ -138,6 +138,12 @@ def shown_name(path: str | Path) -> str:
     return "standard input" if str(path) == "-" else str(path)
 
 
+def plain_name(path: str | Path) -> str:
+    """The name of what a file unpacks to: `a.csv` for `a.csv.gz`."""
+    file = Path(path)
+    return str(file.with_suffix("")) if file.suffix.lower() in COMPRESSIONS else str(file)
+
+
 def damage(name: str, error: BaseException, good_lines: int | None = None) -> str:
     """The message for an archive whose reading raised one of DAMAGED."""
     what = "ends too early" if isinstance(error, EOFError) else f"cannot be unpacked ({error})"

@@ -17,6 +17,7 @@ line k is the same line for heed, for `wc -l` and for the tool that made the fil
 
 from __future__ import annotations
 
+from heed.text.readers.columns import parse_column
 from heed.text.readers.corpus import CorpusFiles
 from heed.text.readers.fingerprints import FileFingerprint, fingerprint, fingerprint_file
 from heed.text.readers.lines import Errors, read_lines
@@ -31,6 +32,7 @@ __all__ = [
     "column_numbers",
     "fingerprint",
     "fingerprint_file",
+    "parse_column",
     "read_lines",
     "read_pairs",
     "read_text",

@@ -47,6 +47,11 @@ class Columns:
     are_named: bool
 
 
+def parse_column(text: str | None) -> int | str | None:
+    """The number of a column, or its name, as somebody has said it; None when nothing was said."""
+    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else text
+
+
 def find_columns(files: CorpusFiles, rows: Sequence[Sequence[str]], place: str) -> Columns:
     """The columns of a table that begins with these rows; `place` is the first one's, for messages.
 
@@ -75,6 +80,51 @@ def find_columns(files: CorpusFiles, rows: Sequence[Sequence[str]], place: str) 
     by_look = files.record_format == "csv" and all(_looks_like_a_name(rows, position) for position in (src, tgt))
     said = _are_names(*(first[position] if position < len(first) else "" for position in (src, tgt)))
     return Columns(src, tgt, src_by_name or tgt_by_name or said or by_look)
+
+
+def find_source(
+    src_column: int | str | None, src_lang: str, tgt_lang: str, rows: Sequence[Sequence[str]], place: str
+) -> tuple[int, bool]:
+    """Which column of a table holds what is to be translated, and whether the first row only names the columns.
+
+    The one that was said, or is named by the source's language or as the source; else the only one with text in it.
+    Raises DataError for a name that is not there, UsageError when nothing tells the column.
+    """
+    at, by_name = _position(src_column, src_lang, "src", rows, place)
+    texts = [n for n in range(len(rows[0])) if _is_text(rows[1:] or rows, n)]
+    if at is None and len(texts) == 1:
+        at = texts[0]
+    if at is None:
+        raise UsageError(
+            f"{place}: {len(rows[0])} columns ({listed(rows[0])}). Say which one is translated, by its number or by "
+            "its name in the first row (--src-column 1; of a request the field src_column)."
+        )
+    if at >= len(rows[0]):
+        raise DataError(f"{place}: no column {at + 1}; the first row has {len(rows[0])} ({listed(rows[0])}).")
+    name = rows[0][at]
+    others = [language_named(other) or _side_named(other) for n, other in enumerate(rows[0]) if n != at]
+    says = len(name.split()) <= MOST_WORDS and bool(language_named(name) or _side_named(name))
+    return at, by_name or (says and (not others or any(others))) or _looks_like_a_name(rows, at)
+
+
+def find_target(
+    tgt_column: int | str | None, tgt_lang: str, src: int, rows: Sequence[Sequence[str]], place: str
+) -> int | None:
+    """Which column takes the translations: the one said, named by the language or as the target, or an empty one.
+
+    None: none does, and a new one is needed. Raises UsageError for the source's own, DataError for a number beyond it.
+    """
+    if isinstance(tgt_column, str) and tgt_column.strip().casefold() not in (n.strip().casefold() for n in rows[0]):
+        return None
+    at, _ = _position(tgt_column, tgt_lang, "tgt", rows, place)
+    if at is None:
+        empty = [n for n in range(len(rows[0])) if n != src and not any("".join(row[n : n + 1]) for row in rows)]
+        at = empty[0] if len(empty) == 1 else None
+    if at == src:
+        raise UsageError(f"{place}: source and target cannot both be column {src + 1}.")
+    if at is not None and at > len(rows[0]):
+        raise DataError(f"{place}: no column {at + 1}; the first row has {len(rows[0])} ({listed(rows[0])}).")
+    return at if at is None or at < len(rows[0]) else None
 
 
 def language_named(name: str) -> str:

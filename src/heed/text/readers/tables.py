@@ -31,6 +31,8 @@ FEWEST_SWALLOWED = 4
 
 Row = tuple[int, list[str]]
 """The line that a row begins on, and its fields."""
+Record = tuple[int, list[str], str]
+"""The same with the fields as they are, line breaks included, and behind them the row as it is written."""
 
 _BREAK = re.compile(r"[ \t]*[\r\n]+[ \t]*")
 _LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
@@ -99,16 +101,27 @@ def _tsv_table(files: CorpusFiles, errors: Errors) -> tuple[Iterator[Row], str]:
 
 def _csv_table(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> tuple[Iterator[Row], str]:
     path = files.pairs or ""
-    lines = _lines(path, errors)
-    sample = list(islice(lines, SAMPLE_LINES))
-    name, num_skipped = shown_name(path), 0
-    if said := _SAYS_DELIMITER.fullmatch("".join(sample[:1])):
-        num_skipped = 1
-        left_out[f"line that says the delimiter ({said[0].strip()})"] += 1
-    delimiter = said["delimiter"] if said else sniff_delimiter(sample)
-    rows = _csv_rows(chain(sample[num_skipped:], lines), delimiter, name, num_skipped)
+    name = shown_name(path)
+    said, delimiter, records = csv_records(_lines(path, errors), name)
+    if said:
+        left_out[f"line that says the delimiter ({said.strip()})"] += 1
+    rows = ((number, [one_line(field) for field in fields]) for number, fields, _ in records)
     parted = f"Columns are parted by {DELIMITERS.get(delimiter, repr(delimiter))} here."
     return _rectangle(rows, name, left_out), parted
+
+
+def csv_records(lines: Iterable[str], name: str) -> tuple[str, str, Iterator[Record]]:
+    """What stands before the first row to say the delimiter (mostly nothing), the delimiter, and the rows.
+
+    The lines have their ends. Raises DataError, with `name` and line, for what is no CSV.
+    """
+    lines = iter(lines)
+    sample = list(islice(lines, SAMPLE_LINES))
+    said = _SAYS_DELIMITER.fullmatch("".join(sample[:1]))
+    num_skipped = int(said is not None)
+    delimiter = said["delimiter"] if said else sniff_delimiter(sample)
+    records = _csv_records(chain(sample[num_skipped:], lines), delimiter, name, num_skipped)
+    return said[0] if said else "", delimiter, records
 
 
 def sniff_delimiter(lines: Sequence[str]) -> str:
@@ -130,9 +143,13 @@ def _agreement(lines: Sequence[str], delimiter: str) -> float:
 
 
 def _lines(path: str | Path, errors: Errors) -> Iterator[str]:
-    """The lines of CSV with their ends: a line feed, a carriage return, or both."""
     for text in _decoded(path, errors):
-        yield from filter(None, _LINE_END.split(text))
+        yield from csv_lines(text)
+
+
+def csv_lines(text: str) -> Iterator[str]:
+    """The lines of CSV with their ends: a line feed, a carriage return, or both."""
+    return filter(None, _LINE_END.split(text))
 
 
 def _decoded(path: str | Path, errors: Errors) -> Iterator[str]:
@@ -153,7 +170,7 @@ def _decoded(path: str | Path, errors: Errors) -> Iterator[str]:
     yield rest
 
 
-def _csv_rows(lines: Iterable[str], delimiter: str, name: str, num_skipped: int) -> Iterator[Row]:
+def _csv_records(lines: Iterable[str], delimiter: str, name: str, num_skipped: int) -> Iterator[Record]:
     """The rows of these lines, before which the file has `num_skipped` others."""
     own: list[str] = []
     reader = csv.reader(_kept(lines, own), delimiter=delimiter, strict=True)
@@ -175,7 +192,7 @@ def _csv_rows(lines: Iterable[str], delimiter: str, name: str, num_skipped: int)
                 "the lines between look like rows. Close it, or take it away; a quote that belongs to the text stands "
                 "doubled in a field in quotes."
             )
-        yield number, [one_line(field) for field in row]
+        yield number, row, "".join(own)
 
 
 def _kept(lines: Iterable[str], own: list[str]) -> Iterator[str]:

@@ -75,10 +75,10 @@ def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
         raise UsageError(f"{name}: the languages of its units are {_listed(found)}. {advice}")
     languages: Counter[str] = Counter()
     num_pairs = 0
-    src_tag, tgt_tag = (_tag_of(language) for language in (files.src_lang, files.tgt_lang))
+    src_tag, tgt_tag = (tag_of(language) for language in (files.src_lang, files.tgt_lang))
     for unit in units:
         languages.update({tag for tag, _ in unit})
-        src, tgt = _sides(unit, src_tag, tgt_tag)
+        src, tgt = sides_of(unit, src_tag, tgt_tag)
         if src is not None and tgt is not None:
             num_pairs += 1
             yield src, tgt
@@ -93,7 +93,7 @@ def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
         )
 
 
-def _tag_of(language: str) -> str:
+def tag_of(language: str) -> str:
     """`en` for `English`; a tag, such as `en-US` or `eng`, is what it is."""
     return language if len(language) <= 3 or "-" in language or "_" in language else code_of(language) or language
 
@@ -107,17 +107,17 @@ def _listed(languages: Counter[str]) -> str:
     return ", ".join(f"{tag} ({count:,})" for tag, count in languages.most_common(10)) or "none"
 
 
-def _sides(unit: Unit, src_lang: str, tgt_lang: str) -> tuple[str | None, str | None]:
+def sides_of(unit: Unit, src_lang: str, tgt_lang: str) -> tuple[str | None, str | None]:
     """The texts in two languages, never of one variant: beside `pt-BR`, `pt` is another variety."""
     if len(tgt_lang) > len(src_lang):
-        tgt, src = _sides(unit, tgt_lang, src_lang)
+        tgt, src = sides_of(unit, tgt_lang, src_lang)
         return src, tgt
-    narrow = _variant(unit, src_lang)
-    wide = _variant(unit, tgt_lang, taken=narrow)
+    narrow = variant_of(unit, src_lang)
+    wide = variant_of(unit, tgt_lang, taken=narrow)
     return None if narrow is None else unit[narrow][1], None if wide is None else unit[wide][1]
 
 
-def _variant(unit: Unit, language: str, taken: int | None = None) -> int | None:
+def variant_of(unit: Unit, language: str, taken: int | None = None) -> int | None:
     """Where the text in a language is: of the very tag if there is one, else of the first variety.
 
     Where there is none either, languages are compared by their codes: the table beside a memory may say `en` for `eng`.
@@ -132,9 +132,9 @@ def _variant(unit: Unit, language: str, taken: int | None = None) -> int | None:
 def read_units(path: str | Path, errors: Errors = "strict") -> Iterator[Unit]:
     """The units of a memory, streamed. Raises what `open_bytes` raises, and DataError with file and line."""
     name = shown_name(path)
-    parser = _Parser(name)
+    parser = UnitParser(name)
     texts = _text(path, name, errors)
-    for text in texts if errors == "strict" else _mended(texts):
+    for text in texts if errors == "strict" else mended(texts):
         yield from parser.feed(text)
     yield from parser.feed("", is_last=True)
 
@@ -145,7 +145,7 @@ def _text(path: str | Path, name: str, errors: Errors) -> Iterator[str]:
     with open_bytes(path) as file:
         try:
             block = file.read(_BLOCK)
-            encoding = _encoding_of(block, name)
+            encoding = encoding_of(block, name)
             decoder = codecs.getincrementaldecoder(encoding)(errors)
             while block:
                 text = decoder.decode(block)
@@ -161,7 +161,7 @@ def _text(path: str | Path, name: str, errors: Errors) -> Iterator[str]:
             raise DataError(damage(name, error)) from error
 
 
-def _mended(texts: Iterable[str]) -> Iterator[str]:
+def mended(texts: Iterable[str]) -> Iterator[str]:
     """The text with U+FFFD for each character that XML forbids and for each reference to one."""
     rest = ""
     for text in texts:
@@ -182,7 +182,7 @@ def _is_forbidden(reference: re.Match[str]) -> bool:
     return number > sys.maxunicode or _FORBIDDEN.match(chr(number)) is not None
 
 
-def _encoding_of(start: bytes, name: str) -> str:
+def encoding_of(start: bytes, name: str) -> str:
     """UTF-16 is seen from the first bytes; where these can be read as they are, a declared UTF-16 is a mistake."""
     if start.startswith(UTF_16_MARKS):
         return "utf-16"
@@ -201,10 +201,11 @@ def _encoding_of(start: bytes, name: str) -> str:
     return encoding
 
 
-class _Parser:
+class UnitParser:
     """Text of a file in pieces to units."""
 
     def __init__(self, name: str) -> None:
+        """`name`: what messages call the file."""
         self._name = name
         self._expat = expat.ParserCreate("utf-8")
         self._expat.buffer_text = True

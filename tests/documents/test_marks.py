@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.serve.html_text import Stretch, escape, parse
-from heed.serve.marks import Links, Mark, carry
-from heed.serve.placeholders import are_kept, placeholders, without_placeholders
+from heed.documents.html_text import Stretch, escape, parse
+from heed.documents.marks import Links, Mark, carry
+from heed.documents.placeholders import are_kept, placeholders, without_placeholders
 
 SOURCE = "A man plays the guitar"
 TARGET = "Die Gitarre spielt ein Mann"  # the guitar plays a man

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from heed.serve import files
-from heed.serve.files import Downloads, _wrapped
+from heed.serve import downloads as held
+from heed.serve.downloads import Downloads
 
 
 def test_a_file_is_held_for_its_time() -> None:
     now = [0.0]
     downloads = Downloads(clock=lambda: now[0])
     first = downloads.put("a.txt", b"1")
-    now[0] = files.MAX_HELD_SECONDS / 2
+    now[0] = held.MAX_HELD_SECONDS / 2
     second = downloads.put("b.txt", b"2")
     assert downloads.get(first) is not None
-    now[0] = files.MAX_HELD_SECONDS + 1
+    now[0] = held.MAX_HELD_SECONDS + 1
     assert downloads.get(first) is None
     assert downloads.get(second) is not None
 
 
 def test_the_oldest_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_HELD_BYTES", 10)
+    monkeypatch.setattr(held, "MAX_HELD_BYTES", 10)
     downloads = Downloads()
     names = [downloads.put("a.txt", b"1234") for _ in range(3)]
     assert [downloads.get(name) is not None for name in names] == [False, True, True]
@@ -32,16 +32,3 @@ def test_names_are_made_harmless(name: str) -> None:
     key = Downloads().put(name, b"")
     assert key.isascii()
     assert not set('/\\"\r\n') & set(key)
-
-
-@pytest.mark.parametrize(
-    ("text", "num_lines", "expected"),
-    [
-        ("one two three four", 2, ["one two", "three four"]),
-        ("one two three four", 1, ["one two three four"]),
-        ("onetwo", 2, ["onetwo"]),
-        ("a b c", 5, ["a", "b", "c"]),
-    ],
-)
-def test_subtitles_are_broken_into_lines_of_like_length(text: str, num_lines: int, expected: list[str]) -> None:
-    assert _wrapped(text, num_lines) == expected

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 
 from heed.decoding.gaps import gaps
-from heed.serve.marks import Links, Mark, carry
+from heed.documents.marks import Links, Mark, carry
 from heed.text.sentences import Piece
 
 

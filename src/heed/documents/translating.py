@@ -1,9 +1,10 @@
-"""How does a text of a client become a translation: sentences, models on the way, terms, placeholders, markup?"""
+"""How does a text become a translation: sentences, models on the way, terms, placeholders, markup?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
 from heed.core.errors import UsageError
 from heed.decoding.alignment import word_links
@@ -13,13 +14,10 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.long_lines import shortened
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
-from heed.serve.catalogue import Direction
-from heed.serve.errors import BadRequestError
-from heed.serve.html_text import Stretch, parse, write_stretch
-from heed.serve.jobs import Job
-from heed.serve.marks import Links, carry
-from heed.serve.metrics import Metrics
-from heed.serve.placeholders import are_kept, without_placeholders
+from heed.decoding.translator import ModelTranslator
+from heed.documents.html_text import Stretch, parse, write_stretch
+from heed.documents.marks import Links, carry
+from heed.documents.placeholders import are_kept, without_placeholders
 from heed.text.sentences import Piece, split_long
 
 MAX_SENTENCE = 1000
@@ -28,9 +26,55 @@ LINKED_AT_ONCE = 8
 """Sentences that are aligned between two steps of the searches."""
 
 
+T = TypeVar("T")
+Watch = Callable[[Request, list[int]], None]
+"""Sees the best tokens so far of a request, after each step of its search."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One model on the way from a language to another."""
+
+    name: str
+    """What the model is called."""
+    translator: ModelTranslator
+    options: SearchOptions
+    """How it searches unless something else is wanted."""
+    src_lang: str
+    """The code of what it reads; empty: not known."""
+
+
+class Searcher(Protocol):
+    """Who makes the searches: this thread, or one that makes those of others too."""
+
+    def translate(
+        self, step: Step, texts: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None,
+        watch: Watch | None = None,
+    ) -> list[Hypothesis]:  # fmt: skip
+        """What a model makes of each text."""
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Something else done with a model, and its outcome."""
+
+
+class Here:
+    """Searches are made at once, by who asks, and nobody watches."""
+
+    def translate(
+        self, step: Step, texts: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None,
+        watch: Watch | None = None,
+    ) -> list[Hypothesis]:  # fmt: skip
+        """What a model makes of each text."""
+        return step.translator.translate(texts, options, constraints)
+
+    def call(self, work: Callable[[], T]) -> T:
+        """At once."""
+        return work()
+
+
 @dataclass(frozen=True)
 class Wanted:
-    """What a client asks for beside the text."""
+    """What is asked for beside the text."""
 
     nbest: int = 1
     beam_size: int | None = None
@@ -94,11 +138,11 @@ class Partial:
         self.numbers: dict[Request, list[int]] = {}
         self._told: dict[Request, str] = {}
 
-    def watch(self, direction: Direction, sentences: Sequence[str]) -> Callable[[Request, list[int]], None]:
+    def watch(self, step: Step, sentences: Sequence[str]) -> Watch:
         """For the sentences that a model translates."""
 
         def see(request: Request, ids: list[int]) -> None:
-            text = direction.translator.roles.form.so_far(ids)
+            text = step.translator.roles.form.so_far(ids)
             if self._told.get(request) != text:
                 self._told[request] = text
                 for number in self.numbers.get(request, ()):
@@ -140,11 +184,10 @@ class _Document:
 
 
 class TextTranslator:
-    """The work of one request: from one language to another along a path of models."""
+    """From one language to another along a path of models."""
 
-    def __init__(self, job: Job, metrics: Metrics, path: Sequence[Direction], wanted: Wanted) -> None:
-        self.job = job
-        self.metrics = metrics
+    def __init__(self, searcher: Searcher, path: Sequence[Step], wanted: Wanted) -> None:
+        self.searcher = searcher
         self.path = path
         self.wanted = wanted
         self._glossary = _glossary(wanted.glossary, path)
@@ -171,7 +214,7 @@ class TextTranslator:
     def _require_one(self, num_sentences: int) -> None:
         """Where there is a prefix."""
         if self.wanted.prefix and num_sentences != 1:
-            raise BadRequestError(f"A prefix is for one sentence; the text has {num_sentences}.", "prefix")
+            raise UsageError(f"A prefix is for one sentence; the text has {num_sentences}.")
 
     def _restored(self, pieces: Sequence[Piece], sentences: Sequence[Sentence]) -> Translation:
         outputs = [sentence.alternatives for sentence in sentences]
@@ -217,7 +260,7 @@ class TextTranslator:
         if not self.path:
             return split_long(text, MAX_SENTENCE)
         first = self.path[0]
-        return shortened(split_long(text, MAX_SENTENCE, first.source.code), first.translator.num_source_tokens)
+        return shortened(split_long(text, MAX_SENTENCE, first.src_lang or None), first.translator.num_source_tokens)
 
     # --- sentences -----------------------------------------------------------------------------------
 
@@ -225,12 +268,12 @@ class TextTranslator:
         """Each sentence through all models; what has no letter stays as it is."""
         found = [Sentence((source,)) for source in sources]
         spoken = [number for number, source in enumerate(sources) if any(map(str.isalpha, source))]
-        for direction in self.path:
-            is_last = direction is self.path[-1]
+        for step in self.path:
+            is_last = step is self.path[-1]
             texts = [found[number].texts[-1] for number in spoken]
             terms = [self._terms(found[number].texts, is_last) for number in spoken]
             numbers = dict(enumerate(spoken))
-            hypotheses = self._through(direction, texts, terms, is_last, partial and _renumbered(partial, numbers))
+            hypotheses = self._through(step, texts, terms, is_last, partial and _renumbered(partial, numbers))
             for number, hypothesis in zip(spoken, hypotheses, strict=True):
                 found[number] = Sentence((*found[number].texts, hypothesis.text), hypothesis)
         return found
@@ -244,48 +287,42 @@ class TextTranslator:
         return tuple(dict.fromkeys(wanted))
 
     def _through(
-        self, direction: Direction, texts: Sequence[str], terms: Sequence[tuple[str, ...]], is_last: bool,
+        self, step: Step, texts: Sequence[str], terms: Sequence[tuple[str, ...]], is_last: bool,
         partial: Partial | None,
     ) -> list[Hypothesis]:  # fmt: skip
         """Through one model, placeholders included."""
-        usual = direction.model.options
-        options = self.wanted.options(usual, is_last)
+        options = self.wanted.options(step.options, is_last)
         prefix = self.wanted.prefix if is_last else ""
         constraints = [Constraints(prefix, each) for each in terms] if prefix or any(terms) else None
-        found = self._translate(direction, texts, options, constraints, partial if is_last else None)
+        found = self._translate(step, texts, options, constraints, partial if is_last else None)
         broken = [n for n, h in enumerate(found) if not are_kept(texts[n], h.text)]
         if broken:
             wanted = constraints and [constraints[n] for n in broken]
-            mended = self._around_placeholders(direction, [texts[n] for n in broken], options, wanted)
+            mended = self._around_placeholders(step, [texts[n] for n in broken], options, wanted)
             for number, hypothesis in zip(broken, mended, strict=True):
                 found[number] = hypothesis
         return found
 
     def _translate(
-        self, direction: Direction, texts: Sequence[str], options: SearchOptions,
+        self, step: Step, texts: Sequence[str], options: SearchOptions,
         constraints: Sequence[Constraints] | None, partial: Partial | None = None,
     ) -> list[Hypothesis]:  # fmt: skip
         watch = None
         if partial is not None:
-            for number, request in enumerate(direction.translator.requests(texts, constraints)):
+            for number, request in enumerate(step.translator.requests(texts, constraints)):
                 partial.numbers.setdefault(request, []).append(number)
-            watch = partial.watch(direction, texts)
-        name = direction.model.name
-        found = self.job.searched(name, direction.translator, watch).translate(texts, options, constraints)
-        for hypothesis in found:
-            for flag in hypothesis.flags:
-                self.metrics.flags.labels(name, flag).inc()
-        return found
+            watch = partial.watch(step, texts)
+        return self.searcher.translate(step, texts, options, constraints, watch)
 
     def _around_placeholders(
-        self, direction: Direction, texts: Sequence[str], options: SearchOptions,
+        self, step: Step, texts: Sequence[str], options: SearchOptions,
         constraints: Sequence[Constraints] | None,
     ) -> list[Hypothesis]:  # fmt: skip
         """Translated without the placeholders, which are then put where the words beside them went."""
         parts = [without_placeholders(text) for text in texts]
-        found = self._translate(direction, [plain for plain, _ in parts], options, constraints)
+        found = self._translate(step, [plain for plain, _ in parts], options, constraints)
         pairs = [(plain, hypothesis.text) for (plain, _), hypothesis in zip(parts, found, strict=True)]
-        links = self._links_of(direction, pairs)
+        links = self._links_of(step, pairs)
         return [
             replace(hypothesis, text=carry(marks, plain, hypothesis.text, of_pair), alternatives=())
             for (plain, marks), hypothesis, of_pair in zip(parts, found, links, strict=True)
@@ -296,8 +333,8 @@ class TextTranslator:
     def _links(self, sentences: Sequence[Sentence]) -> list[Links]:
         """From the first to the last text of each sentence, through those on the way."""
         steps = [
-            self._links_of(direction, [_pair(sentence.texts, number) for sentence in sentences])
-            for number, direction in enumerate(self.path)
+            self._links_of(step, [_pair(sentence.texts, number) for sentence in sentences])
+            for number, step in enumerate(self.path)
         ]
         if not steps:
             return [_to_itself(sentence.texts[0]) for sentence in sentences]
@@ -306,20 +343,20 @@ class TextTranslator:
             links = [_composed(a, b) for a, b in zip(links, further, strict=True)]
         return links
 
-    def _links_of(self, direction: Direction, pairs: Sequence[tuple[str, str]]) -> list[Links]:
+    def _links_of(self, step: Step, pairs: Sequence[tuple[str, str]]) -> list[Links]:
         found: list[Links] = []
         for begin in range(0, len(pairs), LINKED_AT_ONCE):
             part = pairs[begin : begin + LINKED_AT_ONCE]
-            found += self.job.call(lambda part=part: [_aligned(direction, *pair) for pair in part])  # type: ignore[misc]
+            found += self.searcher.call(lambda part=part: [_aligned(step, *pair) for pair in part])  # type: ignore[misc]
         return found
 
 
-def _aligned(direction: Direction, source: str, target: str) -> Links:
+def _aligned(step: Step, source: str, target: str) -> Links:
     """Without links for a model without attention, and for what it has nothing to say about."""
     if source == target:
         return _to_itself(source)
     try:
-        return word_links(direction.translator, source, target) if source.strip() and target.strip() else ()
+        return word_links(step.translator, source, target) if source.strip() and target.strip() else ()
     except UsageError:
         return ()
 
@@ -337,14 +374,14 @@ def _composed(first: Links, second: Links) -> Links:
     return sorted({(of, to) for of, middle in first for begin, to in second if begin == middle})
 
 
-def _glossary(terms: Mapping[str, str], path: Sequence[Direction]) -> Glossary | None:
+def _glossary(terms: Mapping[str, str], path: Sequence[Step]) -> Glossary | None:
     """The terms as the last model's text is written."""
     if not terms or not path:
         return None
     normalise = path[-1].translator.normaliser.apply
     plain = {normalise(source).strip(): normalise(target).strip() for source, target in terms.items()}
     if not all(source and target for source, target in plain.items()):
-        raise BadRequestError("A term of the glossary or of what is kept is empty.", "glossary")
+        raise UsageError("A term of the glossary or of what is kept is empty.")
     return Glossary(plain)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Request
 from heed.decoding.translator import ModelTranslator
-from heed.serve.translating import Partial, TextTranslator, Wanted
+from heed.documents.translating import Here, Partial, Step, TextTranslator, Wanted
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.tokenizers.byte_level import Byte
@@ -22,18 +22,6 @@ from heed.text.tokenizers.symbols import Word
 
 WORDS = Word(["ein", "iPhone", "iphone", "café", "Kaffee", "der", "mein", "Hund"])
 OPTIONS = SearchOptions(beam_size=3, max_tokens=8, guard=False)
-
-
-class Here:
-    """A job whose searches are made at once."""
-
-    def searched(self, _name: str, translator: Any, _watch: object) -> Any:
-        """The translator itself."""
-        return translator
-
-    def call(self, work: Callable[[], Any]) -> Any:
-        """At once."""
-        return work()
 
 
 class Table:
@@ -55,12 +43,8 @@ class Table:
 
 def text_translator(translator: object, wanted: Wanted, options: SearchOptions = OPTIONS) -> TextTranslator:
     """From German, or what is taken for it."""
-    direction: Any = SimpleNamespace(
-        translator=translator, model=SimpleNamespace(options=options, name="toy"), source=SimpleNamespace(code="de")
-    )
-    here: Any = Here()
-    nobody: Any = None
-    return TextTranslator(here, nobody, [direction], wanted)
+    reads: Any = translator
+    return TextTranslator(Here(), [Step("toy", reads, options, "de")], wanted)
 
 
 def model(tokenizer: Tokenizer = WORDS) -> ModelTranslator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from heed.serve.marks import Mark
+from heed.documents.marks import Mark
 
 _PLACEHOLDER = re.compile(
     r"\{\{[^{}\n]{1,80}\}\}|\$\{[^{}\n]{1,80}\}|\{[\w.:!-]{0,80}\}"  # {{name}} ${name} {0} {name:.2f}

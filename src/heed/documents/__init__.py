@@ -1,0 +1,1 @@
+"""How does a text or a file with a form become its translation, the form kept?"""

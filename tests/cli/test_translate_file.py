@@ -1,0 +1,76 @@
+"""Does `heed translate-file` give files back in their form, and say what it cannot do?"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from command import call
+
+SOURCES = ["ba ce", "di fo gu", "ha ba"]
+
+
+@pytest.fixture
+def expected(translator: Path) -> list[str]:
+    """What the run makes of the sources."""
+    return call("translate", translator, stdin="\n".join(SOURCES)).lines
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Three rows, the second of which is done."""
+    path = tmp_path / "table.csv"
+    path.write_bytes(f"id;source;target\r\n1;{SOURCES[0]};\r\n2;{SOURCES[1]};done\r\n3;{SOURCES[2]};\r\n".encode())
+    return path
+
+
+def test_a_table_goes_to_stdout_or_a_file(translator: Path, table: Path, expected: list[str], tmp_path: Path) -> None:
+    whole = f"id;source;target\r\n1;ba ce;{expected[0]}\r\n2;di fo gu;done\r\n3;ha ba;{expected[2]}\r\n"
+    assert call("translate-file", translator, table, "-q").out.encode() == whole.encode()
+    out = tmp_path / "out.csv"
+    result = call("translate-file", translator, table, "--out", out)
+    assert result.code == 0
+    assert result.out == ""
+    assert "2/2 sentences" in result.err
+    assert out.read_bytes() == whole.encode()
+
+
+def test_columns_search_and_terms_are_as_they_are_said(translator: Path, table: Path) -> None:
+    columns = ("--src-column", "2", "--tgt-column", "new")
+    search = ("--beam", "3", "--keep", "gu", "--decoding.guard=false")
+    header, *rows = call("translate-file", translator, table, *columns, *search, "-q").out.split("\r\n")
+    assert header == "id;source;target;new"
+    assert "gu" in rows[1].split(";")[3].split()
+
+
+def test_an_archive_is_unpacked(translator: Path, expected: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(f"{SOURCES[0]}\n\n  {SOURCES[1]}\n".encode()))
+    assert call("translate-file", translator, path, "-q").out == f"{expected[0]}\n\n  {expected[1]}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ([], 2, "a run and a file are needed"),
+        (["missing.csv"], 66, "missing.csv does not exist"),
+        (["a.pdf"], 2, "no format is known by this name; known are .txt"),
+        (["table.csv", "--src-column", "text"], 65, "no column 'text'"),
+        (["table.csv", "--keep", "gu", "--decoding.diversity=1"], 2, "diversity"),
+        (["table.csv", "--decoding.nothing=1"], 2, "nothing"),
+        (["table.csv", "--nothing"], 2, "No such option: --nothing"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    translator: Path, table: Path, words: list[str], code: int, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(table.parent)
+    result = call("translate-file", translator, *words)
+    assert result.code == code
+    assert says in result.err
+    assert result.out == ""
+
+
+def test_a_file_behind_the_run_of_translate_is_sent_here(translator: Path, table: Path) -> None:
+    assert "whole files are for heed translate-file" in call("translate", translator, table).err

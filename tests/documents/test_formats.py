@@ -1,0 +1,83 @@
+"""Do whole files keep their encoding and form?"""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any, cast
+
+import pytest
+
+from heed.core.errors import DataError, UsageError
+from heed.documents.formats import _wrapped, translate_file
+from heed.documents.tables import Sides
+from heed.documents.translating import TextTranslator, Translation
+
+EN_DE = Sides("en", "de")
+
+
+class Loud:
+    """Makes text loud."""
+
+    def text(self, text: str) -> Translation:
+        return Translation(text.upper())
+
+    def lines(self, texts: list[str]) -> list[str]:
+        return [text.upper() for text in texts]
+
+
+LOUD = cast(TextTranslator, cast(Any, Loud()))
+
+
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+@pytest.mark.parametrize("name", ["a.txt", "A.TXT", "x\\a.txt"])
+def test_utf_8_keeps_its_mark_and_line_ends(mark: bytes, name: str) -> None:
+    assert translate_file(name, mark + b"a\r\nb\n", LOUD, EN_DE) == mark + b"A\r\nB\n"
+
+
+@pytest.mark.parametrize(("encoding", "mark"), [("utf-16-le", codecs.BOM_UTF16_LE), ("utf-16-be", codecs.BOM_UTF16_BE)])
+def test_utf_16_stays_utf_16(encoding: str, mark: bytes) -> None:
+    data = mark + "English,German\r\nä dog,\r\n".encode(encoding)
+    expected = mark + "English,German\r\nä dog,Ä DOG\r\n".encode(encoding)
+    assert translate_file("a.csv", data, LOUD, EN_DE) == expected
+
+
+def test_a_memory_in_an_old_encoding_writes_what_that_lacks_by_number() -> None:
+    head = '<?xml version="1.0" encoding="ISO-8859-1"?>'
+    text = head + '<tmx><body><tu><tuv xml:lang="en"><seg>ä ÿ</seg></tuv></tu></body></tmx>'
+    done = translate_file("m.tmx", text.encode("latin-1"), LOUD, EN_DE)
+    assert "<seg>Ä &#376;</seg>" in done.decode("latin-1")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "error", "says"),
+    [
+        ("a.docx", b"", UsageError, r"\.docx is not supported; supported are \.txt, \.csv"),
+        ("a", b"", UsageError, "a file without a suffix is not supported"),
+        ("a.txt", b"a\n\xff\n", DataError, "a.txt:2: byte 1 is not valid UTF-8"),
+        ("a.csv", b"PK\x03\x04\xff", DataError, "spreadsheet"),
+        ("a.csv", b'a,b\n"x,y\n', DataError, "a.csv:2: not CSV"),
+        ("a.csv", codecs.BOM_UTF16_LE + b"a", DataError, "UTF-16"),
+    ],
+)
+def test_what_cannot_be_read_is_told(name: str, data: bytes, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        translate_file(name, data, LOUD, EN_DE)
+
+
+def test_bad_bytes_can_be_replaced() -> None:
+    assert translate_file("a.txt", b"a\xff", LOUD, EN_DE, "replace").decode() == "A\ufffd"
+    memory = b'<tmx><body><tu><tuv xml:lang="en"><seg>a\x01</seg></tuv></tu></body></tmx>'
+    assert "<seg>A\ufffd</seg>" in translate_file("m.tmx", memory, LOUD, EN_DE, "replace").decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "num_lines", "expected"),
+    [
+        ("one two three four", 2, ["one two", "three four"]),
+        ("one two three four", 1, ["one two three four"]),
+        ("onetwo", 2, ["onetwo"]),
+        ("a b c", 5, ["a", "b", "c"]),
+    ],
+)
+def test_subtitles_are_broken_into_lines_of_like_length(text: str, num_lines: int, expected: list[str]) -> None:
+    assert _wrapped(text, num_lines) == expected
