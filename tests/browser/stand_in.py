@@ -90,7 +90,8 @@ def model(name: str, task: str = "translation", **more: Any) -> Json:
         "source": aa if is_translator else None, "target": bb,
         "directions": [{"source": aa, "target": bb, "tag": ""}] if is_translator else [],
         "attends": True, "confidence": False,
-        "report": True, "decoding": {"beam_size": 5, "length_penalty": 0.6}, **more,
+        "report": True, "decoding": {"beam_size": 5, "length_penalty": 0.6},
+        "drawing": None if is_translator else {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "max_tokens": 64}, **more,
     }  # fmt: skip
 
 

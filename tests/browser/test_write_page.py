@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 
-def opened(page: Page, more: dict[str, object] | None = None) -> StandIn:
+def opened(page: Page, more: dict[str, object] | None = None, **of_model: object) -> StandIn:
     """The page of a made-up server with a language model."""
     server = StandIn(more or {}).on(page.context)
-    server.answers["/api/models"]["models"] = [model("lm", "language-model")]
+    server.answers["/api/models"]["models"] = [model("lm", "language-model", **of_model)]
     page.goto(URL)
     page.get_by_label("Text to go on from").wait_for()
     return server
@@ -78,6 +78,16 @@ def test_it_writes_with_the_controls_that_were_set(page: Page) -> None:
     }  # fmt: skip
     assert page.locator(".continuation").all_inner_texts() == ["the ba sees 0", "the ba sees 1"]
     assert page.get_by_text("2 tokens · 47").first.is_visible()
+
+
+def test_the_controls_begin_as_the_recipe_has_them(page: Page) -> None:
+    drawing = {"temperature": 0.7, "top_k": 40, "top_p": 0.95, "max_tokens": 30}
+    server = opened(page, drawing=drawing)
+    assert page.get_by_label("Temperature").input_value() == "0.7"
+    page.get_by_role("button", name="Write").click()
+    page.get_by_text("Seed 17").wait_for()
+    [asked] = server.bodies("/api/generate")
+    assert asked.items() >= drawing.items()
 
 
 def test_the_text_is_seen_as_it_is_written(page: Page) -> None:

@@ -36,6 +36,8 @@ def test_models_tell_what_they_are(live: Live) -> None:
     assert first["parameters"] > 1000
     assert first["directions"] == [{"source": first["source"], "target": first["target"], "tag": ""}]
     assert (last["name"], last["source"], last["attends"], last["directions"]) == ("lm", None, False, [])
+    assert first["drawing"] is None
+    assert last["drawing"] == {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "max_tokens": 64}
     assert found["languages"][0]["targets"] == ["de", "fr"]
     assert found["limits"]["beam_size"] == 16
 

@@ -20,10 +20,11 @@ from heed.data.store import TokenStore
 from heed.run import Run
 from heed.tasks import prepare
 from heed.tasks.config import DataConfig
-from heed.tasks.prepare import cap_valid, chunks, distinct, is_held_out, read_valid, split_rows
+from heed.tasks.prepare import cap_valid, chunks, distinct, is_held_out, read_valid, readable, split_rows
 from heed.tasks.training_pairs import filtered_pairs
 from heed.tasks.translation import prepare_translation
 from heed.text.tokenizers import TokenizerConfig
+from heed.text.tokenizers.byte_level import Byte
 
 
 def stored_pairs(run: Run) -> list[tuple[str, ...]]:
@@ -97,6 +98,16 @@ def test_validation_pairs_are_distinct_and_at_most_so_many_and_what_is_left_out_
 def test_validation_pairs_that_are_all_too_long_are_not_called_missing() -> None:
     with pytest.raises(DataError, match=r"all 2 validation pairs are longer than 5,000 characters .* raise the limit"):
         cap_valid([("x" * 5001, "y")] * 2, DataConfig())
+
+
+def test_validation_pairs_that_no_model_can_score_are_left_out_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    rows, sides = [("a", "bcd"), ("abc", "d"), ("ab", "cd")], [Byte(), Byte()]
+    assert readable(rows, sides, 2, quiet=False) == [("ab", "cd")]
+    assert capsys.readouterr().err == "left out of validation: 2 (more than 2 tokens)\n"
+    assert readable(rows, sides, 3) == rows
+    assert readable([], sides, 3) == []
+    with pytest.raises(DataError, match="all 3 validation lines have more than 1 tokens"):
+        readable(rows, sides, 1)
 
 
 def test_chunks_leave_nothing_out() -> None:

@@ -32,6 +32,9 @@ from heed.text.language_detector import Detected
 Answer = dict[str, Any]
 Send = Callable[[tuple[str, Answer]], None]
 
+USUAL_LENGTH = 64
+"""The most tokens of a text that is written, where neither the request nor the recipe says it."""
+
 
 class OwnApi:
     """The routes of one server."""
@@ -50,7 +53,7 @@ class OwnApi:
         self._admit(request)
         limits = self.service.limits
         return {
-            "models": [_card(model) for model in self.catalogue.models.values()],
+            "models": [_card(model, limits.max_tokens) for model in self.catalogue.models.values()],
             "languages": [
                 {**_language(each), "targets": [target.code for target in self.catalogue.targets(each)]}
                 for each in self.catalogue.languages
@@ -243,7 +246,7 @@ class OwnApi:
         model = self._model(body.model, "language-model")
         seed = secrets.randbelow(1 << 31) if body.seed is None else body.seed
         options = model.options.of_text(
-            64, self.service.limits.max_tokens, sample=body.temperature != 0,
+            USUAL_LENGTH, self.service.limits.max_tokens, sample=body.temperature != 0,
             temperature=temperature_of(body.temperature), top_k=body.top_k, top_p=body.top_p,
             max_tokens=body.max_tokens, seed=seed, stop=tuple(body.stop) or None,
         )  # fmt: skip
@@ -288,8 +291,9 @@ def _event(name: str, value: Answer) -> str:
     return f"event: {name}\ndata: {json.dumps(value, ensure_ascii=False)}\n\n"
 
 
-def _card(model: ServedModel) -> Answer:
+def _card(model: ServedModel, max_tokens: int) -> Answer:
     run, options = model.run, model.options
+    draws = None if model.is_translator else options.of_text(USUAL_LENGTH, max_tokens, sample=True)
     return {
         "name": model.name,
         "task": run.recipe.task,
@@ -306,6 +310,7 @@ def _card(model: ServedModel) -> Answer:
         "report": model.report.is_file(),
         "description": model_sentence(run),
         "decoding": {"beam_size": options.beam_size, "length_penalty": options.length_penalty},
+        "drawing": draws and draws.model_dump(include={"temperature", "top_k", "top_p", "max_tokens"}),
     }
 
 

@@ -206,6 +206,11 @@ MODELS = _route(
                 parameters={"type": "integer"}, source=_or_null(_LANGUAGE), target=_LANGUAGE,
                 directions=_list(_DIRECTION), attends=_BOOL, confidence=_BOOL, report=_BOOL, description=_STRING,
                 decoding=_all_of(beam_size={"type": "integer"}, length_penalty=_NUMBER),
+                drawing=_or_null(
+                    _all_of(
+                        temperature=_NUMBER, top_k={"type": "integer"}, top_p=_NUMBER, max_tokens={"type": "integer"}
+                    )
+                ),
             )
         ),
         languages=_list(_all_of(code=_STRING, name=_STRING, direction=_STRING, targets=_list(_STRING))),

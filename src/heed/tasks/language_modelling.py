@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from heed.core.errors import DataError, UsageError
-from heed.core.progress import message, watched
+from heed.core.errors import UsageError
+from heed.core.progress import watched
 from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
@@ -81,7 +81,7 @@ def prepare_language_model(
     num_spelled = sum(1 for _ in read_lines_of(data, data.vocabulary_text)) if data.vocabulary_text else num_lines
     tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, spelled, num_spelled, folder, quiet=quiet)
     if data.text_as == "lines":
-        valid = _readable(valid, tokenizers["tgt"], MAX_LINE - 1, quiet)  # and what ends it
+        valid = prepare.readable(valid, [tokenizers["tgt"]], MAX_LINE - 1, quiet)  # and what ends it
     prepare.write_valid(folder, valid)
     seen = prepare.Seen(folder)
     ids = _encoded(rows(False, "encoding"), tokenizers["tgt"], data, dropped, seen)
@@ -94,21 +94,6 @@ def prepare_language_model(
     corpus = Corpus(len(store), len(valid), dict(dropped), files, valid_files)
     prepare.write_corpus(folder, corpus)
     return corpus
-
-
-def _readable(valid: Sequence[prepare.Row], tokenizer: Tokenizer, most: int, quiet: bool) -> list[prepare.Row]:
-    """The validation lines of at most so many tokens; how many are left out is told unless quiet.
-
-    Raises DataError when all of them are.
-    """
-    short = [
-        row for row, ids in zip(valid, tokenizer.encode([line for (line,) in valid]), strict=True) if len(ids) <= most
-    ]
-    if valid and not short:
-        raise DataError(f"all {len(valid):,} validation lines have more than {most:,} tokens. Cut them into sentences.")
-    if left_out := len(valid) - len(short):
-        message(f"left out of validation: {left_out:,} (more than {most:,} tokens)", quiet)
-    return short
 
 
 def _encoded(

@@ -243,6 +243,24 @@ def write_corpus(folder: Path, corpus: Corpus) -> None:
         json.dump(asdict(corpus), file, ensure_ascii=False, indent=1)
 
 
+def readable(valid: Sequence[Row], tokenizers: Sequence[Tokenizer], most: int, quiet: bool = True) -> list[Row]:
+    """The validation rows of at most so many tokens on each side; how many are left out is told unless quiet.
+
+    Raises DataError when all of them are.
+    """
+    sides = zip(*valid, strict=True)
+    fits = [
+        [len(ids) <= most for ids in tokenizer.encode(texts)]
+        for tokenizer, texts in zip(tokenizers, sides, strict=bool(valid))
+    ]
+    short = [row for row, *fit in zip(valid, *fits, strict=bool(valid)) if all(fit)]
+    if valid and not short:
+        raise DataError(f"all {len(valid):,} validation lines have more than {most:,} tokens. Cut them into sentences.")
+    if left_out := len(valid) - len(short):
+        message(f"left out of validation: {left_out:,} (more than {most:,} tokens)", quiet)
+    return short
+
+
 def cap_valid(rows: Iterable[Row], data: DataConfig, quiet: bool = True) -> list[Row]:
     """At most `max_valid` validation pairs with distinct sources, without those that are too long to be training pairs.
 

@@ -16,7 +16,7 @@ from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
 from heed.data.subword_dropout import SIDES, SubwordDropout
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import ModelTranslator
+from heed.decoding.translator import MAX_SCORED_TOKENS, ModelTranslator
 from heed.metrics.score import Score
 from heed.metrics.translation import bleu_tokenizer, evaluate_translations
 from heed.metrics.word_frequency import WordCounts
@@ -32,6 +32,9 @@ from heed.text.readers import fingerprint
 from heed.text.tokenizers import Tokenizer, TokenizerConfig
 from heed.text.vocabulary import Vocabulary
 
+_MAX_VALID_TOKENS = MAX_SCORED_TOKENS - 10
+"""Beside them are what ends a line and the tag of a source."""
+
 
 def prepare_translation(
     data: DataConfig, tokenizer: TokenizerConfig, seed: int, folder: Path, num_pairs: int,
@@ -43,13 +46,14 @@ def prepare_translation(
     """
     pairs = TrainingPairs(data, seed, num_pairs, quiet)
     valid = prepare.cap_valid(pairs.held_out(), data, quiet)
-    prepare.write_valid(folder, valid)
     pairs.held = frozenset(chain.from_iterable(valid))
     of_parts = [fingerprint(part.files) for part in pairs.parts]
     text = partial(pairs.all, "reading for the tokenizer")
     tokenizers = reuse or prepare.train_tokenizers(
         tokenizer, SIDES, text, num_pairs + num_in_parts, folder, data.tags, quiet
     )
+    valid = prepare.readable(valid, [tokenizers["src"], tokenizers["tgt"]], _MAX_VALID_TOKENS, quiet)
+    prepare.write_valid(folder, valid)
     seen = prepare.Seen(folder, WordCounts(bleu_tokenizer(data.tgt_lang or None, data.tokenised)))
     dropped = {part: Counter[str]() for part in pairs.parts}
     num_distinct = Counter[Part]()

@@ -62,6 +62,7 @@ export function generatePanel(served, modelInUse) {
 
   function modelChosen() {
     modelInUse(state.model.name);
+    sampling.begin(state.model.drawing);
     area.lang = state.model.target?.code ?? "";
     refreshNext();
   }

@@ -2,7 +2,10 @@
 
 import { el } from "./dom.js";
 
-/** Fields for what a person may say of it, and the part of a request that they make. */
+/**
+ * Fields for what a person may say of it, and the part of a request that they make.
+ * `begin` fills in what a model's recipe says, over which a person may write.
+ */
 export function samplingFields(limits) {
   const inputs = {
     temperature: number({ min: 0.05, max: 2, step: 0.05, value: 1 }),
@@ -26,7 +29,8 @@ export function samplingFields(limits) {
   const isSaid = ([, input]) => input.value !== "";
   const said = ([key, input]) => [key, Number(input.value)];
   const values = () => ({ ...Object.fromEntries(Object.entries(inputs).filter(isSaid).map(said)), stop: [] });
-  return { node: el("div", { class: "controls" }, ...labels), values };
+  const begin = (drawing) => Object.entries(drawing).forEach(([key, value]) => (inputs[key].value = Math.min(value, inputs[key].max || value)));
+  return { node: el("div", { class: "controls" }, ...labels), values, begin };
 }
 
 function number(attributes) {
