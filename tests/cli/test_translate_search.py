@@ -241,7 +241,7 @@ def test_options_that_exclude_each_other_are_refused(translator: Path, words: tu
 
 def test_a_file_to_translate_comes_by_stdin(translator: Path) -> None:
     file = translator.parent / "test.aa"
-    assert f"what is translated comes by < {file}" in call("translate", translator, file).err
+    assert f"lines come by < {file}" in call("translate", translator, file).err
 
 
 def test_json_says_what_the_guard_found(translator: Path) -> None:
