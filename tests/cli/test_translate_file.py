@@ -32,6 +32,7 @@ def test_a_table_goes_to_stdout_or_a_file(translator: Path, table: Path, expecte
     result = call("translate-file", translator, table, "--out", out)
     assert result.code == 0
     assert result.out == ""
+    assert "column 2 (source) into column 3 (target): 2 of 3 rows" in result.err
     assert "2/2 sentences" in result.err
     assert out.read_bytes() == whole.encode()
 
@@ -57,6 +58,9 @@ def test_an_archive_is_unpacked(translator: Path, expected: list[str], tmp_path:
         (["missing.csv"], 66, "missing.csv does not exist"),
         (["a.pdf"], 2, "no format is known by this name; known are .txt"),
         (["table.csv", "--src-column", "text"], 65, "no column 'text'"),
+        (["table.csv", "--src-column", "0"], 2, "columns are counted from 1"),
+        (["table.csv", "--out", "missing/a.csv"], 2, "name a file in a folder that exists"),
+        (["table.csv", "--out", "a.csv.gz"], 2, "leave out .gz"),
         (["table.csv", "--keep", "gu", "--decoding.diversity=1"], 2, "diversity"),
         (["table.csv", "--decoding.nothing=1"], 2, "nothing"),
         (["table.csv", "--nothing"], 2, "No such option: --nothing"),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import codecs
+import re
 from typing import Any, cast
 
 import pytest
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.formats import _wrapped, translate_file
-from heed.documents.tables import Sides
+from heed.documents.formats import translate_file
+from heed.documents.subtitles import _wrapped
 from heed.documents.translating import TextTranslator, Translation
+from heed.text.readers.to_translate import Sides
 
 EN_DE = Sides("en", "de")
 
@@ -18,8 +20,13 @@ EN_DE = Sides("en", "de")
 class Loud:
     """Makes text loud."""
 
+    path: tuple[str, ...] = ("somewhere",)
+
     def text(self, text: str) -> Translation:
         return Translation(text.upper())
+
+    def htmls(self, texts: list[str]) -> list[Translation]:
+        return [Translation(re.sub(r"(?<=>)[^<]+", lambda found: found[0].upper(), text)) for text in texts]
 
     def lines(self, texts: list[str]) -> list[str]:
         return [text.upper() for text in texts]
@@ -52,6 +59,7 @@ def test_a_memory_in_an_old_encoding_writes_what_that_lacks_by_number() -> None:
     ("name", "data", "error", "says"),
     [
         ("a.docx", b"", UsageError, r"\.docx is not supported; supported are \.txt, \.csv"),
+        ("a.xlsx", b"", UsageError, 'save the sheet as "CSV UTF-8"'),
         ("a", b"", UsageError, "a file without a suffix is not supported"),
         ("a.txt", b"a\n\xff\n", DataError, "a.txt:2: byte 1 is not valid UTF-8"),
         ("a.csv", b"PK\x03\x04\xff", DataError, "spreadsheet"),
@@ -62,6 +70,39 @@ def test_a_memory_in_an_old_encoding_writes_what_that_lacks_by_number() -> None:
 def test_what_cannot_be_read_is_told(name: str, data: bytes, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         translate_file(name, data, LOUD, EN_DE)
+
+
+def test_utf_16_without_its_mark_is_known_by_its_zeros() -> None:
+    data = "English,German\r\na dog,\r\n".encode("utf-16-le")
+    assert translate_file("a.csv", data, LOUD, EN_DE).decode("utf-16-le") == "English,German\r\na dog,A DOG\r\n"
+
+
+def test_into_its_own_language_a_file_stays_as_it_is() -> None:
+    nowhere = Loud()
+    nowhere.path = ()
+    assert translate_file("m.tmx", b"<tmx/>", cast(Any, nowhere), Sides("de", "de")) == b"<tmx/>"
+
+
+SUBTITLES = """1
+00:00:01,000 --> 00:00:02,500
+- hello.
+- a girl
+2
+00:00:03,000 --> 00:00:04,000
+<i>two lines</i>
+
+3
+00:00:05,000 --> 00:00:06,000
+one
+- two
+"""
+
+
+def test_subtitles_keep_speakers_apart_and_need_no_empty_line_between_them() -> None:
+    done = translate_file("a.srt", SUBTITLES.encode(), LOUD, EN_DE).decode()
+    assert done == SUBTITLES.replace("hello", "HELLO").replace("a girl", "A GIRL").replace(
+        "two lines", "TWO LINES"
+    ).replace("one\n- two", "ONE -\nTWO")
 
 
 def test_bad_bytes_can_be_replaced() -> None:

@@ -115,6 +115,7 @@ def test_all_marks_come_once_and_nested_whatever_the_links_say(
         ("See https://example.org/a?b=c#d.", ["https://example.org/a?b=c#d"]),
         ("(http://x.org), a.b+c@example.co.uk.", ["http://x.org", "a.b+c@example.co.uk"]),
         ("100% sure, 50 %s off", ["%s"]),
+        ("{\\an8}a dog {b\\}", ["{\\an8}"]),
         ("{ not this one } and 5 % dogs", []),
         ("100%data", []),
     ],

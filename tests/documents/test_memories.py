@@ -8,12 +8,17 @@ from pathlib import Path
 import pytest
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.memories import translate_tmx
-from heed.documents.tables import Sides
+from heed.documents import memories
+from heed.documents.tables import Lines, tell_nobody
 from heed.text.readers.corpus import CorpusFiles
 from heed.text.readers.pairs import read_pairs
+from heed.text.readers.to_translate import Sides
 
 EN_DE = Sides("en", "de")
+
+
+def completed(text: str, name: str, sides: Sides, translate: Lines) -> str:
+    return memories.translate_tmx(text, name, sides, translate, tell_nobody)
 
 
 def loud(texts: Sequence[str]) -> list[str]:
@@ -34,49 +39,86 @@ NEW = '<tuv xml:lang="{}" creationid="heed"><seg>A DOG &amp; MORE</seg></tuv>'
 
 
 def test_a_unit_without_the_target_gets_it_beside_its_others() -> None:
-    done = translate_tmx(memory(unit(DOG), unit(DOG, HUND)), "m.tmx", EN_DE, loud)
+    done = completed(memory(unit(DOG), unit(DOG, HUND)), "m.tmx", EN_DE, loud)
     assert done == memory(unit(DOG, NEW.format("de-DE")), unit(DOG, HUND))
 
 
 def test_where_the_memory_has_no_such_language_the_model_names_it() -> None:
-    assert translate_tmx(memory(unit(DOG)), "m.tmx", EN_DE, loud) == memory(unit(DOG, NEW.format("de")))
+    assert completed(memory(unit(DOG)), "m.tmx", EN_DE, loud) == memory(unit(DOG, NEW.format("de")))
 
 
 @pytest.mark.parametrize("empty", ["<seg/>", "<seg></seg>", "<seg> </seg>", '<seg><ph x="1"/></seg>'])
 def test_an_empty_segment_is_filled(empty: str) -> None:
     there = f'<tuv xml:lang="de-DE" creationid="me">{empty}<!-- > --></tuv>'
-    filled = there.replace(empty, "<seg>A DOG &amp; MORE</seg>")
-    assert translate_tmx(memory(unit(there, DOG)), "m.tmx", EN_DE, loud) == memory(unit(filled, DOG))
+    filled = there.replace(empty, "<seg>A DOG &amp; MORE</seg>").replace('"me"', '"me" changeid="heed"')
+    assert completed(memory(unit(there, DOG)), "m.tmx", EN_DE, loud) == memory(unit(filled, DOG))
+
+
+def test_who_changed_a_variant_before_gives_way() -> None:
+    there = "<tuv xml:lang='de' changeid='me' note='>'><seg/></tuv>"
+    filled = """<tuv xml:lang='de' changeid="heed" note='>'><seg>A DOG &amp; MORE</seg></tuv>"""
+    assert completed(memory(unit(DOG, there)), "m.tmx", EN_DE, loud) == memory(unit(DOG, filled))
+
+
+def test_varieties_with_text_count_before_empty_ones() -> None:
+    no_english, british = '<tuv xml:lang="en-US"><seg/></tuv>', '<tuv xml:lang="en-GB"><seg>a dog</seg></tuv>'
+    austrian = '<tuv xml:lang="de-AT"><seg>Hund</seg></tuv>'
+    new = '<tuv xml:lang="de" creationid="heed"><seg>A DOG</seg></tuv>'
+    assert completed(memory(unit(no_english, british)), "m.tmx", EN_DE, loud) == memory(unit(no_english, british, new))
+    done = memory(unit(british, '<tuv xml:lang="de-DE"><seg/></tuv>', austrian))
+    assert completed(done, "m.tmx", EN_DE, loud) == done
+
+
+def test_the_target_is_called_as_the_memory_calls_it_and_never_as_the_source() -> None:
+    english, german = '<tuv xml:lang="eng"><seg>a</seg></tuv>', '<tuv xml:lang="ger"><seg>b</seg></tuv>'
+    done = completed(memory(unit(english), unit(english, german)), "m.tmx", EN_DE, loud)
+    assert '<tuv xml:lang="ger" creationid="heed"><seg>A</seg></tuv>' in done
+    brazilian = '<tuv xml:lang="pt-BR"><seg>a</seg></tuv>'
+    done = completed(memory(unit(brazilian)), "m.tmx", Sides("pt-BR", "pt"), loud)
+    assert '<tuv xml:lang="pt" creationid="heed"><seg>A</seg></tuv>' in done
+
+
+@pytest.mark.parametrize("attribute", ['note="x/>y"', "note='<\">'", 'note="</seg>"'.replace("<", "&lt;")])
+def test_attributes_may_look_like_ends_of_tags(attribute: str) -> None:
+    dog = f'<tuv xml:lang="en" {attribute}><seg>a dog</seg></tuv>'
+    if "'<" in attribute:
+        dog = dog.replace('<"', '&lt;"')
+    new = '<tuv xml:lang="de" creationid="heed"><seg>A DOG</seg></tuv>'
+    assert completed(memory(unit(dog)), "m.tmx", EN_DE, loud) == memory(unit(dog, new))
+    empty = f'<tuv xml:lang="de" {attribute.replace("<", "&lt;")}><seg></seg></tuv>'
+    filled = empty.replace("><seg></seg>", ' changeid="heed"><seg>A DOG</seg>')
+    plain = '<tuv xml:lang="en"><seg>a dog</seg></tuv>'
+    assert completed(memory(unit(empty, plain)), "m.tmx", EN_DE, loud) == memory(unit(filled, plain))
 
 
 def test_units_of_other_languages_and_empty_sources_stay() -> None:
     french = '<tuv xml:lang="fr"><seg>Un chien</seg></tuv>'
     text = memory(unit(french), unit('<tuv xml:lang="en"><seg> </seg></tuv>'), unit(french, HUND), "<tu></tu>")
-    assert translate_tmx(text, "m.tmx", EN_DE, loud) == text
+    assert completed(text, "m.tmx", EN_DE, loud) == text
 
 
 def test_the_attribute_of_old_memories_is_kept() -> None:
     old = '<tuv lang="EN"><seg>A cat</seg></tuv>'
-    done = translate_tmx(memory(unit(old)), "m.tmx", EN_DE, loud)
+    done = completed(memory(unit(old)), "m.tmx", EN_DE, loud)
     assert done == memory(unit(old, '<tuv lang="de" creationid="heed"><seg>A CAT</seg></tuv>'))
 
 
 def test_places_are_those_of_bytes_not_of_letters() -> None:
     text = memory("<!-- äöü 🙂 -->", unit('<tuv xml:lang="en"><seg>é 🙂</seg></tuv>'), unit(DOG))
-    done = translate_tmx(text, "m.tmx", EN_DE, loud)
+    done = completed(text, "m.tmx", EN_DE, loud)
     assert "<seg>É 🙂</seg></tuv>\n  </tu>" in done
     assert done.count("creationid") == 2
 
 
 def test_what_comes_out_is_read_as_pairs(tmp_path: Path) -> None:
     path = tmp_path / "m.tmx"
-    path.write_text(translate_tmx(memory(unit(DOG), unit(DOG, HUND)), "m.tmx", EN_DE, loud), encoding="utf-8")
+    path.write_text(completed(memory(unit(DOG), unit(DOG, HUND)), "m.tmx", EN_DE, loud), encoding="utf-8")
     files = CorpusFiles(pairs=path, src_lang="en", tgt_lang="de")
     assert list(read_pairs(files)) == [("A dog & more", "A DOG & MORE"), ("A dog & more", "Ein Hund")]
 
 
 def test_a_memory_of_other_languages_is_refused_with_those_it_has() -> None:
     with pytest.raises(DataError, match="no unit has fr; its languages are en-US, de-DE"):
-        translate_tmx(memory(unit(DOG, HUND)), "m.tmx", Sides("fr", "de"), loud)
+        completed(memory(unit(DOG, HUND)), "m.tmx", Sides("fr", "de"), loud)
     with pytest.raises(UsageError, match="does not say its languages"):
-        translate_tmx(memory(unit(DOG, HUND)), "m.tmx", Sides("", "de"), loud)
+        completed(memory(unit(DOG, HUND)), "m.tmx", Sides("", "de"), loud)

@@ -11,13 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.tables import Sides, translate_csv, translate_tsv
+from heed.documents import tables
+from heed.text.readers.to_translate import Sides
 
 EN_DE = Sides("en", "de")
 
 
+def filled_csv(text: str, name: str, sides: Sides, translate: tables.Lines) -> str:
+    return tables.translate_csv(text, name, sides, translate, tables.tell_nobody)
+
+
+def filled_tsv(text: str, name: str, sides: Sides, translate: tables.Lines) -> str:
+    return tables.translate_tsv(text, name, sides, translate, tables.tell_nobody)
+
+
 def loud(texts: Sequence[str]) -> list[str]:
     return [text.upper() for text in texts]
+
+
+LONG = "a far longer sentence than that,A FAR LONGER SENTENCE THAN THAT\n" * 6
 
 
 @pytest.mark.parametrize(
@@ -35,11 +47,24 @@ def loud(texts: Sequence[str]) -> list[str]:
         ("English,x\na dog,y,,\n", "English,x,German\na dog,y,A DOG\n"),
         ("English\n\na dog\n", "English,German\n\na dog,A DOG\n"),
         ("English,German\n", "English,German\n"),
+        ("English,German,German (old)\na,,x\nb,Hund,y\n", "English,German,German (old)\na,A,x\nb,Hund,y\n"),
+        ("en,de,de-AT\na,,x\n", "en,de,de-AT\na,A,x\n"),
+        ("English,German\na,\nb,1995\n", "English,German\na,A\nb,1995\n"),
+        ("a dog,\na cat,Katze\n", "a dog,A DOG\na cat,Katze\n"),
+        ("English,Notes\na dog,\n", "English,Notes,German\na dog,,A DOG\n"),
+        ("Nr,Satz\n1,a dog\n", "Nr,Satz,de\n1,a dog,A DOG\n"),
+        ("English,\na dog,\n", "English,German\na dog,A DOG\n"),
+        ("Hello\n" + "a far longer sentence than that\n" * 6, "Hello,HELLO\n" + LONG),
+        ('English,German,x\n"a dog","","007"\n', 'English,German,x\n"a dog","A DOG","007"\n'),
+        (
+            '"English","German","x, ""y"" z"\n"a ""b""",,"007"\n',
+            '"English","German","x, ""y"" z"\n"a ""b""","A ""B""","007"\n',
+        ),
         ("", ""),
     ],
 )
 def test_rows_without_a_translation_get_one(table: str, expected: str) -> None:
-    assert translate_csv(table, "a.csv", EN_DE, loud) == expected
+    assert filled_csv(table, "a.csv", EN_DE, loud) == expected
 
 
 @pytest.mark.parametrize(
@@ -51,22 +76,22 @@ def test_rows_without_a_translation_get_one(table: str, expected: str) -> None:
     ],
 )
 def test_tsv_is_not_quoted(table: str, expected: str) -> None:
-    assert translate_tsv(table, "a.tsv", EN_DE, loud) == expected
+    assert filled_tsv(table, "a.tsv", EN_DE, loud) == expected
 
 
 def test_a_translation_with_tabs_and_line_breaks_stays_one_cell() -> None:
-    assert translate_tsv("en\na dog\n", "a.tsv", EN_DE, lambda texts: ["x\ty\r\nz"] * len(texts)) == (
+    assert filled_tsv("en\na dog\n", "a.tsv", EN_DE, lambda texts: ["x\ty\r\nz"] * len(texts)) == (
         "en\tde\na dog\tx y z\n"
     )
-    assert translate_csv("en\na dog\n", "a.csv", EN_DE, lambda texts: ["x\r\ny, z"] * len(texts)) == (
+    assert filled_csv("en\na dog\n", "a.csv", EN_DE, lambda texts: ["x\r\ny, z"] * len(texts)) == (
         'en,de\na dog,"x\r\ny, z"\n'
     )
 
 
 def test_columns_are_those_that_were_said() -> None:
     table = "a,b,c\nx y,z w,\n"
-    assert translate_csv(table, "t.csv", Sides(src_column=2, tgt_column=3), loud) == "a,b,c\nx y,z w,Z W\n"
-    assert translate_csv(table, "t.csv", Sides(src_column="B", tgt_column="new"), loud) == ("a,b,c,new\nx y,z w,,Z W\n")
+    assert filled_csv(table, "t.csv", Sides(src_column=2, tgt_column=3), loud) == "a,b,c\nx y,z w,Z W\n"
+    assert filled_csv(table, "t.csv", Sides(src_column="B", tgt_column="new"), loud) == ("a,b,c,new\nx y,z w,,Z W\n")
 
 
 @pytest.mark.parametrize(
@@ -81,15 +106,70 @@ def test_columns_are_those_that_were_said() -> None:
 )
 def test_columns_that_cannot_be_told_are_refused(sides: Sides, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
-        translate_csv("a,b,c\nx y,z w,\nx y,z w,v\n", "t.csv", sides, loud)
+        filled_csv("a,b,c\nx y,z w,\nx y,z w,v\n", "t.csv", sides, loud)
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_columns_are_counted_from_one(number: int) -> None:
+    with pytest.raises(UsageError, match=f"no column {number}; columns are counted from 1"):
+        Sides(src_column=number)
+    with pytest.raises(UsageError, match=f"no column {number}"):
+        Sides(tgt_column=number)
+
+
+def test_languages_without_a_code_are_known_by_the_letters_that_were_said() -> None:
+    sides = Sides("en", "bar")
+    assert filled_csv("en,bar\na,\nb,Hund\n", "t.csv", sides, loud) == "en,bar\na,A\nb,Hund\n"
+    assert filled_csv("bar,en,note\na,,x\n", "t.csv", Sides("bar", "en"), loud) == "bar,en,note\na,A,x\n"
+
+
+def test_of_varieties_the_very_one_is_meant_or_it_has_to_be_said() -> None:
+    table = "en,pt-PT,pt-BR\na,x,\n"
+    assert filled_csv(table, "t.csv", Sides("en", "pt-BR"), loud) == "en,pt-PT,pt-BR\na,x,A\n"
+    with pytest.raises(UsageError, match=r"the target may be any of the columns 'pt-PT', 'pt-BR'; say which: --tgt"):
+        filled_csv(table, "t.csv", Sides("en", "pt"), loud)
+
+
+def test_a_heading_that_is_said_by_number_stays_one() -> None:
+    table = "English;Notes\na dog;x\n"
+    assert filled_csv(table, "t.csv", Sides("en", "de", 1), loud) == "English;Notes;German\na dog;x;A DOG\n"
+    assert filled_csv("Word,x\na dog,y\n", "t.csv", Sides("en", "de", 1, "German"), loud) == (
+        "Word,x,German\na dog,y,A DOG\n"
+    )
+
+
+def test_what_is_done_is_told() -> None:
+    told: list[str] = []
+    table = "English;Notes;German\na dog;x;\nb;;B\n"
+    tables.translate_csv(table, "t.csv", EN_DE, loud, told.append)
+    tables.translate_csv("1;a dog\n", "t.csv", EN_DE, loud, told.append)
+    assert told == [
+        "column 1 (English) into column 3 (German): 1 of 2 rows",
+        "column 2 into a new column: 1 of 1 rows; the first row is text (if it has names, say one: --src-column NAME)",
+    ]
 
 
 def test_a_row_with_too_many_columns_is_refused() -> None:
-    with pytest.raises(DataError, match="row 2 has 3 columns, but the first one 2"):
-        translate_csv("English,x\na dog, a cat,y\n", "t.csv", EN_DE, loud)
+    with pytest.raises(DataError, match=r"row 2 has 3 columns, but the first one with text 2 \('English', 'x'\)"):
+        filled_csv("English,x\na dog, a cat,y\n", "t.csv", EN_DE, loud)
 
 
 _CELLS = st.text(st.sampled_from('ab,;"\n\r x1'), max_size=6)
+
+
+@given(st.lists(st.tuples(_CELLS, _CELLS, _CELLS), min_size=1, max_size=6), st.sampled_from([",", ";"]), st.booleans())
+def test_whatever_the_cells_are_only_the_target_changes(
+    rows: list[tuple[str, str, str]], delimiter: str, all_quoted: bool
+) -> None:
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, quoting=csv.QUOTE_ALL if all_quoted else csv.QUOTE_MINIMAL)
+    writer.writerows([("English", "German", "Comment"), *rows])
+    done = filled_csv(out.getvalue(), "t.csv", EN_DE, loud)
+    found = [row for row in csv.reader(io.StringIO(done, newline=""), delimiter=delimiter) if row]
+    expected = [[src, tgt if tgt.strip() or not src.strip() else src.upper(), more] for src, tgt, more in rows]
+    assert found[1:] == expected
+    if all_quoted:
+        assert done.count('"') >= 6 * (len(rows) + 1)
 
 
 @given(st.lists(st.tuples(_CELLS, _CELLS), min_size=1, max_size=6), st.sampled_from([",", ";"]), st.booleans())
@@ -102,7 +182,7 @@ def test_whatever_the_cells_are_only_one_column_is_new(
     writer.writerows([("English text", "Comment"), *rows])
     table = f"sep={delimiter}\r\n{out.getvalue()}"
     sides = Sides("en", "de", src_column="English text")
-    done = translate_csv(table, "t.csv", sides, loud)
+    done = filled_csv(table, "t.csv", sides, loud)
     assert done.startswith(f"sep={delimiter}\r\n")
     found = list(csv.reader(io.StringIO(done[7:], newline=""), delimiter=delimiter))
     expected = [[*row, row[0].upper() if row[0].strip() else ""] for row in rows]

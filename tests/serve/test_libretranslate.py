@@ -248,6 +248,19 @@ def test_text_files_keep_their_form(live: Live, loaded: list[Loaded]) -> None:
     assert file_translated(live, "a.html", b"<p>ba ce.</p>").decode() == f"<p>{first}</p>"
 
 
+def test_a_memory_in_both_languages_is_not_taken_for_its_target(live: Live, loaded: list[Loaded]) -> None:
+    """Most of what stands in it is in the target's language."""
+    [output], german = translated(loaded, "ba ce"), "der die das und ist nicht ein"
+    done = "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in (("en", "fo"), ("de", german)))
+    units = f'<tu><tuv xml:lang="en"><seg>ba ce</seg></tuv></tu>{f"<tu>{done}</tu>" * 3}'
+    data = f"<tmx><body>{units}</body></tmx>".encode()
+    body, head = multipart({"source": "auto", "target": "de"}, "m.tmx", data)
+    url = live.ask("POST", "/translate_file", body, head).json["translatedFileUrl"]
+    found = live.get(url.removeprefix(live.url)).body.decode()
+    assert f'<tuv xml:lang="de" creationid="heed"><seg>{output}</seg></tuv></tu>' in found
+    assert found.count("creationid") == 1
+
+
 def test_subtitles_keep_numbers_times_and_lines(live: Live) -> None:
     text = "1\n00:00:01,000 --> 00:00:02,500\nba ce\ndi fo\n\n2\n00:00:03,000 --> 00:00:04,000\n<i>gu ha</i>\n"
     lines = file_translated(live, "a.srt", text.replace("\n", "\r\n").encode()).decode().split("\r\n")

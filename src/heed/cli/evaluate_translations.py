@@ -8,8 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heed.cli.options import language_of, search_options
-from heed.core.errors import UsageError
+from heed.cli.options import language_of, require_writable, search_options
 
 if TYPE_CHECKING:
     from heed.evaluation.scoring import Evaluation
@@ -74,7 +73,7 @@ def evaluate_translations(
     language = options.tgt_lang or run_lang or None
     tokenised = options.tokenised or any(run.recipe.data.tokenised for run in runs)
     evaluated = []
-    _require_writable(options.out)
+    require_writable(options.out)
     tests = list(files.read((options.src_lang or src_lang, language or "")))  # what is wrong is told before any work
     for test, run in product(tests, runs):
         require_direction(run, test)
@@ -95,12 +94,6 @@ def evaluate_translations(
             )
         )  # fmt: skip
     return evaluated
-
-
-def _require_writable(path: Path | None) -> None:
-    """Raise UsageError for what cannot become a file: translating takes long."""
-    if path is not None and (not path.absolute().parent.is_dir() or (path.exists() and not path.is_file())):
-        raise UsageError(f"--out {path}: name a file in a folder that exists.")
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:

@@ -66,6 +66,12 @@ def language_of(name: str) -> str:
     return next((part for part in with_region if code_of(part)), "")
 
 
+def require_writable(path: Path | None) -> None:
+    """Raise UsageError for what cannot become a file: translating takes long."""
+    if path is not None and (not path.absolute().parent.is_dir() or (path.exists() and not path.is_file())):
+        raise UsageError(f"--out {path}: name a file in a folder that exists.")
+
+
 def search_options(recipe: SearchOptions, said: Mapping[str, object]) -> SearchOptions:
     """The recipe's search options with what was said on the command line over them; None is what was not said."""
     from heed.core.config import Document, build

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from heed.cli.options import BadBytes, Debug, Device, Precision, Quiet, Tag, Threads, search_options
+from heed.cli.options import (
+    BadBytes,
+    Debug,
+    Device,
+    Precision,
+    Quiet,
+    Tag,
+    Threads,
+    require_writable,
+    search_options,
+)  # fmt: skip
 from heed.cli.translate import split_words
 from heed.core.errors import UsageError
 
@@ -58,18 +68,23 @@ def translate_file(
       heed translate-file runs/en-de memory.tmx --glossary terms.tsv --out memory.de.tmx
     """
     import heed
-    from heed.core.files import atomic_write
+    from heed.core.files import atomic_write, storage_errors
+    from heed.core.progress import message
     from heed.decoding.glossary import read_terms
     from heed.decoding.roles import require_plain_beam
     from heed.documents.formats import FORMATS, suffix_of, translate_file
-    from heed.documents.tables import Sides
     from heed.documents.translating import Step, TextTranslator, Wanted
-    from heed.text.archives import open_bytes, plain_name
+    from heed.text.archives import COMPRESSIONS, open_bytes, plain_name
     from heed.text.readers import parse_column
+    from heed.text.readers.corpus import SPREADSHEETS
+    from heed.text.readers.to_translate import Sides
 
     run, file, keys = _split(words)
+    require_writable(out)
+    if out is not None and out.suffix.lower() in COMPRESSIONS:
+        raise UsageError(f"--out {out}: what is written is not compressed; leave out {out.suffix}.")
     name = plain_name(file)
-    if suffix_of(name) not in FORMATS:
+    if suffix_of(name) not in (*FORMATS, *SPREADSHEETS):
         raise UsageError(f"{file}: no format is known by this name; known are {', '.join(FORMATS)}.")
     loaded = heed.load(run, device, threads, precision, ensemble=ensemble or (), tag=tag)
     loaded.run.require("translation", "translate-file")
@@ -84,11 +99,11 @@ def translate_file(
         data = opened.read()
     step = Step(run.name, loaded.translator, options, src_lang)
     translator = TextTranslator(_Shown(loaded.run, quiet), [step], wanted)
-    translated = translate_file(name, data, translator, sides, errors)
+    translated = translate_file(name, data, translator, sides, errors, lambda found: message(f"{file}: {found}", quiet))
     if out is None:
         sys.stdout.buffer.write(translated)
         return
-    with atomic_write(out) as written:
+    with storage_errors("write the translation", path=out), atomic_write(out) as written:
         written.write(translated)
 
 

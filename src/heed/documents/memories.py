@@ -1,24 +1,29 @@
 """How do the units of a translation memory, TMX, get the translations that they lack?
 
 A unit with a text in the source's language and none in the target's gets one, `<tuv xml:lang="de" creationid="heed">`,
-beside its others, or in the segment that is there and empty. Everything else stays as it is written. The text of a
-segment is what a reader sees (`heed.text.readers.tmx`): formatting codes inside it are not carried over.
+beside its others; or in the segment that is there and empty, whose variant is then marked with `changeid="heed"`.
+Everything else stays as it is written. The text of a segment is what a reader sees (`heed.text.readers.tmx`):
+formatting codes inside it are not carried over.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.tables import Lines, Sides
-from heed.text.languages import same_tag
+from heed.documents.tables import Lines, Tell
 from heed.text.readers.tmx import UnitParser, tag_of, variant_of
+from heed.text.readers.to_translate import Sides
 
 CREATOR = "heed"
-"""Who is said to have made a variant."""
+"""Who is said to have made or changed a variant."""
+
+_BLOCK = 1 << 16
+_START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
+_CHANGED_BY = re.compile(rb"""\schangeid\s*=\s*(?:"[^"]*"|'[^']*')""")
 
 
 @dataclass
@@ -31,6 +36,8 @@ class _Unit:
     """From the first byte of `<seg>` to the one behind `</seg>`, of each."""
     attribute: str = "xml:lang"
     """What says a variant's language."""
+    begins: list[int] = field(default_factory=list)
+    """Of each variant with a segment."""
     begin: int = 0
     """Of the last variant."""
     end: int = 0
@@ -62,71 +69,98 @@ class _Places(UnitParser):
         was_inside = bool(self._codes)
         super()._end(element)
         if was_inside and not self._codes:
-            self._place.segments.append((self._segment, self._behind(self._segment)))
+            self._place.segments.append((self._segment, self._behind(element)))
+            self._place.begins.append(self._place.begin)
         elif not was_inside and element == "tuv":
-            self._place.end = self._behind(self._place.begin)
+            self._place.end = self._behind(element)
         elif not was_inside and element == "tu":
             self._place.variants = self._unit
             self.found.append(self._place)
 
-    def _behind(self, begin: int) -> int:
-        """The place behind the tag that ends what began there; it may be the one that begins it, `<seg/>`."""
-        first = self._data.index(b">", begin)
-        is_empty = self._data[first - 1 : first] == b"/"
-        return (first if is_empty else self._data.index(b">", self._expat.CurrentByteIndex)) + 1
+    def _behind(self, element: str) -> int:
+        """The place behind an element that ends now; the parser tells it itself where one tag is all, `<seg/>`."""
+        at = self._expat.CurrentByteIndex
+        return self._data.index(b">", at) + 1 if self._data.startswith(f"</{element}".encode(), at) else at
 
 
-def translate_tmx(text: str, name: str, sides: Sides, translate: Lines) -> str:
+def translate_tmx(text: str, name: str, sides: Sides, translate: Lines, tell: Tell) -> str:
     """A memory with what its units lack. Raises DataError for what is no TMX, UsageError without both languages."""
     if not (sides.src_lang and sides.tgt_lang):
         raise UsageError(f"{name}: the model does not say its languages, by which the texts of a memory are found.")
     data = text.encode()
     parser = _Places(name, data)
-    parser.feed(text)
+    for begin in range(0, len(text), _BLOCK):
+        parser.feed(text[begin : begin + _BLOCK])
     parser.feed("", is_last=True)
     src_tag, tgt_tag = tag_of(sides.src_lang), tag_of(sides.tgt_lang)
-    if parser.found and all(variant_of(unit.variants, src_tag) is None for unit in parser.found):
-        there = Counter(tag for unit in parser.found for tag, _ in unit.variants)
+    units = [(unit, _Sides(unit, src_tag, tgt_tag)) for unit in parser.found]
+    if units and all(variant_of(unit.variants, src_tag) is None for unit, _ in units):
+        there = Counter(tag for unit, _ in units for tag, _ in unit.variants)
         raise DataError(f"{name}: no unit has {sides.src_lang}; its languages are {', '.join(there) or 'none'}.")
-    todo = [(unit, *_lacking(unit, src_tag, tgt_tag)) for unit in parser.found]
-    wanted = [(unit, source, empty) for unit, source, empty in todo if source is not None]
-    outputs = translate([unit.variants[source][1] for unit, source, _ in wanted])
-    tag = _tag_used(parser.found, tgt_tag)
+    todo = [(unit, found) for unit, found in units if found.source is not None and found.target is None]
+    tell(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
+    outputs = translate([unit.variants[found.source or 0][1] for unit, found in todo])
+    used = Counter(unit.variants[at][0] for unit, found in units if (at := found.target_or_empty) is not None)
+    tag = used.most_common(1)[0][0] if used else tgt_tag
     out, done = [], 0
-    for (unit, _, empty), output in zip(wanted, outputs, strict=True):
-        segment = f"<seg>{escape(output)}</seg>"
-        if empty is not None:
-            begin, end = unit.segments[empty]
-            new = segment
-        else:
-            begin = end = unit.end
+    for (unit, found), output in zip(todo, outputs, strict=True):
+        segment = f"<seg>{escape(output)}</seg>".encode()
+        if found.empty is None:
             says = f"{unit.attribute}={quoteattr(tag)} creationid={quoteattr(CREATOR)}"
-            new = f"{_indent(data, unit.begin)}<tuv {says}>{segment}</tuv>"
-        out += [data[done:begin], new.encode()]
-        done = end
+            out += [
+                data[done : unit.end],
+                _space_before(data, unit.begin),
+                f"<tuv {says}>".encode(),
+                segment,
+                b"</tuv>",
+            ]
+            done = unit.end
+        else:
+            start_tag = _START_TAG.match(data, unit.begins[found.empty])
+            assert start_tag is not None
+            begin, end = unit.segments[found.empty]
+            out += [data[done : start_tag.start()], _marked(start_tag[0]), data[start_tag.end() : begin], segment]
+            done = end
     return b"".join([*out, data[done:]]).decode()
 
 
-def _lacking(unit: _Unit, src_tag: str, tgt_tag: str) -> tuple[int | None, int | None]:
-    """Which variant is to be translated (None: there is none, or it is), and which empty one takes it, if one does."""
-    if len(tgt_tag) > len(src_tag):
-        target = variant_of(unit.variants, tgt_tag)
-        source = variant_of(unit.variants, src_tag, taken=target)
-    else:
-        source = variant_of(unit.variants, src_tag)
-        target = variant_of(unit.variants, tgt_tag, taken=source)
-    if source is None or not unit.variants[source][1] or (target is not None and unit.variants[target][1]):
-        return None, None
-    return source, target
+class _Sides:
+    """Which variants of a unit have the source, the target, and no text for the target (None: none has).
+
+    Of two tags the longer is looked for first: beside `pt-BR`, `pt` is another variety.
+    """
+
+    def __init__(self, unit: _Unit, src_tag: str, tgt_tag: str) -> None:
+        full = [at for at, (_, text) in enumerate(unit.variants) if text]
+        variants = [unit.variants[at] for at in full]
+        if len(tgt_tag) > len(src_tag):
+            target = variant_of(variants, tgt_tag)
+            source = variant_of(variants, src_tag, taken=target)
+        else:
+            source = variant_of(variants, src_tag)
+            target = variant_of(variants, tgt_tag, taken=source)
+        self.source = None if source is None else full[source]
+        self.target = None if target is None else full[target]
+        vacant = [at for at, (_, text) in enumerate(unit.variants) if not text]
+        empty = variant_of([unit.variants[at] for at in vacant], tgt_tag)
+        self.empty = None if empty is None else vacant[empty]
+
+    @property
+    def target_or_empty(self) -> int | None:
+        """Where the target is or might be."""
+        return self.empty if self.target is None else self.target
 
 
-def _tag_used(units: Sequence[_Unit], tgt_tag: str) -> str:
-    """How the memory calls the target's language; as the model does, where it has none of it yet."""
-    used = Counter(tag for unit in units for tag, _ in unit.variants if same_tag(tgt_tag, tag))
-    return used.most_common(1)[0][0] if used else tgt_tag
+def _marked(start_tag: bytes) -> bytes:
+    """The tag of a variant that says who changed it."""
+    by = f" changeid={quoteattr(CREATOR)}".encode()
+    changed, count = _CHANGED_BY.subn(by, start_tag)
+    return changed if count else start_tag[:-1] + by + b">"
 
 
-def _indent(data: bytes, begin: int) -> str:
-    """The white space before a variant."""
-    before = data[:begin]
-    return before[len(before.rstrip()) :].decode()
+def _space_before(data: bytes, place: int) -> bytes:
+    """The white space that ends at a place."""
+    begin = place
+    while begin and data[begin - 1] in b" \t\r\n":
+        begin -= 1
+    return data[begin:place]

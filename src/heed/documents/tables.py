@@ -1,8 +1,8 @@
 """How does a table, TSV or CSV, get the translations of one of its columns?
 
 Rows that have no translation yet get one, in the column of the target or in a new one behind the others; everything
-else stays as it is written, quotes, line ends and the row of names included. The columns are found as they are for
-training (`heed.text.readers.columns`).
+else stays as it is written, quotes, line ends and the row of names included. Which columns: see
+`heed.text.readers.to_translate`.
 """
 
 from __future__ import annotations
@@ -15,25 +15,23 @@ from dataclasses import dataclass
 
 from heed.core.errors import DataError
 from heed.text.languages import code_of, name_of
-from heed.text.readers.columns import LONGEST_CODE, find_source, find_target, language_named
-from heed.text.readers.tables import SAMPLE_ROWS, csv_lines, csv_records
+from heed.text.readers.columns import LONGEST_CODE, language_named, listed
+from heed.text.readers.tables import csv_lines, csv_records
+from heed.text.readers.to_translate import Sides, ToTranslate, find_to_translate
 
 Lines = Callable[[Sequence[str]], list[str]]
 """Translates many short texts at once."""
+Tell = Callable[[str], None]
+"""Is told what was found in a file."""
+
+
+def tell_nobody(found: str) -> None:
+    """Nobody wants to know."""
+
 
 _OPPOSITE = {"source": "target", "src": "tgt", "original": "translation"}
-_TSV_LINE = re.compile(r"(?<=\n)")
+_LINE = re.compile(r"(?<=\n)")
 _NO_CELL = re.compile(r"[\t\r\n]+")
-
-
-@dataclass(frozen=True)
-class Sides:
-    """What is translated into what, and which columns hold it: by number, counted from 1, or by name."""
-
-    src_lang: str = ""
-    tgt_lang: str = ""
-    src_column: int | str | None = None
-    tgt_column: int | str | None = None
 
 
 @dataclass(frozen=True)
@@ -44,28 +42,58 @@ class _Row:
     fields: list[str]
     end: str
 
+    def field(self, at: int) -> str:
+        """One of its fields; empty where it has none."""
+        return self.fields[at] if at < len(self.fields) else ""
 
-def translate_csv(text: str, name: str, sides: Sides, translate: Lines) -> str:
+
+@dataclass(frozen=True)
+class _Form:
+    """How rows are written."""
+
+    delimiter: str
+    is_quoted: bool
+
+    def field(self, text: str, as_before: str = "") -> str:
+        """A field; in quotes where it must be, or where the one in its place was."""
+        if not self.is_quoted:
+            return text
+        if as_before.startswith('"'):
+            return '"' + text.replace('"', '""') + '"'
+        out = io.StringIO()
+        csv.writer(out, delimiter=self.delimiter).writerow([text, ""])  # its line end decides what stands in quotes
+        return out.getvalue().removesuffix(f"{self.delimiter}\r\n")
+
+    def parts(self, raw: str) -> list[str]:
+        """The fields of a row, each as it is written."""
+        if not self.is_quoted:
+            return raw.split(self.delimiter)
+        field = re.compile(rf'(?:"(?:[^"]|"")*")?[^{re.escape(self.delimiter)}]*')
+        parts, place = [], 0
+        while True:
+            found = field.match(raw, place)
+            assert found is not None
+            parts.append(found[0])
+            if found.end() == len(raw):
+                return parts
+            place = found.end() + 1
+
+
+def translate_csv(text: str, name: str, sides: Sides, translate: Lines, tell: Tell) -> str:
     """A table as a spreadsheet exports it. `name`: what messages call it. Raises DataError and UsageError."""
     first, delimiter, records = csv_records(csv_lines(text), name)
     rows = [_row(raw, fields) for _, fields, raw in records]
-
-    def written(fields: Sequence[str]) -> str:
-        out = io.StringIO()
-        csv.writer(out, delimiter=delimiter).writerow(fields)  # its line end decides what stands in quotes
-        return out.getvalue().removesuffix("\r\n")
-
-    return first + _filled(rows, name, sides, translate, delimiter, written)
+    return first + _filled(rows, name, sides, translate, tell, _Form(delimiter, True))
 
 
-def translate_tsv(text: str, name: str, sides: Sides, translate: Lines) -> str:
+def translate_tsv(text: str, name: str, sides: Sides, translate: Lines, tell: Tell) -> str:
     """A table whose rows are lines, parted by tabs and never quoted. Raises DataError and UsageError."""
-    rows = [_row(raw, raw.rstrip("\r\n").split("\t")) for raw in filter(None, _TSV_LINE.split(text))]
+    rows = [_row(raw, raw.rstrip("\r\n").split("\t")) for raw in filter(None, _LINE.split(text))]
 
     def cells(texts: Sequence[str]) -> list[str]:
         return [_NO_CELL.sub(" ", each) for each in translate(texts)]
 
-    return _filled(rows, name, sides, cells, "\t", "\t".join)
+    return _filled(rows, name, sides, cells, tell, _Form("\t", False))
 
 
 def _row(raw: str, fields: list[str]) -> _Row:
@@ -73,57 +101,67 @@ def _row(raw: str, fields: list[str]) -> _Row:
     return _Row(bare, fields, raw[len(bare) :])
 
 
-def _filled(
-    rows: Sequence[_Row], name: str, sides: Sides, translate: Lines, delimiter: str,
-    written: Callable[[Sequence[str]], str],
-) -> str:  # fmt: skip
+def _filled(rows: Sequence[_Row], name: str, sides: Sides, translate: Lines, tell: Tell, form: _Form) -> str:
     """The table with its translations."""
-    filled = [number for number, row in enumerate(rows) if any(row.fields)]
+    filled = [row for row in rows if any(row.fields)]
     if not filled:
         return "".join(row.raw + row.end for row in rows)
-    width = len(rows[filled[0]].fields)
-    for number in filled:
-        if any(rows[number].fields[width:]):
-            raise DataError(
-                f"{name}: row {number + 1} has {len(rows[number].fields)} columns, but the first one {width}. A field "
-                "with a delimiter in it must stand in quotes; save the table again."
-            )
-    head = [rows[number].fields for number in filled[:SAMPLE_ROWS]]
-    src, are_named = find_source(sides.src_column, sides.src_lang, sides.tgt_lang, head, name)
-    tgt = find_target(sides.tgt_column, sides.tgt_lang, src, [rows[number].fields for number in filled], name)
+    width = len(filled[0].fields)
+    _require_width(rows, filled[0], name)
+    columns = find_to_translate(sides, [row.fields for row in filled], name)
+    src, tgt = columns.src, columns.tgt
     todo = [
-        number
-        for number in filled[are_named:]
-        if _field(rows[number], src).strip() and (tgt is None or not _field(rows[number], tgt).strip())
+        row
+        for row in filled[columns.are_named :]
+        if row.field(src).strip() and (tgt is None or not row.field(tgt).strip())
     ]
-    new = dict(zip(todo, translate([_field(rows[number], src) for number in todo]), strict=True))
-    if tgt is None and are_named:
-        new[filled[0]] = _name_of_new(sides, rows[filled[0]].fields[src])
+    tell(_said(columns, filled, len(todo)))
+    outputs = translate([row.field(src) for row in todo])
+    new = {id(row): output for row, output in zip(todo, outputs, strict=True)}
+    if columns.are_named and (tgt is None or not filled[0].field(tgt).strip()):
+        new[id(filled[0])] = _name_of_new(sides, filled[0].field(src))
     out = []
-    for number, row in enumerate(rows):
-        if number in new or (tgt is None and any(row.fields)):
-            raw = _with_field(row, tgt, width, new.get(number, ""), delimiter, written)
-        else:
-            raw = row.raw
+    for row in rows:
+        raw = row.raw
+        if id(row) in new or (tgt is None and any(row.fields)):
+            raw = _with_field(row, tgt, width, new.get(id(row), ""), form)
         out.append(raw + row.end)
     return "".join(out)
 
 
-def _field(row: _Row, at: int) -> str:
-    return row.fields[at] if at < len(row.fields) else ""
+def _require_width(rows: Sequence[_Row], first: _Row, name: str) -> None:
+    """Raise DataError for a row that goes on where the first one ends."""
+    width = len(first.fields)
+    for number, row in enumerate(rows, start=1):
+        if any(row.fields[width:]):
+            raise DataError(
+                f"{name}: row {number} has {len(row.fields)} columns, but the first one with text {width} "
+                f"({listed(first.fields)}). A field with a delimiter in it must stand in quotes, and no title may "
+                "stand above the table; save it again."
+            )
 
 
-def _with_field(
-    row: _Row, at: int | None, width: int, text: str, delimiter: str, written: Callable[[Sequence[str]], str]
-) -> str:
+def _said(columns: ToTranslate, rows: Sequence[_Row], num_todo: int) -> str:
+    """What is going to be done."""
+
+    def called(at: int) -> str:
+        name = rows[0].field(at).strip() if columns.are_named else ""
+        return f"column {at + 1}" + (f" ({name})" if name else "")
+
+    into = "a new column" if columns.tgt is None else called(columns.tgt)
+    names = "" if columns.are_named else "; the first row is text (if it has names, say one: --src-column NAME)"
+    return f"{called(columns.src)} into {into}: {num_todo:,} of {len(rows) - columns.are_named:,} rows{names}"
+
+
+def _with_field(row: _Row, at: int | None, width: int, text: str, form: _Form) -> str:
     """The row with a text in one of its columns, or behind all of them."""
+    parts = form.parts(row.raw)
     if at is None:
-        raw = row.raw if len(row.fields) <= width else written(row.fields[:width])
-        missing = delimiter * (width - len(row.fields))
-        return raw + missing + delimiter + (written([text]) if text else "")
-    fields = [*row.fields, *[""] * (at + 1 - len(row.fields))]
-    fields[at] = text
-    return written(fields)
+        parts = [*parts[:width], *[""] * (width - len(parts)), form.field(text)]
+    else:
+        parts += [""] * (at + 1 - len(parts))
+        parts[at] = form.field(text, parts[at])
+    return form.delimiter.join(parts)
 
 
 def _name_of_new(sides: Sides, beside: str) -> str:

@@ -40,6 +40,11 @@ class Language:
         return _NAMES.get(self.code) or name_of(self.code)
 
     @property
+    def is_known(self) -> bool:
+        """Whether the run says what it is."""
+        return self.code not in _NAMES
+
+    @property
     def direction(self) -> str:
         """How it is written."""
         return "rtl" if is_right_to_left(self.code) else "ltr"

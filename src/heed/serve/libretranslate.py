@@ -17,9 +17,8 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from starlette.datastructures import UploadFile
 
-from heed.documents.formats import FORMATS, MARKUP, suffix_of, translate_file
+from heed.documents.formats import BILINGUAL, FORMATS, MARKUP, suffix_of, translate_file
 from heed.documents.html_text import spoken_text
-from heed.documents.tables import Sides
 from heed.documents.translating import Step, TextTranslator, Translation, Wanted
 from heed.serve import libretranslate_schema as schema
 from heed.serve.catalogue import Direction, Language
@@ -28,6 +27,7 @@ from heed.serve.jobs import Job
 from heed.serve.service import Service
 from heed.text.language_detector import Detected
 from heed.text.readers import parse_column
+from heed.text.readers.to_translate import Sides
 
 AUTO = "auto"
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
@@ -78,6 +78,13 @@ class _Route:
     def steps(self) -> list[Step]:
         """The path, for translating."""
         return [direction.step for direction in self.path]
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The codes of its first and last language; empty where a run does not say its own."""
+        ends = (self.path[0].source, self.path[-1].target) if self.path else ()
+        src, tgt = (language.code if language.is_known else "" for language in ends) if ends else ("", "")
+        return src, tgt
 
 
 class LibreTranslate:
@@ -172,12 +179,11 @@ class LibreTranslate:
         source, target = self._language(_required(said, "source")), self._language(_required(said, "target"))
         if target is None:
             raise BadRequestError("auto is not supported as a target language")
-        sample, is_html = file.data[:100_000].decode("utf-8", "replace"), suffix_of(file.name) in MARKUP
-        route = await asyncio.to_thread(self._route, sample, source, target, is_html)
+        sample, suffix = file.data[:100_000].decode("utf-8", "replace"), suffix_of(file.name)
+        route = await asyncio.to_thread(self._route, sample, source, target, suffix in MARKUP, suffix in BILINGUAL)
 
         wanted = Wanted(glossary=_terms(said.get("glossary")), keep=_names(said.get("keep")))
-        languages = (route.path[0].source if route.path else target).code, target.code
-        sides = Sides(*languages, _column(said.get("src_column")), _column(said.get("tgt_column")))
+        sides = Sides(*route.languages, _column(said.get("src_column")), _column(said.get("tgt_column")))
 
         def work(job: Job) -> bytes:
             return translate_file(file.name, file.data, TextTranslator(job, route.steps, wanted), sides)
@@ -223,11 +229,13 @@ class LibreTranslate:
             raise BadRequestError(f"Invalid request: alternatives parameter must be >= 0 and <= {most}")
         return number
 
-    def _route(self, text: str, source: Language | None, target: Language, is_html: bool) -> _Route:
-        """Raises BadRequestError where no model leads there."""
+    def _route(
+        self, text: str, source: Language | None, target: Language, is_html: bool, has_both: bool = False
+    ) -> _Route:
+        """`has_both`: the text may be in both languages. Raises BadRequestError where no model leads there."""
         detected = None
         if source is None:
-            detected = self._detected(spoken_text(text) if is_html else text, target)
+            detected = self._detected(spoken_text(text) if is_html else text, target, has_both)
             source = Language(detected.language)
         path = self.catalogue.path(source, target)
         if path is None:
@@ -235,10 +243,11 @@ class LibreTranslate:
             raise BadRequestError(f"{to} is not available as a target language from {of}")
         return _Route(path, detected)
 
-    def _detected(self, text: str, target: Language) -> Detected:
-        """The likeliest language of those that lead to the target."""
+    def _detected(self, text: str, target: Language, has_both: bool) -> Detected:
+        """The likeliest language of those that lead to the target; another one where the text may be in both."""
         for detected in self.service.detector.detect(text):
-            if self.catalogue.path(Language(detected.language), target) is not None:
+            path = self.catalogue.path(Language(detected.language), target)
+            if path or (path is not None and not has_both):
                 return detected
         raise BadRequestError(f"{target.name} ({target.code}) is not available as a target language")
 

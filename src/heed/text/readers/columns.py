@@ -58,18 +58,18 @@ def find_columns(files: CorpusFiles, rows: Sequence[Sequence[str]], place: str) 
     Raises DataError for a name that is not there, UsageError when nothing tells which columns are meant.
     """
     first = rows[0]
-    src, src_by_name = _position(files.src_column, files.src_lang, "src", rows, place)
-    tgt, tgt_by_name = _position(files.tgt_column, files.tgt_lang, "tgt", rows, place)
+    src, src_by_name = position_of(files.src_column, files.src_lang, "src", rows, place)
+    tgt, tgt_by_name = position_of(files.tgt_column, files.tgt_lang, "tgt", rows, place)
     languages = [at for at, code in enumerate(_codes(rows)) if code and first[at].strip().casefold() != NUMBERS]
     if src is None and tgt is None and len(languages) == 2:
         src, tgt = languages
     elif len(first) <= 2 or files.record_format == "tsv":
         usual = int(tgt == 0), int(src != 1)
-        allowed = usual if len(first) <= 2 else [at for at in usual if _is_text(rows, at)]
+        allowed = usual if len(first) <= 2 else [at for at in usual if is_text(rows, at)]
         src = usual[0] if src is None and usual[0] in allowed else src
         tgt = usual[1] if tgt is None and usual[1] in allowed else tgt
     if src is None or tgt is None:
-        texts = [at for at in range(len(first)) if _is_text(rows, at)]
+        texts = [at for at in range(len(first)) if is_text(rows, at)]
         first_text, second_text = texts if len(texts) == 2 else (0, 1)
         raise UsageError(
             f"{place}: {len(first)} columns ({listed(first)}). Say which hold source and target, by their numbers or "
@@ -77,54 +77,9 @@ def find_columns(files: CorpusFiles, rows: Sequence[Sequence[str]], place: str) 
         )
     if src == tgt:
         raise UsageError(f"{place}: source and target cannot both be column {src + 1}.")
-    by_look = files.record_format == "csv" and all(_looks_like_a_name(rows, position) for position in (src, tgt))
+    by_look = files.record_format == "csv" and all(looks_like_a_name(rows, position) for position in (src, tgt))
     said = _are_names(*(first[position] if position < len(first) else "" for position in (src, tgt)))
     return Columns(src, tgt, src_by_name or tgt_by_name or said or by_look)
-
-
-def find_source(
-    src_column: int | str | None, src_lang: str, tgt_lang: str, rows: Sequence[Sequence[str]], place: str
-) -> tuple[int, bool]:
-    """Which column of a table holds what is to be translated, and whether the first row only names the columns.
-
-    The one that was said, or is named by the source's language or as the source; else the only one with text in it.
-    Raises DataError for a name that is not there, UsageError when nothing tells the column.
-    """
-    at, by_name = _position(src_column, src_lang, "src", rows, place)
-    texts = [n for n in range(len(rows[0])) if _is_text(rows[1:] or rows, n)]
-    if at is None and len(texts) == 1:
-        at = texts[0]
-    if at is None:
-        raise UsageError(
-            f"{place}: {len(rows[0])} columns ({listed(rows[0])}). Say which one is translated, by its number or by "
-            "its name in the first row (--src-column 1; of a request the field src_column)."
-        )
-    if at >= len(rows[0]):
-        raise DataError(f"{place}: no column {at + 1}; the first row has {len(rows[0])} ({listed(rows[0])}).")
-    name = rows[0][at]
-    others = [language_named(other) or _side_named(other) for n, other in enumerate(rows[0]) if n != at]
-    says = len(name.split()) <= MOST_WORDS and bool(language_named(name) or _side_named(name))
-    return at, by_name or (says and (not others or any(others))) or _looks_like_a_name(rows, at)
-
-
-def find_target(
-    tgt_column: int | str | None, tgt_lang: str, src: int, rows: Sequence[Sequence[str]], place: str
-) -> int | None:
-    """Which column takes the translations: the one said, named by the language or as the target, or an empty one.
-
-    None: none does, and a new one is needed. Raises UsageError for the source's own, DataError for a number beyond it.
-    """
-    if isinstance(tgt_column, str) and tgt_column.strip().casefold() not in (n.strip().casefold() for n in rows[0]):
-        return None
-    at, _ = _position(tgt_column, tgt_lang, "tgt", rows, place)
-    if at is None:
-        empty = [n for n in range(len(rows[0])) if n != src and not any("".join(row[n : n + 1]) for row in rows)]
-        at = empty[0] if len(empty) == 1 else None
-    if at == src:
-        raise UsageError(f"{place}: source and target cannot both be column {src + 1}.")
-    if at is not None and at > len(rows[0]):
-        raise DataError(f"{place}: no column {at + 1}; the first row has {len(rows[0])} ({listed(rows[0])}).")
-    return at if at is None or at < len(rows[0]) else None
 
 
 def language_named(name: str) -> str:
@@ -137,12 +92,12 @@ def language_named(name: str) -> str:
     return code_of(name) or next(filter(None, (code_of(word) for word in places if len(word) > LONGEST_CODE)), "")
 
 
-def _side_named(name: str) -> str:
+def side_named(name: str) -> str:
     """The side that a column's name begins with, `src` for `Source text`; empty: none."""
     return SIDES.get("".join(name.split()[:1]).casefold(), "")
 
 
-def _position(
+def position_of(
     column: int | str | None, language: str, side: str, rows: Sequence[Sequence[str]], place: str
 ) -> tuple[int | None, bool]:
     """Where the column of one side is (None: nothing tells), and whether its name told it."""
@@ -156,10 +111,10 @@ def _position(
     codes = _codes(rows)
     if language and codes.count(code_of(language) or "?") == 1:
         return codes.index(code_of(language)), True
-    texts = [at for at in range(len(names)) if not _holds_numbers(rows, at)]
+    texts = [at for at in range(len(names)) if not holds_numbers(rows, at)]
     alone = [at for at in texts if SIDES.get(names[at]) == side]
     of_language = sum(map(bool, codes)) >= 2  # then "Source domain" is no side
-    longer = [at for at in texts if not of_language and _side_named(names[at]) == side and _is_longer_name(rows[0], at)]
+    longer = [at for at in texts if not of_language and side_named(names[at]) == side and is_longer_name(rows[0], at)]
     found = alone[0] if alone else longer[0] if len(longer) == 1 else None
     return found, found is not None
 
@@ -169,30 +124,30 @@ def _codes(rows: Sequence[Sequence[str]]) -> list[str]:
 
     Beside `English` a longer name such as `English note` is none.
     """
-    codes = [code_of(name) if not _holds_numbers(rows, at) else "" for at, name in enumerate(rows[0])]
+    codes = [code_of(name) if not holds_numbers(rows, at) else "" for at, name in enumerate(rows[0])]
     longer = [
-        language_named(name) if _is_longer_name(rows[0], at) and not _holds_numbers(rows, at) else ""
+        language_named(name) if is_longer_name(rows[0], at) and not holds_numbers(rows, at) else ""
         for at, name in enumerate(rows[0])
     ]
     return [code or (more if more not in codes else "") for code, more in zip(codes, longer, strict=True)]
 
 
-def _is_longer_name(first: Sequence[str], position: int) -> bool:
+def is_longer_name(first: Sequence[str], position: int) -> bool:
     """Whether several words, such as `German sentence`, are a name, as the row has another beside it.
 
     A code among more than two columns is none: each row may have one, of its text.
     """
     name = first[position]
-    if len(name.split()) == 1 or not (language_named(name) or _side_named(name)):
+    if len(name.split()) == 1 or not (language_named(name) or side_named(name)):
         return False
     others = [other for at, other in enumerate(first) if at != position]
     if len(first) > 2 and not language_named(name):  # "Source text" needs a "Target text", not "Translation notes"
         ends = name.split()[1:]
-        return any(_side_named(other) not in ("", _side_named(name)) and other.split()[1:] == ends for other in others)
+        return any(side_named(other) not in ("", side_named(name)) and other.split()[1:] == ends for other in others)
     return any(_are_names(name, other) for other in others if len(first) == 2 or len(other) > LONGEST_CODE)
 
 
-def _holds_numbers(rows: Sequence[Sequence[str]], position: int) -> bool:
+def holds_numbers(rows: Sequence[Sequence[str]], position: int) -> bool:
     """Whether most of what stands below the first row has no letter; nothing at all tells nothing."""
     below = [row[position] for row in rows[1:] if position < len(row) and row[position].strip()]
     return 2 * sum(any(map(str.isalpha, field)) for field in below) < len(below)
@@ -209,18 +164,18 @@ def _are_names(one: str, other: str) -> bool:
     languages = [language_named(name) for name in (one, other)]
     if languages[0] == languages[1] != "":  # "Speak English" and "Parle anglais" are text
         return False
-    if all(language or _side_named(name) for language, name in zip(languages, (one, other), strict=True)):
+    if all(language or side_named(name) for language, name in zip(languages, (one, other), strict=True)):
         return True
     return any(languages) and words[0][1:] == words[1][1:] != []
 
 
-def _is_text(rows: Sequence[Sequence[str]], position: int) -> bool:
+def is_text(rows: Sequence[Sequence[str]], position: int) -> bool:
     """Whether most rows have a letter there: numbers of rows and scores have none."""
     column = [row[position] for row in rows if position < len(row)]
     return 2 * sum(any(map(str.isalpha, field)) for field in column) > len(column)
 
 
-def _looks_like_a_name(rows: Sequence[Sequence[str]], position: int) -> bool:
+def looks_like_a_name(rows: Sequence[Sequence[str]], position: int) -> bool:
     """Whether a word or two stand above text that is much longer."""
     column = [row[position].strip() for row in rows if position < len(row)]
     if len(column) <= _FEWEST_ROWS or not _WORDS.fullmatch(column[0]):
