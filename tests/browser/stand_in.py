@@ -144,7 +144,7 @@ class StandIn:
         self.answers = {
             "/frontend/settings": {"keyRequired": False},
             "/api/models": {
-                "models": [model("toy")], "languages": LANGUAGES,
+                "models": [model("toy")], "languages": LANGUAGES, "files": [".txt", ".csv"],
                 "limits": {"characters": 500, "beam_size": 16, "nbest": 10, "max_tokens": 100},
             },
             "/api/models/toy/report": REPORT,

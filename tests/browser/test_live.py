@@ -65,6 +65,35 @@ def test_a_text_is_translated_and_looked_into(opened: Page, served: Served) -> N
     assert words == [*second.split(), "end"]
 
 
+def test_a_file_comes_back_with_its_translations(opened: Page, served: Served) -> None:
+    opened.get_by_text("A whole file").click()
+    button = opened.get_by_role("button", name="Translate the file")
+    assert button.is_disabled()
+    table = {"name": "words.csv", "mimeType": "text/csv", "buffer": b"id;source\r\n1;ba ce di\r\n2;\r\n"}
+    opened.get_by_label("File (").set_input_files(table)  # type: ignore[arg-type]
+    button.click()
+    with opened.expect_download() as download:
+        opened.get_by_role("link", name="words.csv").click()
+    assert download.value.suggested_filename == "words.csv"
+    expected = f"id;source;target\r\n1;ba ce di;{served.translations()[0]}\r\n2;;\r\n"
+    assert Path(download.value.path()).read_bytes() == expected.encode()
+
+
+def test_what_a_file_lacks_is_told_and_can_be_said(opened: Page, served: Served, seen: Seen) -> None:
+    seen.expected = ("Failed to load resource",)
+    opened.get_by_text("A whole file").click()
+    table = {"name": "words.csv", "mimeType": "text/csv", "buffer": b"x,y\nba ce di,fo gu\n"}
+    opened.get_by_label("File (").set_input_files(table)  # type: ignore[arg-type]
+    opened.get_by_role("button", name="Translate the file").click()
+    opened.get_by_role("alert").get_by_text("Say which one is translated").wait_for()
+    opened.get_by_label("Column of a table").fill("y")
+    opened.get_by_role("button", name="Translate the file").click()
+    with opened.expect_download() as download:
+        opened.get_by_role("link", name="words.csv").click()
+    [_, row] = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    assert row == f"ba ce di,fo gu,{served.translations()[1]}"
+
+
 def test_the_translation_forms_before_it_is_whole(opened: Page, served: Served) -> None:
     served.model.seconds = 0.1
     opened.evaluate(

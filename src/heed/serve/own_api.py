@@ -15,6 +15,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from heed.core.errors import HeedError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.translator import ModelTranslator
+from heed.documents.formats import FORMATS
 from heed.documents.html_text import spoken_text
 from heed.documents.translating import Partial, Sentence, TextTranslator, Translation, Wanted
 from heed.inspect import inspect_text, inspect_translation, likely_words
@@ -58,6 +59,7 @@ class OwnApi:
                 {**_language(each), "targets": [target.code for target in self.catalogue.targets(each)]}
                 for each in self.catalogue.languages
             ],
+            "files": list(FORMATS),
             "limits": {
                 "characters": limits.characters, "beam_size": limits.beam_size, "nbest": limits.nbest,
                 "max_tokens": limits.max_tokens,

@@ -214,6 +214,7 @@ MODELS = _route(
             )
         ),
         languages=_list(_all_of(code=_STRING, name=_STRING, direction=_STRING, targets=_list(_STRING))),
+        files=_list(_STRING),
         limits={"type": "object"},
     ),
 )  # fmt: skip

@@ -15,8 +15,9 @@ export class ServerError extends Error {
 }
 
 async function request(path, body, signal) {
+  const isForm = body instanceof FormData;
   const headers = {
-    ...(body ? { "Content-Type": "application/json" } : {}),
+    ...(body && !isForm ? { "Content-Type": "application/json" } : {}),
     ...(key ? { Authorization: `Bearer ${key}` } : {}),
   };
   let response;
@@ -24,7 +25,7 @@ async function request(path, body, signal) {
     response = await fetch(path, {
       method: body ? "POST" : "GET",
       headers,
-      body: body && JSON.stringify(body),
+      body: body && !isForm ? JSON.stringify(body) : body,
       signal,
     });
   } catch (error) {
@@ -41,6 +42,14 @@ async function request(path, body, signal) {
 /** JSON from a path; with a body it is posted. */
 export async function ask(path, body = null, signal = undefined) {
   return (await request(path, body, signal)).json();
+}
+
+/** JSON from a path that a file is posted to, with the fields of a form. */
+export async function sendFile(path, file, fields, signal) {
+  const form = new FormData();
+  for (const [name, value] of Object.entries({ ...fields, ...(key ? { api_key: key } : {}) })) form.append(name, value);
+  form.append("file", file);
+  return (await request(path, form, signal)).json();
 }
 
 export async function askText(path) {

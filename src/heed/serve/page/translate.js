@@ -3,6 +3,7 @@
 import { ask, follow } from "./api.js";
 import { directionView } from "./direction.js";
 import { el, percent } from "./dom.js";
+import { fileFields } from "./file.js";
 import { optionFields } from "./options.js";
 import { outputView } from "./output.js";
 import { after, alertBox, insideView, latest, onControlEnter } from "./panel.js";
@@ -19,6 +20,7 @@ export function translatePanel(served, modelInUse) {
   const output = outputView(chooseSentence);
   const direction = directionView(served, directionChanged);
   const options = optionFields(limits, soon.start);
+  const file = fileFields(served.files, () => direction.chosen, options.values);
   const area = el("textarea", {
     id: "source-text",
     dir: "auto",
@@ -39,7 +41,7 @@ export function translatePanel(served, modelInUse) {
     el("div", { class: "pane" }, label, area, el("div", { class: "under" }, counted, go)),
     el("div", { class: "pane" }, output.node, el("div", { class: "under" }, facts, copy)),
   );
-  const card = el("div", { class: "card" }, direction.node, panes, box.node, live, options.node);
+  const card = el("div", { class: "card" }, direction.node, panes, box.node, live, options.node, file.node);
   tellDirection();
   return { node: el("div", {}, card, inside.node), focus: () => area.focus(), shown: tellDirection };
 
