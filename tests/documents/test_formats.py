@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.formats import translate_file
+from heed.documents.formats import sample_of, translate_file
 from heed.documents.subtitles import _wrapped
 from heed.documents.translating import TextTranslator, Translation
 from heed.text.readers.to_translate import Sides
@@ -26,7 +26,7 @@ class Loud:
         return Translation(text.upper())
 
     def htmls(self, texts: list[str]) -> list[Translation]:
-        return [Translation(re.sub(r"(?<=>)[^<]+", lambda found: found[0].upper(), text)) for text in texts]
+        return [Translation(re.sub(r"(?:(?<=>)|(?<!.))[^<]+", lambda found: found[0].upper(), text)) for text in texts]
 
     def lines(self, texts: list[str]) -> list[str]:
         return [text.upper() for text in texts]
@@ -103,6 +103,26 @@ def test_subtitles_keep_speakers_apart_and_need_no_empty_line_between_them() -> 
     assert done == SUBTITLES.replace("hello", "HELLO").replace("a girl", "A GIRL").replace(
         "two lines", "TWO LINES"
     ).replace("one\n- two", "ONE -\nTWO")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{\\an8}- one.\n- two.", "{\\an8}- ONE.\n- TWO."),
+        ("<i>- one.</i>\n<i>- two.</i>", "<i>- ONE.</i>\n<i>- TWO.</i>"),
+        ("{\\an8}one", "{\\an8}ONE"),
+        ("-\r\n-\r", "-\r\n-\r"),
+        ('<font color="#ffff00">hello</font>\nx', '<font color="#ffff00">HELLO</font>\nX'),
+    ],
+)
+def test_codes_and_tags_of_subtitles_stay_whole_and_in_front(text: str, expected: str) -> None:
+    times = "00:00:01,000 --> 00:00:02,000\n"
+    assert translate_file("a.srt", f"{times}{text}\n".encode(), LOUD, EN_DE).decode() == f"{times}{expected}\n"
+
+
+def test_the_beginning_of_a_file_is_read_as_the_file_is() -> None:
+    assert sample_of("a.txt", codecs.BOM_UTF16_LE + "ä dog".encode("utf-16-le")).endswith("ä dog")
+    assert sample_of("a.txt", b"a\xff") == "a\ufffd"
 
 
 def test_bad_bytes_can_be_replaced() -> None:

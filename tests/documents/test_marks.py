@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.documents.html_text import Stretch, escape, parse
-from heed.documents.marks import Links, Mark, carry
-from heed.documents.placeholders import are_kept, placeholders, without_placeholders
+from heed.documents.marks import Links, Mark, carry, without_placeholders
+from heed.documents.placeholders import are_kept, placeholders
 
 SOURCE = "A man plays the guitar"
 TARGET = "Die Gitarre spielt ein Mann"  # the guitar plays a man
@@ -115,7 +115,7 @@ def test_all_marks_come_once_and_nested_whatever_the_links_say(
         ("See https://example.org/a?b=c#d.", ["https://example.org/a?b=c#d"]),
         ("(http://x.org), a.b+c@example.co.uk.", ["http://x.org", "a.b+c@example.co.uk"]),
         ("100% sure, 50 %s off", ["%s"]),
-        ("{\\an8}a dog {b\\}", ["{\\an8}"]),
+        ("{\\an8}a dog {b\\} {\\bf x} {\\frac}", ["{\\an8}"]),
         ("{ not this one } and 5 % dogs", []),
         ("100%data", []),
     ],
@@ -138,3 +138,11 @@ def test_a_text_without_them_goes_on_with_one_space() -> None:
     ]  # fmt: skip
     links = [(0, 0), (1, 1), (2, 2), (3, 3)]
     assert carry(marks, plain, "Ich traf gestern ().", links) == "Ich traf {name} gestern ({x})."
+
+
+def test_tags_beside_a_placeholder_leave_it_whole() -> None:
+    marks = [Mark("<b>", 3, "open", 1), Mark("</b>", 9, "close", 1)]
+    links = [(0, 0), (1, 1), (2, 2)]
+    assert carry(marks, "{0}A girl runs", "{0}Ein Kind rennt", links) == "{0}<b>Ein Kind</b> rennt"
+    marks = [Mark("<b>", 2, "open", 1), Mark("</b>", 6, "close", 1)]
+    assert carry(marks, "A girl{0} runs", "Ein Kind{0} rennt", links) == "Ein <b>Kind</b>{0} rennt"

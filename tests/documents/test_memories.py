@@ -91,6 +91,30 @@ def test_attributes_may_look_like_ends_of_tags(attribute: str) -> None:
     assert completed(memory(unit(empty, plain)), "m.tmx", EN_DE, loud) == memory(unit(filled, plain))
 
 
+def test_an_attribute_that_speaks_of_another_is_left_alone() -> None:
+    there = """<tuv xml:lang="de" note=" changeid='x'"><seg></seg></tuv>"""
+    filled = """<tuv xml:lang="de" note=" changeid='x'" changeid="heed"><seg>A DOG &amp; MORE</seg></tuv>"""
+    assert completed(memory(unit(DOG, there)), "m.tmx", EN_DE, loud) == memory(unit(DOG, filled))
+
+
+def test_the_source_is_never_filled_as_a_variety_of_the_target() -> None:
+    full, empty = '<tuv xml:lang="pt-BR"><seg>a</seg></tuv>', '<tuv xml:lang="pt-BR"><seg/></tuv>'
+    new = '<tuv xml:lang="pt" creationid="heed"><seg>A</seg></tuv>'
+    done = completed(memory(unit(empty), unit(full, empty)), "m.tmx", Sides("pt-BR", "pt"), loud)
+    assert done == memory(unit(empty), unit(full, empty, new))
+
+
+def test_a_new_variant_says_its_language_as_all_readers_know_it() -> None:
+    both = '<tuv lang="EN" xml:lang="EN-US"><seg>a</seg></tuv>'
+    new = '<tuv xml:lang="de" creationid="heed"><seg>A</seg></tuv>'
+    assert completed(memory(unit(both)), "m.tmx", EN_DE, loud) == memory(unit(both, new))
+
+
+def test_a_segment_outside_of_a_variant_is_left_alone() -> None:
+    text = memory(unit(DOG, HUND), "<tu><seg>bare</seg></tu>")
+    assert completed(text, "m.tmx", EN_DE, loud) == text
+
+
 def test_units_of_other_languages_and_empty_sources_stay() -> None:
     french = '<tuv xml:lang="fr"><seg>Un chien</seg></tuv>'
     text = memory(unit(french), unit('<tuv xml:lang="en"><seg> </seg></tuv>'), unit(french, HUND), "<tu></tu>")

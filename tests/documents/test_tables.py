@@ -138,6 +138,32 @@ def test_a_heading_that_is_said_by_number_stays_one() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("table", "sides", "expected"),
+    [
+        ("source,notes\na dog,x\n", Sides(src_column=1), "source,notes,target\na dog,x,A DOG\n"),
+        ("Source;Target\na dog;\n", Sides(src_column=1, tgt_column=3), "Source;Target;Target\na dog;;A DOG\n"),
+        ("English text;x\na dog;y\n", Sides("en", "de", 1), "English text;x;German\na dog;y;A DOG\n"),
+        ("Hi\tx\nBye\t-\n", Sides("en", "de", 1), "Hi\tx\tHI\nBye\t-\tBYE\n"),
+        ("A dog,ok\nA cat,1\n", Sides("en", "de", 1), "A dog,ok,A DOG\nA cat,1,A CAT\n"),
+        ("id,en\nkey_a,a dog\n", Sides("en", "id"), "id,en,id\nkey_a,a dog,A DOG\n"),
+        ("id,text\nkey_a,a dog\n", Sides("id", "en", 2), "id,text,en\nkey_a,a dog,A DOG\n"),
+        ("id,en\nseekor anjing,\n", Sides("id", "en"), "id,en\nseekor anjing,SEEKOR ANJING\n"),
+        (' ,\n"English","German"\na dog,\n', EN_DE, ' ,\n"English","German"\na dog,A DOG\n'),
+    ],
+)
+def test_names_are_told_from_text(table: str, sides: Sides, expected: str) -> None:
+    filled = filled_tsv if "\t" in table else filled_csv
+    assert filled(table, "t.csv", sides, loud) == expected
+
+
+def test_a_table_of_very_many_columns_takes_no_time() -> None:
+    """It is looked at between two requests of other clients; compared with one another its names take minutes."""
+    table = ";".join(["English a"] * 3000) + "\n" + ";".join(["x y"] * 3000) + "\n"
+    with pytest.raises(UsageError, match="Say which one is translated"):
+        filled_csv(table, "t.csv", EN_DE, loud)
+
+
 def test_what_is_done_is_told() -> None:
     told: list[str] = []
     table = "English;Notes;German\na dog;x;\nb;;B\n"

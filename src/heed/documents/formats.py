@@ -56,6 +56,12 @@ def translate_file(
     return mark + translated.encode(encoding.removesuffix("-sig"), "xmlcharrefreplace")  # TMX may be in an old encoding
 
 
+def sample_of(name: str, data: bytes) -> str:
+    """The beginning of a file as text, to tell its language; what cannot be read there is U+FFFD."""
+    encoding = _encoding_of(data, name, suffix_of(name))
+    return data[:100_000].decode(encoding, "replace")
+
+
 def suffix_of(name: str) -> str:
     """`.txt`; in lower case."""
     return PurePosixPath(name.replace("\\", "/")).suffix.lower()

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from heed.documents.placeholders import spans
+
 Links = Sequence[tuple[int, int]]
 """(source word, target word), counted from 0; words are separated by white space."""
 
@@ -101,12 +103,14 @@ def _span(
     run = _longest_run(linked, others)
     first, last = words[run[0]][0], words[run[-1]][1]
     if begin < len(source) and source[begin].isalnum():  # the signs around a word were outside
+        ends = dict(spans(target))
         while first < last - 1 and not target[first].isalnum():
-            first += 1
+            first = ends.get(first, first + 1)
     if end > 0 and source[end - 1].isalnum():
+        begins = {behind: start for start, behind in spans(target)}
         while last > first + 1 and not target[last - 1].isalnum():
-            last -= 1
-    return first, last
+            last = begins.get(last, last - 1)
+    return min(first, last), last
 
 
 def _longest_run(places: Sequence[int], others: set[int]) -> list[int]:
@@ -200,3 +204,19 @@ def _woven(placed: Sequence[_Placed], target: str, escape: Callable[[str], str])
         if not item.mark.glued_right and done < len(target) and not target[done].isspace():
             out += " "
     return out + escape(target[done:])
+
+
+def without_placeholders(text: str) -> tuple[str, list[Mark]]:
+    """The text without its placeholders and the second of two spaces, and the marks that they leave."""
+    plain, marks, done = "", list[Mark](), 0
+    for begin, end in spans(text):
+        plain += _joined(plain, text[done:begin])
+        done = end
+        left, right = text[:begin][-1:], text[end:][:1]
+        marks.append(Mark(text[begin:end], len(plain), glued_left=bool(left.strip()), glued_right=bool(right.strip())))
+    return plain + _joined(plain, text[done:]), marks
+
+
+def _joined(before: str, text: str) -> str:
+    """The text as it goes on behind what is before it, without a second space."""
+    return text[1:] if before.endswith(" ") and text.startswith(" ") else text

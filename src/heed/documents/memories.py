@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.tables import Lines, Tell
+from heed.text.languages import same_tag
 from heed.text.readers.tmx import UnitParser, tag_of, variant_of
 from heed.text.readers.to_translate import Sides
 
@@ -23,7 +24,7 @@ CREATOR = "heed"
 
 _BLOCK = 1 << 16
 _START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
-_CHANGED_BY = re.compile(rb"""\schangeid\s*=\s*(?:"[^"]*"|'[^']*')""")
+_ATTRIBUTE = re.compile(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
 @dataclass
@@ -60,7 +61,7 @@ class _Places(UnitParser):
             self._place = _Unit()
         elif not self._codes and element == "tuv":
             self._place.begin = at
-            self._place.attribute = "lang" if "lang" in attributes else "xml:lang"
+            self._place.attribute = "xml:lang" if "xml:lang" in attributes or "lang" not in attributes else "lang"
         elif not self._codes and element == "seg":
             self._segment = at
         super()._start(element, attributes)
@@ -73,7 +74,7 @@ class _Places(UnitParser):
             self._place.begins.append(self._place.begin)
         elif not was_inside and element == "tuv":
             self._place.end = self._behind(element)
-        elif not was_inside and element == "tu":
+        elif not was_inside and element == "tu" and self._place.end:  # or there is no variant, whatever else
             self._place.variants = self._unit
             self.found.append(self._place)
 
@@ -100,7 +101,11 @@ def translate_tmx(text: str, name: str, sides: Sides, translate: Lines, tell: Te
     todo = [(unit, found) for unit, found in units if found.source is not None and found.target is None]
     tell(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
     outputs = translate([unit.variants[found.source or 0][1] for unit, found in todo])
-    used = Counter(unit.variants[at][0] for unit, found in units if (at := found.target_or_empty) is not None)
+    used = Counter(
+        unit.variants[at][0]
+        for unit, found in units
+        if found.source is not None and (at := found.target_or_empty) is not None
+    )
     tag = used.most_common(1)[0][0] if used else tgt_tag
     out, done = [], 0
     for (unit, found), output in zip(todo, outputs, strict=True):
@@ -141,7 +146,11 @@ class _Sides:
             target = variant_of(variants, tgt_tag, taken=source)
         self.source = None if source is None else full[source]
         self.target = None if target is None else full[target]
-        vacant = [at for at, (_, text) in enumerate(unit.variants) if not text]
+        vacant = [
+            at
+            for at, (tag, text) in enumerate(unit.variants)
+            if not text and not (len(src_tag) > len(tgt_tag) and same_tag(src_tag, tag))
+        ]
         empty = variant_of([unit.variants[at] for at in vacant], tgt_tag)
         self.empty = None if empty is None else vacant[empty]
 
@@ -153,9 +162,11 @@ class _Sides:
 
 def _marked(start_tag: bytes) -> bytes:
     """The tag of a variant that says who changed it."""
-    by = f" changeid={quoteattr(CREATOR)}".encode()
-    changed, count = _CHANGED_BY.subn(by, start_tag)
-    return changed if count else start_tag[:-1] + by + b">"
+    by = quoteattr(CREATOR).encode()
+    for attribute in _ATTRIBUTE.finditer(start_tag):
+        if attribute[1] == b"changeid":
+            return start_tag[: attribute.start(2)] + by + start_tag[attribute.end(2) :]
+    return start_tag[:-1] + b" changeid=" + by + b">"
 
 
 def _space_before(data: bytes, place: int) -> bytes:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from heed.documents.marks import Mark
+_STYLE = r"an?\d{1,2}|pos\(|move\(|org\(|fade?\(|[iubs][01]|[1-4]?[ca]&|fn[A-Z]|fs\d|fr[xyz]?-?\d|k[of]?\d"
+"""How the style codes of subtitles begin; {\\bf ...} is none, but TeX."""
 
 _PLACEHOLDER = re.compile(
+    rf"\{{\\(?:{_STYLE})[^{{}}\n]{{0,80}}\}}|"  # {\\an8} {\\pos(1,2)}
     r"\{\{[^{}\n]{1,80}\}\}|\$\{[^{}\n]{1,80}\}|\{[\w.:!-]{0,80}\}"  # {{name}} ${name} {0} {name:.2f}
-    r"|\{\\[^{}\n]{1,80}\}"  # {\an8}, of subtitles
     r"|(?<![\w%])%(?:\(\w{1,80}\)|\d{1,2}\$)?[-+0]?\d{0,3}(?:\.\d{1,2})?[sdifuxg@](?!\w)"  # %s %(name)s %1$s %.2f %@
     r"|https?://[^\s<>\"]*[^\s<>\".,;:!?)\]}'’”»]"
     r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
@@ -26,17 +27,6 @@ def are_kept(source: str, target: str) -> bool:
     return all(target.count(text) >= count for text, count in placeholders(source).items())
 
 
-def without_placeholders(text: str) -> tuple[str, list[Mark]]:
-    """The text without its placeholders and the second of two spaces, and the marks that they leave."""
-    plain, marks, done = "", list[Mark](), 0
-    for match in _PLACEHOLDER.finditer(text):
-        plain += _joined(plain, text[done : match.start()])
-        done = match.end()
-        left, right = text[: match.start()][-1:], text[match.end() :][:1]
-        marks.append(Mark(match[0], len(plain), glued_left=bool(left.strip()), glued_right=bool(right.strip())))
-    return plain + _joined(plain, text[done:]), marks
-
-
-def _joined(before: str, text: str) -> str:
-    """The text as it goes on behind what is before it, without a second space."""
-    return text[1:] if before.endswith(" ") and text.startswith(" ") else text
+def spans(text: str) -> list[tuple[int, int]]:
+    """Where those of a text are: the first character, and the one behind the last."""
+    return [match.span() for match in _PLACEHOLDER.finditer(text)]

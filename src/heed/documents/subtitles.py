@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import html
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from heed.documents.translating import TextTranslator
 
-_DASH = re.compile(r"\s*[-\u2010-\u2015]\s*")
+_CODE = r"\{\\[^{}\n]*\}"
+_CODES = re.compile(rf"(?:[^\S\r]*{_CODE})*")
+_DASH = re.compile(rf"(?:[^\S\r]*(?:{_CODE}|<[^>\n]*>))*[^\S\r]*[-\u2010-\u2015][^\S\r]*")
+_UNSEEN = re.compile(rf"{_CODE}|<[^>\n]*>")
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Lines that are translated together: a subtitle, or what one of its people says, behind a dash."""
+    """Lines that are translated together: a subtitle, or what one of its people says."""
 
     lines: slice
-    dash: str
+    before: str
+    """What stands before the text and stays: codes, and a dash."""
     text: str
 
 
@@ -39,7 +45,7 @@ def translate_srt(text: str, translator: TextTranslator) -> str:
     }
     for piece in reversed(pieces):
         ends = ["\r" if line.endswith("\r") else "" for line in lines[piece.lines]]
-        broken = _wrapped(piece.dash + outputs[piece.lines.start], len(ends))
+        broken = _wrapped(piece.before + outputs[piece.lines.start], len(ends))
         lines[piece.lines] = [line + end for line, end in zip(broken, ends, strict=False)]
     return "\n".join(lines)
 
@@ -52,7 +58,10 @@ def _pieces(lines: Sequence[str], cue: slice) -> Iterator[_Piece]:
             assert dash is not None
             yield _Piece(slice(number, number + 1), dash[0], lines[number][dash.end() :].strip())
     else:
-        yield _Piece(cue, "", " ".join(line.strip() for line in lines[cue]))
+        codes = _CODES.match(lines[cue.start])
+        assert codes is not None
+        texts = [lines[cue.start][codes.end() :], *lines[cue.start + 1 : cue.stop]]
+        yield _Piece(cue, codes[0], " ".join(line.strip() for line in texts))
 
 
 def _cues(lines: Sequence[str]) -> list[slice]:
@@ -70,14 +79,20 @@ def _cues(lines: Sequence[str]) -> list[slice]:
 
 
 def _wrapped(text: str, num_lines: int) -> list[str]:
-    """A text in so many lines of like length, or fewer."""
+    """A text in so many lines of like length, or fewer; tags and codes have no length, and are not broken."""
+    seen = _UNSEEN.sub(lambda unseen: "\0" * len(unseen[0]), text)
+    length = [0, *accumulate(char != "\0" for char in seen)]
+    spaces = [place for place, char in enumerate(seen) if char == " "]
     lines: list[str] = []
+    begin = first = 0
     for left in range(num_lines, 1, -1):
-        aim = len(text) / left
-        spaces = [place for place, char in enumerate(text) if char == " "]
-        if not spaces:
+        if first == len(spaces):
             break
-        cut = min(spaces, key=lambda place: abs(place - aim))
-        lines.append(text[:cut])
-        text = text[cut + 1 :]
-    return [*lines, text]
+        aim = length[begin] + (length[-1] - length[begin]) / left
+        behind = max(first + 1, bisect_left(spaces, aim, first, key=lambda place: length[place]))
+        near = spaces[behind - 1 : behind + 1]
+        cut = min(near, key=lambda place: abs(length[place] - aim))
+        lines.append(text[begin:cut])
+        begin = cut + 1
+        first = bisect_left(spaces, begin)
+    return [*lines, text[begin:]]

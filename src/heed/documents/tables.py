@@ -103,7 +103,7 @@ def _row(raw: str, fields: list[str]) -> _Row:
 
 def _filled(rows: Sequence[_Row], name: str, sides: Sides, translate: Lines, tell: Tell, form: _Form) -> str:
     """The table with its translations."""
-    filled = [row for row in rows if any(row.fields)]
+    filled = [row for row in rows if any(map(str.strip, row.fields))]
     if not filled:
         return "".join(row.raw + row.end for row in rows)
     width = len(filled[0].fields)

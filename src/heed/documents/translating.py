@@ -16,8 +16,8 @@ from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
 from heed.decoding.translator import ModelTranslator
 from heed.documents.html_text import Stretch, parse, write_stretch
-from heed.documents.marks import Links, carry
-from heed.documents.placeholders import are_kept, without_placeholders
+from heed.documents.marks import Links, carry, without_placeholders
+from heed.documents.placeholders import are_kept
 from heed.text.sentences import Piece, split_long
 
 MAX_SENTENCE = 1000

@@ -59,8 +59,8 @@ _FEW_KEYS, _FEW_QUERIES = 50_000, 32
 class MultiHeadAttention(nn.Module):
     """Several scaled dot-product attentions side by side (Vaswani et al. 2017, section 3.2.2).
 
-    MultiHead(Q, K, V) = concat(head_1 … head_H) W_O, head_i = softmax(Q_i K_iᵀ / √K) V_i. The weights begin as in
-    PyTorch's own layer: post-norm models learn far better from the flatter attention (docs/results.md).
+    MultiHead(Q, K, V) = concat(head_1 … head_H) W_O, head_i = softmax(Q_i K_iᵀ / √K) V_i. The weights begin as
+    those of PyTorch's `nn.Transformer`: post-norm learns far better from the flatter attention (docs/results.md).
     """
 
     def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:

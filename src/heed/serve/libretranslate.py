@@ -17,7 +17,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from starlette.datastructures import UploadFile
 
-from heed.documents.formats import BILINGUAL, FORMATS, MARKUP, suffix_of, translate_file
+from heed.documents.formats import BILINGUAL, FORMATS, MARKUP, sample_of, suffix_of, translate_file
 from heed.documents.html_text import spoken_text
 from heed.documents.translating import Step, TextTranslator, Translation, Wanted
 from heed.serve import libretranslate_schema as schema
@@ -179,8 +179,13 @@ class LibreTranslate:
         source, target = self._language(_required(said, "source")), self._language(_required(said, "target"))
         if target is None:
             raise BadRequestError("auto is not supported as a target language")
-        sample, suffix = file.data[:100_000].decode("utf-8", "replace"), suffix_of(file.name)
-        route = await asyncio.to_thread(self._route, sample, source, target, suffix in MARKUP, suffix in BILINGUAL)
+        model = said.get("model")
+        if not isinstance(model, str | None):
+            raise BadRequestError("Invalid request: model parameter is not a text")
+        sample, suffix = sample_of(file.name, file.data), suffix_of(file.name)
+        route = await asyncio.to_thread(
+            self._route, sample, source, target, suffix in MARKUP, suffix in BILINGUAL, model
+        )
 
         wanted = Wanted(glossary=_terms(said.get("glossary")), keep=_names(said.get("keep")))
         sides = Sides(*route.languages, _column(said.get("src_column")), _column(said.get("tgt_column")))
@@ -230,14 +235,21 @@ class LibreTranslate:
         return number
 
     def _route(
-        self, text: str, source: Language | None, target: Language, is_html: bool, has_both: bool = False
-    ) -> _Route:
-        """`has_both`: the text may be in both languages. Raises BadRequestError where no model leads there."""
+        self, text: str, source: Language | None, target: Language, is_html: bool, has_both: bool = False,
+        model: str | None = None,
+    ) -> _Route:  # fmt: skip
+        """`has_both`: the text may be in both languages; `model`: the one that is wanted.
+
+        Raises BadRequestError where no model leads there.
+        """
         detected = None
         if source is None:
             detected = self._detected(spoken_text(text) if is_html else text, target, has_both)
             source = Language(detected.language)
         path = self.catalogue.path(source, target)
+        if path and model:
+            directions = self.catalogue.model(model, "translation").directions
+            path = [each for each in directions if (each.source, each.target) == (source, target)] or None
         if path is None:
             to, of = (f"{language.name} ({language.code})" for language in (target, source))
             raise BadRequestError(f"{to} is not available as a target language from {of}")

@@ -98,6 +98,7 @@ def translate_file(codes: Sequence[str]) -> dict[str, Any]:
         "file": {"type": "string", "format": "binary"},
         "source": {"type": "string", "enum": ["auto", *codes]},
         "target": {"type": "string", "enum": list(codes)},
+        "model": {"type": "string", "description": "heed's own: the model, by its name."},
         "src_column": {"type": "string", "description": "heed's own: a table's column to translate, number or name."},
         "tgt_column": {"type": "string", "description": "heed's own: the column that its translations go to."},
         **_TERMS,

@@ -222,10 +222,15 @@ def vocabulary_digests(tokenizers: Mapping[str, Tokenizer]) -> dict[str, str]:
 
 def write_valid(folder: Path, rows: Sequence[Row]) -> None:
     """The validation lines, kept with the run so that a resumed run validates on the same ones."""
-    if not rows:
-        raise DataError("no validation data. Give a file that has some (--valid-src and --valid-tgt, or --valid-text).")
+    require_valid(rows)
     with atomic_write(folder / VALID, "w") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def require_valid(rows: Sequence[Row]) -> None:
+    """Raise DataError where there is nothing to validate on."""
+    if not rows:
+        raise DataError("no validation data. Give a file that has some (--valid-src and --valid-tgt, or --valid-text).")
 
 
 def read_valid(folder: Path) -> list[Row]:

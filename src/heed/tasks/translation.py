@@ -46,6 +46,7 @@ def prepare_translation(
     """
     pairs = TrainingPairs(data, seed, num_pairs, quiet)
     valid = prepare.cap_valid(pairs.held_out(), data, quiet)
+    prepare.require_valid(valid)
     pairs.held = frozenset(chain.from_iterable(valid))
     of_parts = [fingerprint(part.files) for part in pairs.parts]
     text = partial(pairs.all, "reading for the tokenizer")

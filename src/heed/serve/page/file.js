@@ -4,8 +4,8 @@ import { sendFile } from "./api.js";
 import { el } from "./dom.js";
 import { alertBox, latest } from "./panel.js";
 
-/** Fields to choose a file; `languages()` and `options()` say what is wanted beside it. */
-export function fileFields(formats, languages, options) {
+/** Fields to choose a file; `direction()` and `options()` say what is wanted beside it. */
+export function fileFields(formats, direction, options) {
   const work = latest();
   const box = alertBox();
   const choice = el("input", { type: "file", accept: formats.join(","), onchange: chosen });
@@ -41,12 +41,13 @@ export function fileFields(formats, languages, options) {
     if (!file) return;
     told.textContent = `Translating ${file.name} …`;
     go.disabled = true;
-    const { from, to } = languages();
+    const { from, to, model } = direction();
     const { keep, glossary } = options();
     const terms = glossary?.map(({ source, target }) => [source, target]);
     const fields = {
       source: from,
       target: to,
+      ...(model ? { model } : {}),
       ...(column.value.trim() ? { src_column: column.value.trim() } : {}),
       ...(keep ? { keep: keep.join("\n") } : {}),
       ...(terms ? { glossary: JSON.stringify(Object.fromEntries(terms)) } : {}),

@@ -28,6 +28,9 @@ NUMBERS = "id"
 MOST_WORDS = 3
 """The name of a column is no longer: `German sentence`, `Source text (English)`."""
 
+MOST_COLUMNS = 100
+"""A table with more has no names of several words."""
+
 LONGEST_CODE = 3
 """A longer word that says a language is its name, which hardly begins a sentence as `he`, `no` and `may` do."""
 
@@ -135,10 +138,11 @@ def _codes(rows: Sequence[Sequence[str]]) -> list[str]:
 def is_longer_name(first: Sequence[str], position: int) -> bool:
     """Whether several words, such as `German sentence`, are a name, as the row has another beside it.
 
-    A code among more than two columns is none: each row may have one, of its text.
+    A code among more than two columns is none: each row may have one, of its text. Each name is compared with all
+    others, so nobody looks for longer ones where there are too many.
     """
     name = first[position]
-    if len(name.split()) == 1 or not (language_named(name) or side_named(name)):
+    if len(first) > MOST_COLUMNS or len(name.split()) == 1 or not (language_named(name) or side_named(name)):
         return False
     others = [other for at, other in enumerate(first) if at != position]
     if len(first) > 2 and not language_named(name):  # "Source text" needs a "Target text", not "Translation notes"

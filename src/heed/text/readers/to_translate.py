@@ -14,6 +14,8 @@ from heed.core.errors import DataError, UsageError
 from heed.text.languages import code_of, name_of
 from heed.text.readers.columns import (
     LONGEST_CODE,
+    MOST_WORDS,
+    NUMBERS,
     holds_numbers,
     is_longer_name,
     is_text,
@@ -21,9 +23,16 @@ from heed.text.readers.columns import (
     listed,
     looks_like_a_name,
     position_of,
+    side_named,
 )
 
 Rows = Sequence[Sequence[str]]
+
+NUMBERED = {
+    "", "id", "index", "line", "lfd", "n", "nr", "no", "num", "number", "numero", "número", "numéro", "nummer", "row",
+    "segment", "zeile",
+}  # fmt: skip
+"""What people call the numbers of rows."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ def _source(sides: Sides, rows: Rows, place: str) -> tuple[int | None, bool]:
         at, by_name = position_of(sides.src_column, "", "src", rows, place)
         if at is not None and at >= len(rows[0]):
             raise DataError(f"{place}: no column {at + 1}; the first row has {len(rows[0])} ({listed(rows[0])}).")
-        return at, by_name or (at is not None and _names_its_language(rows, at, sides.src_lang))
+        return at, by_name or (at is not None and _names(rows[0][at], "src", sides.src_lang))
     found = _named(sides.src_lang, rows, place, "source", "--src-column")
     return position_of(None, "", "src", rows, place) if found is None else (found, True)
 
@@ -96,7 +105,7 @@ def _target(sides: Sides, rows: Rows, place: str) -> tuple[int | None, bool]:
     if isinstance(column, int):
         if column > width + 1:
             raise DataError(f"{place}: no column {column}; the first row has {width} ({listed(rows[0])}).")
-        return (column - 1, _names_its_language(rows, column - 1, sides.tgt_lang)) if column <= width else (None, False)
+        return (column - 1, _names(rows[0][column - 1], "tgt", sides.tgt_lang)) if column <= width else (None, False)
     if column is not None:
         names = [name.strip().casefold() for name in rows[0]]
         wanted = column.strip().casefold()
@@ -122,22 +131,36 @@ def _levels(language: str, rows: Rows) -> Iterator[list[int]]:
     """The columns that are called as the language is: to the letter, by another name of it, in a longer name."""
     code, called = code_of(language) or "?", {language.casefold(), name_of(language).casefold()}
     names = [name.strip() for name in rows[0]]
-    usable = [at for at, name in enumerate(names) if len(name) > LONGEST_CODE or not holds_numbers(rows, at)]
+    usable = [
+        at
+        for at, name in enumerate(names)
+        if len(name) > LONGEST_CODE or not (holds_numbers(rows, at) or _holds_keys(rows, at))
+    ]
     yield [at for at in usable if names[at].casefold() in called]
     yield [at for at in usable if code_of(names[at]) == code]
     yield [at for at in usable if is_longer_name(rows[0], at) and language_named(names[at]) == code]
 
 
-def _names_its_language(rows: Rows, at: int, language: str) -> bool:
-    """Whether the first row calls a column, which was said by its number, as its language."""
-    return bool(language) and any(at in columns for columns in _levels(language, rows))
+def _holds_keys(rows: Rows, at: int) -> bool:
+    """Whether a column called `id` holds keys, words without a blank, and no Indonesian."""
+    below = ["".join(row[at : at + 1]).strip() for row in rows[1:]]
+    return rows[0][at].strip().casefold() == NUMBERS and any(below) and not any(" " in field for field in below)
+
+
+def _names(name: str, side: str, language: str) -> bool:
+    """Whether this is the name of a column that was said by its number: its language's, or its side's."""
+    if len(name.split()) > MOST_WORDS:
+        return False
+    code = language_named(name)
+    return side_named(name) == side or (bool(code) and code == (code_of(language) or code))
 
 
 def _are_headings(rows: Rows) -> bool:
-    """Whether the first row looks like one of names: words above numbers, or a word above each text, all far longer."""
+    """Whether the first row looks like one of names: what numbers are called, or a word above each text, all longer."""
     for at, name in enumerate(rows[0]):
-        below = [row[at] for row in rows[1:] if at < len(row) and row[at].strip()]
-        if below and any(map(str.isalpha, name)) and not any(any(map(str.isalpha, field)) for field in below):
+        below = ["".join(row[at : at + 1]).strip() for row in rows[1:]]
+        is_numbered = any(below) and all(not field or field.strip(".").isdecimal() for field in below)
+        if (is_numbered and name.strip(" .:#°").casefold() in NUMBERED) or _holds_keys(rows, at):
             return True
     texts = [at for at in range(len(rows[0])) if is_text(rows, at)]
     return len(texts) > 1 and all(looks_like_a_name(rows, at) for at in texts)
