@@ -8,8 +8,8 @@ validation data. Rare are words beyond the `--rare` most frequent of the trainin
 many as the word model has). Unknown words are never put out, so a word model must say something else in their place.
 
 Words are what stands between blanks, so the text has to be tokenised, as theirs was: in "a dog," the last word of plain
-text is another one than in "a dog." Batches are what heed chooses for so many tokens: an epoch has 250 updates or more.
-The same command again goes on where it was stopped; `--table` prints what has ended.
+text is another one than in "a dog." Batches are what heed chooses for so many tokens: an epoch has 250 updates or more,
+or batches of 1,024 tokens. The same command again goes on where it was stopped; `--table` prints what has ended.
 """
 
 from __future__ import annotations
