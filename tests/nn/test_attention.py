@@ -136,3 +136,18 @@ def test_additive_attention_is_the_sum_that_bahdanau_writes() -> None:
             total = sum(map(math.exp, energies))
             context = [sum(math.exp(e) / total * h[b, j, c].item() for j, e in enumerate(energies)) for c in range(4)]
             assert found[b, i].tolist() == pytest.approx(context, abs=1e-5)
+
+
+def test_the_weights_begin_as_those_of_a_transformer_of_pytorch() -> None:
+    """Queries, keys and values are one matrix there; begun apart, post-norm models hardly learn."""
+    torch.manual_seed(1)
+    ours = MultiHeadAttention(256, num_heads=4)
+    theirs = (
+        nn.Transformer(256, nhead=4, num_encoder_layers=1, num_decoder_layers=1, batch_first=True)
+        .encoder.layers[0]
+        .self_attn
+    )
+    packed = torch.cat([ours.query.weight, ours.key_value.weight])
+    for mine, other in ((packed, theirs.in_proj_weight), (ours.output.weight, theirs.out_proj.weight)):
+        assert mine.abs().max().item() == pytest.approx(other.abs().max().item(), rel=1e-2)
+        assert mine.std().item() == pytest.approx(other.std().item(), rel=1e-2)
