@@ -12,9 +12,9 @@ from hashed_model import HashedModel
 
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.request import Request
+from heed.decoding.request import Constraints, Request
 from heed.decoding.translator import ModelTranslator
-from heed.documents.translating import Here, Partial, Step, TextTranslator, Wanted
+from heed.documents.translating import Partial, Step, TextTranslator, Wanted, Watch
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.tokenizers.byte_level import Byte
@@ -22,6 +22,21 @@ from heed.text.tokenizers.symbols import Word
 
 WORDS = Word(["ein", "iPhone", "iphone", "café", "Kaffee", "der", "mein", "Hund"])
 OPTIONS = SearchOptions(beam_size=3, max_tokens=8, guard=False)
+
+
+class Here:
+    """Searches are made at once, by who asks."""
+
+    def translate(
+        self, step: Step, texts: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None,
+        watch: Watch | None = None,
+    ) -> list[Hypothesis]:  # fmt: skip
+        """What the model makes of each text; nobody watches."""
+        return step.translator.translate(texts, options, constraints)
+
+    def call(self, work: Callable[[], Any]) -> Any:
+        """At once."""
+        return work()
 
 
 class Table:

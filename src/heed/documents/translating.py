@@ -57,21 +57,6 @@ class Searcher(Protocol):
         """Something else done with a model, and its outcome."""
 
 
-class Here:
-    """Searches are made at once, by who asks, and nobody watches."""
-
-    def translate(
-        self, step: Step, texts: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None,
-        watch: Watch | None = None,
-    ) -> list[Hypothesis]:  # fmt: skip
-        """What a model makes of each text."""
-        return step.translator.translate(texts, options, constraints)
-
-    def call(self, work: Callable[[], T]) -> T:
-        """At once."""
-        return work()
-
-
 @dataclass(frozen=True)
 class Wanted:
     """What is asked for beside the text."""
