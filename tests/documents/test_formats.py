@@ -10,6 +10,7 @@ import pytest
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.formats import sample_of, translate_file
+from heed.documents.stretches import Stretch
 from heed.documents.subtitles import _wrapped
 from heed.documents.translating import TextTranslator, Translation
 from heed.text.readers.to_translate import Sides
@@ -27,6 +28,12 @@ class Loud:
 
     def htmls(self, texts: list[str]) -> list[Translation]:
         return [Translation(re.sub(r"(?:(?<=>)|(?<!.))[^<]+", lambda found: found[0].upper(), text)) for text in texts]
+
+    def documents(self, texts: list[list[str | Stretch]]) -> list[Translation]:
+        return [
+            Translation("".join(part if isinstance(part, str) else part.plain.upper() for part in parts))
+            for parts in texts
+        ]
 
     def lines(self, texts: list[str]) -> list[str]:
         return [text.upper() for text in texts]

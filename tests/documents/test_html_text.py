@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.documents.html_text import Stretch, parse, spoken_text, write_stretch
+from heed.documents.html_text import parse, spoken_text
+from heed.documents.stretches import Stretch, write_stretch
 from heed.text.sentences import split_paragraph
 
 

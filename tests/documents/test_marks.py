@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.documents.html_text import Stretch, escape, parse
+from heed.documents.html_text import parse
 from heed.documents.marks import Links, Mark, carry, without_placeholders
 from heed.documents.placeholders import are_kept, placeholders
+from heed.documents.stretches import Stretch, escape
 
 SOURCE = "A man plays the guitar"
 TARGET = "Die Gitarre spielt ein Mann"  # the guitar plays a man

@@ -9,7 +9,9 @@ import pytest
 
 from heed.core.errors import DataError, UsageError
 from heed.documents import memories
-from heed.documents.tables import Lines, tell_nobody
+from heed.documents.marks import carry
+from heed.documents.stretches import Part, escape
+from heed.documents.tables import tell_nobody
 from heed.text.readers.corpus import CorpusFiles
 from heed.text.readers.pairs import read_pairs
 from heed.text.readers.to_translate import Sides
@@ -17,12 +19,20 @@ from heed.text.readers.to_translate import Sides
 EN_DE = Sides("en", "de")
 
 
-def completed(text: str, name: str, sides: Sides, translate: Lines) -> str:
+def completed(text: str, name: str, sides: Sides, translate: memories.Documents) -> str:
     return memories.translate_tmx(text, name, sides, translate, tell_nobody)
 
 
-def loud(texts: Sequence[str]) -> list[str]:
-    return [text.upper() for text in texts]
+def loud(documents: Sequence[Sequence[Part]]) -> list[str]:
+    """Each text in capitals, its words linked one by one."""
+    return ["".join(map(_loud, parts)) for parts in documents]
+
+
+def _loud(part: Part) -> str:
+    if isinstance(part, str):
+        return part
+    links = [(number, number) for number in range(len(part.plain.split()))]
+    return carry(part.marks, part.plain, part.plain.upper(), links, escape)
 
 
 def memory(*units: str) -> str:
@@ -33,7 +43,7 @@ def unit(*variants: str) -> str:
     return "".join(["  <tu>\n", *(f"    {variant}\n" for variant in variants), "  </tu>\n"])
 
 
-DOG = '<tuv xml:lang="en-US"><seg>A dog &amp; <bpt i="1">{b}</bpt>more</seg></tuv>'
+DOG = '<tuv xml:lang="en-US"><seg>A dog &amp; more</seg></tuv>'
 HUND = '<tuv xml:lang="de-DE"><seg>Ein Hund</seg></tuv>'
 NEW = '<tuv xml:lang="{}" creationid="heed"><seg>A DOG &amp; MORE</seg></tuv>'
 
@@ -41,6 +51,15 @@ NEW = '<tuv xml:lang="{}" creationid="heed"><seg>A DOG &amp; MORE</seg></tuv>'
 def test_a_unit_without_the_target_gets_it_beside_its_others() -> None:
     done = completed(memory(unit(DOG), unit(DOG, HUND)), "m.tmx", EN_DE, loud)
     assert done == memory(unit(DOG, NEW.format("de-DE")), unit(DOG, HUND))
+
+
+def test_formatting_codes_go_with_their_words() -> None:
+    image = '<ph x="2">&lt;img alt="<sub>a cat</sub>"/></ph>'
+    codes = f'<seg>A <bpt i="1">{{b}}</bpt>dog<ept i="1">{{/b}}</ept> &amp; {image} more</seg>'
+    english = f'<tuv xml:lang="en">{codes}</tuv>'
+    loud_codes = codes.replace("dog", "DOG").replace(" more", " MORE")
+    new = f'<tuv xml:lang="de" creationid="heed">{loud_codes}</tuv>'
+    assert completed(memory(unit(english)), "m.tmx", EN_DE, loud) == memory(unit(english, new))
 
 
 def test_where_the_memory_has_no_such_language_the_model_names_it() -> None:

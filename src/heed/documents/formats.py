@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import codecs
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.memories import translate_tmx
+from heed.documents.stretches import Part
 from heed.documents.subtitles import translate_srt
 from heed.documents.tables import Tell, tell_nobody, translate_csv, translate_tsv
 from heed.documents.translating import TextTranslator
@@ -100,7 +101,10 @@ def _tsv(text: str, name: str, sides: Sides, translator: TextTranslator, tell: T
 
 
 def _tmx(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
-    return translate_tmx(text, name, sides, translator.lines, tell)
+    def translate(documents: Sequence[Sequence[Part]]) -> list[str]:
+        return [translation.text for translation in translator.documents(documents)]
+
+    return translate_tmx(text, name, sides, translate, tell)
 
 
 def _html(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:

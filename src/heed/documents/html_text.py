@@ -9,12 +9,11 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from html.parser import HTMLParser
 
-from heed.decoding.gaps import gaps
-from heed.documents.marks import Links, Mark, carry
-from heed.text.sentences import Piece
+from heed.documents.marks import Mark
+from heed.documents.stretches import Part, Parts, Stretch
 
 
 def _names(text: str) -> frozenset[str]:
@@ -29,33 +28,6 @@ _KEPT = _names("applet code iframe kbd math object pre samp script style svg tem
 _KEPT_INLINE = _names("code kbd samp var svg math")
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 _CONDITION = re.compile(r"<!\[\s*(?:if\b[^\[\]<>]*|endif)\s*\]>", re.IGNORECASE)
-_SPACE = re.compile("[ \t\n\r\f]+")
-"""What HTML calls white space; a no-break space is none."""
-
-
-@dataclass
-class Stretch:
-    """Text in one piece, its entities read and its white space made single spaces, and the marks in it."""
-
-    plain: str = ""
-    marks: list[Mark] = field(default_factory=list)
-
-    def add_space(self) -> None:
-        """A space; behind another one it is dropped, but for the marks between them, which remember it."""
-        if self.plain and not self.plain.endswith(" "):
-            self.plain += " "
-            return
-        end = len(self.plain)
-        self.marks = [replace(m, glued_right=False) if m.place == end else m for m in self.marks]
-
-    def add_mark(self, mark: Mark) -> None:
-        """A mark at the end of what is there."""
-        is_word = mark.kind == "alone" and not mark.text.startswith("<!--")  # the spaces beside it count
-        glued_left = not is_word or not self.plain.endswith(" ")
-        self.marks.append(replace(mark, place=len(self.plain), glued_left=glued_left))
-
-
-Part = str | Stretch
 
 
 class _Reader(HTMLParser):
@@ -69,31 +41,16 @@ class _Reader(HTMLParser):
         super().__init__(convert_charrefs=False)
         self._and = next(char for char in map(chr, range(0xE000, 0x110000)) if char not in text)
         self._text = text.replace("&", self._and)
-        self.parts: list[Part] = []
+        self._parts = Parts()
         self._open: list[tuple[str, int]] = []  # tags of the stretch that are open, and their pairs
         self._num_pairs = 0
-        self._space = ""  # seen, and not yet known to stand inside of a stretch or at its edge
         self._kept: list[str] = []  # open elements inside of what is kept, the outermost first
         self._kept_text = ""
-
-    def _stretch(self) -> Stretch:
-        """The stretch that goes on, or a new one; the space before either is written."""
-        space, self._space = self._space, ""
-        last = self.parts[-1] if self.parts else ""
-        if isinstance(last, Stretch):
-            if space:
-                last.add_space()
-            return last
-        self.parts += [space, Stretch()] if space else [Stretch()]
-        stretch = self.parts[-1]
-        assert isinstance(stretch, Stretch)
-        return stretch
 
     def _markup(self, text: str) -> None:
         """What ends a stretch."""
         self._open = []
-        self.parts.append(self._space + text)
-        self._space = ""
+        self._parts.add_between(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """A tag opens."""
@@ -107,10 +64,10 @@ class _Reader(HTMLParser):
         elif tag not in _INLINE:
             self._markup(text)
         elif tag in _VOID:
-            self._stretch().add_mark(Mark(text, 0))
+            self._parts.add_mark(Mark(text, 0))
         else:
             self._open.append((tag, self._num_pairs))
-            self._stretch().add_mark(Mark(text, 0, "open", self._num_pairs))
+            self._parts.add_mark(Mark(text, 0, "open", self._num_pairs))
             self._num_pairs += 1
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -119,7 +76,7 @@ class _Reader(HTMLParser):
         if self._kept:
             self._kept_text += text
         elif tag in _INLINE:
-            self._stretch().add_mark(Mark(text, 0))
+            self._parts.add_mark(Mark(text, 0))
         else:
             self._markup(text)
 
@@ -135,14 +92,14 @@ class _Reader(HTMLParser):
         elif tag not in _INLINE:
             self._markup(text)
         elif self._open and self._open[-1][0] == tag:
-            self._stretch().add_mark(Mark(text, 0, "close", self._open.pop()[1]))
+            self._parts.add_mark(Mark(text, 0, "close", self._open.pop()[1]))
         else:
-            self._stretch().add_mark(Mark(text, 0))
+            self._parts.add_mark(Mark(text, 0))
 
     def _end_kept(self, tag: str) -> None:
         text, self._kept_text = self._kept_text, ""
         if tag in _KEPT_INLINE or tag in _INLINE:
-            self._stretch().add_mark(Mark(text, 0))
+            self._parts.add_mark(Mark(text, 0))
         else:
             self._markup(text)
 
@@ -151,13 +108,7 @@ class _Reader(HTMLParser):
         if self._kept:
             self._kept_text += data
             return
-        data = html.unescape(data.replace(self._and, "&"))
-        words = data.strip(" \t\n\r\f")
-        before, _, after = data.partition(words) if words else (data, "", "")
-        self._space += before
-        if words:
-            self._stretch().plain += _SPACE.sub(" ", words)
-            self._space = after
+        self._parts.add_text(html.unescape(data.replace(self._and, "&")))
 
     def handle_comment(self, data: str) -> None:
         """A comment separates nothing."""
@@ -192,8 +143,8 @@ class _Reader(HTMLParser):
     def _aside(self, text: str) -> None:
         if self._kept:
             self._kept_text += text
-        elif self.parts and isinstance(self.parts[-1], Stretch):
-            self._stretch().add_mark(Mark(text, 0))
+        elif self._parts.is_inside:
+            self._parts.add_mark(Mark(text, 0))
         else:
             self._markup(text)
 
@@ -203,7 +154,7 @@ class _Reader(HTMLParser):
         self.close()
         self._kept_text += self.rawdata  # of a `<style>` that was never closed
         self._markup(self._kept_text if self._kept else "")
-        return [self._restored(part) for part in self.parts]
+        return [self._restored(part) for part in self._parts.found]
 
     def _restored(self, part: Part) -> Part:
         """As it was written; in the text of a stretch references were read."""
@@ -226,43 +177,3 @@ def parse(text: str) -> list[Part]:
 def spoken_text(text: str) -> str:
     """What is to be translated, without the markup, a line for each stretch."""
     return "\n".join(part.plain for part in parse(text) if isinstance(part, Stretch))
-
-
-def escape(text: str) -> str:
-    """Text as HTML writes it."""
-    return html.escape(text, quote=False)
-
-
-def write_stretch(
-    stretch: Stretch, pieces: Sequence[Piece], translations: Sequence[str], links: Sequence[Links]
-) -> str:
-    """A stretch translated: `pieces` of its plain text, and for each sentence a translation and its links."""
-    out, start, number, marks = "", 0, 0, list(stretch.marks)
-    for piece, gap in zip(pieces, gaps(pieces, translations), strict=True):
-        end = start + len(piece.text)
-        inside = _taken(marks, start, end, piece.is_sentence)
-        local = [replace(mark, place=mark.place - start) for mark in inside]
-        if piece.is_sentence:
-            out += gap + carry(local, piece.text, translations[number], links[number], escape)
-            number += 1
-        else:
-            out += _spelled(local, gap)
-        start = end
-    return out + "".join(mark.text for mark in marks)
-
-
-def _taken(marks: list[Mark], start: int, end: int, is_sentence: bool) -> list[Mark]:
-    """Take from the marks those of a piece: at its end, a sentence has those that close or stand alone."""
-    taken = []
-    while marks and (marks[0].place < end or (is_sentence and marks[0].place == end and marks[0].kind != "open")):
-        taken.append(marks.pop(0))
-    return taken
-
-
-def _spelled(marks: Sequence[Mark], space: str) -> str:
-    """White space with the marks in it."""
-    out, done = "", 0
-    for mark in marks:
-        out += escape(space[done : mark.place]) + mark.text
-        done = mark.place
-    return out + escape(space[done:])

@@ -2,28 +2,32 @@
 
 A unit with a text in the source's language and none in the target's gets one, `<tuv xml:lang="de" creationid="heed">`,
 beside its others; or in the segment that is there and empty, whose variant is then marked with `changeid="heed"`.
-Everything else stays as it is written. The text of a segment is what a reader sees (`heed.text.readers.tmx`):
-formatting codes inside it are not carried over.
+Everything else stays as it is written. A segment's formatting codes go with its words (`segments.py`).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.tables import Lines, Tell
+from heed.documents.segments import START_TAG, behind_element, parse_segment
+from heed.documents.stretches import Part
+from heed.documents.tables import Tell
 from heed.text.languages import same_tag
 from heed.text.readers.tmx import UnitParser, tag_of, variant_of
 from heed.text.readers.to_translate import Sides
+
+Documents = Callable[[Sequence[Sequence[Part]]], list[str]]
+"""Translates many marked-up texts at once."""
 
 CREATOR = "heed"
 """Who is said to have made or changed a variant."""
 
 _BLOCK = 1 << 16
-_START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
 _ATTRIBUTE = re.compile(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
@@ -70,21 +74,17 @@ class _Places(UnitParser):
         was_inside = bool(self._codes)
         super()._end(element)
         if was_inside and not self._codes:
-            self._place.segments.append((self._segment, self._behind(element)))
+            end = behind_element(self._data, self._expat.CurrentByteIndex, element)
+            self._place.segments.append((self._segment, end))
             self._place.begins.append(self._place.begin)
         elif not was_inside and element == "tuv":
-            self._place.end = self._behind(element)
+            self._place.end = behind_element(self._data, self._expat.CurrentByteIndex, element)
         elif not was_inside and element == "tu" and self._place.end:  # or there is no variant, whatever else
             self._place.variants = self._unit
             self.found.append(self._place)
 
-    def _behind(self, element: str) -> int:
-        """The place behind an element that ends now; the parser tells it itself where one tag is all, `<seg/>`."""
-        at = self._expat.CurrentByteIndex
-        return self._data.index(b">", at) + 1 if self._data.startswith(f"</{element}".encode(), at) else at
 
-
-def translate_tmx(text: str, name: str, sides: Sides, translate: Lines, tell: Tell) -> str:
+def translate_tmx(text: str, name: str, sides: Sides, translate: Documents, tell: Tell) -> str:
     """A memory with what its units lack. Raises DataError for what is no TMX, UsageError without both languages."""
     if not (sides.src_lang and sides.tgt_lang):
         raise UsageError(f"{name}: the model does not say its languages, by which the texts of a memory are found.")
@@ -100,7 +100,8 @@ def translate_tmx(text: str, name: str, sides: Sides, translate: Lines, tell: Te
         raise DataError(f"{name}: no unit has {sides.src_lang}; its languages are {', '.join(there) or 'none'}.")
     todo = [(unit, found) for unit, found in units if found.source is not None and found.target is None]
     tell(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
-    outputs = translate([unit.variants[found.source or 0][1] for unit, found in todo])
+    segments = [slice(*unit.segments[found.source or 0]) for unit, found in todo]
+    outputs = translate([parse_segment(data[segment]) for segment in segments])
     used = Counter(
         unit.variants[at][0]
         for unit, found in units
@@ -109,7 +110,7 @@ def translate_tmx(text: str, name: str, sides: Sides, translate: Lines, tell: Te
     tag = used.most_common(1)[0][0] if used else tgt_tag
     out, done = [], 0
     for (unit, found), output in zip(todo, outputs, strict=True):
-        segment = f"<seg>{escape(output)}</seg>".encode()
+        segment = f"<seg>{output}</seg>".encode()
         if found.empty is None:
             says = f"{unit.attribute}={quoteattr(tag)} creationid={quoteattr(CREATOR)}"
             out += [
@@ -121,7 +122,7 @@ def translate_tmx(text: str, name: str, sides: Sides, translate: Lines, tell: Te
             ]
             done = unit.end
         else:
-            start_tag = _START_TAG.match(data, unit.begins[found.empty])
+            start_tag = START_TAG.match(data, unit.begins[found.empty])
             assert start_tag is not None
             begin, end = unit.segments[found.empty]
             out += [data[done : start_tag.start()], _marked(start_tag[0]), data[start_tag.end() : begin], segment]

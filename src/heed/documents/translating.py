@@ -15,9 +15,10 @@ from heed.decoding.long_lines import shortened
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
 from heed.decoding.translator import ModelTranslator
-from heed.documents.html_text import Stretch, parse, write_stretch
+from heed.documents.html_text import parse
 from heed.documents.marks import Links, carry, without_placeholders
 from heed.documents.placeholders import are_kept
+from heed.documents.stretches import Part, Stretch, write_stretch
 from heed.text.sentences import Piece, split_long
 
 MAX_SENTENCE = 1000
@@ -137,9 +138,9 @@ class Partial:
 
 
 class _Document:
-    """An HTML text, its stretches cut into sentences."""
+    """A marked-up text, its stretches cut into sentences."""
 
-    def __init__(self, parts: Sequence[str | Stretch], cut: Callable[[str], list[Piece]]) -> None:
+    def __init__(self, parts: Sequence[Part], cut: Callable[[str], list[Piece]]) -> None:
         self.parts = [(part, cut(part.plain) if isinstance(part, Stretch) else []) for part in parts]
         self.sources = [piece.text for _, pieces in self.parts for piece in pieces if piece.is_sentence]
 
@@ -154,7 +155,7 @@ class _Document:
         ]
 
     def written(self, sentences: Sequence[Sentence], links: Sequence[Links], rank: int) -> str:
-        """The HTML text with each sentence's output of this rank; the links are those of the best."""
+        """The text with each sentence's output of this rank; the links are those of the best."""
         out, first = "", 0
         for part, pieces in self.parts:
             if isinstance(part, str):
@@ -222,7 +223,11 @@ class TextTranslator:
 
     def htmls(self, texts: Sequence[str]) -> list[Translation]:
         """Several HTML texts at once."""
-        documents = [_Document(parse(text), self._pieces) for text in texts]
+        return self.documents([parse(text) for text in texts])
+
+    def documents(self, texts: Sequence[Sequence[Part]]) -> list[Translation]:
+        """Several marked-up texts at once, each in its parts."""
+        documents = [_Document(parts, self._pieces) for parts in texts]
         sources = [source for document in documents for source in document.sources]
         self._require_one(len(sources))
         found = self._sentences(sources, None)

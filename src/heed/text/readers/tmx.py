@@ -34,7 +34,7 @@ from heed.text.readers.tables import one_line
 CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
 """Elements that hold codes of the format that the text came from."""
 
-STANDALONE = frozenset({"it", "ph", "ut"})
+_STANDALONE = frozenset({"it", "ph", "ut"})
 """Codes that may stand for a line break; the others begin and end formatting."""
 
 UNITS_TO_ASK = 1000
@@ -91,6 +91,11 @@ def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
         raise DataError(
             f"{name}: no unit has both {files.src_lang} and {files.tgt_lang}; its languages are {_listed(languages)}."
         )
+
+
+def is_break(element: str, kind: str = "", text: str = "") -> bool:
+    """Whether a code of this `type`, or with this text in it, stands for a line break or a tab."""
+    return element in _STANDALONE and (kind in _BREAK_TYPES or _BREAK.search(text) is not None)
 
 
 def tag_of(language: str) -> str:
@@ -257,7 +262,7 @@ class UnitParser:
         if self._codes:
             around = self._codes[-1]
             self._codes.append("" if element == "sub" else around or (element if element in CODES else ""))
-            if element == "sub" or (element in STANDALONE and attributes.get("type") in _BREAK_TYPES):
+            if element == "sub" or is_break(element, attributes.get("type", "")):
                 self._text.append(_GAP)
         elif element == "tu":
             self._unit = []
@@ -282,7 +287,7 @@ class UnitParser:
     def _characters(self, text: str) -> None:
         if self._codes and not self._codes[-1]:
             self._text.append(text)
-        elif self._codes and self._codes[-1] in STANDALONE and _BREAK.search(text):
+        elif self._codes and is_break(self._codes[-1], text=text):
             self._text.append(_GAP)
 
     def _refuse_declaration(self, entity: str, *_: object) -> None:
