@@ -278,7 +278,7 @@ def test_columns_that_cannot_be_told_are_asked_for(data: str, options: Any, expe
 
 def test_a_field_without_end_is_refused_before_it_fills_the_memory() -> None:
     refusal = message('a,b\n"c,d\n' + "e,f\n" * 100_000)
-    assert refusal.startswith("x.csv:2: not CSV (field larger than field limit (131072)).")
+    assert refusal.startswith("x.csv:2: not CSV (a field of more than 131,072 characters).")
 
 
 def test_columns_of_tsv_may_be_named_too_and_nothing_is_quoted() -> None:

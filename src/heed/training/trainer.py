@@ -234,9 +234,9 @@ class Trainer:
         if progress.step >= config.max_steps:
             return f"reached {config.max_steps:,} updates (training.max_steps)"
         if config.max_epochs and progress.position.epoch >= config.max_epochs:
-            return f"reached {config.max_epochs} epochs (training.max_epochs)"
+            return f"reached {config.max_epochs} epoch{'s' * (config.max_epochs != 1)} (training.max_epochs)"
         if config.max_minutes and progress.seconds >= 60 * config.max_minutes:
-            return f"reached {config.max_minutes:g} minutes (training.max_minutes)"
+            return f"reached {config.max_minutes:g} minute{'s' * (config.max_minutes != 1)} (training.max_minutes)"
         if config.patience and progress.validations_since_best >= config.patience:
             return f"no better {config.stop_metric} in {config.patience} validations (training.patience)"
         return ""

@@ -182,7 +182,9 @@ def _csv_records(lines: Iterable[str], delimiter: str, name: str, num_skipped: i
             row = next(reader, None)
         except csv.Error as error:
             advice = "A field with a delimiter or a line break stands in quotes, and a quote inside quotes is doubled."
-            raise DataError(f"{name}:{number}: not CSV ({error}). {advice}") from error
+            is_endless = "field limit" in str(error)
+            what = f"a field of more than {csv.field_size_limit():,} characters" if is_endless else f"{error}"
+            raise DataError(f"{name}:{number}: not CSV ({what}). {advice}") from error
         if row is None:
             return
         width = width or len(row)
