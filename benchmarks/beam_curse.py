@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from heed.api import Loaded, load
+from heed.evaluation.systems import read_parallel
 from heed.metrics.translation import build_metric, length_ratio
-from heed.text.readers import read_lines
 
 NORMS: dict[str, dict[str, Any]] = {
     "log-probability": {"length_penalty": 0.0},
@@ -39,7 +39,7 @@ class Point:
     bleu: float
     length_ratio: float
     empty: int
-    """Empty outputs."""
+    """Empty outputs for sources that are not."""
     seconds: float
 
 
@@ -52,7 +52,7 @@ def measure(loaded: Loaded, sources: Sequence[str], references: Sequence[str], n
     outputs = loaded.translate(sources, options)
     seconds = time.perf_counter() - begin
     bleu = build_metric("bleu", language, tokenised).score(outputs, references).value
-    empty = sum(not output.strip() for output in outputs)
+    empty = sum(not output.strip() and bool(source.strip()) for source, output in zip(sources, outputs, strict=True))
     return Point(
         norm, beam_size, bleu, length_ratio(outputs, references, language, tokenised=tokenised), empty, seconds
     )
@@ -116,7 +116,8 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="write a PNG")
     given = parser.parse_args()
     loaded = load(given.run, threads=given.threads)
-    sources, references = (list(read_lines(path))[: given.lines or None] for path in (given.src, given.ref))
+    rows = read_parallel(given.src, given.ref).rows[: given.lines or None]
+    sources, references = [row[0] for row in rows], [row[-1] for row in rows]
     points = []
     for beam_size in given.beams:
         points += [measure(loaded, sources, references, norm, beam_size) for norm in NORMS]

@@ -19,6 +19,7 @@ from typing import Any
 
 from heed.api import load
 from heed.core.environment import num_cpus, processor_name
+from heed.core.errors import UsageError
 from heed.evaluation.scoring import Evaluation, evaluate_systems
 from heed.evaluation.systems import HeldOut, System, together, translated
 from heed.metrics.significance import Comparison
@@ -73,9 +74,10 @@ def budget_of(given: argparse.Namespace) -> Budget:
     return Budget(given.minutes, given.updates)
 
 
-def chosen(table: Mapping[str, Flags], only: str, always: str) -> list[Experiment]:
-    """The experiments that are asked for, behind the one that the others are compared with."""
-    names = [name.strip() for name in only.split(",") if name.strip()] or list(table)
+def chosen(table: Mapping[str, Flags], only: str, always: str, own: Sequence[str] = ()) -> list[Experiment]:
+    """The experiments that are asked for, and one's own, behind the one that the others are compared with."""
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    names = [*names, *own] if names else list(table)
     parts = {name: name.split("+") for name in dict.fromkeys([always, *names])}
     if unknown := sorted({part for of_one in parts.values() for part in of_one} - {*table}):
         sys.exit(f"error: no experiment is called {', '.join(unknown)}. There are: {', '.join(table)}.")
@@ -104,7 +106,7 @@ def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads:
         told = shlex.join(["heed", *command[3:]])
         print(f"[{number} of {len(experiments)}] {experiment.name}: {told}", file=sys.stderr, flush=True)
         code = _run(command)
-        if code and (code < 0 or code > 128 or list_checkpoints(folder / "checkpoints")):
+        if code and (code < 0 or code > 128):
             sys.exit(f"error: {experiment.name} ended with {code}. The same command again goes on from there.")
         if code and number == 1:
             sys.exit(f"error: {experiment.name} ended with {code}, and the others are compared with it.")
@@ -115,7 +117,9 @@ def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads:
 def _require_same(folder: Path, said: str) -> None:
     """A run of this name that was made with other flags or another budget is not compared with the others."""
     note = folder.with_name(f"{folder.name}.flags")
-    if folder.is_dir() and note.exists() and note.read_text(encoding="utf-8") != said:
+    if folder.is_dir() and not note.exists():
+        sys.exit(f"error: {folder} was made by somebody else, with flags that nobody knows: name another --out.")
+    if folder.is_dir() and note.read_text(encoding="utf-8") != said:
         sys.exit(f"error: {folder} was made with other flags ({note}): remove it, or name another --out.")
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(said, encoding="utf-8")
@@ -176,7 +180,11 @@ def compare(
         if missing := {*names} - runs.keys():
             print(f"no ensemble of {', '.join(names)}: {', '.join(missing)} has not ended", file=sys.stderr)
             continue
-        joint = together([runs[name] for name in names], test, first.recipe.decoding, quiet=True)
+        try:
+            joint = together([runs[name] for name in names], test, first.recipe.decoding, quiet=True)
+        except UsageError as error:
+            print(f"no ensemble of {', '.join(names)}: {error}", file=sys.stderr)
+            continue
         systems.append(_named(f"ensemble of {', '.join(names)}", joint))
     how: dict[str, Any] = {"tokenised": first.recipe.data.tokenised, "num_common": num_common}
     found = evaluate_systems(test, systems, first.languages[1] or None, **how)
@@ -217,7 +225,8 @@ def cells(row: Row, metric: str) -> list[str]:
 def _difference(comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
-    return f"{comparison.difference:+.2f} (p {comparison.p_bootstrap:.2g})"
+    p = comparison.p_randomisation if comparison.p_bootstrap is None else comparison.p_bootstrap
+    return f"{comparison.difference:+.2f} (p {p:.2g})"
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

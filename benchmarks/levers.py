@@ -9,12 +9,14 @@ epoch has more or fewer tokens, and batches may be of another size (`--training.
 them); another width has a learning rate of its own. `--only r-drop,r-drop+bpe-dropout` trains these two (and the
 baseline), `--add "wide=--model.d_model=384"` one of your own, `--ensemble baseline,seed-2,seed-3` scores runs together.
 The same command again goes on where it was stopped; `--table` prints what has ended. Differences have a p by paired
-bootstrap over the sentences, which says nothing of the luck of a seed: `seed-2` and `seed-3` show that.
+bootstrap over the sentences (of fewer than 20 by randomisation), which says nothing of the luck of a seed: `seed-2` and
+`seed-3` show that.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 
 from experiments import (
@@ -82,7 +84,7 @@ def added(texts: list[str]) -> dict[str, Flags]:
         name, equals, flags = text.partition("=")
         if not (name and equals and flags.startswith("--")):
             sys.exit(f'error: --add is "NAME=--KEY=VALUE ...", got {text!r}.')
-        found[name] = flags.split()
+        found[name] = shlex.split(flags)
     return found
 
 
@@ -105,7 +107,8 @@ def main() -> None:
     parser.add_argument("--ensemble", action="append", default=[], metavar="NAME,NAME", help="runs as one more row")
     given = parser.parse_args()
     budget = budget_of(given)
-    experiments = chosen({**LEVERS, **added(given.add)}, given.only, BASELINE)
+    own = added(given.add)
+    experiments = chosen({**LEVERS, **own}, given.only, BASELINE, own=list(own))
     ensembles = [names.split(",") for names in given.ensemble]
     if missing := {name for names in ensembles for name in names} - {it.name for it in experiments}:
         sys.exit(f"error: --ensemble has {', '.join(sorted(missing))}, which --only has not.")

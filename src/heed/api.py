@@ -136,6 +136,7 @@ def load(
         if precision != "float32":
             each.model.to(torch.bfloat16)
         pack(each.model, rounded=precision == "int8")
+        each.precision = precision
     return Loaded(run, others, of_text, lm_weight)
 
 

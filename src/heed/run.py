@@ -70,6 +70,8 @@ class Run:
         self.folder = Path(folder)
         self.device = device or torch.device("cpu")
         self.tag = tag
+        self.precision = "float32"
+        """The numbers that its weights were brought to."""
         if not self.folder.is_dir():
             raise MissingInputError(f"{folder}: there is no such run folder. A run is what `heed train --out` makes.")
         if not (self.folder / RECIPE).is_file():
@@ -247,7 +249,7 @@ class Run:
     def with_tag(self, tag: str) -> Run:
         """This run with another tag before its sources; the model is in memory once."""
         other = Run(self.folder, self.device, tag)
-        other.model = self.model
+        other.model, other.precision = self.model, self.precision
         return other
 
     @property

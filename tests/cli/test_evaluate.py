@@ -152,8 +152,8 @@ def test_a_language_model_is_scored_on_text(bigram: Path) -> None:
     assert result.code == 0, result.err
     heads, row = (re.split("  +", line.strip()) for line in result.lines[2:4])
     assert heads == [
-        "perplexity per word", "perplexity per token", "bits per character", "bits per byte", "without trained lines",
-        "training", "parameters", "reads",
+        "perplexity per word", "perplexity per token", "bits per character", "bits per byte",
+        "perplexity per word without trained lines", "training, per token", "parameters", "reads",
     ]  # fmt: skip
     assert row[0] == str(bigram)
     assert re.fullmatch(r"\d+\.\d+ \[\d+\.\d+, \d+\.\d+\]", row[1])
@@ -199,6 +199,8 @@ def test_what_cannot_be_scored_is_told(
         (("--dynamic", "sgd", "--stride", "3"), "leave out --stride, --dynamic."),
         (("--compressors",), "leave out --compressors."),
         (("--dynamic-lr", "1"), "leave out --dynamic-lr."),
+        (("--src-column", "2"), "columns are those of --pairs: leave out --src-column."),
+        (("--rare", "7"), "leave out --rare."),
     ],
 )
 def test_flags_that_would_do_nothing_beside_translations_are_refused(
@@ -215,6 +217,8 @@ def test_flags_that_would_do_nothing_beside_translations_are_refused(
         (("--worst", "3"), "leave out --worst."),
         (("--dynamic-lr", "1"), "without --dynamic: leave out --dynamic-lr."),
         (("--cache-size", "7"), "without --cache: leave out --cache-size."),
+        (("--stride", "7"), "--stride is for runs that were trained on windows"),
+        (("--dynamic", "sgd", "--precision", "int8"), "leave out --precision."),
     ],
 )
 def test_flags_that_would_do_nothing_beside_a_text_are_refused(

@@ -54,3 +54,10 @@ def test_more_hypotheses_widen_a_beam_that_was_not_said() -> None:
     assert search_options(RECIPE, {"nbest": 2}).beam_size == 4
     with pytest.raises(UsageError, match="nbest must not be above beam_size, got 6 and 5"):
         search_options(RECIPE, {"nbest": 6, "beam_size": 5})
+
+
+def test_a_beam_that_is_said_is_the_one_that_is_searched() -> None:
+    recipe = SearchOptions(mbr="chrf", candidates=20)
+    assert search_options(recipe, {"beam_size": 5}).width == 5
+    assert search_options(recipe, {"beam_size": 1}).mbr == ""
+    assert search_options(recipe, {"beam_size": 5, "candidates": 8}).width == 8

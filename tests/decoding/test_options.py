@@ -64,3 +64,16 @@ def test_mistakes_are_told_together() -> None:
     with pytest.raises(UsageError) as refused:
         options(temperature=0.0, top_p=2.0, diversity=-1.0)
     assert str(refused.value).count("expected") == 3
+
+
+@pytest.mark.parametrize(
+    ("beam_size", "mbr", "width"), [(1, "", 1), (5, "chrf", 5), (20, "chrf", 20), (50, "chrf", 50)]
+)
+def test_minimum_bayes_risk_chooses_among_the_hypotheses_of_the_beam_that_is_said(
+    beam_size: int, mbr: str, width: int
+) -> None:
+    options = SearchOptions(beam_size=20, mbr="chrf", candidates=20)
+    changed = options.model_copy(update=options.of_beam(beam_size))
+    assert (changed.mbr, changed.width) == (mbr, width)
+    drawn = options.model_copy(update={"sample": True})
+    assert drawn.model_copy(update=drawn.of_beam(beam_size)).width == 20

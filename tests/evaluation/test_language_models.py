@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +69,7 @@ def test_any_mixture_of_models_is_one_table_with_the_same_counts(runs: dict[str,
     assert not found[0].against_first
     assert {*found[1].against_first} == {*found[2].against_first} == {"bits per byte"}
     table = render_texts(found)
-    for part in ("training  parameters  reads", "8|stride:4", "against the first", "|block:3"):
+    for part in ("training, per token  parameters  reads", "8|stride:4", "bits per byte against the first", "|block:3"):
         assert part in table
     assert table.count("unit:word") == 1
     assert json.loads(json.dumps(found[1].to_json()))["reads"] == "context:stream"
@@ -170,3 +171,33 @@ def test_blank_lines_of_a_test_text_are_read_where_a_run_keeps_them(tmp_path: Pa
     path = write_lines(tmp_path / "text", ["a", "", " ", "b"])
     assert read_monolingual(path).sources == ["a", "b"]
     assert read_monolingual(path, blank_lines=True).sources == ["a", "", " ", "b"]
+
+
+def spoken(log_prob: float, num_unknown: int, line: str = "ba ce di fo") -> TextLikelihood:
+    return TextLikelihood.of_sentence(line, log_prob, 5, num_unknown)
+
+
+def test_who_says_unknown_of_more_words_is_not_tested_and_the_table_says_how_many(runs: dict[str, Run]) -> None:
+    one, other = systems(runs)[:2]
+    knows_less = replace(other, likelihoods=[replace(each, num_unknown=1) for each in other.likelihoods])
+    found = evaluate_texts(TEST, [one, knows_less, other])
+    assert not found[1].against_first and found[2].against_first
+    table = render_texts(found)
+    assert re.search(r"bits per byte +unknown +bits per byte against the first", table)
+    assert "numbers of them are not comparable" in table
+    assert "unknown" not in render_texts(evaluate_texts(TEST, [one, other])).replace("unk:", "")
+
+
+def test_text_without_blanks_is_told_by_characters_first() -> None:
+    lines = [("犬が公園を走っている。" * number,) for number in range(3, 40)]
+    test = HeldOut(("test.ja",), lines)
+    said = TextSystem("m", [spoken(-9.0, 0, line) for (line,) in lines], "context:line")
+    heads = render_texts(evaluate_texts(test, [said])).split("\n")[2].split("  ")
+    assert next(head for head in heads if head).strip() == "bits per character"
+    assert not any("word" in head for head in heads)
+
+
+def test_of_few_lines_it_is_said_that_they_are_few(runs: dict[str, Run]) -> None:
+    test = HeldOut(("test.txt",), TEST.rows[:19])
+    found = evaluate_texts(test, [read_by(runs["bigram"], test, runs["bigram"].scorer())])
+    assert "Fewer than 20 lines" in render_texts(found)

@@ -21,3 +21,9 @@ def test_small_values_get_a_third_decimal():
 def test_a_score_comes_back_from_json():
     score = Score("BLEU", 34.2149, "nrefs:1|tok:13a", 33.1, 35.3)
     assert Score(**json.loads(json.dumps(score.to_json()))) == score
+
+
+def test_a_value_without_bounds_is_short_and_json_has_no_infinity():
+    score = Score("perplexity per word", 2.8e59, "unit:word", 2.3e58, float("inf"))
+    assert score.numbers == "2.8e+59 [2.3e+58, inf]"
+    assert json.loads(json.dumps(score.to_json(), allow_nan=False))["high"] is None

@@ -122,3 +122,11 @@ def test_language_models_are_compared_by_bits_per_byte():
     assert found.difference == pytest.approx(-0.5 * 60 / num_bytes / np.log(2))
     assert found.p_bootstrap < 0.01 and found.p_randomisation < 0.01
     assert compare(first, first).p_bootstrap == compare(first, first).p_randomisation == 1
+
+
+@pytest.mark.parametrize(("num_lines", "has_bootstrap"), [(19, False), (20, True)])
+def test_of_few_lines_only_randomisation_is_a_test(num_lines, has_bootstrap):
+    texts = [TextLikelihood.of_sentence("ab" * 20, -float(n), 3) for n in range(2 * num_lines)]
+    found = compare(LikelihoodStatistics.of(texts[:num_lines]), LikelihoodStatistics.of(texts[num_lines:]))
+    assert (found.p_bootstrap is not None) == has_bootstrap
+    assert 0 < found.p_randomisation <= 1

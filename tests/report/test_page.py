@@ -24,6 +24,7 @@ from toy import (
 from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
 from heed.decoding.options import SearchOptions
+from heed.evaluation.leakage import Leakage
 from heed.evaluation.ledger import log_scores
 from heed.evaluation.scoring import Evaluation, evaluate_systems
 from heed.evaluation.systems import HeldOut, System
@@ -83,7 +84,7 @@ def test_the_first_lines_say_what_it_is_on_what_how_long_where_and_how_good(fini
 def test_scores_have_signatures_and_intervals_and_say_how_was_searched(finished: Run) -> None:
     text = text_of(finished)
     step = [event for event in read_journal(finished.folder) if event.get("best")][-1]["step"]
-    assert f"The weights of update {step}, 40 lines, beam 2." in text
+    assert f"The weights of update {step}, 40 lines, beam 2, length_penalty 1.5, length_norm mean." in text
     for name in ("BLEU", "chrF2", "TER", "perplexity per token"):
         assert re.search(rf"^\| {name} \| [\d.]+ \[[\d.]+, [\d.]+\] \| `[^|]*(\\\|[^|]*)+` \|$", text, re.MULTILINE)
 
@@ -163,6 +164,22 @@ def test_what_was_said_about_the_search_is_listed(copied: Run) -> None:
     log_scores(copied, found, "2026-11-22T08:00:00+00:00")
     refresh_report(copied)
     assert "| beam 3, length_penalty 2.0, ban ['x'] |" in text_of(copied)
+
+
+def test_scores_without_lines_seen_in_training_and_the_arithmetic_are_listed(copied: Run) -> None:
+    score = Score("BLEU", 30.05, "tok:13a", 26.7, 33.43)
+    clean = Score("BLEU", 21.61, "tok:13a", 18.9, 24.31)
+    leakage = Leakage(40, {"pair": 3}, 0, (1, 2, 3), 40)
+    test = HeldOut(("test.aa", "test.bb"), [("ba ce", "ler kan")] * 40)
+    found = Evaluation(
+        "run", test, copied, {"bleu": score}, {"search": {"beam_size": 5}, "precision": "int8"}, leakage=leakage,
+        without_leaked={"bleu": clean},
+    )  # fmt: skip
+    log_scores(copied, found, "2026-11-22T08:00:00+00:00")
+    refresh_report(copied)
+    text = text_of(copied)
+    assert "| 40 | beam 5, int8 | 30.05 [26.70, 33.43] | 3 |" in text
+    assert "| without those lines | 37 |  | 21.61 [18.90, 24.31] |  |" in text
 
 
 def test_scores_of_one_command_are_one_look_and_stand_over_their_own_signatures(copied: Run) -> None:

@@ -112,11 +112,18 @@ def evaluate(
         return
     if (text is None) == (not len(files)) or len(files.src) != len(files.ref):
         raise UsageError("give --src F --ref F (or --pairs F) for translation runs, or --text F for language models.")
+    columns = {"--src-column": src_column, "--tgt-column": tgt_column}
+    if not pairs:
+        _refuse(columns, "columns are those of --pairs")
     if text is None:
         _refuse(of_text, "--src, --ref and --pairs are about translations")
+        if not (analysis or json_output):
+            _refuse({"--rare": rare != NUM_COMMON}, "rare words are told by --analysis or --json")
     else:
         _refuse(of_pairs | {"--beam": beam, "--length-penalty": length_penalty}, "--text is about language models")
         _refuse_parts(of_text, ("--dynamic", "--cache"))
+        if dynamic != "none" or cache:
+            _refuse({"--precision": precision != "float32"}, "what goes on to learn does so in float32")
     bare = bool(text and (compressors or primer))
     _check(runs, hyp, out, len(files), bare=bare)
     if ensemble and len(runs) < 2:

@@ -57,7 +57,10 @@ def evaluate_text(
     from heed.evaluation.systems import read_monolingual
     from heed.text.normalise import Normaliser
 
+    if options.stride and not any(run.recipe.data.text_as == "windows" for run in runs):
+        raise UsageError("--stride is for runs that were trained on windows of a text (data.text_as): leave it out.")
     test = read_monolingual(text, any(run.recipe.data.keep_blank_lines for run in runs), errors)
+    _tell_blank_lines(test, runs, quiet)
     of_runs = [_scored(run, test, run.scorer(options.stride), "", quiet) for run in runs]
     systems = [*of_runs, *_going_on(runs, test, options, quiet)]
     if options.ensemble:
@@ -66,6 +69,17 @@ def evaluate_text(
         normaliser = runs[0].recipe.data.normaliser if runs else Normaliser(form="none", strip_control=False)
         systems += compressed(test, normaliser, options.primer, errors)
     return evaluate_texts(test, systems)
+
+
+def _tell_blank_lines(test: HeldOut, runs: Sequence[Run], quiet: bool) -> None:
+    """A run is asked about the same lines as the others."""
+    from heed.core.progress import message
+
+    blank = sum(not line.strip() for line in test.sources)
+    others = [str(run.folder) for run in runs if not run.recipe.data.keep_blank_lines]
+    if blank and others:
+        told = f"note: {blank:,} lines without words count for all runs; alone, {', '.join(others)} leaves them out."
+        message(told, quiet)
 
 
 def _scored(run: Run, test: HeldOut, scorer: TextScorer, how: str, quiet: bool) -> TextSystem:

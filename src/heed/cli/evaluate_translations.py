@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heed.cli.options import language_of, require_writable, search_options
+from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.evaluation.scoring import Evaluation
-    from heed.evaluation.systems import HeldOut
+    from heed.evaluation.systems import HeldOut, System
     from heed.run import Run
     from heed.text.readers import Errors
 
@@ -71,7 +72,13 @@ def evaluate_translations(
 
     src_lang, run_lang = runs[0].languages if runs else ("", language_of(files.ref[0].name) if files.ref else "")
     language = options.tgt_lang or run_lang or None
-    tokenised = options.tokenised or any(run.recipe.data.tokenised for run in runs)
+    of_runs = {run.recipe.data.tokenised for run in runs}
+    if len(of_runs) > 1 and not options.tokenised:
+        raise UsageError(
+            "some of these runs were trained on tokenised text and others on text as it is written, and a test set is "
+            "only one of both: evaluate them apart, or say --tokenised."
+        )
+    tokenised = options.tokenised or True in of_runs
     evaluated = []
     require_writable(options.out)
     tests = list(files.read((options.src_lang or src_lang, language or "")))  # what is wrong is told before any work
@@ -86,6 +93,7 @@ def evaluate_translations(
         if options.out is not None:
             _write(options.out, systems[0].outputs)
         if options.ensemble:
+            _tell_search(systems, quiet)
             systems.append(together(runs, test, systems[0].options, quiet))
         evaluated.append(
             evaluate_systems(
@@ -94,6 +102,14 @@ def evaluate_translations(
             )
         )  # fmt: skip
     return evaluated
+
+
+def _tell_search(systems: Sequence[System], quiet: bool) -> None:
+    """An ensemble is searched in one way."""
+    from heed.core.progress import message
+
+    if any(system.options != systems[0].options for system in systems[1:]):
+        message(f"note: the runs search in different ways; together they are searched as {systems[0].name} is.", quiet)
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:

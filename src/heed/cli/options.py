@@ -78,7 +78,9 @@ def search_options(recipe: SearchOptions, said: Mapping[str, object]) -> SearchO
     from heed.decoding.options import SearchOptions
 
     changes = {name: value for name, value in said.items() if value is not None}
-    options = {**recipe.model_dump(), **changes}
+    beam_size = changes.get("beam_size")
+    of_beam = recipe.of_beam(beam_size) if isinstance(beam_size, int) else {}
+    options = {**recipe.model_dump(), **of_beam, **changes}
     if "beam_size" not in changes and isinstance(options["nbest"], int):  # who asks for more only has to say so
         options["beam_size"] = max(options["beam_size"], options["nbest"])
     is_alone = options["nbest"] == 1 and not options["mbr"]

@@ -115,6 +115,12 @@ class SearchOptions(Config):
         kept = {"min_tokens", "min_ratio", "max_tokens", "max_ratio", "max_extra"}
         return SearchOptions(beam_size=1, **self.model_dump(include=kept))
 
+    def of_beam(self, beam_size: int) -> dict[str, object]:
+        """What a beam of this size changes: minimum Bayes risk chooses among no more hypotheses than are kept alive."""
+        if self.sample or not self.mbr or beam_size >= self.candidates:
+            return {"beam_size": beam_size}
+        return {"beam_size": beam_size, **({"candidates": beam_size} if beam_size > 1 else {"mbr": ""})}
+
     @property
     def num_searched(self) -> int:
         """How many hypotheses of a sentence the search gives, before any of them is chosen."""

@@ -79,11 +79,12 @@ class Wanted:
         """
         changes: dict[str, object] = {"nbest": self.nbest if is_last else 1}
         if is_last:
-            changes["beam_size"] = max(self.beam_size or usual.beam_size, self.nbest)
+            beam_size = max(self.beam_size or usual.beam_size, self.nbest)
+            changes |= usual.of_beam(beam_size) if self.beam_size else {"beam_size": beam_size}
             changes["length_penalty"] = usual.length_penalty if self.length_penalty is None else self.length_penalty
         if self.glossary or self.keep:
             changes |= {"diversity": 0.0, "sample": False}
-        elif changes["nbest"] == 1 and not usual.mbr:
+        elif changes["nbest"] == 1 and not changes.get("mbr", usual.mbr):
             changes["diversity"] = 0.0
         return usual.model_copy(update=changes)
 

@@ -134,24 +134,29 @@ def evaluate_texts(test: HeldOut, systems: Sequence[TextSystem]) -> list[Evaluat
         by_line = len(system.likelihoods) == len(clean)
         kept = [] if clean.all() or not by_line else [system.likelihoods[i] for i in np.flatnonzero(clean).tolist()]
         statistics = LikelihoodStatistics.of(system.likelihoods, block)
+        facts = {**system.facts, "unknown": _num_unknown(statistics) if system.scored else None}
         evaluations.append(
             Evaluation(
                 system=system.name,
                 test=test,
                 run=system.run,
                 scores=_scores(system.likelihoods, system.reads, block),
-                how={"reads": system.reads, **{k: v for k, v in system.facts.items() if v is not None}},
+                how={"reads": system.reads, **{k: v for k, v in facts.items() if v is not None}},
                 against_first=_compared(first, statistics) if place else {},
                 leakage=leakage,
                 without_leaked=_scores(kept, system.reads, block) if kept else {},
                 members=system.members,
+                num_rows=math.ceil(len(test.rows) / block),
             )
         )
     return evaluations
 
 
 def lines_per_block(test: HeldOut, systems: Sequence[TextSystem]) -> int:
-    """1 where every system reads each line alone; else enough for about `WORDS_PER_BLOCK` words with the ends."""
+    """1 where every system reads each line alone; else enough for about `WORDS_PER_BLOCK` words with the ends.
+
+    Of a short text blocks are smaller, so that there are at least `MIN_BLOCKS`.
+    """
     num_lines = len(test.rows)
     if all(system.reads == "context:line" for system in systems if len(system.likelihoods) == num_lines):
         return 1
@@ -166,10 +171,18 @@ def _scores(likelihoods: Sequence[TextLikelihood], reads: str, block: int) -> di
 
 
 def _compared(first: LikelihoodStatistics, other: LikelihoodStatistics) -> dict[str, Comparison]:
-    """Only with lines that are counted alike, and not where one holds a line impossible: there is nothing to test."""
+    """Only with lines that are counted alike, and not where one holds a line impossible: there is nothing to test.
+
+    Nor where one says "unknown" of more words than the other: it need not say which words these are.
+    """
     a, b = first.rows, other.rows
     alike = a.shape == b.shape and len(a) > 1 and np.array_equal(_num_bytes(first), _num_bytes(other))
+    alike = alike and _num_unknown(first) == _num_unknown(other)
     return {"bits per byte": compare(first, other)} if alike and np.isfinite([a, b]).all() else {}
+
+
+def _num_unknown(statistics: LikelihoodStatistics) -> int:
+    return int(TextLikelihood(*statistics.rows.sum(axis=0).tolist()).num_unknown)
 
 
 def _num_bytes(statistics: LikelihoodStatistics) -> Any:

@@ -5,44 +5,57 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from heed.evaluation.scoring import Evaluation
-from heed.evaluation.table import SIGNIFICANCE, columns, tested
+from heed.evaluation.table import about_tests, columns, tested
+from heed.metrics.translation import has_blanks
 
-WITH_INTERVAL = "perplexity per word"
-"""The other measures are the same number in another unit."""
+BY_WORDS, BY_CHARACTERS = "perplexity per word", "bits per character"
 NOT_SHOWN = "perplexity per character"
 """Nobody compares it; bits per character say it too."""
+TESTED = "bits per byte"
+UNKNOWN = (
+    "unknown: words of which a model says only that it does not know them, which takes few bits. Systems with other\n"
+    "numbers of them are not comparable, and not tested."
+)
 
 
 def render_texts(evaluations: Sequence[Evaluation]) -> str:
     """The evaluations of one test text."""
     parts = [evaluations[0].test.label, _table(evaluations), _signatures(evaluations)]
-    if any(evaluation.against_first for evaluation in evaluations):
-        parts.append(SIGNIFICANCE)
-    parts.append("\n".join(_leakage(evaluations)))
+    parts += [UNKNOWN] * _differ_in_unknown(evaluations)
+    parts += [*about_tests(evaluations), "\n".join(_leakage(evaluations))]
     return "\n\n".join(part for part in parts if part)
 
 
 def _table(evaluations: Sequence[Evaluation]) -> str:
-    measures = [WITH_INTERVAL, *(name for name in evaluations[0].scores if name not in (WITH_INTERVAL, NOT_SHOWN))]
+    first = BY_WORDS if has_blanks(evaluations[0].test.sources) else BY_CHARACTERS
+    others = [name for name in evaluations[0].scores if name not in (first, BY_WORDS, NOT_SHOWN)]
+    measures = [first, *others]
     compared = any(evaluation.against_first for evaluation in evaluations)
     leaked = any(evaluation.without_leaked for evaluation in evaluations)
-    others = ["against the first"] * compared + ["without trained lines"] * leaked
-    heads = ["", *measures, *others, "training", "parameters", "reads"]
+    differ = _differ_in_unknown(evaluations)
+    tests = ["bits per byte against the first"] * compared + [f"{first} without trained lines"] * leaked
+    heads = ["", *measures, *["unknown"] * differ, *tests, "training, per token", "parameters", "reads"]
     rows = [heads]
     for evaluation in evaluations:
-        cells = [_cell(evaluation, name) for name in measures]
+        cells = [evaluation.scores[first].numbers, *(_value(evaluation, name) for name in others)]
+        if differ:
+            cells.append(f"{evaluation.how['unknown']:,}" if "unknown" in evaluation.how else "")
         if compared:
-            cells.append(tested("bits per byte", evaluation.against_first.get("bits per byte")))
+            cells.append(tested(TESTED, evaluation.against_first.get(TESTED)))
         if leaked:
-            without = evaluation.without_leaked.get(WITH_INTERVAL)
+            without = evaluation.without_leaked.get(first)
             cells.append(without.numbers.split(" ")[0] if without else "")
         rows.append([evaluation.system + " (synthetic data)" * evaluation.synthetic, *cells, *_facts(evaluation)])
     return columns(rows, right=[len(heads) - 3, len(heads) - 2])
 
 
-def _cell(evaluation: Evaluation, name: str) -> str:
-    numbers = evaluation.scores[name].numbers
-    return numbers if name == WITH_INTERVAL else numbers.split(" ")[0]
+def _value(evaluation: Evaluation, name: str) -> str:
+    """Without the interval: it is the first measure in another unit."""
+    return evaluation.scores[name].numbers.split(" ")[0]
+
+
+def _differ_in_unknown(evaluations: Sequence[Evaluation]) -> bool:
+    return len({evaluation.how["unknown"] for evaluation in evaluations if "unknown" in evaluation.how}) > 1
 
 
 def _facts(evaluation: Evaluation) -> list[str]:

@@ -53,6 +53,10 @@ class Evaluation:
     """Of `all` words, of `rare` and of `unseen` ones; empty likewise."""
     words_as: str = ""
     """What the words of `by_frequency` and `unigram_f1` are, and which of them are rare."""
+    words_of: str = ""
+    """The system whose training data says how frequent they are."""
+    num_rows: int = 0
+    """Lines, or blocks of lines, that intervals and tests draw; 0 where nobody has said it."""
     worst: Sequence[ScoredSentence] = ()
     members: Sequence[Run] = ()
     """The runs of an ensemble."""
@@ -100,12 +104,13 @@ def evaluate_systems(
     """
     leaks = [check_leakage(system.run, test.rows) if system.run else None for system in systems]
     clean = unseen(test, leaks)
-    training, normaliser = _words_of_training(systems)
+    words_of, training, normaliser = _words_of_training(systems)
     references = [_composed(line) for line in test.references]
     if changed := sum(line != before for line, before in zip(references, test.references, strict=True)):
         message(f"{test.files[-1]}: {changed:,} references are not in Unicode's form NFC, in which they are compared.")
     normalised = [normaliser.apply(line) for line in test.references]
-    rare = f"rare: not of the {num_common:,} most frequent in training"
+    of_run = f" of {words_of}" if len(systems) > 1 else ""
+    rare = f"rare: not of the {num_common:,} most frequent in training{of_run}"
     first: Mapping[str, SentenceStatistics] = {}
     evaluations = []
     for system, leakage in zip(systems, leaks, strict=True):
@@ -118,7 +123,7 @@ def evaluate_systems(
                 test=test,
                 run=system.run,
                 scores={name: statistics.score(INTERVALS) for name, statistics in found.items()},
-                how={**_search(system), **_tag(system), "tokenised": tokenised},
+                how={**_search(system), **_tag(system), **_precision(system), "tokenised": tokenised},
                 length_ratio=length_ratio(outputs, references, language, tokenised=tokenised),
                 against_first=_compared(first, found),
                 leakage=leakage,
@@ -127,6 +132,8 @@ def evaluate_systems(
                 by_frequency=by_frequency(written, normalised, training) if training else (),
                 unigram_f1=unigram_f1(written, normalised, training, num_common) if training else {},
                 words_as=f"words as tok:{training.tokenizer} cuts them; {rare}" if training else "",
+                words_of=words_of,
+                num_rows=len(test.rows),
                 worst=worst_sentences(system, test, found["chrf"].sentence_scores(), num_worst),
                 members=system.members,
             )
@@ -146,21 +153,27 @@ def _compared(
     return {name: compare(found, other[name]) for name, found in first.items() if len(found.rows) > 1}
 
 
-def _words_of_training(systems: Sequence[System]) -> tuple[WordCounts | None, Normaliser]:
-    """The first run's that knows them, and how it normalises a line before it counts."""
-    for run in (system.run for system in systems if system.run):
-        if words := WordCounts.read(run.folder / WORDS_SEEN):
-            return words, run.recipe.data.normaliser
-    return None, Normaliser()
+def _words_of_training(systems: Sequence[System]) -> tuple[str, WordCounts | None, Normaliser]:
+    """The name of the first run that knows them, the words, and how it normalises a line before it counts."""
+    for system in systems:
+        if system.run and (words := WordCounts.read(system.run.folder / WORDS_SEEN)):
+            return system.name, words, system.run.recipe.data.normaliser
+    return "", None, Normaliser()
 
 
 def _search(system: System) -> dict[str, Any]:
-    """What was said about the search, with the size of the beam and α in any case."""
+    """What was said about the search, with α and the size of the beam that was kept alive in any case."""
     if system.options is None:
         return {}
     said = system.options.model_dump(exclude_defaults=True, exclude={"batch_size"})
-    always = {"beam_size": system.options.beam_size, "length_penalty": system.options.length_penalty}
-    return {"search": {**always, **said}}
+    always = {"beam_size": system.options.width, "length_penalty": system.options.length_penalty}
+    return {"search": {**always, **said, **always}}
+
+
+def _precision(system: System) -> dict[str, Any]:
+    """The numbers that the weights are of, in this evaluation."""
+    run = system.run or next(iter(system.members), None)
+    return {"precision": run.precision} if run is not None else {}
 
 
 def _tag(system: System) -> dict[str, Any]:

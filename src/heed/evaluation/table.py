@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from heed.evaluation.scoring import Evaluation
-from heed.metrics.significance import BOOTSTRAP_DRAWS, RANDOMISATION_DRAWS, Comparison
+from heed.metrics.significance import BOOTSTRAP_DRAWS, FEWEST_ROWS, RANDOMISATION_DRAWS, Comparison
 
 SIGNIFICANCE = (
     "p: how likely so large a difference is by chance alone, by paired bootstrap (Koehn 2004,\n"
     f"{BOOTSTRAP_DRAWS:,} draws) / approximate randomisation (Riezler & Maxwell 2005, {RANDOMISATION_DRAWS:,} draws).\n"
     "Of twenty comparisons of equal systems one has p < 0.05."
 )
+FEW = f"Fewer than {FEWEST_ROWS} lines or blocks of lines: intervals are too narrow, and only randomisation is a test."
 
 
 def render(evaluations: Sequence[Evaluation], analysis: bool = False) -> str:
     """The evaluations of one test set; with `analysis` also by length of the source and by frequency of words."""
     parts = [evaluations[0].test.label, _scores(evaluations), _signatures(evaluations)]
-    if any(evaluation.against_first for evaluation in evaluations):
-        parts.append(SIGNIFICANCE)
-    parts.append(_leakage(evaluations))
+    parts += [*about_tests(evaluations), _leakage(evaluations)]
     if analysis:
         parts += [_by_length(evaluations), _by_frequency(evaluations), _unigram_f1(evaluations)]
     parts += [_worst(evaluation) for evaluation in evaluations if evaluation.worst]
@@ -64,13 +63,19 @@ def tested(name: str, comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
     decimals = 3 if " per " in name else 2
-    p_values = _probability(comparison.p_bootstrap), _probability(comparison.p_randomisation)
+    p_values = [_probability(p) for p in (comparison.p_bootstrap, comparison.p_randomisation)]
     return f"{comparison.difference:+.{decimals}f} p {' / '.join(p_values)}"
 
 
-def _probability(p: float) -> str:
-    """Three decimals, or the first one that is not 0."""
-    return f"{p:.3f}" if p >= 0.0005 else f"{p:.1g}"
+def _probability(p: float | None) -> str:
+    """Three decimals, or the first one that is not 0; a dash where there is none."""
+    return "-" if p is None else f"{p:.3f}" if p >= 0.0005 else f"{p:.1g}"
+
+
+def about_tests(evaluations: Sequence[Evaluation]) -> list[str]:
+    """What the p of a table are, and whether there are too few lines for some."""
+    told = [SIGNIFICANCE] if any(evaluation.against_first for evaluation in evaluations) else []
+    return told + [FEW] * (0 < evaluations[0].num_rows < FEWEST_ROWS)
 
 
 def _signatures(evaluations: Sequence[Evaluation]) -> str:
@@ -113,7 +118,9 @@ def _by_length(evaluations: Sequence[Evaluation]) -> str:
 
 def _by_frequency(evaluations: Sequence[Evaluation]) -> str:
     """How well each system produces the words of each band that is not empty."""
-    rows = [["word in training", "", "in references", "in output", "right", "precision", "recall", "F1"]]
+    known = next((evaluation.words_of for evaluation in evaluations if evaluation.by_frequency), "")
+    of_run = f" of {known}" if known and len(evaluations) > 1 else ""
+    rows = [["word in training" + of_run, "", "in references", "in output", "right", "precision", "recall", "F1"]]
     for bands in zip(*(evaluation.by_frequency for evaluation in evaluations), strict=True):
         if not any(band.num_reference + band.num_output for band in bands):
             continue

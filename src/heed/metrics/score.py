@@ -29,12 +29,16 @@ class Score:
     def numbers(self) -> str:
         """The value and its interval: `34.21 [33.10, 35.30]`; of bits per byte the third decimal counts too."""
         decimals = 3 if " per " in self.name and abs(self.value) < 10 else 2
-        value, *ends = (f"{x:.{decimals}f}" for x in (self.value, self.low, self.high) if x is not None)
+        form = f".{decimals}f" if abs(self.value) < 1e7 else ".3g"
+        value, *ends = (format(x, form) for x in (self.value, self.low, self.high) if x is not None)
         return f"{value} [{', '.join(ends)}]" if ends else value
 
     def to_json(self) -> dict[str, str | float | None]:
         """The fields as a dictionary that `json` can write; it has no infinity, which is null there."""
-        return {**asdict(self), "value": self.value if math.isfinite(self.value) else None}
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(self).items()
+        }
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Score:

@@ -18,6 +18,10 @@ from heed.metrics.bootstrap import SEED, resampled_totals
 
 BOOTSTRAP_DRAWS, RANDOMISATION_DRAWS = 1000, 10_000
 
+FEWEST_ROWS = 20
+"""Of fewer sentences or blocks a bootstrap draws the same ones too often: of equal systems 6 % of pairs have p < 0.05
+with 20, 10 % with 10, 16 % with 5 and 30 % with 3."""
+
 
 class Statistics(Protocol):
     """What was counted in each sentence of one system, and the score that follows from sums of such counts."""
@@ -37,16 +41,17 @@ class Comparison:
     """How much higher a system scores than the first, and how likely so large a difference is by chance alone."""
 
     difference: float
-    p_bootstrap: float
-    """Paired bootstrap (Koehn 2004), of both sides."""
+    p_bootstrap: float | None
+    """Paired bootstrap (Koehn 2004), of both sides; None for fewer than `FEWEST_ROWS` sentences or blocks."""
     p_randomisation: float
     """Approximate randomisation (Riezler & Maxwell 2005)."""
 
 
 def compare(first: Statistics, other: Statistics) -> Comparison:
     """Both tests of one system against the first, on the same sentences."""
-    difference, p_bootstrap = paired_bootstrap(first, other)
-    return Comparison(difference, p_bootstrap, paired_randomisation(first, other)[1])
+    p_bootstrap = paired_bootstrap(first, other)[1] if len(first.rows) >= FEWEST_ROWS else None
+    difference, p_randomisation = paired_randomisation(first, other)
+    return Comparison(difference, p_bootstrap, p_randomisation)
 
 
 def paired_bootstrap(

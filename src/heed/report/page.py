@@ -137,11 +137,13 @@ def _use(run: Run) -> str:
     """How to use it, make it again, and what to cite."""
     versions = library_versions()
     digest = sha256_file(run.folder / RECIPE)[:16]
+    is_elsewhere = any(path.is_absolute() for path in _paths_of_parts(run))
+    further = ", and the paths of its `[[data.parts]]` are to be set in the file itself" if is_elsewhere else ""
     parts = [
         "## Use it",
         f"```\n{_commands(run, run.folder.resolve().name)}\n```",
         "## Make it again",
-        "`recipe.toml` in this folder is complete; FOLDER is where the files above lie:",
+        f"`recipe.toml` in this folder is complete; FOLDER is where the files above lie{further}:",
         f"```\nheed train recipe.toml {' '.join([*_where_data_is(run), *_other_runs(run)])} --out NEW\n```",
         f"Made with {', '.join(f'{library} {version}' for library, version in versions.items())}.",
         "## Cite it",
@@ -157,7 +159,12 @@ def _where_data_is(run: Run) -> list[str]:
     names = ("src", "tgt", "pairs", "text", "valid_src", "valid_tgt", "valid_pairs", "valid_text", "vocabulary_text")
     paths = {name: Path(getattr(data, name)) for name in names if getattr(data, name)}
     absolute = [f"--data.{name}=FOLDER/{path.name}" for name, path in paths.items() if path.is_absolute()]
-    return absolute if len(absolute) == len(paths) else ["--data.dir=FOLDER", *absolute]
+    has_parts = any(not path.is_absolute() for path in _paths_of_parts(run))
+    return absolute if len(absolute) == len(paths) and not has_parts else ["--data.dir=FOLDER", *absolute]
+
+
+def _paths_of_parts(run: Run) -> list[Path]:
+    return [Path(file) for part in run.recipe.data.parts for file in (part.src, part.tgt, part.pairs) if file]
 
 
 def _other_runs(run: Run) -> list[str]:

@@ -23,7 +23,7 @@ def validation_scores(analysis: Event, validations: Sequence[Event]) -> str:
     scores, search = _kept_scores(kept[-1]), "greedy search"
     if analysis:
         scores = [Score.from_json(score) for score in analysis["scores"]]
-        search = f"beam {analysis['search']['beam_size']}" if "search" in analysis else ""
+        search = _search({"earlier": False, **analysis})
     heads = ["score", "value, 95 % interval" if analysis else "value", "signature"]
     rows = [heads, *([score.name, score.numbers, code(score.signature)] for score in scores)]
     lines = f", {analysis['num_lines']:,} lines" if analysis else ""
@@ -71,22 +71,27 @@ def _times(entries: Sequence[Event]) -> list[int]:
 
 def _test_table(numbered: Sequence[tuple[Event, int]]) -> str:
     names = [score["name"] for score in numbered[0][0]["scores"]]
-    rows = [["date", "test data", "lines", "search", *names, "lines trained on"]]
+    searched = "search" if any("search" in entry for entry, _ in numbered) else "reads"
+    rows = [["date", "test data", "lines", searched, *names, "lines seen in training"]]
     for entry, times in numbered:
         files = " ".join(code(file["name"]) for file in entry["test"])
         scores = [Score.from_json(score).numbers for score in entry["scores"]]
         again = "" if times == 1 else f" (time {times})"
         lines = f"{entry['test'][0]['lines']:,}"
         rows.append([entry["time"][:10] + again, files, lines, _search(entry), *scores, _leaked(entry)])
+        if clean := [Score.from_json(score).numbers for score in entry.get("without_leaked") or ()]:
+            left = f"{entry['test'][0]['lines'] - entry['leaked']:,}" if entry.get("leaked") else ""
+            rows.append(["", "without those lines", left, "", *clean, ""])
     return table(rows, right=[2])
 
 
 def _search(entry: Event) -> str:
-    """How it was searched; of a language model how it read."""
+    """How it was searched, with what arithmetic; of a language model how it read."""
     tag = [f"tag {entry['tag']}"] if entry.get("tag") else []
     how = [f"beam {entry['search']['beam_size']}", *_others(entry["search"])] if "search" in entry else []
     reads = [str(entry["reads"])] if entry.get("reads") else []
-    return ", ".join([*how, *reads, *tag, *["earlier weights"] * entry["earlier"]])
+    precision = [entry["precision"]] if entry.get("precision", "float32") != "float32" else []
+    return ", ".join([*how, *precision, *reads, *tag, *["earlier weights"] * entry["earlier"]])
 
 
 def _others(search: Event) -> list[str]:
