@@ -9,6 +9,7 @@ import pytest
 from tiny_speakers import CHARACTERS, LINES, WORDS_OF_STREAM, train_speaker
 
 import heed
+from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
 
 GREEDY = SearchOptions(beam_size=1, max_tokens=12)
@@ -34,3 +35,11 @@ def test_all_runs_of_an_ensemble_speak(speakers: list[Path]) -> None:
     alone, together = heed.load(speakers[0]), heed.load(speakers[0], ensemble=speakers[1:])
     [one], [both] = (loaded.continuations("the", GREEDY) for loaded in (alone, together))
     assert both.token_log_probs[0] != pytest.approx(one.token_log_probs[0], abs=1e-3)
+
+
+def test_a_text_with_options_of_its_own_is_as_long_as_one_without(speakers: list[Path]) -> None:
+    loaded = heed.load(speakers[0])
+    [found] = loaded.continuations("the", SearchOptions(sample=True))
+    assert len(found.ids) == 200
+    with pytest.raises(UsageError, match="no ends that a beam could come to"):
+        loaded.continuations("the", SearchOptions(beam_size=2))

@@ -23,7 +23,7 @@ from heed.core.errors import DataError, HeedError, UsageError
 from heed.core.files import atomic_write, empty_folder, is_claimed, is_debris, storage_errors
 from heed.core.progress import message, warn
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import SearchOptions
+from heed.decoding.options import USUAL_LENGTH, SearchOptions
 from heed.decoding.translator import ModelTranslator, TokenScores
 from heed.models import Model
 from heed.nn.device import choose_device, give_memory_back, set_threads
@@ -93,9 +93,13 @@ class Loaded:
         return [hypothesis.text for hypothesis in self.continuations(prompt, options)]
 
     def continuations(self, prompt: str = "", options: SearchOptions | None = None) -> list[Hypothesis]:
-        """The same with scores and tokens."""
+        """The same with scores and tokens. Without `max_tokens` there are 200 at most, whatever the prompt."""
         self.run.require("language-model", "generate")
-        return self.translator.generate([prompt], options or self.run.recipe.decoding.of_text(sample=True))[0]
+        if options is None:
+            options = self.run.recipe.decoding.of_text(sample=True)
+        elif not options.max_tokens:
+            options = options.model_copy(update={"max_tokens": max(USUAL_LENGTH, options.min_tokens)})
+        return self.translator.generate([prompt], options)[0]
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Log-probabilities (nats) of each text's tokens, given its source where the run is a translator."""

@@ -49,6 +49,17 @@ def test_what_the_recipe_says_of_the_search_holds(bigram: Path, tmp_path: Path) 
     assert not any("sees" in text for text in heed.load(run).generate("the"))
 
 
+def test_the_seed_is_the_recipes_where_none_is_said(bigram: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(bigram, tmp_path / "run")
+    recipe = (run / "recipe.toml").read_text()
+    head, decoding = recipe.split("[decoding]")
+    (run / "recipe.toml").write_text(f"{head}[decoding]{decoding.replace('seed = 1', 'seed = 7')}")
+    texts = {seed: call("generate", bigram, "--samples", "4", "--seed", str(seed)).lines for seed in (1, 7)}
+    assert texts[1] != texts[7]
+    assert call("generate", run, "--samples", "4").lines == texts[7]
+    assert call("generate", bigram, "--samples", "4").lines == texts[1]
+
+
 def test_a_recipe_may_ask_for_more_tokens_than_are_usual(bigram: Path, tmp_path: Path) -> None:
     run = shutil.copytree(bigram, tmp_path / "run")
     recipe = (run / "recipe.toml").read_text()
@@ -137,7 +148,11 @@ def test_json_has_the_tokens_of_the_text_alone(bigram: Path) -> None:
 def test_wrong_calls_are_told(bigram: Path, translator: Path, speaker: Path) -> None:
     several = call("generate", bigram, "--beam", "2", "--samples", "3")
     assert several.code == 2
-    assert "nbest must not be above beam_size" in several.err
+    assert "a beam of 2 has no 3 continuations: --beam is at least --samples" in several.err
+    shown = call("generate", bigram, "--stream", "--json")
+    assert (shown.code, "--stream shows one text as it grows" in shown.err) == (2, True)
+    endless = call("generate", speaker, "--beam", "2")
+    assert (endless.code, "no ends that a beam could come to" in endless.err) == (2, True)
     other = call("generate", translator, "--prompt", "ba")
     assert other.code == 2
     assert "generate needs a language-model run" in other.err

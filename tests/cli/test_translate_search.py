@@ -71,6 +71,30 @@ def test_lines_may_be_json_with_a_prefix(translator: Path) -> None:
         assert "stdin, line 1: with --json-input each line is" in result.err
 
 
+@pytest.mark.parametrize(
+    ("bad", "message"), [("{}", "with --json-input"), ('{"source": "a \\ud800 b"}', "half of a pair")]
+)
+def test_lines_before_a_bad_one_are_translated(translator: Path, bad: str, message: str) -> None:
+    good = '{"source": "ba ce"}\n'
+    result = call("translate", translator, "--json-input", stdin=good + good + bad + "\n" + good)
+    assert (result.code, len(result.lines)) == (65, 2)
+    assert f"stdin, line 3: {message}" in result.err
+
+
+def test_a_prefix_that_is_missing_stops_behind_the_lines_before(translator: Path, tmp_path: Path) -> None:
+    prefixes = write_lines(tmp_path / "prefixes", ["", ""])
+    result = call("translate", translator, "--prefix-file", prefixes, stdin="ba ce\nfo gu\ndi\n")
+    assert (result.code, len(result.lines)) == (65, 2)
+    assert "ended before stdin, at line 3" in result.err
+
+
+def test_a_term_that_is_banned_is_told_before_any_work(translator: Path, tmp_path: Path) -> None:
+    glossary = write_lines(tmp_path / "terms", ["never\tnot"])
+    result = call("translate", translator, "--glossary", glossary, "--ban", "not", stdin="ba ce\n")
+    assert (result.code, result.stdout) == (2, b"")
+    assert "'not' is banned" in result.err
+
+
 def test_banned_words_are_in_no_output(translator: Path, tmp_path: Path) -> None:
     plain = call("translate", translator, stdin=TEXT).lines
     words = sorted({word for line in plain for word in line.split()})[:3]
@@ -249,6 +273,13 @@ def test_json_says_what_the_guard_found(translator: Path) -> None:
     assert all(record["flags"] == [] and record["fallback"] is False for record in found[:5])
     assert "short" in found[5]["flags"]
     assert all(record["flags"] == [] for record in records(translator, "--no-guard", stdin="ba " * 200 + "\n"))
+
+
+def test_drawing_may_be_a_key_of_the_search(translator: Path) -> None:
+    words = ("--decoding.sample=true", "--temperature", "0.5")
+    assert call("translate", translator, *words, stdin=TEXT).code == 0
+    refused = call("translate", translator, "--decoding.sample=true", "--beam", "3", stdin=TEXT)
+    assert (refused.code, "leave out --beam" in refused.err) == (2, True)
 
 
 def test_calibration_is_printed_kept_and_used(translator: Path, tmp_path: Path) -> None:

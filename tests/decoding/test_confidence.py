@@ -10,6 +10,7 @@ from random_models import half_trained
 
 from heed.core.errors import DataError
 from heed.decoding.confidence import FEATURES, FILE, Confidence, features
+from heed.decoding.guard import Guard
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import Judgement, ModelTranslator
@@ -58,3 +59,13 @@ def test_every_output_gets_one_but_what_was_drawn_and_what_is_nothing() -> None:
     for h in (found[0], found[2]):
         assert h.confidence == pytest.approx(LEARNED.of(h))
     assert translator.translate(["a b"], SearchOptions(sample=True, max_tokens=8))[0].confidence is None
+
+
+def test_what_the_guard_would_say_counts_where_it_is_off() -> None:
+    judgement = Judgement(guard=Guard(longest=0.0), confidence=LEARNED)  # everything is too long
+    translator = ModelTranslator(half_trained("transformer"), WORDS, WORDS, Normaliser(), judgement=judgement)
+    greedy = SearchOptions(beam_size=1, max_tokens=8)
+    [told] = translator.translate(["a b"], greedy)
+    [silent] = translator.translate(["a b"], greedy.model_copy(update={"guard": False}))
+    assert "long" in told.flags and silent.flags == ()
+    assert silent.confidence == told.confidence

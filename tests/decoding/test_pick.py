@@ -117,17 +117,18 @@ def test_rows_that_end_leave_the_batch() -> None:
 
 
 def sorted_whole(pick: Sample, log_probs: Tensor, streams: range, step: int) -> Tensor:
-    """The definition: all tokens sorted, likeliest first, of equal ones the first; the cumulative sum inverted."""
+    """The definition: all tokens sorted, likeliest first, of equal ones the first; what is left of them, in the order
+    of their numbers; the cumulative sum inverted."""
     ordered, tokens = (log_probs / pick.temperature).sort(dim=-1, descending=True, stable=True)
     if pick.top_k:
         ordered = ordered[:, : pick.top_k]
     probs = ordered.double().softmax(dim=-1)
     cumulative = probs.cumsum(dim=-1)
     probs = probs * ((cumulative - probs) < pick.top_p) if pick.top_p < 1 else probs
-    cumulative = probs.cumsum(dim=-1)
+    left = torch.zeros_like(log_probs, dtype=torch.float64).scatter(1, tokens[:, : probs.shape[1]], probs)
+    cumulative = left.cumsum(dim=-1)
     draws = torch.tensor([[pick.uniform(stream, step)] for stream in streams], dtype=torch.float64)
-    place = torch.searchsorted(cumulative, draws * cumulative[:, -1:], right=True).clamp(max=cumulative.shape[1] - 1)
-    return tokens.gather(1, place).squeeze(1)
+    return torch.searchsorted(cumulative, draws * cumulative[:, -1:], right=True).squeeze(1)
 
 
 def rows_of(kind: str) -> Tensor:
@@ -154,6 +155,21 @@ def test_a_draw_is_what_sorting_all_tokens_would_give(kind: str, choices: dict[s
     assert pick(log_probs, range(40), 2).equal(sorted_whole(pick, log_probs, range(40), 2))
 
 
+@pytest.mark.parametrize("choices", [{"temperature": 1.5}, {"top_p": 0.9}])
+def test_the_last_bits_of_probabilities_hardly_ever_change_a_draw(choices: dict[str, float]) -> None:
+    log_probs = (0.01 * torch.randn(2000, 5003, generator=torch.Generator().manual_seed(3))).log_softmax(-1)
+    noisy = log_probs + 1e-6 * torch.randn(log_probs.shape, generator=torch.Generator().manual_seed(1))
+    pick, streams = Sample(7, **choices), range(len(log_probs))
+    assert (pick(log_probs, streams, 0) != pick(noisy, streams, 0)).sum() < len(log_probs) / 30
+
+
+def test_the_largest_draw_is_no_token_that_is_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sample, "uniform", lambda *_: 1 - 2**-53)
+    log_probs = torch.tensor([[0.3, 0.3, 0.3, 0.0]]).log()
+    for choices in ({}, {"top_k": 4}, {"top_p": 0.999}):
+        assert Sample(1, **choices)(log_probs, [0], 0).item() == 2  # type: ignore[arg-type]
+
+
 def test_only_a_flat_distribution_is_sorted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     original = likeliest
@@ -163,8 +179,8 @@ def test_only_a_flat_distribution_is_sorted_whole(monkeypatch: pytest.MonkeyPatc
         return original(scores, k)
 
     monkeypatch.setattr("heed.decoding.pick.likeliest", counted)
-    Sample(1)(rows_of("sharp"), range(40), 0)
-    Sample(1)(rows_of("flat"), range(40), 0)
+    Sample(1, top_p=0.95)(rows_of("sharp"), range(40), 0)
+    Sample(1, top_p=0.95)(rows_of("flat"), range(40), 0)
     assert sizes == [256, 256, 4096, 5003]
 
 

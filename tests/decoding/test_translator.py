@@ -20,7 +20,7 @@ from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Autoregressive
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.byte_level import Byte
-from heed.text.tokenizers.symbols import Word
+from heed.text.tokenizers.symbols import CharBigram, Word
 
 WORDS = Word("abcdefgh")  # with the four special pieces: the twelve of the random models
 DICE = random.Random(1)
@@ -119,6 +119,15 @@ def test_alternatives_are_sorted_and_do_not_repeat_the_best() -> None:
         for kind in (True, False):
             scores = [h.score for h in ranked if h.finished == kind]
             assert scores == sorted(scores, reverse=True)
+
+
+def test_a_text_that_is_cut_in_several_ways_is_one_alternative() -> None:
+    pieces = CharBigram(["ab", "a@@", "b", "c"])
+    translator = ModelTranslator(HashedModel(8), pieces, pieces, Normaliser())
+    [ab, a, b, c] = [pieces.vocabulary.id(piece) for piece in ("ab", "a@@", "b", "c")]
+    found = [Hypothesis((ab,), -1.0, -1.0), Hypothesis((a, b), -2.0, -2.0), Hypothesis((c,), -3.0, -3.0)]
+    assert [h.text for h in translator._ranked(found, BEAM)] == ["ab", "c"]
+    assert [h.text for h in translator._ranked(found, SAMPLES)] == ["ab", "ab", "c"]
 
 
 def test_lines_of_nothing_but_space_stay_as_they_are_and_keep_their_place() -> None:

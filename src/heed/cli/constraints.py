@@ -32,14 +32,35 @@ class InputLines:
         self._prefixes: Iterator[str] | None = read_lines(prefix_file, errors) if prefix_file is not None else None
         self._glossary = Glossary.read(glossary, normalise, errors) if glossary is not None else None
         self._number = 0
+        self._error: DataError | None = None
 
     def read(self, lines: Sequence[str]) -> tuple[list[str], list[Constraints] | None]:
-        """Source lines and, where anything was asked for, the constraints of each."""
+        """Source lines and, where anything was asked for, the constraints of each.
+
+        Raises DataError where the first of these lines is wrong. Where another one is, those before it come first, and
+        the error with the next call, or with `finish`.
+        """
+        if self._error is not None:
+            raise self._error
         if not self.constrained:
             return list(lines), None
-        sources, prefixes = zip(*map(self._pair, lines), strict=True) if lines else ((), ())
-        found = zip(prefixes, self.terms(sources), strict=True)
-        return list(sources), [Constraints(prefix, terms) for prefix, terms in found]
+        pairs: list[tuple[str, str]] = []
+        for line in lines:
+            try:
+                pairs.append(self._pair(line))
+            except DataError as error:
+                if not pairs:
+                    raise
+                self._error = error
+                break
+        sources = [source for source, _ in pairs]
+        found = zip(pairs, self.terms(sources), strict=True)
+        return sources, [Constraints(prefix, terms) for (_, prefix), terms in found]
+
+    @property
+    def demanded(self) -> tuple[str, ...]:
+        """All that the glossary may demand."""
+        return self._glossary.targets if self._glossary is not None else ()
 
     def terms(self, sources: Sequence[str]) -> list[tuple[str, ...]]:
         """What the glossary demands for each source."""
@@ -61,7 +82,9 @@ class InputLines:
         return source, prefix
 
     def finish(self) -> None:
-        """Raises DataError where the file of prefixes goes on after the last line."""
+        """Raises DataError for a line that was wrong, or where the file of prefixes goes on after the last line."""
+        if self._error is not None:
+            raise self._error
         if self._prefixes is not None and next(self._prefixes, None) is not None:
             raise DataError(
                 f"{self._prefix_file} has more lines than stdin, which had {self._number:,}: each prefix belongs to "
@@ -80,4 +103,6 @@ def _from_json(line: str, number: int) -> tuple[str, str]:
             f'stdin, line {number}: with --json-input each line is {{"source": "text"}}, if wanted with a '
             f'"prefix": "text", got {line[:60]!r}.'
         )
+    if any("\ud800" <= char <= "\udfff" for char in source + prefix):
+        raise DataError(f"stdin, line {number}: half of a pair of \\u escapes, which is no character.")
     return source.replace("\n", " "), prefix.replace("\n", " ")

@@ -35,7 +35,7 @@ def generate(
     max_tokens: Annotated[int | None, typer.Option(help="At most so many tokens (recipe, or 200).", min=1)] = None,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None,
     beam: Annotated[int, typer.Option(help="Search with this beam instead of drawing (1: greedy).", min=0)] = 0,
-    seed: Annotated[int, typer.Option(help="The same seed draws the same text.", min=0)] = 1,
+    seed: Annotated[int | None, typer.Option(help="The same seed draws the same text (the recipe's).", min=0)] = None,
     ensemble: Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Another run to decide with.")] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Show one text as it grows, as on a terminal.")] = False,
     json_lines: Json = False,
@@ -69,11 +69,13 @@ def generate(
         "sample": beam == 0, "beam_size": beam or 1, "nbest": samples, "max_tokens": max_tokens, "seed": seed,
         "stop": tuple(stop) if stop else None, **drawing,
     }  # fmt: skip
+    if 0 < beam < samples:
+        raise UsageError(f"a beam of {beam} has no {samples} continuations: --beam is at least --samples.")
+    if stream and (json_lines or samples > 1 or beam > 1):
+        raise UsageError("--stream shows one text as it grows: leave out --json, --samples and --beam.")
     loaded = heed.load(run, device, threads, precision, ensemble=ensemble or ())
     loaded.run.require("language-model", "generate")
     options = loaded.run.recipe.decoding.of_text(**wanted)
-    if beam > 1 and loaded.run.recipe.data.line_end != "eos":
-        raise UsageError("this model's text has no ends that a beam could come to: draw, or give --beam 1.")
     output = Output(loaded, options, json_lines)
     show = (stream or is_terminal(sys.stdout)) and options.width == 1 and not json_lines
     for group in _groups(prompt or [], prompts, errors):

@@ -79,8 +79,11 @@ def search_options(recipe: SearchOptions, said: Mapping[str, object]) -> SearchO
 
     changes = {name: value for name, value in said.items() if value is not None}
     beam_size = changes.get("beam_size")
-    of_beam = recipe.of_beam(beam_size) if isinstance(beam_size, int) else {}
-    options = {**recipe.model_dump(), **of_beam, **changes}
+    options = {**recipe.model_dump(), **changes}
+    if isinstance(beam_size, int) and "mbr" not in changes:
+        options |= {**recipe.of_beam(beam_size), **changes}
+    elif isinstance(beam_size, int) and beam_size > 1 and options["mbr"] and "candidates" not in changes:
+        options["candidates"] = min(beam_size, options["candidates"])
     if "beam_size" not in changes and isinstance(options["nbest"], int):  # who asks for more only has to say so
         options["beam_size"] = max(options["beam_size"], options["nbest"])
     is_alone = options["nbest"] == 1 and not options["mbr"]

@@ -91,10 +91,6 @@ def translate(
 
     if lm is None and lm_weight is not None:
         raise UsageError("--lm-weight is that of a language model: give --lm too.")
-    if not sample and any(value is not None for value in (temperature, top_k, top_p)):
-        raise UsageError("--temperature, --top-k and --top-p are about drawing: give --sample too.")
-    if sample and beam is not None:
-        raise UsageError("--sample draws in the place of a search: leave out --beam.")
     if json_input and prefix_file is not None:
         raise UsageError("--json-input has the prefix in each line: leave out --prefix-file.")
     run, keys = split_words(words)
@@ -110,8 +106,13 @@ def translate(
         "guard": False if no_guard else None, "seed": seed, "batch_size": batch_size,
     }  # fmt: skip
     options = search_options(loaded.run.recipe.decoding, {**keys, **{k: v for k, v in said.items() if v is not None}})
+    if not options.sample and any(value is not None for value in (temperature, top_k, top_p)):
+        raise UsageError("--temperature, --top-k and --top-p are about drawing: give --sample too.")
+    if options.sample and beam is not None:
+        raise UsageError("--sample draws in the place of a search: leave out --beam.")
     wanted = InputLines(json_input, prefix_file, glossary, loaded.run.recipe.data.normaliser.apply, errors)
     _check(options, paragraphs, (scores or alignment) and not json_lines, prefix_file, json_input, glossary)
+    loaded.translator.roles.require_allowed(options.ban, wanted.demanded)
     output = Output(loaded, options.nbest, json_lines, scores, alignment)
     for number, group in enumerate(groups_as_they_come(errors)):
         sources, constraints = wanted.read(group)

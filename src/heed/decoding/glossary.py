@@ -45,6 +45,8 @@ class Glossary:
 
     def __init__(self, terms: Mapping[str, str]) -> None:
         """Neither side of a term is empty."""
+        self.targets = tuple(dict.fromkeys(terms.values()))
+        """All that may be demanded."""
         self._by_first: dict[str, list[tuple[str, str, bool]]] = {}
         for source in sorted(terms, key=lambda term: (-len(term), term == lowered(term))):
             entry = (source, terms[source], source == lowered(source))

@@ -16,6 +16,7 @@ flag takes.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -45,6 +46,8 @@ NO_REPEAT_CHARACTERS = 8
 
 MIN_COPIED = 4
 """Words that can be copied; fewer may be the same in two languages."""
+
+_HYPHEN = re.compile("[-\u2010-\u2015]")
 
 
 @dataclass(frozen=True)
@@ -128,27 +131,67 @@ class _Limit:
         return found if found > self.often else 0
 
 
-_OF_WORDS = (_Limit(1, 3, 2), _Limit(4, MAX_PERIOD, 1))
+_OF_PHRASES = (_Limit(1, 1, 2),)
+_OF_WORDS = (_Limit(1, 1, 3), _Limit(2, 3, 2), _Limit(4, MAX_PERIOD, 1))
 _OF_CHARACTERS = (_Limit(1, 1, 7), _Limit(2, MAX_PERIOD, 4))
+_ANY = _Limit(1, MAX_PERIOD, 1)
+_ANY_OF_CHARACTERS = _Limit(2, MAX_PERIOD, 1)
+"""Of scripts that do without spaces; one character may well come twice in a word."""
 
 
 def is_loop(source: str, output: str) -> bool:
     """Whether the output repeats itself at once, more often than the source does.
 
-    Runs of up to three words may come twice in a row, longer ones once; inside a word one character may come seven
-    times, a run of two or more four times.
+    One word may come twice in a row, and three times with a sign between ("die, die die"), runs of two or three words
+    twice, longer ones once; inside a word one character may come seven times, a run of two or more four times. What
+    the source says several times in a row, in runs of any length, the output may say as often: two words become four.
+    Groups of digits that the source has in one number are one word.
     """
-    checks = [(limit, _words) for limit in _OF_WORDS] + [(limit, _long_words) for limit in _OF_CHARACTERS]
-    for limit, parts in checks:
-        often = max(map(limit.most, parts(output)), default=0)
-        if often and often > max(map(limit.most, parts(source)), default=0):
+    words = _words(output, source)
+    found = [limit.most(phrase) for limit in _OF_PHRASES for phrase in _phrases(words)]
+    found += [limit.most(_bare(words)) for limit in _OF_WORDS]
+    if any(found) and max(found) > _most_said(source):
+        return True
+    for limit in _OF_CHARACTERS:
+        often = max(map(limit.most, _long_words(output)), default=0)
+        if often and often > max(map(limit.most, _long_words(source)), default=0):
             return True
     return False
 
 
-def _words(text: str) -> list[Sequence[str]]:
-    """All words together, without signs around them; what is nothing but signs stays."""
-    return [[_without_signs(word).lower() or word for word in text.split()]]
+def _most_said(source: str) -> int:
+    """How often, at most, a run of words comes in a row; of characters, where words are not set apart."""
+    words = _bare(_HYPHEN.sub(" ", source).split())
+    joined = "".join(char if is_unseparated(char) else " " * (not _is_sign(char)) for char in source)
+    return max(_ANY.most(words), *map(_ANY_OF_CHARACTERS.most, joined.split()), 1)
+
+
+def _words(text: str, source: str) -> list[str]:
+    """The words with their signs; neighbours of nothing but digits are one where the source has them as one."""
+    known = "".join(filter(str.isdigit, source))
+    words: list[str] = []
+    for word in text.split():
+        both = words[-1] + word if words else ""
+        if both.isdigit() and both in known:
+            words[-1] = both
+        else:
+            words.append(word)
+    return words
+
+
+def _bare(words: Sequence[str]) -> list[str]:
+    """Without signs around them, in lower case; what is nothing but signs stays."""
+    return [_without_signs(word).lower() or word for word in words]
+
+
+def _phrases(words: Sequence[str]) -> list[list[str]]:
+    """The words between signs."""
+    phrases: list[list[str]] = [[]]
+    for word in words:
+        phrases[-1].append(word)
+        if _is_sign(word[-1]):
+            phrases.append([])
+    return [_bare(phrase) for phrase in phrases]
 
 
 def _long_words(text: str) -> list[Sequence[str]]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from heed.core.config import Config, Document, build
+
+USUAL_LENGTH = 200
+"""Tokens of a text that goes on from a prompt, where nobody says it."""
 
 
 class SearchOptions(Config):
@@ -54,8 +57,8 @@ class SearchOptions(Config):
     """Taken off the log-probability of a token that the output has already."""
     frequency_penalty: float = Field(default=0.0, ge=-10, le=10)
     """The same for each time that the output has it."""
-    bias: tuple[tuple[int, float], ...] = ()
-    """Tokens by number, and what is added to the log-probability of each."""
+    bias: tuple[tuple[NonNegativeInt, float], ...] = ()
+    """Tokens by number, each once, and what is added to the log-probability of each."""
     guard: bool = True
     """Tell loops, copies and outputs of a strange length, and give the next hypothesis of the beam instead."""
     stop: tuple[str, ...] = ()
@@ -68,7 +71,7 @@ class SearchOptions(Config):
     @model_validator(mode="after")
     def _check(self) -> SearchOptions:
         wrong = []
-        if not self.sample and self.nbest > self.beam_size:
+        if not self.sample and not self.mbr and self.nbest > self.beam_size:
             wrong.append(f"nbest must not be above beam_size, got {self.nbest} and {self.beam_size}")
         if 0 < self.max_tokens < self.min_tokens:
             wrong.append(f"min_tokens must not be above max_tokens, got {self.min_tokens} and {self.max_tokens}")
@@ -79,6 +82,8 @@ class SearchOptions(Config):
         raised = min(self.presence_penalty, self.frequency_penalty) < 0 or any(value > 0 for _, value in self.bias)
         if raised and not self.sample and self.width > 1:  # a beam ends early because scores only fall
             wrong.append("penalties below 0 and bias above 0 are for drawing and for beam_size 1")
+        if len({token for token, _ in self.bias}) < len(self.bias):
+            wrong.append("bias says a token twice")
         if not all(phrase.strip() for phrase in self.ban):
             wrong.append("ban has an empty phrase")
         if not all(self.stop):
@@ -88,7 +93,7 @@ class SearchOptions(Config):
         return self
 
     def of_text(
-        self, usual_length: int = 200, at_most: int = 0, max_tokens: int | None = None, **said: object
+        self, usual_length: int = USUAL_LENGTH, at_most: int = 0, max_tokens: int | None = None, **said: object
     ) -> SearchOptions:
         """The same rules for a language model's text, with what is said (not None) over them.
 

@@ -68,9 +68,16 @@ class _Index:
     def __init__(self, phrases: Iterable[tuple[int, str]]) -> None:
         self.numbers: dict[str, list[int]] = {}
         self.beginnings: set[str] = set()
+        self._next: dict[str, set[str]] = {}
         for number, phrase in phrases:
             self.numbers.setdefault(phrase, []).append(number)
             self.beginnings.update(phrase[:length] for length in range(1, len(phrase) + 1))
+            for length, char in enumerate(phrase):
+                self._next.setdefault(phrase[:length], set()).add(char)
+
+    def next_after(self, beginning: str) -> set[str]:
+        """The characters that follow this beginning of phrases."""
+        return self._next.get(beginning, set())
 
     def found_at(self, text: str, start: int) -> Iterator[tuple[int, list[int]]]:
         """Where the phrases end that stand at a place, and their numbers."""
@@ -138,7 +145,21 @@ class Phrases:
         for place in range(max(0, len(text) - self._longest), len(text)):
             if opens[place] and (text[place:] in self._exact.beginnings or folded[place:] in self._folded.beginnings):
                 return State(text[place:], "", rest), certain
-        return State("", _kind(text[-1]) if text else state.last, rest), certain
+        return State("", kind(text[-1]) if text else state.last, rest), certain
+
+    def goes_on(self, state: State) -> frozenset[str]:
+        """The characters with which a phrase would go on that has begun in the text of a state, in lower case.
+
+        Others may follow; but then no such phrase stands in the text that does not stand in it already.
+        """
+        text, folded = state.text, lowered(state.text)
+        starts = [start for start in range(len(text)) if is_boundary(text[:start][-1:], text[start])]
+        return frozenset(
+            lowered(char)
+            for index, read in ((self._exact, text), (self._folded, folded))
+            for start in starts
+            for char in index.next_after(read[start:])
+        )
 
     def pending(self, state: State) -> frozenset[int]:
         """The phrases at the very end of the text: they stand in it if it ends here, or if a boundary follows."""
@@ -166,6 +187,6 @@ def _decoded(data: bytes) -> tuple[str, bytes]:
     return text, decoder.getstate()[0]
 
 
-def _kind(char: str) -> str:
+def kind(char: str) -> str:
     """A character that stands for all that are alike before a word."""
     return "a" if is_word_character(char) else " " if char.isspace() else "."

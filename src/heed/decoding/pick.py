@@ -1,7 +1,8 @@
 """How is one token chosen for each row alone: the most likely one, or a draw?
 
 Sampling with temperature, top-k (Fan et al. 2018) and top-p (Holtzman et al. 2020). The random number of
-a draw is a hash of (seed, stream, step), so the same sentence draws the same output in any batch.
+a draw is a hash of (seed, stream, step), so the same sentence draws the same output in any batch: but for sums in
+another order, whose last bits may carry a draw over the edge between two tokens.
 """
 
 from __future__ import annotations
@@ -50,36 +51,47 @@ class Sample:
         return (bits & ((1 << 53) - 1)) / (1 << 53)
 
     def __call__(self, log_probs: Float[Tensor, "R V"], streams: Sequence[int], step: int) -> Int[Tensor, " R"]:
-        """A token for each row, by inverting the cumulative distribution of the tokens, the likeliest first.
+        """A token for each row, by inverting the cumulative distribution of what top-k and top-p leave.
 
-        Only as many of them are put in order as it takes to come as far as the draws.
+        In the order of the tokens' numbers: in that of their likelihood two that are nearly equal would change places
+        with the last bit of either, which depends on the batch, and a draw beyond them would be another token. Only as
+        many are put in order as it takes to know what is left.
         """
         scaled = log_probs / self.temperature
         draws = torch.tensor([self.uniform(stream, step) for stream in streams], dtype=torch.float64)[:, None]
         draws = draws.to(scaled.device)
+        if not self.top_k and self.top_p >= 1.0:
+            return _inverted((scaled - scaled.amax(dim=-1, keepdim=True)).double().exp(), draws).squeeze(1)
         most = min(self.top_k or scaled.shape[1], scaled.shape[1])
         size = most if self.top_k else min(LIKELIEST, most)
-        while (found := self._drawn(scaled, draws, size, most)) is None:
+        while (left := self._left(scaled, size, most)) is None:
             size = min(16 * size, most)
-        return found
+        masses, tokens = left
+        tokens, order = tokens.sort(dim=-1)
+        return tokens.gather(1, _inverted(masses.gather(1, order), draws)).squeeze(1)
 
-    def _drawn(
-        self, scaled: Float[Tensor, "R V"], draws: Float[Tensor, "R 1"], size: int, most: int
-    ) -> Int[Tensor, " R"] | None:
-        """The tokens drawn of the `most` likeliest; None where the first `size` of them do not come as far."""
+    def _left(
+        self, scaled: Float[Tensor, "R V"], size: int, most: int
+    ) -> tuple[Float[Tensor, "R k"], Int[Tensor, "R k"]] | None:
+        """Masses of the tokens that may be drawn, and these; None where the first `size` do not come to top-p."""
         values, tokens = likeliest(scaled, size)
         masses = (values - values[:, :1]).double().exp()
-        cumulative = masses.cumsum(dim=-1)
-        total = cumulative[:, -1:] if size == most else (scaled - values[:, :1]).double().exp().sum(-1, keepdim=True)
-        reach = self.top_p * total if self.top_p < 1.0 else draws * total
-        enough = bool((cumulative[:, -1:] > reach).all())
         if self.top_p < 1.0:
-            cumulative = (masses * ((cumulative - masses) < reach)).cumsum(dim=-1)  # what first passes top_p counts
-            total = cumulative[:, -1:]
-        if not enough and size < most:
-            return None
-        place = torch.searchsorted(cumulative, draws * total, right=True).clamp(max=size - 1)
-        return tokens.gather(1, place).squeeze(1)
+            cumulative = masses.cumsum(dim=-1)
+            whole = (scaled - values[:, :1]).double().exp().sum(-1, keepdim=True) if size < most else cumulative[:, -1:]
+            reach = self.top_p * whole
+            if size < most and not bool((cumulative[:, -1:] > reach).all()):
+                return None
+            masses = masses * ((cumulative - masses) < reach)  # what first passes top_p counts
+        return masses, tokens
+
+
+def _inverted(masses: Float[Tensor, "R N"], draws: Float[Tensor, "R 1"]) -> Int[Tensor, "R 1"]:
+    """Where the cumulative sum passes each draw in [0, 1); never at a mass of 0."""
+    cumulative = masses.cumsum(dim=-1)
+    total = cumulative[:, -1:]
+    reach = torch.minimum(draws * total, torch.nextafter(total, torch.zeros_like(total)))  # a product may be rounded up
+    return torch.searchsorted(cumulative, reach, right=True).clamp(max=masses.shape[1] - 1)
 
 
 def likeliest(scores: Float[Tensor, "R V"], k: int) -> tuple[Float[Tensor, "R k"], Int[Tensor, "R k"]]:

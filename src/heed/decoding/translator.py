@@ -6,14 +6,14 @@ lines are computed once, and the order is put back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.data.batch import collate
 from heed.decoding.beam import Watch
 from heed.decoding.confidence import Confidence
@@ -125,8 +125,11 @@ class ModelTranslator:
     def generate(self, prompts: Sequence[str], options: SearchOptions, first: int = 0) -> list[list[Hypothesis]]:
         """Continuations of each prompt, `options.nbest` of them: the prompt and such a text read right together.
 
-        `first`: how many prompts came before, as each has random numbers of its own.
+        `first`: how many prompts came before, as each has random numbers of its own. Raises UsageError for a beam over
+        text without ends.
         """
+        if self.roles.form.read_for_end is not None and not options.sample and options.width > 1:
+            raise UsageError("this model's text has no ends that a beam could come to: draw, or take a beam of 1.")
         requests = [self.request_of(prompt, draw) for draw, prompt in enumerate(prompts, start=first)]
         found = self._find(requests, options)
         several = [[replace(best, alternatives=()), *best.alternatives] for best in map(found.__getitem__, requests)]
@@ -261,7 +264,7 @@ class ModelTranslator:
         found: dict[Request, Hypothesis] = {}
         for (_, num_steps), rows in alike.items():
             rows.sort(key=lambda request: (-len(request.source), request))
-            lengths = [len(request.source) + 1 for request in rows]
+            lengths = [len(request.source) + len(request.prefix) + 1 for request in rows]
             for place in groups(lengths, options.batch_size, MAX_BATCH_POSITIONS // (options.width + num_steps)):
                 batch = rows[place]
                 hypotheses = in_parts_that_fit(batch, lambda part: self._search(part, options))
@@ -294,8 +297,13 @@ class ModelTranslator:
         """With their texts, and chosen by utility if that is wanted."""
         found = self._with_texts(hypotheses, options.stop)
         if options.mbr:
-            found = by_utility(found, options.mbr, options.sample, self.judgement.tgt_lang)[: options.nbest]
-        return found
+            return by_utility(found, options.mbr, options.sample, self.judgement.tgt_lang)[: options.nbest]
+        if options.sample:  # draws are told as they fell
+            return found
+        of_text: dict[str, Hypothesis] = {}
+        for hypothesis in found:  # one text may be cut into pieces in several ways
+            of_text.setdefault(hypothesis.text, hypothesis)
+        return list(of_text.values())
 
     def _with_texts(self, hypotheses: Sequence[Hypothesis], stop: Sequence[str]) -> list[Hypothesis]:
         texts = self.roles.form.texts([h.ids for h in hypotheses])
@@ -308,19 +316,33 @@ class ModelTranslator:
         if judgement.guard is not None and options.guard:
             found = self._guarded(judgement.guard, found, options)
         if judgement.confidence is not None and not options.sample:
-            confidence = judgement.confidence
-            found = {request: replace(h, confidence=confidence.of(h)) for request, h in found.items()}
+            confidence, flags = judgement.confidence, {request: h.flags for request, h in found.items()}
+            if judgement.guard is not None and not options.guard:  # a flag is a feature, whether it is shown or not
+                flags = self._flags(judgement.guard, found)
+            found = {
+                request: replace(h, confidence=confidence.of(replace(h, flags=flags[request])))
+                for request, h in found.items()
+            }
         if judgement.lm is not None:
             found = dict(zip(found, self._with_lm(judgement.lm, list(found.values())), strict=True))
         return found
+
+    def _source_texts(self, requests: Iterable[Request]) -> dict[Request, str]:
+        """As the model gets them."""
+        assert self.src_tokenizer is not None
+        distinct = list(requests)
+        return dict(zip(distinct, self.src_tokenizer.decode([request.source for request in distinct]), strict=True))
+
+    def _flags(self, guard: Guard, found: Mapping[Request, Hypothesis]) -> dict[Request, tuple[str, ...]]:
+        """What the guard says of the best hypothesis of each request."""
+        texts = self._source_texts(found)
+        return {request: guard.flags(texts[request], h.text) for request, h in found.items()}
 
     def _guarded(
         self, guard: Guard, found: dict[Request, Hypothesis], options: SearchOptions
     ) -> dict[Request, Hypothesis]:
         """The same with flags; where the best is flagged and there is a beam, another one in its place."""
-        assert self.src_tokenizer is not None
-        texts = dict(zip(found, self.src_tokenizer.decode([request.source for request in found]), strict=True))
-        flags = {request: guard.flags(texts[request], h.text) for request, h in found.items()}
+        texts, flags = self._source_texts(found), self._flags(guard, found)
         checked, flagged = dict(found), [request for request in found if flags[request]]
         for again, flag in fallback_searches(options, longest_repeat(self.tgt_tokenizer)):
             for request, h in self._find([r for r in flagged if flag in flags[r] or not flag], again).items():
