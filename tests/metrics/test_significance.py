@@ -45,15 +45,20 @@ def test_the_paired_bootstrap_draws_as_sacrebleu_does_and_keeps_the_sign(name):
     assert p_value == pytest.approx((np.sum(abs(apart - apart.mean()) >= abs(delta)) + 1) / 201)
 
 
-def test_of_twenty_comparisons_of_equal_systems_one_is_significant():
-    # where there is no difference, p < 0.05 has to come in one comparison of twenty; dropping the sign makes it two
+def shares_below_5_percent(num_lines, num_trials):
+    """Of comparisons of equal systems: by the bootstrap, and by randomisation."""
     random = np.random.default_rng(0)
     found = []
-    for _ in range(200):
-        texts = [TextLikelihood.of_sentence("ab" * 20, -float(n), 3) for n in random.normal(60, 10, size=200)]
-        a, b = LikelihoodStatistics.of(texts[:100]), LikelihoodStatistics.of(texts[100:])
+    for _ in range(num_trials):
+        texts = [TextLikelihood.of_sentence("ab" * 20, -float(n), 3) for n in random.normal(60, 10, size=2 * num_lines)]
+        a, b = LikelihoodStatistics.of(texts[:num_lines]), LikelihoodStatistics.of(texts[num_lines:])
         found.append((paired_bootstrap(a, b, samples=100)[1], paired_randomisation(a, b, samples=100)[1]))
-    shares = np.mean(np.array(found) < 0.05, axis=0)
+    return np.mean(np.array(found) < 0.05, axis=0)
+
+
+def test_of_twenty_comparisons_of_equal_systems_one_is_significant():
+    # where there is no difference, p < 0.05 has to come in one comparison of twenty; dropping the sign makes it two
+    shares = shares_below_5_percent(100, 200)
     assert all(0.02 < share < 0.08 for share in shares), shares
 
 
@@ -122,6 +127,12 @@ def test_language_models_are_compared_by_bits_per_byte():
     assert found.difference == pytest.approx(-0.5 * 60 / num_bytes / np.log(2))
     assert found.p_bootstrap < 0.01 and found.p_randomisation < 0.01
     assert compare(first, first).p_bootstrap == compare(first, first).p_randomisation == 1
+
+
+def test_of_five_lines_the_bootstrap_finds_far_too_much_and_randomisation_does_not():
+    by_bootstrap, by_randomisation = shares_below_5_percent(5, 200)
+    assert by_bootstrap > 0.1
+    assert by_randomisation < 0.08
 
 
 @pytest.mark.parametrize(("num_lines", "has_bootstrap"), [(19, False), (20, True)])
