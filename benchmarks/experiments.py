@@ -111,7 +111,8 @@ def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads:
         if code and number == 1:
             sys.exit(f"error: {experiment.name} ended with {code}, and the others are compared with it.")
         if code:
-            print(f"error: {experiment.name} ended with {code} and has no row.", file=sys.stderr, flush=True)
+            told = f"error: {experiment.name} ended with {code} and has no row"
+            print(f"{told}; the same command again tries it once more.", file=sys.stderr, flush=True)
 
 
 def _require_same(folder: Path, said: str) -> None:
@@ -218,7 +219,10 @@ def machine_line(threads: int) -> str:
 
 
 def cells(row: Row, metric: str) -> list[str]:
-    """A score with its interval, and the difference to the first row with its p by paired bootstrap."""
+    """A score with its interval, and the difference to the first row with its p.
+
+    By paired bootstrap; of fewer than 20 lines by randomisation.
+    """
     return [row.evaluation.scores[metric].numbers, _difference(row.evaluation.against_first.get(metric))]
 
 

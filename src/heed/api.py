@@ -89,7 +89,7 @@ class Loaded:
         return self.translator.translate(lines, options or self.run.recipe.decoding)
 
     def generate(self, prompt: str = "", options: SearchOptions | None = None) -> list[str]:
-        """Continuations of a prompt, `options.nbest` of them; one drawn continuation when there are no options."""
+        """Continuations of a prompt: `options.nbest` draws, or at most so many of a beam; without options one draw."""
         return [hypothesis.text for hypothesis in self.continuations(prompt, options)]
 
     def continuations(self, prompt: str = "", options: SearchOptions | None = None) -> list[Hypothesis]:

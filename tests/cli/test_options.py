@@ -61,3 +61,10 @@ def test_a_beam_that_is_said_is_the_one_that_is_searched() -> None:
     assert search_options(recipe, {"beam_size": 5}).width == 5
     assert search_options(recipe, {"beam_size": 1}).mbr == ""
     assert search_options(recipe, {"beam_size": 5, "candidates": 8}).width == 8
+    assert search_options(SearchOptions(), {"beam_size": 5, "mbr": "chrf"}).width == 5
+    drawn = SearchOptions(mbr="chrf", candidates=20, sample=True)
+    assert search_options(drawn, {"beam_size": 5}).width == 20
+    assert search_options(drawn, {"beam_size": 5, "sample": False}).width == 5
+    for said in ({"beam_size": 1, "mbr": "chrf"}, {"beam_size": 3, "nbest": 8}):
+        with pytest.raises(UsageError, match="--beam"):
+            search_options(recipe, said)

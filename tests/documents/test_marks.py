@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from heed.documents.html_text import parse
@@ -147,3 +147,17 @@ def test_tags_beside_a_placeholder_leave_it_whole() -> None:
     assert carry(marks, "{0}A girl runs", "{0}Ein Kind rennt", links) == "{0}<b>Ein Kind</b> rennt"
     marks = [Mark("<b>", 2, "open", 1), Mark("</b>", 6, "close", 1)]
     assert carry(marks, "A girl{0} runs", "Ein Kind{0} rennt", links) == "Ein <b>Kind</b>{0} rennt"
+
+
+@example([(0, 3), (1, 4), (2, 5), (5, 0)], [1, 5])
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12), st.lists(st.integers(0, 6), max_size=4))
+def test_tags_whose_partners_are_in_other_sentences_keep_their_order(links: Links, places: list[int]) -> None:
+    """What opens last here closes first there, and so the other way round."""
+    source, target = "ab cd ef gh ij kl", "mn op qr st uv wx"
+    at = [min(3 * place, len(source)) for place in sorted(places)]
+    opens = [Mark(f"<{number}>", place, "open", number) for number, place in enumerate(at)]
+    closes = [
+        Mark(f"</{number}>", place, "close", number) for number, place in zip(range(len(at))[::-1], at, strict=True)
+    ]
+    for marks in (opens, closes):
+        assert re.findall("<[^>]*>", carry(marks, source, target, sorted(set(links)))) == [mark.text for mark in marks]

@@ -62,6 +62,11 @@ def test_formatting_codes_go_with_their_words() -> None:
     assert completed(memory(unit(english)), "m.tmx", EN_DE, loud) == memory(unit(english, new))
 
 
+def test_a_unit_with_text_in_its_codes_alone_stays() -> None:
+    note = '<tuv xml:lang="en"><seg><ph><sub>Only a note</sub></ph></seg></tuv>'
+    assert completed(memory(unit(note)), "m.tmx", EN_DE, loud) == memory(unit(note))
+
+
 def test_where_the_memory_has_no_such_language_the_model_names_it() -> None:
     assert completed(memory(unit(DOG)), "m.tmx", EN_DE, loud) == memory(unit(DOG, NEW.format("de")))
 

@@ -1,4 +1,4 @@
-"""Are the codes of a memory's segment kept letter for letter, and is its text found?"""
+"""Are the codes of a memory's segment kept as they are written, and is its text found?"""
 
 from __future__ import annotations
 

@@ -173,13 +173,13 @@ def test_scores_without_lines_seen_in_training_and_the_arithmetic_are_listed(cop
     test = HeldOut(("test.aa", "test.bb"), [("ba ce", "ler kan")] * 40)
     found = Evaluation(
         "run", test, copied, {"bleu": score}, {"search": {"beam_size": 5}, "precision": "int8"}, leakage=leakage,
-        without_leaked={"bleu": clean},
+        without_leaked={"bleu": clean}, num_clean=37,
     )  # fmt: skip
     log_scores(copied, found, "2026-11-22T08:00:00+00:00")
     refresh_report(copied)
     text = text_of(copied)
     assert "| 40 | beam 5, int8 | 30.05 [26.70, 33.43] | 3 |" in text
-    assert "| without those lines | 37 |  | 21.61 [18.90, 24.31] |  |" in text
+    assert "| without lines that a run of the same command had seen | 37 |  | 21.61 [18.90, 24.31] |  |" in text
 
 
 def test_scores_of_one_command_are_one_look_and_stand_over_their_own_signatures(copied: Run) -> None:

@@ -105,14 +105,14 @@ def evaluate(
         "--hyp": hyp, "--worst": worst, "--analysis": analysis, "--src-lang": src_lang, "--tgt-lang": tgt_lang,
         "--tokenised": tokenised, "--tag": tag, "--rare": rare != NUM_COMMON, "--out": out,
     }  # fmt: skip
+    columns = {"--src-column": src_column, "--tgt-column": tgt_column}
     if calibrate:
         tests = {"--src": files.src, "--pairs": files.pairs, "--text": text, "--ensemble": ensemble}
-        _refuse(tests | of_text | of_pairs, "--calibrate reads the validation data of the run itself")
+        _refuse(tests | columns | of_text | of_pairs, "--calibrate reads the validation data of the run itself")
         calibrate_runs(runs, search, json_output, precision, threads, device, quiet)
         return
     if (text is None) == (not len(files)) or len(files.src) != len(files.ref):
         raise UsageError("give --src F --ref F (or --pairs F) for translation runs, or --text F for language models.")
-    columns = {"--src-column": src_column, "--tgt-column": tgt_column}
     if not pairs:
         _refuse(columns, "columns are those of --pairs")
     if text is None:
@@ -123,7 +123,7 @@ def evaluate(
         _refuse(of_pairs | {"--beam": beam, "--length-penalty": length_penalty}, "--text is about language models")
         _refuse_parts(of_text, ("--dynamic", "--cache"))
         if dynamic != "none" or cache:
-            _refuse({"--precision": precision != "float32"}, "what goes on to learn does so in float32")
+            _refuse({"--precision": precision != "float32"}, "--dynamic and --cache read in float32")
     bare = bool(text and (compressors or primer))
     _check(runs, hyp, out, len(files), bare=bare)
     if ensemble and len(runs) < 2:

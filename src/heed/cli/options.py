@@ -80,13 +80,15 @@ def search_options(recipe: SearchOptions, said: Mapping[str, object]) -> SearchO
     changes = {name: value for name, value in said.items() if value is not None}
     beam_size = changes.get("beam_size")
     options = {**recipe.model_dump(), **changes}
-    if isinstance(beam_size, int) and "mbr" not in changes:
-        options |= {**recipe.of_beam(beam_size), **changes}
-    elif isinstance(beam_size, int) and beam_size > 1 and options["mbr"] and "candidates" not in changes:
-        options["candidates"] = min(beam_size, options["candidates"])
     if "beam_size" not in changes and isinstance(options["nbest"], int):  # who asks for more only has to say so
         options["beam_size"] = max(options["beam_size"], options["nbest"])
     is_alone = options["nbest"] == 1 and not options["mbr"]
     if "diversity" not in changes and is_alone:  # then there is nothing to differ from
         options["diversity"] = 0.0
-    return build(SearchOptions, Document(options))
+    found = build(SearchOptions, Document(options))
+    if not isinstance(beam_size, int) or found.sample or "candidates" in changes:
+        return found
+    if found.nbest > beam_size or (beam_size == 1 and changes.get("mbr")):
+        least = max(2, found.nbest)
+        raise UsageError(f"a beam of {beam_size} is too small for what is asked of it: --beam {least} or more.")
+    return found.model_copy(update=found.of_beam(beam_size))

@@ -19,7 +19,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -47,7 +47,9 @@ NO_REPEAT_CHARACTERS = 8
 MIN_COPIED = 4
 """Words that can be copied; fewer may be the same in two languages."""
 
-_HYPHEN = re.compile("[-\u2010-\u2015]")
+_HYPHEN = re.compile(r"(?<=\w)[-\u2010-\u2015](?=\w)")
+_NUMBER = re.compile(r"\d(?:[^\w\n]?\d)*")
+"""One sign or space at most stands between its groups of digits."""
 
 
 @dataclass(frozen=True)
@@ -121,14 +123,17 @@ class _Limit:
     last: int
     often: int
 
-    def most(self, units: Sequence[str]) -> int:
-        """How often, at most, one of these runs comes; 0 where none comes too often."""
-        found = 0
+    def runs(self, units: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """How long each run is that comes too often, and how often it comes."""
         for period in range(self.first, min(self.last, len(units) // (self.often + 1)) + 1):
             same = map(str.__eq__, units, units[period:])
             streak = max((sum(1 for _ in run) for equal, run in groupby(same) if equal), default=0)
-            found = max(found, streak // period + 1)
-        return found if found > self.often else 0
+            if streak // period + 1 > self.often:
+                yield period, streak // period + 1
+
+    def most(self, units: Sequence[str]) -> int:
+        """How often, at most, one of these runs comes; 0 where none comes too often."""
+        return max((often for _, often in self.runs(units)), default=0)
 
 
 _OF_PHRASES = (_Limit(1, 1, 2),)
@@ -136,7 +141,9 @@ _OF_WORDS = (_Limit(1, 1, 3), _Limit(2, 3, 2), _Limit(4, MAX_PERIOD, 1))
 _OF_CHARACTERS = (_Limit(1, 1, 7), _Limit(2, MAX_PERIOD, 4))
 _ANY = _Limit(1, MAX_PERIOD, 1)
 _ANY_OF_CHARACTERS = _Limit(2, MAX_PERIOD, 1)
-"""Of scripts that do without spaces; one character may well come twice in a word."""
+"""Of scripts that do without spaces; one character may well come twice in a word, and two are as long as one word."""
+_LONGER = 3
+"""So many times as many words, and one more, a run of the source may have in the output."""
 
 
 def is_loop(source: str, output: str) -> bool:
@@ -144,13 +151,14 @@ def is_loop(source: str, output: str) -> bool:
 
     One word may come twice in a row, and three times with a sign between ("die, die die"), runs of two or three words
     twice, longer ones once; inside a word one character may come seven times, a run of two or more four times. What
-    the source says several times in a row, in runs of any length, the output may say as often: two words become four.
-    Groups of digits that the source has in one number are one word.
+    the source says several times in a row the output may say as often, in runs of up to three times as many words and
+    one: "sorry" becomes "es tut mir leid". Groups of digits that the source has in one number are one word.
     """
     words = _words(output, source)
-    found = [limit.most(phrase) for limit in _OF_PHRASES for phrase in _phrases(words)]
-    found += [limit.most(_bare(words)) for limit in _OF_WORDS]
-    if any(found) and max(found) > _most_said(source):
+    found = [run for limit in _OF_PHRASES for phrase in _phrases(words) for run in limit.runs(phrase)]
+    found += [run for limit in _OF_WORDS for run in limit.runs(_bare(words))]
+    said = _said_again(source) if found else []
+    if any(all(n > times or length > _LONGER * short + 1 for short, times in said) for length, n in found):
         return True
     for limit in _OF_CHARACTERS:
         often = max(map(limit.most, _long_words(output)), default=0)
@@ -159,23 +167,21 @@ def is_loop(source: str, output: str) -> bool:
     return False
 
 
-def _most_said(source: str) -> int:
-    """How often, at most, a run of words comes in a row; of characters, where words are not set apart."""
-    words = _bare(_HYPHEN.sub(" ", source).split())
+def _said_again(source: str) -> list[tuple[int, int]]:
+    """The length in words of each run that comes twice or more in a row, and how often it does."""
     joined = "".join(char if is_unseparated(char) else " " * (not _is_sign(char)) for char in source)
-    return max(_ANY.most(words), *map(_ANY_OF_CHARACTERS.most, joined.split()), 1)
+    runs = list(_ANY.runs(_bare(_HYPHEN.sub(" ", source).split())))
+    return runs + [((length + 1) // 2, n) for part in joined.split() for length, n in _ANY_OF_CHARACTERS.runs(part)]
 
 
 def _words(text: str, source: str) -> list[str]:
     """The words with their signs; neighbours of nothing but digits are one where the source has them as one."""
-    known = "".join(filter(str.isdigit, source))
+    known = ["".join(filter(str.isdigit, number)) for number in _NUMBER.findall(source)]
     words: list[str] = []
-    for word in text.split():
-        both = words[-1] + word if words else ""
-        if both.isdigit() and both in known:
-            words[-1] = both
-        else:
-            words.append(word)
+    for are_digits, group in groupby(text.split(), str.isdigit):
+        parts = list(group)
+        joined = "".join(parts)
+        words += [joined] if are_digits and any(joined in number for number in known) else parts
     return words
 
 

@@ -64,7 +64,7 @@ class SearchOptions(Config):
     stop: tuple[str, ...] = ()
     """Texts before which an output of a language model ends."""
     seed: int = 1
-    """Sampling: the same seed draws the same output, whatever the batch."""
+    """Sampling: the same seed draws the same output, whatever the batch (but for its last bits: `pick.py`)."""
     batch_size: int = Field(default=64, ge=1)
     """Sentences searched at once; it changes the speed, never the text."""
 

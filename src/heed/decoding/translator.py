@@ -123,7 +123,9 @@ class ModelTranslator:
         ]
 
     def generate(self, prompts: Sequence[str], options: SearchOptions, first: int = 0) -> list[list[Hypothesis]]:
-        """Continuations of each prompt, `options.nbest` of them: the prompt and such a text read right together.
+        """Continuations of each prompt: the prompt and such a text read right together.
+
+        Of draws `options.nbest`, of a beam at most so many, as each text comes once.
 
         `first`: how many prompts came before, as each has random numbers of its own. Raises UsageError for a beam over
         text without ends.
@@ -326,6 +328,14 @@ class ModelTranslator:
         if judgement.lm is not None:
             found = dict(zip(found, self._with_lm(judgement.lm, list(found.values())), strict=True))
         return found
+
+    def flags(self, lines: Sequence[str], outputs: Sequence[Hypothesis]) -> list[tuple[str, ...]]:
+        """What the guard says of an output for each line, whether it is shown or not."""
+        if self.judgement.guard is None:
+            return [() for _ in lines]
+        requests = self.requests(lines, None)
+        texts = self._source_texts(dict.fromkeys(requests))
+        return [self.judgement.guard.flags(texts[r], h.text) for r, h in zip(requests, outputs, strict=True)]
 
     def _source_texts(self, requests: Iterable[Request]) -> dict[Request, str]:
         """As the model gets them."""

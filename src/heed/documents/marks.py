@@ -22,6 +22,8 @@ Span = tuple[int, int]
 """The first character, and the one behind the last."""
 
 _WORD = re.compile(r"\S+")
+MOST_LINKED = 200
+"""Marks of a sentence that are placed by links, which takes the square of their number."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def carry(marks: Sequence[Mark], source: str, target: str, links: Links, escape:
     `escape`: how the text between them is written.
     """
     words = [match.span() for match in _WORD.finditer(target)]
-    placed = _by_links(marks, source, target, words, links) if links and words else None
+    placed = _by_links(marks, source, target, words, links) if links and words and len(marks) <= MOST_LINKED else None
     if placed is None or not _is_nested(placed):
         placed = [_Placed(mark, _in_proportion(mark, source, target, words)) for mark in marks]
         placed = _in_order(placed)
@@ -189,7 +191,9 @@ def _is_nested(placed: Sequence[_Placed]) -> bool:
         elif item.mark.kind == "close" and stack:
             return False  # what was opened in an earlier sentence closes outside of what was opened here
     closed = {item.mark.pair for item in placed if item.mark.kind == "close"}
-    return not any(pair in closed for pair in stack)
+    elsewhere = [item.mark.pair for item in placed if item.mark.kind == "close" and item.mark.pair not in here]
+    as_before = stack == sorted(stack) and elsewhere == sorted(elsewhere, reverse=True)
+    return as_before and not any(pair in closed for pair in stack)
 
 
 def _woven(placed: Sequence[_Placed], target: str, escape: Callable[[str], str]) -> str:

@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.segments import START_TAG, behind_element, parse_segment
-from heed.documents.stretches import Part
+from heed.documents.stretches import Part, Stretch
 from heed.documents.tables import Tell
 from heed.text.languages import same_tag
 from heed.text.readers.tmx import UnitParser, tag_of, variant_of
@@ -95,13 +95,20 @@ def translate_tmx(text: str, name: str, sides: Sides, translate: Documents, tell
     parser.feed("", is_last=True)
     src_tag, tgt_tag = tag_of(sides.src_lang), tag_of(sides.tgt_lang)
     units = [(unit, _Sides(unit, src_tag, tgt_tag)) for unit in parser.found]
+
+    def parsed(unit: _Unit, found: _Sides) -> list[Part]:
+        return parse_segment(data[slice(*unit.segments[found.source or 0])])
+
     if units and all(variant_of(unit.variants, src_tag) is None for unit, _ in units):
         there = Counter(tag for unit, _ in units for tag, _ in unit.variants)
         raise DataError(f"{name}: no unit has {sides.src_lang}; its languages are {', '.join(there) or 'none'}.")
-    todo = [(unit, found) for unit, found in units if found.source is not None and found.target is None]
+    todo = [
+        (unit, found)
+        for unit, found in units
+        if found.source is not None and found.target is None and _has_text(parsed(unit, found))
+    ]
     tell(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
-    segments = [slice(*unit.segments[found.source or 0]) for unit, found in todo]
-    outputs = translate([parse_segment(data[segment]) for segment in segments])
+    outputs = translate([parsed(unit, found) for unit, found in todo])
     used = Counter(
         unit.variants[at][0]
         for unit, found in units
@@ -128,6 +135,11 @@ def translate_tmx(text: str, name: str, sides: Sides, translate: Documents, tell
             out += [data[done : start_tag.start()], _marked(start_tag[0]), data[start_tag.end() : begin], segment]
             done = end
     return b"".join([*out, data[done:]]).decode()
+
+
+def _has_text(parts: Sequence[Part]) -> bool:
+    """Whether there is something to translate outside of codes."""
+    return any(isinstance(part, Stretch) and part.plain.strip() for part in parts)
 
 
 class _Sides:

@@ -72,9 +72,9 @@ def calibrate(run: Run, options: SearchOptions) -> Calibration:
     run = run.of_validation()
     run.confidence = None  # what was learned before is made anew, and may be damaged
     found = run.translator.translate([pair[0] for pair in pairs], options)
-    guard = run.translator.judgement.guard
-    if guard is not None and not options.guard:  # what it would say is a feature all the same
-        found = [replace(h, flags=guard.flags(pair[0], h.text)) for h, pair in zip(found, pairs, strict=True)]
+    if not options.guard:  # what it would say is a feature all the same
+        flags = run.translator.flags([pair[0] for pair in pairs], found)
+        found = [replace(h, flags=of_one) for h, of_one in zip(found, flags, strict=True)]
     judged = [
         (hypothesis, pair[-1]) for hypothesis, pair in zip(found, pairs, strict=True) if hypothesis.token_log_probs
     ]

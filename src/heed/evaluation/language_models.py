@@ -17,7 +17,7 @@ from heed.core.errors import UsageError
 from heed.decoding.text_scorer import ScoredText, TextScorer
 from heed.evaluation.dynamic import DynamicOptions, make_dynamic_reader
 from heed.evaluation.leakage import check_leakage
-from heed.evaluation.scoring import INTERVALS, Evaluation, unseen
+from heed.evaluation.scoring import INTERVALS, Evaluation, precision_of, unseen
 from heed.evaluation.systems import HeldOut
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood, evaluate_likelihood
 from heed.metrics.score import Score
@@ -134,7 +134,7 @@ def evaluate_texts(test: HeldOut, systems: Sequence[TextSystem]) -> list[Evaluat
         by_line = len(system.likelihoods) == len(clean)
         kept = [] if clean.all() or not by_line else [system.likelihoods[i] for i in np.flatnonzero(clean).tolist()]
         statistics = LikelihoodStatistics.of(system.likelihoods, block)
-        facts = {**system.facts, "unknown": _num_unknown(statistics) if system.scored else None}
+        facts = {**system.facts, "unknown": _num_unknown(statistics) if system.scored else None, **precision_of(system)}
         evaluations.append(
             Evaluation(
                 system=system.name,
@@ -145,6 +145,7 @@ def evaluate_texts(test: HeldOut, systems: Sequence[TextSystem]) -> list[Evaluat
                 against_first=_compared(first, statistics) if place else {},
                 leakage=leakage,
                 without_leaked=_scores(kept, system.reads, block) if kept else {},
+                num_clean=int(clean.sum()),
                 members=system.members,
                 num_rows=math.ceil(len(test.rows) / block),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,20 @@ INTERVALS = 1000
 """Draws of each bootstrap interval."""
 
 
+class Measured(Protocol):
+    """A system of any kind."""
+
+    @property
+    def run(self) -> Run | None:
+        """None for one that is none, or several."""
+        ...
+
+    @property
+    def members(self) -> Sequence[Run]:
+        """The runs of an ensemble."""
+        ...
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """What was found out about one system on one test set."""
@@ -46,6 +60,8 @@ class Evaluation:
     """None for a system that has no fingerprint of what it was trained on."""
     without_leaked: Mapping[str, Score] = field(default_factory=dict)
     """The scores on the lines that no run was trained on, where there are others."""
+    num_clean: int | None = None
+    """How many lines these are."""
     by_length: Sequence[LengthBucket] = ()
     by_frequency: Sequence[FrequencyBand] = ()
     """Empty where no run tells how often training had which word."""
@@ -123,11 +139,12 @@ def evaluate_systems(
                 test=test,
                 run=system.run,
                 scores={name: statistics.score(INTERVALS) for name, statistics in found.items()},
-                how={**_search(system), **_tag(system), **_precision(system), "tokenised": tokenised},
+                how={**_search(system), **_tag(system), **precision_of(system), "tokenised": tokenised},
                 length_ratio=length_ratio(outputs, references, language, tokenised=tokenised),
                 against_first=_compared(first, found),
                 leakage=leakage,
                 without_leaked=_without_leaked(found, clean),
+                num_clean=int(clean.sum()),
                 by_length=by_length(test.sources, {name: found[name] for name in ("bleu", "chrf")}, INTERVALS),
                 by_frequency=by_frequency(written, normalised, training) if training else (),
                 unigram_f1=unigram_f1(written, normalised, training, num_common) if training else {},
@@ -170,7 +187,7 @@ def _search(system: System) -> dict[str, Any]:
     return {"search": {**always, **said, **always}}
 
 
-def _precision(system: System) -> dict[str, Any]:
+def precision_of(system: Measured) -> dict[str, Any]:
     """The numbers that the weights are of, in this evaluation."""
     run = system.run or next(iter(system.members), None)
     return {"precision": run.precision} if run is not None else {}

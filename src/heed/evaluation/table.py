@@ -12,7 +12,7 @@ SIGNIFICANCE = (
     f"{BOOTSTRAP_DRAWS:,} draws) / approximate randomisation (Riezler & Maxwell 2005, {RANDOMISATION_DRAWS:,} draws).\n"
     "Of twenty comparisons of equal systems one has p < 0.05."
 )
-FEW = f"Fewer than {FEWEST_ROWS} lines or blocks of lines: intervals are too narrow, and only randomisation is a test."
+FEW = f"Fewer than {FEWEST_ROWS} lines or blocks of lines: intervals are too narrow, and a bootstrap is no test."
 
 
 def render(evaluations: Sequence[Evaluation], analysis: bool = False) -> str:

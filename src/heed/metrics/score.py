@@ -43,4 +43,6 @@ class Score:
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Score:
         """What `to_json` gave. Raises TypeError for something else."""
-        return cls(**{**fields, "value": math.inf if fields.get("value") is None else fields["value"]})
+        value = math.inf if fields.get("value") is None else fields["value"]
+        is_endless = fields.get("low") is not None and fields.get("high") is None
+        return cls(**{**fields, "value": value, **({"high": math.inf} if is_endless else {})})

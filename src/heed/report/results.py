@@ -13,6 +13,7 @@ from heed.report.markdown import code, plain, table
 from heed.run import WEIGHTS, Run
 
 Event = Mapping[str, Any]
+_UNSEEN = "without lines that a run of the same command had seen"
 
 
 def validation_scores(analysis: Event, validations: Sequence[Event]) -> str:
@@ -80,8 +81,8 @@ def _test_table(numbered: Sequence[tuple[Event, int]]) -> str:
         lines = f"{entry['test'][0]['lines']:,}"
         rows.append([entry["time"][:10] + again, files, lines, _search(entry), *scores, _leaked(entry)])
         if clean := [Score.from_json(score).numbers for score in entry.get("without_leaked") or ()]:
-            left = f"{entry['test'][0]['lines'] - entry['leaked']:,}" if entry.get("leaked") else ""
-            rows.append(["", "without those lines", left, "", *clean, ""])
+            left = entry.get("lines_without_leaked")
+            rows.append(["", _UNSEEN, f"{left:,}" if left else "", "", *clean, ""])
     return table(rows, right=[2])
 
 

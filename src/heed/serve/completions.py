@@ -96,8 +96,8 @@ def _options(said: CompletionRequest, usual: SearchOptions, most: int) -> Search
         bias = tuple(sorted((int(token), value) for token, value in (said.logit_bias or {}).items()))
     except ValueError:
         bias = ((-1, 0.0),)
-    if any(token < 0 for token, _ in bias):
-        raise BadRequestError("The keys of logit_bias are token ids.", "logit_bias")
+    if any(token < 0 for token, _ in bias) or len({token for token, _ in bias}) < len(bias):
+        raise BadRequestError("The keys of logit_bias are token ids, each once.", "logit_bias")
     return usual.of_text(
         USUAL_LENGTH, most, sample=said.temperature != 0, temperature=temperature_of(said.temperature),
         top_p=None if said.top_p is None else max(said.top_p, _LEAST_TOP_P), max_tokens=said.max_tokens or None,
