@@ -7,10 +7,10 @@ Behind `--` stands what every experiment has: the data, or a recipe. The baselin
 chooses; each of the others changes one thing, and heed chooses anew what follows from it: with another vocabulary an
 epoch has more or fewer tokens, and batches may be of another size (`--training.tokens_per_batch` behind `--` holds
 them); another width has a learning rate of its own. `--only r-drop,r-drop+bpe-dropout` trains these two (and the
-baseline), `--add "wide=--model.d_model=384"` one of your own, `--ensemble baseline,seed-2,seed-3` scores runs together.
-The same command again goes on where it was stopped; `--table` prints what has ended. Differences have a p by paired
-bootstrap over the sentences (of fewer than 20 by randomisation), which says nothing of the luck of a seed: `seed-2` and
-`seed-3` show that.
+baseline), `--add "huge=--model.d_model=512"` one of your own too, `--ensemble baseline,seed-2,seed-3` scores runs
+together. The same command again goes on where it was stopped; `--table` prints what has ended. Differences have a p by
+paired bootstrap over the sentences (of fewer than 20 by randomisation), which says nothing of the luck of a seed:
+`seed-2` and `seed-3` show that.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ def added(texts: list[str]) -> dict[str, Flags]:
         name, equals, flags = text.partition("=")
         if not (name and equals and flags.startswith("--")):
             sys.exit(f'error: --add is "NAME=--KEY=VALUE ...", got {text!r}.')
+        if LEVERS.get(name, shlex.split(flags)) != shlex.split(flags):
+            sys.exit(f"error: --add {name}: there is an experiment of this name with other flags; take another name.")
         found[name] = shlex.split(flags)
     return found
 

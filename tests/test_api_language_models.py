@@ -41,5 +41,13 @@ def test_a_text_with_options_of_its_own_is_as_long_as_one_without(speakers: list
     loaded = heed.load(speakers[0])
     [found] = loaded.continuations("the", SearchOptions(sample=True))
     assert len(found.ids) == 200
+
+
+def test_a_beam_ends_with_the_line_where_lines_have_ends(speakers: list[Path]) -> None:
+    loaded = heed.load(speakers[0])
+    beam = SearchOptions(beam_size=3, nbest=3, max_tokens=30)
+    if loaded.run.recipe.data.line_end == "eos":
+        assert all("\n" not in text for text in loaded.generate("the", beam))
+        return
     with pytest.raises(UsageError, match="no ends that a beam could come to"):
-        loaded.continuations("the", SearchOptions(beam_size=2))
+        loaded.generate("the", beam)

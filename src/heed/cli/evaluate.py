@@ -75,7 +75,8 @@ def evaluate(
 ) -> None:
     """Score runs on a test set: BLEU, chrF and TER, or perplexities, with signatures and 95 % intervals.
 
-    Several systems make one table, each tested against the first by paired bootstrap and approximate randomisation.
+    Several systems make one table, each tested against the first by paired bootstrap (from 20 lines on) and approximate
+    randomisation, where they can be compared.
     Test lines that a run was trained on are told. Each run logs its scores in its scores.jsonl and report.md.
 
     Examples:

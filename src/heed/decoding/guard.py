@@ -2,7 +2,7 @@
 
 | flag    | the output                                                                                        |
 |---------|---------------------------------------------------------------------------------------------------|
-| `loop`  | says a run of words or characters again and again, more often than the source does anything        |
+| `loop`  | says a run of words or characters again at once, more often than sentences and than the source do   |
 | `copy`  | is the source, or nearly, though the languages differ; names, numbers and addresses may be copied   |
 | `empty` | has no text, though the source has                                                                  |
 | `long`  | is longer than any validation pair makes likely                                                     |

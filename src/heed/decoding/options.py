@@ -38,7 +38,7 @@ class SearchOptions(Config):
     mbr: Literal["", "chrf", "bleu"] = ""
     """Choose the hypothesis most like the others by this measure (minimum Bayes risk); empty: the best score."""
     candidates: int = Field(default=20, ge=2, le=1000)
-    """With mbr: how many hypotheses are compared, of the beam or drawn."""
+    """With mbr: how many hypotheses are compared, of the beam (where a smaller one is said, all it has) or drawn."""
     min_tokens: int = Field(default=0, ge=0)
     """At least so many tokens before the end of sentence."""
     min_ratio: float = Field(default=0.0, ge=0, le=100)
@@ -66,7 +66,7 @@ class SearchOptions(Config):
     seed: int = 1
     """Sampling: the same seed draws the same output, whatever the batch (but for its last bits: `pick.py`)."""
     batch_size: int = Field(default=64, ge=1)
-    """Sentences searched at once; it changes the speed, never the text."""
+    """Sentences searched at once; it changes the speed, not the text (but for the last bits of draws: `seed`)."""
 
     @model_validator(mode="after")
     def _check(self) -> SearchOptions:

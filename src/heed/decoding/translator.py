@@ -130,7 +130,7 @@ class ModelTranslator:
         `first`: how many prompts came before, as each has random numbers of its own. Raises UsageError for a beam over
         text without ends.
         """
-        if self.roles.form.read_for_end is not None and not options.sample and options.width > 1:
+        if self.roles.form.line_end not in (None, "eos") and not options.sample and options.width > 1:
             raise UsageError("this model's text has no ends that a beam could come to: draw, or take a beam of 1.")
         requests = [self.request_of(prompt, draw) for draw, prompt in enumerate(prompts, start=first)]
         found = self._find(requests, options)

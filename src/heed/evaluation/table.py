@@ -10,9 +10,9 @@ from heed.metrics.significance import BOOTSTRAP_DRAWS, FEWEST_ROWS, RANDOMISATIO
 SIGNIFICANCE = (
     "p: how likely so large a difference is by chance alone, by paired bootstrap (Koehn 2004,\n"
     f"{BOOTSTRAP_DRAWS:,} draws) / approximate randomisation (Riezler & Maxwell 2005, {RANDOMISATION_DRAWS:,} draws).\n"
-    "Of twenty comparisons of equal systems one has p < 0.05."
+    "Of twenty comparisons of equal systems one has p < 0.05; of fewer than 100 lines by bootstrap up to two."
 )
-FEW = f"Fewer than {FEWEST_ROWS} lines or blocks of lines: intervals are too narrow, and a bootstrap is no test."
+FEW = f"Fewer than {FEWEST_ROWS} lines or blocks of lines: intervals are too narrow, and a bootstrap is no test (-)."
 
 
 def render(evaluations: Sequence[Evaluation], analysis: bool = False) -> str:
