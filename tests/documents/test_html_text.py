@@ -5,24 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from to_itself import to_itself
 
 from heed.documents.html_text import parse, spoken_text
-from heed.documents.stretches import Stretch, write_stretch
+from heed.documents.stretches import Stretch
 from heed.text.sentences import split_paragraph
 
 
 def unchanged(text: str) -> str:
     """The text, each sentence translated to itself."""
-    out = ""
-    for part in parse(text):
-        if isinstance(part, Stretch):
-            pieces = split_paragraph(part.plain, "en")
-            sentences = [piece.text for piece in pieces if piece.is_sentence]
-            links = [[(n, n) for n in range(len(sentence.split()))] for sentence in sentences]
-            out += write_stretch(part, pieces, sentences, links)
-        else:
-            out += part
-    return out
+    return to_itself(parse(text))
 
 
 def sentences(text: str) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from to_itself import to_itself
 
 from heed.documents.marks import carry
 from heed.documents.segments import parse_segment
-from heed.documents.stretches import Part, Stretch, escape, write_stretch
-from heed.text.sentences import split_paragraph
+from heed.documents.stretches import Part, Stretch, escape
 
 PIECES = [
     "A dog", "  ", " runs.", "\n", "&amp; ", "x", '<bpt i="1" x="1">{b}</bpt>', '<ept i="1">{/b}</ept>',
@@ -34,16 +34,7 @@ def kinds(inside: str) -> list[str]:
 
 def unchanged(inside: str) -> str:
     """The segment, each sentence translated to itself."""
-    out = ""
-    for part in parsed(inside):
-        if isinstance(part, Stretch):
-            pieces = split_paragraph(part.plain, "en")
-            sentences = [piece.text for piece in pieces if piece.is_sentence]
-            links = [[(n, n) for n in range(len(sentence.split()))] for sentence in sentences]
-            out += write_stretch(part, pieces, sentences, links)
-        else:
-            out += part
-    return out
+    return to_itself(parsed(inside))
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ class _Limit:
         return max((often for _, often in self.runs(units)), default=0)
 
 
-_OF_PHRASES = (_Limit(1, 1, 2),)
+_OF_PHRASES = _Limit(1, 1, 2)
 _OF_WORDS = (_Limit(1, 1, 3), _Limit(2, 3, 2), _Limit(4, MAX_PERIOD, 1))
 _OF_CHARACTERS = (_Limit(1, 1, 7), _Limit(2, MAX_PERIOD, 4))
 _ANY = _Limit(1, MAX_PERIOD, 1)
@@ -155,7 +155,7 @@ def is_loop(source: str, output: str) -> bool:
     one: "sorry" becomes "es tut mir leid". Groups of digits that the source has in one number are one word.
     """
     words = _words(output, source)
-    found = [run for limit in _OF_PHRASES for phrase in _phrases(words) for run in limit.runs(phrase)]
+    found = [run for phrase in _phrases(words) for run in _OF_PHRASES.runs(phrase)]
     found += [run for limit in _OF_WORDS for run in limit.runs(_bare(words))]
     said = _said_again(source) if found else []
     if any(all(n > times or length > _LONGER * short + 1 for short, times in said) for length, n in found):

@@ -95,20 +95,17 @@ def translate_tmx(text: str, name: str, sides: Sides, translate: Documents, tell
     parser.feed("", is_last=True)
     src_tag, tgt_tag = tag_of(sides.src_lang), tag_of(sides.tgt_lang)
     units = [(unit, _Sides(unit, src_tag, tgt_tag)) for unit in parser.found]
-
-    def parsed(unit: _Unit, found: _Sides) -> list[Part]:
-        return parse_segment(data[slice(*unit.segments[found.source or 0])])
-
     if units and all(variant_of(unit.variants, src_tag) is None for unit, _ in units):
         there = Counter(tag for unit, _ in units for tag, _ in unit.variants)
         raise DataError(f"{name}: no unit has {sides.src_lang}; its languages are {', '.join(there) or 'none'}.")
-    todo = [
-        (unit, found)
+    without = [
+        (unit, found, parse_segment(data[slice(*unit.segments[found.source])]))
         for unit, found in units
-        if found.source is not None and found.target is None and _has_text(parsed(unit, found))
+        if found.source is not None and found.target is None
     ]
+    todo = [(unit, found, parts) for unit, found, parts in without if _has_text(parts)]
     tell(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
-    outputs = translate([parsed(unit, found) for unit, found in todo])
+    outputs = translate([parts for _, _, parts in todo])
     used = Counter(
         unit.variants[at][0]
         for unit, found in units
@@ -116,7 +113,7 @@ def translate_tmx(text: str, name: str, sides: Sides, translate: Documents, tell
     )
     tag = used.most_common(1)[0][0] if used else tgt_tag
     out, done = [], 0
-    for (unit, found), output in zip(todo, outputs, strict=True):
+    for (unit, found, _), output in zip(todo, outputs, strict=True):
         segment = f"<seg>{output}</seg>".encode()
         if found.empty is None:
             says = f"{unit.attribute}={quoteattr(tag)} creationid={quoteattr(CREATOR)}"

@@ -134,7 +134,11 @@ def evaluate_texts(test: HeldOut, systems: Sequence[TextSystem]) -> list[Evaluat
         by_line = len(system.likelihoods) == len(clean)
         kept = [] if clean.all() or not by_line else [system.likelihoods[i] for i in np.flatnonzero(clean).tolist()]
         statistics = LikelihoodStatistics.of(system.likelihoods, block)
-        facts = {**system.facts, "unknown": _num_unknown(statistics) if system.scored else None, **precision_of(system)}
+        facts = {
+            **system.facts,
+            "unknown": _num_unknown(statistics) if system.scored else None,
+            **precision_of(system.run, system.members),
+        }
         evaluations.append(
             Evaluation(
                 system=system.name,

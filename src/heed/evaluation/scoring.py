@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,20 +25,6 @@ from heed.text.normalise import Normaliser
 
 INTERVALS = 1000
 """Draws of each bootstrap interval."""
-
-
-class Measured(Protocol):
-    """A system of any kind."""
-
-    @property
-    def run(self) -> Run | None:
-        """None for one that is none, or several."""
-        ...
-
-    @property
-    def members(self) -> Sequence[Run]:
-        """The runs of an ensemble."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -139,7 +125,12 @@ def evaluate_systems(
                 test=test,
                 run=system.run,
                 scores={name: statistics.score(INTERVALS) for name, statistics in found.items()},
-                how={**_search(system), **_tag(system), **precision_of(system), "tokenised": tokenised},
+                how={
+                    **_search(system),
+                    **_tag(system),
+                    **precision_of(system.run, system.members),
+                    "tokenised": tokenised,
+                },
                 length_ratio=length_ratio(outputs, references, language, tokenised=tokenised),
                 against_first=_compared(first, found),
                 leakage=leakage,
@@ -187,10 +178,10 @@ def _search(system: System) -> dict[str, Any]:
     return {"search": {**always, **said, **always}}
 
 
-def precision_of(system: Measured) -> dict[str, Any]:
-    """The numbers that the weights are of, in this evaluation."""
-    run = system.run or next(iter(system.members), None)
-    return {"precision": run.precision} if run is not None else {}
+def precision_of(run: Run | None, members: Sequence[Run]) -> dict[str, Any]:
+    """The numbers that the weights of a run, or of an ensemble's members, are of in this evaluation."""
+    found = [each.precision for each in (run, *members) if each is not None]
+    return {"precision": found[0]} if found else {}
 
 
 def _tag(system: System) -> dict[str, Any]:

@@ -1,0 +1,22 @@
+"""What is written where each sentence of a marked-up text becomes itself?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heed.documents.stretches import Part, Stretch, write_stretch
+from heed.text.sentences import split_paragraph
+
+
+def to_itself(parts: Sequence[Part]) -> str:
+    """The text of these parts, its words linked one by one."""
+    out = ""
+    for part in parts:
+        if isinstance(part, Stretch):
+            pieces = split_paragraph(part.plain, "en")
+            sentences = [piece.text for piece in pieces if piece.is_sentence]
+            links = [[(n, n) for n in range(len(sentence.split()))] for sentence in sentences]
+            out += write_stretch(part, pieces, sentences, links)
+        else:
+            out += part
+    return out
