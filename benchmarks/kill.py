@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from same_training import BrokenError, Seen, compare_checkpoint, compare_end, unfinished
+from same_training import BrokenError, Seen, compare_checkpoint, compare_end, is_behind, unfinished
 
 from heed import api
 from heed.cli.launch import free_port, supervise
@@ -95,8 +95,9 @@ class Wanted:
     num_ranks: int
 
     def satisfied(self, seen: Seen) -> bool:
-        """Whether there were enough kills of both sorts."""
-        return seen.kills >= self.kills and seen.in_a_save >= self.in_a_save
+        """Whether there were enough kills of both sorts, and one of them left something to go on from and to repeat."""
+        enough = seen.kills >= self.kills and seen.in_a_save >= self.in_a_save
+        return enough and seen.checkpoints > 0 and seen.behind > 0
 
 
 # --- processes ------------------------------------------------------------------------------------------
@@ -260,6 +261,7 @@ def look_after_kill(folder: Path, straight: Path, stale: set[Path], seen: Seen) 
     seen.in_other_files += bool(parents - {"checkpoints"})
     checkpoints = list_checkpoints(folder / "checkpoints")
     seen.before_any_checkpoint += not checkpoints
+    seen.behind += is_behind(folder)
     for path in checkpoints:
         compare_checkpoint(path, straight)
         seen.checkpoints += 1
@@ -336,7 +338,9 @@ def killed_often(folder: Path, wanted: Wanted) -> Seen:
     while not wanted.satisfied(seen):
         number = len(seen.settings)
         if number > 10 + wanted.kills:
-            raise BrokenError(f"only {seen.in_a_save} of {seen.kills} kills met a save")
+            raise BrokenError(
+                f"of {seen.kills} kills {seen.in_a_save} met a save, {seen.behind} left updates to repeat"
+            )
         drawn = next(settings)
         keys = {**SMALL, **drawn, "data.dir": str(folder / "corpus")}
         straight, killed = (folder / f"{number}-{name}" for name in ("straight", "killed"))

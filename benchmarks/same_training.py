@@ -10,7 +10,7 @@ from typing import Any
 
 from heed.core.errors import HeedError
 from heed.core.files import is_debris
-from heed.training.checkpoints import files_of, list_checkpoints
+from heed.training.checkpoints import files_of, list_checkpoints, step_of
 from heed.training.manifest import checked_manifest
 
 TIMES = ("seconds", "tokens_per_second")
@@ -31,6 +31,7 @@ class Seen:
     before_any_checkpoint: int = 0
     checkpoints: int = 0
     losses: int = 0
+    behind: int = 0
     replayed: int = 0
     validations: int = 0
     survivors: int = 0
@@ -75,6 +76,14 @@ def events(folder: Path) -> Iterator[tuple[tuple[str, int], Any]]:
             continue
         if event["event"] != "end":
             yield (event["event"], event["step"]), without_times(event)
+
+
+def is_behind(folder: Path) -> bool:
+    """Whether updates were logged that the newest checkpoint does not hold: whoever goes on computes them again."""
+    if not (folder / "metrics.jsonl").exists():
+        return False
+    held = max((step_of(path) for path in list_checkpoints(folder / "checkpoints")), default=0)
+    return any(kind == "train" and step > held for (kind, step), _ in events(folder))
 
 
 def compare_log(folder: Path, straight: Path, seen: Seen) -> None:
