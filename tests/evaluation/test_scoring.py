@@ -13,7 +13,7 @@ from toy import pairs, prepared, without_shape_checks
 from heed.core.errors import DataError, UsageError
 from heed.evaluation.scoring import evaluate_systems
 from heed.evaluation.sentences import ranked, samples
-from heed.evaluation.systems import HeldOut, System, read_finished, read_monolingual, read_parallel
+from heed.evaluation.systems import HeldOut, System, read_finished, read_monolingual, read_parallel, read_records
 from heed.metrics.significance import compare
 from heed.metrics.translation import build_metric
 from heed.metrics.word_frequency import by_frequency
@@ -175,6 +175,12 @@ def test_a_test_set_is_known_by_its_lines_packed_or_not(tmp_path: Path) -> None:
     assert plain.label == "t.aa and t.bb, 2 lines"
     assert [f["sha256"] for f in plain.fingerprint()] == [f["sha256"] for f in packed.fingerprint()]
     assert Counter(f["lines"] for f in plain.fingerprint()) == {2: 2}
+
+
+def test_what_is_no_line_of_its_file_is_counted_as_a_pair(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('source,target\n"two\nlines",zwei\none,eins\n')
+    test = read_records(tmp_path / "t.csv", ("source", "target"), ("aa", "bb"))
+    assert (test.label, test.counted) == ("t.csv (source) and t.csv (reference), 2 pairs", "pair")
 
 
 def test_what_is_no_test_set_is_told(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from heed.evaluation.leakage import Leakage
 from heed.evaluation.scoring import Evaluation
 from heed.evaluation.sentences import ScoredSentence
@@ -127,6 +129,8 @@ def test_worst_lines_are_shown_with_their_links() -> None:
         "    reference  Zwei Hunde\n"
         "    links      Two=Zwei dogs=Katzen"
     )
+    pairs = replace(TEST, counted="pair")  # of a table, whose first line may hold names
+    assert "\n  pair 7, chrF2 3.20\n" in render([Evaluation("runs/a", pairs, None, FIRST.scores, worst=worst)])
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:

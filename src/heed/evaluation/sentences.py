@@ -18,7 +18,7 @@ class ScoredSentence:
     """One line of a test set as a person reads it."""
 
     line: int
-    """Counted from 1."""
+    """Which line of the test files, or which pair of a file of pairs, counted from 1."""
     chrf: float
     source: str
     output: str

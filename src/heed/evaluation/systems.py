@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import message, warn
@@ -27,11 +28,13 @@ class HeldOut:
     rows: Sequence[Row]
     to_exchange: str = "Exchange the two sides."
     """What to do where source and reference are the other way round."""
+    counted: Literal["line", "pair"] = "line"
+    """What a number of a row counts: lines of the files, or pairs where these are no lines."""
 
     @property
     def label(self) -> str:
         """`test.en and test.de, 1,000 lines`."""
-        return f"{' and '.join(self.files)}, {len(self.rows):,} line{'s' * (len(self.rows) != 1)}"
+        return f"{' and '.join(self.files)}, {len(self.rows):,} {self.counted}{'s' * (len(self.rows) != 1)}"
 
     @property
     def sources(self) -> list[str]:
@@ -74,7 +77,7 @@ def read_records(
         pairs=pairs, src_column=columns[0], tgt_column=columns[1], src_lang=languages[0], tgt_lang=languages[1]
     )
     names = f"{pairs.name} (source)", f"{pairs.name} (reference)"
-    return HeldOut(names, _read(files, errors), how_to_exchange(files, errors=errors))
+    return HeldOut(names, _read(files, errors), how_to_exchange(files, errors=errors), "pair")
 
 
 def _read(files: CorpusFiles, errors: Errors) -> list[Row]:

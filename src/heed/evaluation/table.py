@@ -145,7 +145,7 @@ def _worst(evaluation: Evaluation) -> str:
     lines = [f"worst lines of {evaluation.system} by chrF2"]
     for sentence in evaluation.worst:
         lines += [
-            f"  line {sentence.line:,}, chrF2 {sentence.chrf:.2f}",
+            f"  {evaluation.test.counted} {sentence.line:,}, chrF2 {sentence.chrf:.2f}",
             f"    source     {sentence.source}",
             f"    output     {sentence.output}",
             f"    reference  {sentence.reference}",
