@@ -84,9 +84,9 @@ def checks(diagnosis: Diagnosis) -> set[str]:
 
 
 def test_healthy_data_has_no_findings() -> None:
-    diagnosis = diagnose(healthy(6000), healthy(100, seed=2), healthy(100, seed=3))
+    diagnosis = diagnose(healthy(10_000), healthy(100, seed=2), healthy(100, seed=3))
     assert diagnosis.findings == ()
-    assert diagnosis.num_pairs == diagnosis.statistics["num_kept"] == 6000
+    assert diagnosis.num_pairs == diagnosis.statistics["num_kept"] == 10_000
     assert diagnosis.render().endswith("No faults found.")
 
 
@@ -227,7 +227,7 @@ def test_where_the_filter_leaves_too_few_that_is_told() -> None:
 
 def test_how_few_pairs_there_are_is_judged_by_all_parts_together() -> None:
     small, other = diagnose(healthy(90)), diagnose(healthy(60, seed=2) * 2)
-    enough = with_parts(small, {"part 1": diagnose(healthy(6000, seed=2))})
+    enough = with_parts(small, {"part 1": diagnose(healthy(9920, seed=2))})
     assert not [finding for finding in enough.findings if finding.check == "few"]
     few = only(with_parts(small, {"part 1": other}), "few")
     assert (few.severity, few.count, few.total) == ("warn", 150, 210)
