@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 from pathlib import Path
 
 import hypothesis
@@ -18,6 +20,15 @@ os.environ["OMP_NUM_THREADS"] = "1"
 # A test never asserts on time, and a commit either passes or does not.
 hypothesis.settings.register_profile("heed", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("heed")
+
+
+def pytest_collection_finish() -> None:
+    """Import all of heed: Hypothesis tries the constants of modules that it finds, which must not be others later."""
+    import heed
+
+    for module in pkgutil.walk_packages(heed.__path__, "heed."):
+        if module.name != "heed.__main__":
+            importlib.import_module(module.name)
 
 
 @pytest.fixture(scope="session")

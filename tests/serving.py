@@ -31,40 +31,56 @@ SENTENCE = "ba ce di"
 ASK = {"q": SENTENCE, "source": "en", "target": "de"}
 
 
-class Slow:
-    """A model whose steps take time, or fail while it is told to."""
+class Held:
+    """A model whose steps wait while its gate is shut, or fail while it is told to."""
 
     counted = False
 
-    def __init__(self, model: Any, seconds: float = 0.0) -> None:
+    def __init__(self, model: Any) -> None:
         self.model = model
         self.head = model.head
-        self.seconds = seconds
         self.failure: Exception | None = None
+        self.num_steps = 0
+        """Those that have begun."""
+        self.is_held = False
+        """Whether one waits."""
+        self._gate = threading.Event()
+        self._gate.set()
+
+    def shut(self) -> None:
+        """Whoever takes a step from now on waits."""
+        self._gate.clear()
+
+    def open(self) -> None:
+        """They go on."""
+        self._gate.set()
 
     def start(self, *said: Any, **more: Any) -> Any:
         """The model's."""
         return self.model.start(*said, **more)
 
     def advance(self, *said: Any, **more: Any) -> Any:
-        """The model's, later."""
-        time.sleep(self.seconds)
+        """The model's, when the gate is open."""
+        self.num_steps += 1
+        self.is_held = not self._gate.is_set()
+        assert self._gate.wait(120), "nobody opened the gate"
+        self.is_held = False
         if self.failure is not None:
             raise self.failure
         return self.model.advance(*said, **more)
 
 
-def slowed(folder: Path, seconds: float = 0.0) -> tuple[Loaded, Slow]:
-    """A run of its own with a slow model."""
+def held(folder: Path) -> tuple[Loaded, Held]:
+    """A run of its own with a model that can be held."""
     loaded = heed.load(folder, threads=1)
-    model: Any = Slow(loaded.translator.model, seconds)
+    model: Any = Held(loaded.translator.model)
     loaded.translator.model = model
     return loaded, model
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Wait for something to become true."""
-    end = time.monotonic() + seconds
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something to become true, on however busy a machine."""
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end, "it never came"
         time.sleep(0.02)

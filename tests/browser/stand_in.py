@@ -25,6 +25,10 @@ SERVED = ROOT / "src" / "heed" / "serve" / "page"
 RUNS = ROOT / "tests" / "fixtures" / "run-v1"
 URL = "http://page.test/"
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+SEE_EACH_TEXT = """() => { window.texts = []; const output = document.querySelector(".output");
+    const set = Object.getOwnPropertyDescriptor(Node.prototype, "textContent").set;
+    Object.defineProperty(output, "textContent", {set(text) { texts.push(text); set.call(this, text); }}); }"""
+"""Notes in `texts` what is written in the place of the translation, also where it stands too short to be drawn."""
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; "
     "frame-ancestors 'none'; form-action 'none'"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from browser.stand_in import RUNS
-from serving import Live, Slow, serving, slowed
+from browser.stand_in import RUNS, SEE_EACH_TEXT
+from serving import Held, Live, held, serving
 
 import heed
 from heed.api import Loaded
@@ -23,11 +23,11 @@ TEXT = "ba ce di\n\n  fo gu"
 
 @dataclass
 class Served:
-    """A server whose translator can be made slow, or fail."""
+    """A server whose translator can fail."""
 
     live: Live
     loaded: Loaded
-    model: Slow
+    model: Held
 
     def translations(self) -> list[str]:
         """What the run itself makes of the two sentences."""
@@ -37,7 +37,7 @@ class Served:
 @pytest.fixture(scope="module")
 def served(browser: Browser) -> Iterator[Served]:
     """Of the two tiny runs that are kept for tests; only where there is a browser."""
-    loaded, model = slowed(Path(RUNS / "translation"))
+    loaded, model = held(Path(RUNS / "translation"))
     with serving([loaded, heed.load(RUNS / "bigram", threads=1)]) as live:
         yield Served(live, loaded, model)
 
@@ -95,14 +95,9 @@ def test_what_a_file_lacks_is_told_and_can_be_said(opened: Page, served: Served,
 
 
 def test_the_translation_forms_before_it_is_whole(opened: Page, served: Served) -> None:
-    served.model.seconds = 0.1
-    opened.evaluate(
-        """() => { window.texts = []; const output = document.querySelector(".output");
-        new MutationObserver(() => texts.push(output.textContent)).observe(output, {childList: true}); }"""
-    )
+    opened.evaluate(SEE_EACH_TEXT)
     opened.get_by_label("Text to translate").fill("ba ce di fo gu ha")
     opened.get_by_text("Translated: 1 sentence.").wait_for(state="attached")
-    served.model.seconds = 0.0
     texts = [text for text in opened.evaluate("texts") if text]
     assert len(texts) > 2
     assert len(texts[0]) < len(texts[-1])

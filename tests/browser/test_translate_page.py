@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browser.stand_in import URL, StandIn, events, hypothesis, inspection, model, translated
+from browser.stand_in import SEE_EACH_TEXT, URL, StandIn, events, hypothesis, inspection, model, translated
 
 if TYPE_CHECKING:
     from browser.conftest import Seen
@@ -43,7 +43,13 @@ def best(text: str) -> str:
 
 def test_what_is_typed_is_translated_after_a_pause(page: Page) -> None:
     server = StandIn()
-    opened(page, server).keyboard.type(TEXT)
+    page.clock.install()
+    opened(page, server)
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    page.keyboard.type(TEXT)
+    page.clock.run_for(599)
+    assert server.bodies("/api/translate") == []
+    page.clock.run_for(1)
     page.get_by_role("group", name="translation").wait_for()
     assert output(page).inner_text() == best(TEXT)
     [asked] = server.bodies("/api/translate")
@@ -58,12 +64,7 @@ def test_the_translation_is_seen_as_it_forms(page: Page) -> None:
     partials = [{"sentence": 0, "source": TEXT, "text": text} for text in texts]
     server = StandIn({"/api/translate": lambda body: events(partials, translated(body))})
     opened(page, server)
-    page.evaluate(
-        """() => { window.texts = []; const output = document.querySelector(".output");
-        new MutationObserver(() => texts.push(output.textContent)).observe(output, {childList: true, subtree: true});
-        const set = Object.getOwnPropertyDescriptor(Node.prototype, "textContent").set;
-        Object.defineProperty(output, "textContent", {set(text) { texts.push(text); set.call(this, text); }}); }"""
-    )
+    page.evaluate(SEE_EACH_TEXT)
     translate(page)
     assert [text for text in page.evaluate("texts") if text in texts][:3] == texts
 

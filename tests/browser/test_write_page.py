@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from browser.stand_in import URL, StandIn, events, model
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Response
 
 
 def opened(page: Page, more: dict[str, object] | None = None, **of_model: object) -> StandIn:
@@ -19,19 +21,31 @@ def opened(page: Page, more: dict[str, object] | None = None, **of_model: object
     return server
 
 
+@contextmanager
+def asked_for(page: Page, prefix: str) -> Iterator[None]:
+    """What is done within makes the page ask what comes next behind a text; until the answer is shown is waited for."""
+
+    def is_it(response: Response) -> bool:
+        return response.url.endswith("/api/next") and response.request.post_data_json["prefix"] == prefix
+
+    table = page.locator("table.choices")
+    table.evaluate("table => { table.dataset.old = ''; }")
+    with page.expect_response(is_it):
+        yield
+    page.locator("table.choices:not([data-old])").wait_for()
+
+
 def test_the_next_tokens_are_shown_and_write_themselves(page: Page) -> None:
-    server = opened(page)
-    page.get_by_label("Text to go on from").fill("the")
-    page.wait_for_timeout(600)
-    assert server.bodies("/api/next")[-1]["prefix"] == "the"
+    opened(page)
+    with asked_for(page, "the"):
+        page.get_by_label("Text to go on from").fill("the")
     rows = page.locator("table.choices tbody tr")
     assert rows.count() == 2
     assert "90" in rows.first.inner_text()
     assert rows.nth(1).get_by_role("button").count() == 0  # the end cannot be written
-    rows.first.get_by_role("button").click()
+    with asked_for(page, "the ba"):
+        rows.first.get_by_role("button").click()
     assert page.get_by_label("Text to go on from").input_value() == "the ba"
-    page.wait_for_timeout(100)
-    assert server.bodies("/api/next")[-1]["prefix"] == "the ba"
 
 
 def test_whole_words_are_shown_where_the_server_knows_them(page: Page) -> None:
@@ -47,8 +61,8 @@ def test_words_that_know_of_no_spaces_get_them(page: Page) -> None:
     spelled = [{"text": text, "log_prob": -1.0} for text in ("dog ", "eats ", "")]
     said = {"text": " dog eats", "log_prob": -1.0, "finished": True, "tokens": spelled}
     opened(page, {"/api/next": {"tokens": tokens}, "/api/generate": {"continuations": [said], "seed": 1}})
-    page.get_by_label("Text to go on from").fill("the")
-    page.wait_for_timeout(600)
+    with asked_for(page, "the"):
+        page.get_by_label("Text to go on from").fill("the")
     page.get_by_role("button", name="Write").click()
     page.get_by_text("Seed 1").wait_for()
     assert page.locator(".continuation").inner_text().rstrip() == "the dog eats"

@@ -7,10 +7,11 @@ import ctypes
 import json
 import signal
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from serving import ASK, Answer, Live, Runs, serving, slowed, until
+from serving import ASK, Answer, Live, Runs, held, serving, until
 
 from heed.api import Loaded
 from heed.serve.limits import Limits
@@ -102,17 +103,20 @@ def test_metrics_count_and_neither_they_nor_the_log_tell_what_was_said(loaded: l
     assert all(line.keys() == {"time", "level", "event", "method", "route", "status", "seconds"} for line in lines)
 
 
-def test_a_dead_worker_is_told_and_started_again(runs: Runs) -> None:
-    loaded, model = slowed(runs.translator)
+def test_a_dead_worker_is_told_and_started_again(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, model = held(runs.translator)
     with serving([loaded]) as live, ThreadPoolExecutor(4) as pool:
-        model.seconds = 0.05
+        revive, may_live = live.service.worker.revive, threading.Event()
+        monkeypatch.setattr(live.service.worker, "revive", lambda: may_live.is_set() and revive())
+        model.shut()
         busy = [pool.submit(live.post, "/translate", {**ASK, "q": f"{word} ba"}) for word in ("ce", "di", "fo")]
-        until(lambda: live.service.worker._scheduler.num_rows > 0)
+        until(lambda: model.is_held)
         kill_worker(live)
+        model.open()
         until(lambda: live.get("/health").status == 503)
         assert live.get("/ready").status == 503
+        may_live.set()
         until(lambda: live.get("/health").status == 200)
-        model.seconds = 0.0
         assert {answer.result().status for answer in busy} <= {200, 500}
         assert live.post("/translate", ASK).status == 200
         assert "heed_worker_restarts_total 1.0" in live.get("/metrics").body.decode()
@@ -120,7 +124,7 @@ def test_a_dead_worker_is_told_and_started_again(runs: Runs) -> None:
 
 
 def test_a_model_that_fails_fails_its_own_requests_and_at_last_the_server(runs: Runs) -> None:
-    loaded, model = slowed(runs.translator)
+    loaded, model = held(runs.translator)
     with serving([loaded]) as live:
         model.failure = RuntimeError("secret text")
         for _ in range(5):
@@ -133,35 +137,39 @@ def test_a_model_that_fails_fails_its_own_requests_and_at_last_the_server(runs: 
         assert live.get("/health").status == 200
 
 
-def test_what_was_admitted_is_finished_before_the_end(runs: Runs) -> None:
-    loaded, model = slowed(runs.translator)
-    with serving([loaded]) as live, ThreadPoolExecutor(40) as pool:
-        model.seconds = 1.0  # so that none is done before the last has come
+def test_what_was_admitted_is_finished_before_the_end(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heed.serve.worker.STALE", 600.0)
+    loaded, model = held(runs.translator)
+    with serving([loaded], Limits(queue_seconds=60.0)) as live, ThreadPoolExecutor(40) as pool:
+        model.shut()  # so that none is done before the last has come
         admitted = [pool.submit(live.post, "/translate", {**ASK, "q": f"ba ce {n}"}) for n in range(30)]
         until(lambda: live.service.jobs.num_admitted == 30)
-        model.seconds = 0.01
         live.server.handle_exit(signal.SIGTERM, None)
         ready = live.get("/ready")
         assert (ready.status, ready.headers["retry-after"]) == (503, "2")
         late: Answer = live.post("/translate", ASK)
         assert (late.status, late.headers["retry-after"]) == (503, "2")
         assert live.get("/health").status == 200
+        assert not any(answer.done() for answer in admitted)
+        model.open()
         assert [answer.result().status for answer in admitted] == [200] * 30
-        live.thread.join(10)
+        live.thread.join(60)
         assert not live.thread.is_alive()
         assert not live.server.force_exit
 
 
 def test_draining_has_an_end(runs: Runs) -> None:
-    loaded, model = slowed(runs.translator)
+    loaded, model = held(runs.translator)
     with serving([loaded], Limits(drain_seconds=0.2)) as live, ThreadPoolExecutor(1) as pool:
-        model.seconds = 0.2
+        model.shut()
         left = pool.submit(live.post, "/translate", ASK)
         until(lambda: live.service.jobs.num_admitted == 1)
         live.server.handle_exit(signal.SIGTERM, None)
-        live.thread.join(15)
+        until(lambda: live.server.should_exit)
+        assert not left.done()
+        model.open()
+        live.thread.join(60)
         assert not live.thread.is_alive()
-        model.seconds = 0.0
         left.exception()
 
 

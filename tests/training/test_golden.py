@@ -1,7 +1,7 @@
 """Does a training compute the same numbers as it did when its losses were written down?
 
 A change that is not meant to alter numbers leaves these losses as they are, bit for bit where they were made: with the
-same PyTorch, instruction set and maker of the processor. Elsewhere they agree to 1 in 10,000.
+same PyTorch on the same processor. Elsewhere they agree to 1 in 10,000.
 """
 
 from __future__ import annotations
