@@ -95,9 +95,8 @@ class Wanted:
     num_ranks: int
 
     def satisfied(self, seen: Seen) -> bool:
-        """Whether there were enough kills of both sorts, and one of them left something to go on from and to repeat."""
-        enough = seen.kills >= self.kills and seen.in_a_save >= self.in_a_save
-        return enough and seen.checkpoints > 0 and seen.behind > 0
+        """Whether there were enough kills of both sorts, and one that left updates to repeat behind a checkpoint."""
+        return seen.kills >= self.kills and seen.in_a_save >= self.in_a_save and seen.behind > 0
 
 
 # --- processes ------------------------------------------------------------------------------------------

@@ -80,10 +80,10 @@ def events(folder: Path) -> Iterator[tuple[tuple[str, int], Any]]:
 
 def is_behind(folder: Path) -> bool:
     """Whether updates were logged that the newest checkpoint does not hold: whoever goes on computes them again."""
-    if not (folder / "metrics.jsonl").exists():
+    held = [step_of(path) for path in list_checkpoints(folder / "checkpoints")]
+    if not held or not (folder / "metrics.jsonl").exists():  # without a checkpoint it begins again, with a new log
         return False
-    held = max((step_of(path) for path in list_checkpoints(folder / "checkpoints")), default=0)
-    return any(kind == "train" and step > held for (kind, step), _ in events(folder))
+    return any(kind == "train" and step > max(held) for (kind, step), _ in events(folder))
 
 
 def compare_log(folder: Path, straight: Path, seen: Seen) -> None:

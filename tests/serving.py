@@ -47,9 +47,14 @@ class Held:
         self._gate = threading.Event()
         self._gate.set()
 
-    def shut(self) -> None:
-        """Whoever takes a step from now on waits."""
+    @contextmanager
+    def shut(self) -> Iterator[None]:
+        """Whoever takes a step within waits until `open`, or the end."""
         self._gate.clear()
+        try:
+            yield
+        finally:
+            self.open()
 
     def open(self) -> None:
         """They go on."""
@@ -62,9 +67,12 @@ class Held:
     def advance(self, *said: Any, **more: Any) -> Any:
         """The model's, when the gate is open."""
         self.num_steps += 1
-        self.is_held = not self._gate.is_set()
-        assert self._gate.wait(120), "nobody opened the gate"
-        self.is_held = False
+        if not self._gate.is_set():
+            self.is_held = True
+            try:
+                assert self._gate.wait(120), "nobody opened the gate"
+            finally:
+                self.is_held = False
         if self.failure is not None:
             raise self.failure
         return self.model.advance(*said, **more)
@@ -193,5 +201,5 @@ def serving(
             yield Live(url_of(listener), service, server, thread, written)
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive(), "the server did not end"

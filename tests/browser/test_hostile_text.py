@@ -119,8 +119,9 @@ def test_the_policy_stops_a_script_that_got_in_all_the_same(page: Page, seen: An
     opened(page, StandIn())
     page.evaluate(
         """() => { const script = document.createElement("script"), part = document.createElement("div");
+        window.refused = 0; document.addEventListener("securitypolicyviolation", () => { window.refused += 1; });
         script.textContent = "window.ran = 1"; part.innerHTML = "<img src=x onerror='window.ran = 1'>";
         document.body.append(script, part); }"""
     )
-    page.wait_for_timeout(200)
+    page.wait_for_function("() => window.refused >= 2")
     assert page.evaluate("() => window.ran") is None

@@ -48,6 +48,7 @@ def test_what_is_typed_is_translated_after_a_pause(page: Page) -> None:
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
     page.keyboard.type(TEXT)
     page.clock.run_for(599)
+    assert page.locator(".output.waiting").count() == 0
     assert server.bodies("/api/translate") == []
     page.clock.run_for(1)
     page.get_by_role("group", name="translation").wait_for()

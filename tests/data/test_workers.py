@@ -209,7 +209,7 @@ def test_workers_end_without_a_word_when_the_process_that_trains_is_killed(store
         assert all(map(is_alive, found))
         parent.kill()
         said = parent.stderr.read()  # to its end, when the workers have closed it too
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while any(map(is_running, found)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any(map(is_running, found))

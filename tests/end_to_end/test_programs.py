@@ -36,7 +36,7 @@ def test_a_line_is_answered_before_the_next_one_is_written(translator: Path) -> 
             process.stdin.flush()
             answers.append(read_line(process))
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
         assert process.stderr.read() == b""
     assert answers == [line.encode() + b"\n" for line in call("translate", translator, stdin="ba ce\n\n").lines]
 
@@ -52,7 +52,7 @@ def test_head_ends_a_translation_quietly_though_its_input_goes_on(translator: Pa
         process.stdout.close()
         process.stdin.write(b"fo gu\n" * 10)
         process.stdin.flush()  # and it is not closed: another writer may still hold the pipe
-        assert process.wait(60) == 141
+        assert process.wait(120) == 141
         assert process.stderr.read() == b""
 
 
@@ -100,7 +100,7 @@ def test_a_signal_ends_a_training_whole_and_resume_goes_on_bit_for_bit(tmp_path:
     with start(*words, folder) as process:
         wait_for_update(process, folder, 9)
         process.send_signal(number)
-        assert process.wait(30) == 128 + number
+        assert process.wait(120) == 128 + number
         assert process.stderr is not None
         assert process.stderr.read() == b""
     assert events(folder)[-1]["reason"] == f"stopped by {number.name}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -46,16 +48,20 @@ main()
 """
 
 
-def started(folder: Path, slow: str) -> subprocess.Popen[bytes]:
-    """A training that holds at one place, and has got there."""
+@contextmanager
+def started(folder: Path, slow: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A training that holds at one place, and has got there; killed at the end."""
     src, tgt = write_pairs(folder)
     keys = {**TINY, "training.eval_every": 3, "training.save_every": 2, "data.max_valid": 3}
     words = ["train", "--task", "translation", "--src", src, "--tgt", tgt, *flags(keys), "--out", folder / "run"]
     program = [sys.executable, "-c", PROGRAM.format(slow=SLOW[slow]), *map(str, words), "--threads", "1", "--quiet"]
-    process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"here\n", process.communicate()[1].decode()
-    return process
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"here\n", process.communicate()[1].decode()
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize(("slow", "number"), [("validation", signal.SIGINT), ("save", signal.SIGTERM)])

@@ -60,8 +60,8 @@ def test_clients_that_say_nothing_keep_nobody_out(live: Live) -> None:
 
 def test_a_full_server_says_when_to_come_again_and_nobody_hangs(runs: Runs) -> None:
     loaded, model = held(runs.translator)
-    with serving([loaded], Limits(queue=4, queue_seconds=60.0)) as live, ThreadPoolExecutor(24) as pool:
-        model.shut()
+    limits = Limits(queue=4, queue_seconds=60.0)
+    with serving([loaded], limits) as live, ThreadPoolExecutor(24) as pool, model.shut():
         asked = [pool.submit(live.post, "/translate", {**ASK, "q": f"ba ce {n}"}) for n in range(24)]
         until(lambda: sum(each.done() for each in asked) == 20)
         model.open()
@@ -73,9 +73,8 @@ def test_a_full_server_says_when_to_come_again_and_nobody_hangs(runs: Runs) -> N
 
 def test_who_gets_no_turn_in_time_is_told(runs: Runs) -> None:
     loaded, model = held(runs.translator)
-    with serving([loaded]) as live, ThreadPoolExecutor(8) as pool:
+    with serving([loaded]) as live, ThreadPoolExecutor(8) as pool, model.shut():
         live.service.worker._scheduler.max_rows = 1
-        model.shut()
         first = pool.submit(live.post, "/translate", ASK)
         until(lambda: model.is_held)
         live.service.jobs._limits = Limits(queue_seconds=0.1)
@@ -101,11 +100,10 @@ def test_a_request_that_takes_too_long_ends_and_gives_its_rows_back(runs: Runs) 
         whole = steps_of(live, model, LONG)
         live.service.jobs._limits = Limits(seconds=0.3)
         steps = model.num_steps
-        model.shut()
-        for path, said in (("/translate", {**ASK, "q": LONG}), ("/api/translate", {"text": LONG})):
-            assert live.post(path, said).status == 504
-        until(lambda: live.service.jobs.num_admitted == 0)
-        model.open()
+        with model.shut():
+            for path, said in (("/translate", {**ASK, "q": LONG}), ("/api/translate", {"text": LONG})):
+                assert live.post(path, said).status == 504
+            until(lambda: live.service.jobs.num_admitted == 0)
         until(lambda: live.service.worker._scheduler.is_idle)
         assert model.num_steps - steps < whole / 2
         live.service.jobs._limits = Limits()
@@ -118,14 +116,13 @@ def test_a_client_that_leaves_frees_its_work(runs: Runs, stream: bool) -> None:
     with serving([loaded]) as live:
         whole = steps_of(live, model, LONG)
         steps = model.num_steps
-        model.shut()
-        connection = http.client.HTTPConnection("127.0.0.1", live.port)
-        said = {"text": "\n".join(f"{word} {LONG}" for word in WORDS), "stream": stream}
-        connection.request("POST", "/api/translate", json.dumps(said), JSON)
-        until(lambda: model.is_held)
-        connection.close()
-        until(lambda: live.service.jobs.num_admitted == 0)
-        model.open()
+        with model.shut():
+            connection = http.client.HTTPConnection("127.0.0.1", live.port)
+            said = {"text": "\n".join(f"{word} {LONG}" for word in WORDS), "stream": stream}
+            connection.request("POST", "/api/translate", json.dumps(said), JSON)
+            until(lambda: model.is_held)
+            connection.close()
+            until(lambda: live.service.jobs.num_admitted == 0)
         until(lambda: live.service.worker._scheduler.is_idle)
         assert model.num_steps - steps < whole / 2
 
@@ -198,11 +195,9 @@ def test_other_origins_are_not_let_in_unless_they_are_named(loaded: list[Loaded]
 
 def test_what_is_too_much_is_refused_before_anything_is_searched(runs: Runs) -> None:
     loaded, model = held(runs.translator)
-    with serving([loaded]) as live:
-        model.shut()  # where a search would wait
+    with serving([loaded]) as live, model.shut():  # where a search would wait
         for said in ({**ASK, "q": ["x"] * 129}, {**ASK, "q": "x" * 20_000}, {**ASK, "alternatives": 10**6}):
             assert live.post("/translate", said).status == 400
-        model.open()
 
 
 def test_wrong_methods_and_addresses_are_told_in_each_apis_form(live: Live) -> None:

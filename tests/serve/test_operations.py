@@ -105,10 +105,9 @@ def test_metrics_count_and_neither_they_nor_the_log_tell_what_was_said(loaded: l
 
 def test_a_dead_worker_is_told_and_started_again(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded, model = held(runs.translator)
-    with serving([loaded]) as live, ThreadPoolExecutor(4) as pool:
+    with serving([loaded], Limits(queue_seconds=60.0)) as live, ThreadPoolExecutor(4) as pool, model.shut():
         revive, may_live = live.service.worker.revive, threading.Event()
         monkeypatch.setattr(live.service.worker, "revive", lambda: may_live.is_set() and revive())
-        model.shut()
         busy = [pool.submit(live.post, "/translate", {**ASK, "q": f"{word} ba"}) for word in ("ce", "di", "fo")]
         until(lambda: model.is_held)
         kill_worker(live)
@@ -140,8 +139,8 @@ def test_a_model_that_fails_fails_its_own_requests_and_at_last_the_server(runs: 
 def test_what_was_admitted_is_finished_before_the_end(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heed.serve.worker.STALE", 600.0)
     loaded, model = held(runs.translator)
-    with serving([loaded], Limits(queue_seconds=60.0)) as live, ThreadPoolExecutor(40) as pool:
-        model.shut()  # so that none is done before the last has come
+    limits = Limits(queue_seconds=60.0, drain_seconds=600.0)
+    with serving([loaded], limits) as live, ThreadPoolExecutor(40) as pool, model.shut():
         admitted = [pool.submit(live.post, "/translate", {**ASK, "q": f"ba ce {n}"}) for n in range(30)]
         until(lambda: live.service.jobs.num_admitted == 30)
         live.server.handle_exit(signal.SIGTERM, None)
@@ -160,13 +159,16 @@ def test_what_was_admitted_is_finished_before_the_end(runs: Runs, monkeypatch: p
 
 def test_draining_has_an_end(runs: Runs) -> None:
     loaded, model = held(runs.translator)
-    with serving([loaded], Limits(drain_seconds=0.2)) as live, ThreadPoolExecutor(1) as pool:
-        model.shut()
+    with (
+        serving([loaded], Limits(drain_seconds=0.2, seconds=600.0)) as live,
+        ThreadPoolExecutor(1) as pool,
+        model.shut(),
+    ):
         left = pool.submit(live.post, "/translate", ASK)
-        until(lambda: live.service.jobs.num_admitted == 1)
+        until(lambda: model.is_held)
         live.server.handle_exit(signal.SIGTERM, None)
         until(lambda: live.server.should_exit)
-        assert not left.done()
+        assert model.is_held
         model.open()
         live.thread.join(60)
         assert not live.thread.is_alive()

@@ -204,6 +204,7 @@ def test_what_the_filter_would_leave_out_follows_its_settings() -> None:
 def test_too_few_pairs_stop() -> None:
     assert only(diagnose(healthy(99)), "few").severity == "stop"
     assert only(diagnose(healthy(100)), "few").severity == "warn"
+    assert only(diagnose(healthy(9_999)), "few").severity == "warn"
     assert only(diagnose(healthy(60) * 2), "few").severity == "stop", "what the filter drops does not count"
     assert [finding.check for finding in diagnose([]).stops] == ["few"]
     assert [finding.check for finding in diagnose_text([]).stops] == ["few"]

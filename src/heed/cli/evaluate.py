@@ -193,7 +193,7 @@ def _tell_and_log(evaluation: Evaluation, time: str, quiet: bool) -> None:
     from heed.report.page import refresh_report
 
     if evaluation.leakage is not None and evaluation.leakage.lines:
-        warn(evaluation.leakage.render(evaluation.system) + ".", quiet)
+        warn(evaluation.leakage.render(evaluation.system, evaluation.test.counted) + ".", quiet)
     if evaluation.run is None:
         return
     if times := times_scored(evaluation.run, evaluation, but_at=time):

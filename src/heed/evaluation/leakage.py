@@ -37,16 +37,16 @@ class Leakage:
     num_compared: int
     """Lines that are long enough to be compared."""
 
-    def render(self, name: str) -> str:
-        """The same in words."""
+    def render(self, name: str, counted: str = "line") -> str:
+        """The same in words; `counted` is what the rows of the test set are."""
         if not self.num_compared:
-            return f"not checked, as lines of fewer than {MIN_CHARACTERS} characters recur in any text"
+            return f"not checked, as {counted}s of fewer than {MIN_CHARACTERS} characters recur in any text"
         whole = self.num_compared == self.num_lines
         long = "" if whole else f" of {MIN_CHARACTERS} characters or more"
-        told = f"no test line{long} stands in the training data of {name}"
+        told = f"no test {counted}{long} stands in the training data of {name}"
         if self.lines:
             percent = 100 * len(self.lines) / self.num_compared
-            share = f"{len(self.lines):,} of {self.num_compared:,} test lines{long} ({percent:.1f} %)"
+            share = f"{len(self.lines):,} of {self.num_compared:,} test {counted}s{long} ({percent:.1f} %)"
             kinds = [f"{self.in_training[kind]:,} {text}" for kind, text in _NAMES.items() if kind in self.in_training]
             told = f"{share} stand in the training data of {name}" + f": {', '.join(kinds)}" * (len(kinds) > 1)
         return told + f"; {self.in_validation:,} in its validation data" * (self.in_validation > 0)

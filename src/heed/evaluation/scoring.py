@@ -74,6 +74,7 @@ class Evaluation:
             "system": self.system,
             "run": str(self.run.folder) if self.run else None,
             "test": self.test.fingerprint(),
+            "counted": self.test.counted,
             "synthetic": self.synthetic,
             **self.how,
             "scores": [score.to_json() for score in self.scores.values()],

@@ -89,16 +89,20 @@ def _leakage(evaluations: Sequence[Evaluation]) -> str:
     lines = []
     for evaluation in evaluations:
         if evaluation.leakage is not None:
-            lines.append(f"leakage: {evaluation.leakage.render(evaluation.system)}")
+            lines.append(f"leakage: {evaluation.leakage.render(evaluation.system, evaluation.test.counted)}")
         elif evaluation.run is not None:
             lines.append(f"leakage: not checked, {evaluation.system} has no fingerprint of what it was trained on")
     without = [evaluation for evaluation in evaluations if evaluation.without_leaked]
     if without:
-        heads = ["without those lines", *(score.name for score in without[0].without_leaked.values())]
+        heads = [
+            f"without those {without[0].test.counted}s",
+            *(score.name for score in without[0].without_leaked.values()),
+        ]
         rows = [[_name(found), *(score.numbers for score in found.without_leaked.values())] for found in without]
         lines.append("\n" + columns([heads, *rows]))
     elif any(evaluation.leakage and evaluation.leakage.lines for evaluation in evaluations):
-        lines.append("No line is left that was not trained on: these scores say nothing.")
+        counted = evaluations[0].test.counted
+        lines.append(f"No {counted} is left that was not trained on: these scores say nothing.")
     return "\n".join(lines)
 
 
@@ -112,7 +116,12 @@ def _by_length(evaluations: Sequence[Evaluation]) -> str:
     if not rows:
         return ""
     first = evaluations[0].by_length[0]
-    heads = [f"source, {first.unit}", "lines", "", *(score.name for score in first.scores.values())]
+    heads = [
+        f"source, {first.unit}",
+        f"{evaluations[0].test.counted}s",
+        "",
+        *(score.name for score in first.scores.values()),
+    ]
     return columns([heads, *rows], right=[1])
 
 
@@ -142,7 +151,7 @@ def _unigram_f1(evaluations: Sequence[Evaluation]) -> str:
 
 
 def _worst(evaluation: Evaluation) -> str:
-    lines = [f"worst lines of {evaluation.system} by chrF2"]
+    lines = [f"worst {evaluation.test.counted}s of {evaluation.system} by chrF2"]
     for sentence in evaluation.worst:
         lines += [
             f"  {evaluation.test.counted} {sentence.line:,}, chrF2 {sentence.chrf:.2f}",
