@@ -94,10 +94,8 @@ def _leakage(evaluations: Sequence[Evaluation]) -> str:
             lines.append(f"leakage: not checked, {evaluation.system} has no fingerprint of what it was trained on")
     without = [evaluation for evaluation in evaluations if evaluation.without_leaked]
     if without:
-        heads = [
-            f"without those {without[0].test.counted}s",
-            *(score.name for score in without[0].without_leaked.values()),
-        ]
+        those = f"without those {without[0].test.counted}s"
+        heads = [those, *(score.name for score in without[0].without_leaked.values())]
         rows = [[_name(found), *(score.numbers for score in found.without_leaked.values())] for found in without]
         lines.append("\n" + columns([heads, *rows]))
     elif any(evaluation.leakage and evaluation.leakage.lines for evaluation in evaluations):
@@ -116,12 +114,8 @@ def _by_length(evaluations: Sequence[Evaluation]) -> str:
     if not rows:
         return ""
     first = evaluations[0].by_length[0]
-    heads = [
-        f"source, {first.unit}",
-        f"{evaluations[0].test.counted}s",
-        "",
-        *(score.name for score in first.scores.values()),
-    ]
+    number = f"{evaluations[0].test.counted}s"
+    heads = [f"source, {first.unit}", number, "", *(score.name for score in first.scores.values())]
     return columns([heads, *rows], right=[1])
 
 

@@ -165,7 +165,7 @@ def too_few(num_pairs: int, dropped: Counter[str], limits: Thresholds) -> Iterat
         yield Finding("few", "stop", kept, num_pairs, message, "Find more data.")
     elif kept < limits.few_pairs:
         message = f"{there_are}: expect a weak translator."
-        advice = "More pairs help most, then a run of a related pair to begin with (--init): docs/more-data.md."
+        advice = "More pairs help, and so does a related pair's run to begin with (--init): docs/more-data.md."
         yield Finding("few", "warn", kept, num_pairs, message, advice)
 
 
