@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 import sys
@@ -14,6 +15,22 @@ from heed.core.progress import Progress, format_seconds, message, warn, watched
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+class Gone(io.StringIO):
+    """A stream whose reader has gone after what was written first."""
+
+    num_written = 0
+
+    def write(self, text: str) -> int:
+        self.num_written += 1
+        if self.num_written > 1:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+        return super().write(text)
+
+
+class GoneTerminal(Gone, Terminal):
+    """The same for a terminal."""
 
 
 class Clock:
@@ -184,6 +201,18 @@ def test_a_terminal_that_cannot_redraw_gets_plain_lines(monkeypatch: pytest.Monk
     with Progress(10, "steps", "training", stream=stream, clock=Clock()) as progress:
         progress.update(5)
     assert stream.getvalue() == "training: 5/10 steps (50%), elapsed 0:00, left 0:00\n"
+
+
+@pytest.mark.parametrize("stream_type", [Gone, GoneTerminal])
+def test_work_goes_on_when_nobody_reads_any_more(stream_type: type[Gone]) -> None:
+    stream = stream_type()
+    with Progress(10, "steps", "training", stream=stream, clock=Clock(), plain_interval=0) as progress:
+        for step in range(1, 11):
+            progress.update(step)
+        progress.say("a line")
+    message("another", stream=stream)
+    assert progress.done == 10
+    assert stream.num_written > 1
 
 
 @pytest.mark.parametrize("stream_type", [io.StringIO, Terminal])

@@ -56,6 +56,17 @@ def test_head_ends_a_translation_quietly_though_its_input_goes_on(translator: Pa
         assert process.stderr.read() == b""
 
 
+def test_a_training_goes_on_when_nobody_reads_what_it_says(tmp_path: Path) -> None:
+    src, tgt = write_pairs(tmp_path)
+    keys = {**TINY, "training.max_steps": 3, "training.log_every": 1, "data.max_valid": 3}
+    words = ["train", "--task", "translation", "--src", src, "--tgt", tgt, *flags(keys), "--out", tmp_path / "run"]
+    with start(*words) as process:
+        assert process.stderr is not None
+        process.stderr.close()
+        assert process.wait(120) == 0
+    assert (tmp_path / "run" / "report.md").exists()
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_a_full_disk_under_stdout_ends_with_74(translator: Path) -> None:
     program = [sys.executable, "-c", "from heed.cli.main import main; main()", "info", str(translator)]

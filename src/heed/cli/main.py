@@ -34,6 +34,7 @@ from heed.cli import (
 )
 from heed.core.environment import let_waiting_threads_sleep, library_versions
 from heed.core.errors import HeedError, StorageError, UsageError
+from heed.core.progress import message
 
 READER_GONE = 141
 """What a shell reports for a command that SIGPIPE ended: 128 + 13."""
@@ -125,8 +126,8 @@ def main() -> None:
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        message, code = _explained(error)
-        print(f"error: {message}", file=sys.stderr)
+        explanation, code = _explained(error)
+        message(f"error: {explanation}")
         sys.exit(code)
 
 

@@ -2,7 +2,8 @@
 
 Everything here goes to stderr, so that stdout carries results alone. On a terminal it is one live bar, elsewhere a
 plain line every ten seconds, so that a log file stays readable. Text from the user's data is shown as it is: never
-read as markup, never able to send commands to the terminal.
+read as markup, never able to send commands to the terminal. Nobody has to look: when the reader has gone (`2>&1 |
+head`, a lost terminal) or the disk of the log is full, the work goes on without a word.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain, islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar, cast
 
 from heed.core import environment
 
@@ -31,14 +33,33 @@ _CONTROL = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(cod
 def message(text: str, quiet: bool = False, stream: TextIO | None = None) -> None:
     """Write a line to stderr, unless quiet. While a bar is shown it appears above it."""
     if not quiet:
-        stream = sys.stderr if stream is None else stream
-        stream.write(text.translate(_CONTROL) + "\n")
-        stream.flush()
+        told = _Unheeded(sys.stderr if stream is None else stream)
+        told.write(text.translate(_CONTROL) + "\n")
+        told.flush()
 
 
 def warn(text: str, quiet: bool = False, stream: TextIO | None = None) -> None:
     """Write a line that begins with `warning:` to stderr, unless quiet."""
     message(f"warning: {text}", quiet, stream)
+
+
+class _Unheeded:
+    """A stream that somebody may read: what cannot be written to it is let go."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self.stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self.stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 class Progress:
@@ -213,7 +234,7 @@ def _live(stream: TextIO, render: Callable[[], RenderableType]) -> Live:
     from rich.live import Live
 
     console = Console(
-        file=stream,
+        file=cast("TextIO", _Unheeded(stream)),
         force_terminal=True,
         no_color=not environment.colour_allowed(stream),
         markup=False,
