@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from serving import SENTENCE, Live, Runs, serving
-from toy import prepared, with_weights, write_pairs
+from toy import pairs, prepared, with_weights, write_lines, write_pairs
 
 import heed
 from heed.api import Loaded
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints
-from heed.serve.catalogue import ServedModel
+from heed.serve.catalogue import Catalogue, ServedModel
 
 
 def events(body: bytes) -> list[tuple[str, Any]]:
@@ -58,6 +59,25 @@ def test_a_model_of_several_languages_tells_all_of_its_directions(tmp_path: Path
     assert [(each["code"], each["targets"]) for each in found["languages"]] == [
         ("en", ["de", "fr"]), ("de", []), ("fr", []),
     ]  # fmt: skip
+
+
+def test_each_language_of_a_model_of_several_is_told_from_the_others(tmp_path: Path) -> None:
+    found = pairs(200, 7)
+    src = write_lines(tmp_path / "more.aa", [source for source, _ in found])
+    tgt = write_lines(tmp_path / "more.cc", [target[::-1] for _, target in found])
+    of_czech = {"src": str(src), "tgt": str(tgt), "tag": "2cs", "tgt_lang": "cs"}
+    run = with_weights(
+        prepared(tmp_path, data__src_lang="en", data__tgt_lang="de", data__tag="2de", data__parts=[of_czech])
+    )
+    texts = {"en": "ba ce di fo", "de": "kan ler mis not", "cs": "nak rel sim ton"}
+    with_data = Catalogue.of_runs([heed.load(run.folder, threads=1)]).detector()
+    assert {language: with_data.detect(text)[0].language for language, text in texts.items()} == {
+        "en": "en", "de": "de", "cs": "cs",
+    }  # fmt: skip
+    shutil.rmtree(run.folder / "data" / "train")
+    without = Catalogue.of_runs([heed.load(run.folder, threads=1)]).detector()
+    assert [without.detect(texts[language])[0].language for language in ("en", "de")] == ["en", "de"]
+    assert {each.language for each in without.detect("")} == {"en", "de", "cs"}
 
 
 def test_a_report_is_given_as_it_stands(live: Live, runs: Runs) -> None:

@@ -10,14 +10,13 @@ from functools import cached_property
 from pathlib import Path
 
 from heed.api import Loaded
-from heed.core.errors import DataError, UsageError
+from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.documents.translating import Step
-from heed.metrics.word_frequency import WordCounts
 from heed.run import WEIGHTS, Run
 from heed.serve.errors import BadRequestError, ModelNotFoundError
-from heed.tasks.prepare import WORDS_SEEN, read_valid
+from heed.serve.language_samples import sample_pairs
 from heed.text.frequent_words import FREQUENT_WORDS
 from heed.text.language_detector import LanguageDetector
 from heed.text.languages import code_of, is_right_to_left, name_of
@@ -201,13 +200,14 @@ class Catalogue:
         return None
 
     def detector(self) -> LanguageDetector:
-        """Tells the languages that are translated from apart, by what the runs were trained on."""
-        samples: dict[str, list[str]] = {direction.source.code: [] for direction in self.directions}
-        for language in samples:
-            samples[language].append(" ".join(FREQUENT_WORDS.get(code_of(language), ())))
+        """Tells the languages apart that are translated from or to, by what the runs were trained on."""
+        samples = {
+            language.code: [" ".join(FREQUENT_WORDS.get(code_of(language.code), ()))] for language in self.languages
+        }
         for model in self.models.values():
-            for language, texts in _samples(model):
-                samples.setdefault(language, []).extend(texts)
+            for codes, texts in sample_pairs(model.run) if model.directions else ():
+                for language, text in zip(_pair(codes), texts, strict=True):
+                    samples[language.code].append(text)
         return LanguageDetector(samples)
 
 
@@ -218,11 +218,16 @@ def _served(name: str, loaded: Loaded) -> ServedModel:
         return model
     directions: dict[tuple[Language, Language], Direction] = {}
     for run, translator in _translators(loaded):
-        source, target = run.languages
-        pair = Language(source or "src"), Language(target or "tgt")
+        pair = _pair(run.languages)
         directions.setdefault(pair, Direction(model, translator, *pair, run.source_tag))
     object.__setattr__(model, "directions", tuple(directions.values()))
     return model
+
+
+def _pair(codes: tuple[str, str]) -> tuple[Language, Language]:
+    """Source and target as a server calls them, where a run does not say them too."""
+    source, target = codes
+    return Language(source or "src"), Language(target or "tgt")
 
 
 def _translators(loaded: Loaded) -> list[tuple[Run, ModelTranslator]]:
@@ -238,20 +243,4 @@ def _translators(loaded: Loaded) -> list[tuple[Run, ModelTranslator]]:
         found.append((run, run.translator))
     if refused is not None and not found:
         raise refused
-    return found
-
-
-def _samples(model: ServedModel) -> list[tuple[str, list[str]]]:
-    """Texts of its languages, where the run folder still has them."""
-    if not model.directions:
-        return []
-    direction, found = model.directions[0], []
-    try:
-        rows = read_valid(model.run.folder)
-        found += [(direction.source.code, [row[0] for row in rows]), (direction.target.code, [row[-1] for row in rows])]
-        words = WordCounts.read(model.run.folder / WORDS_SEEN)
-    except DataError:  # nothing but detection needs them
-        words = None
-    if words is not None:
-        found.append((direction.target.code, [word for word, _ in words.counts.most_common(5000)]))
     return found
