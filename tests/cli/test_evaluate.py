@@ -131,6 +131,21 @@ def test_scores_are_logged_in_the_run_and_a_second_look_is_told(run: Path, files
     assert re.search(r"\(time 3\) \| `test.aa` `test.bb` \| 40 \|", (run / "report.md").read_text())
 
 
+def test_what_an_ensemble_scored_is_logged_in_each_of_its_runs(
+    run: Path, files: tuple[object, ...], tmp_path: Path
+) -> None:
+    (run / "report.md").write_text("old")
+    twin = shutil.copytree(run, tmp_path / "twin")
+    assert call("evaluate", run, twin, "--ensemble", *files, "--beam", "1").code == 0
+    for folder in (run, twin):
+        entries = [json.loads(line) for line in (folder / "scores.jsonl").read_text().splitlines()]
+        assert [entry.get("ensemble") for entry in entries] == [None, ["run", "twin"]]
+        assert entries[0]["time"] == entries[1]["time"], "the test set was looked at once"
+        report = (folder / "report.md").read_text()
+        assert re.search(r"\| `test.aa` `test.bb` \| 40 \| as one model: `run`, `twin`, beam 1", report)
+        assert "(time 2)" not in report
+
+
 def test_a_run_folder_that_cannot_be_written_costs_only_the_log(run: Path, files: tuple[object, ...]) -> None:
     (run / "scores.jsonl").mkdir()
     result = call("evaluate", run, *files)

@@ -187,21 +187,20 @@ def _finish(evaluated: Sequence[Sequence[Evaluation]], as_json: bool, table: str
 
 
 def _tell_and_log(evaluation: Evaluation, time: str, quiet: bool) -> None:
-    """Say on stderr what casts doubt on a score, and write the score into the run folder."""
+    """Say on stderr what casts doubt on a score, and write the score into the folder of the run, or of each member."""
     from heed.core.progress import message, warn
     from heed.evaluation.ledger import log_scores, times_scored
     from heed.report.page import refresh_report
 
     if evaluation.leakage is not None and evaluation.leakage.lines:
         warn(evaluation.leakage.render(evaluation.system, evaluation.test.counted) + ".", quiet)
-    if evaluation.run is None:
-        return
-    if times := times_scored(evaluation.run, evaluation, but_at=time):
+    if evaluation.run is not None and (times := times_scored(evaluation.run, evaluation, but_at=time)):
         often = "once" if len(times) == 1 else f"{len(times)} times"
         advice = "choices belong on validation data"
         message(f"note: {evaluation.system} was scored on this test set {often} before ({advice}).", quiet)
-    try:
-        log_scores(evaluation.run, evaluation, time)
-        refresh_report(evaluation.run)
-    except StorageError as error:  # the scores are there all the same
-        warn(f"the scores were not written into the run folder: {error}", quiet)
+    for run in evaluation.members if evaluation.run is None else [evaluation.run]:
+        try:
+            log_scores(run, evaluation, time)
+            refresh_report(run)
+        except StorageError as error:  # the scores are there all the same
+            warn(f"the scores were not written into the run folder: {error}", quiet)

@@ -26,13 +26,14 @@ def now() -> str:
 
 
 def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
-    """Append what a run scored. Raises StorageError."""
+    """Append what a run scored, by itself or as one of an ensemble. Raises StorageError."""
     entry = {
         "time": time,
         "heed": library_versions()["heed"],
         "test": evaluation.test.fingerprint(),
         "weights": sha256_file(run.folder / WEIGHTS),
         **evaluation.how,
+        **({"ensemble": [member.folder.name for member in evaluation.members]} if evaluation.members else {}),
         "scores": [score.to_json() for score in evaluation.scores.values()],
         "length_ratio": evaluation.length_ratio,
         "leaked": len(evaluation.leakage.lines) if evaluation.leakage and evaluation.leakage.num_compared else None,

@@ -92,7 +92,8 @@ def _search(entry: Event) -> str:
     how = [f"beam {entry['search']['beam_size']}", *_others(entry["search"])] if "search" in entry else []
     reads = [str(entry["reads"])] if entry.get("reads") else []
     precision = [entry["precision"]] if entry.get("precision", "float32") != "float32" else []
-    return ", ".join([*how, *precision, *reads, *tag, *["earlier weights"] * entry["earlier"]])
+    together = [f"as one model: {', '.join(map(code, entry['ensemble']))}"] if entry.get("ensemble") else []
+    return ", ".join([*together, *how, *precision, *reads, *tag, *["earlier weights"] * entry["earlier"]])
 
 
 def _others(search: Event) -> list[str]:
@@ -101,7 +102,9 @@ def _others(search: Event) -> list[str]:
 
 
 def _leaked(entry: Event) -> str:
-    """How many of the lines the run was trained on."""
+    """How many of the lines the run was trained on; nothing of several runs together, whose own rows say it."""
+    if entry.get("ensemble"):
+        return ""
     return "unknown" if entry.get("leaked") is None else f"{entry['leaked']:,}"
 
 
