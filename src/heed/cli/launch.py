@@ -25,15 +25,18 @@ STOPPED = (0, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 def launch(num_processes: int, arguments: Sequence[str]) -> int:
     """Run `heed ARGUMENTS` in so many processes; the exit code of the first that failed, else 0."""
-    port = free_port()
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "heed", *arguments],
-            env=environment.variables_of_rank(rank, num_processes, port),
-            start_new_session=True,  # so that a terminal's Ctrl-C comes once, through this process
-        )
-        for rank in range(num_processes)
-    ]
+    with socket.create_server(
+        ("127.0.0.1", 0)
+    ) as listener:  # the first inherits it: nobody can take its port meanwhile
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-m", "heed", *arguments],
+                env=environment.variables_of_rank(rank, num_processes, listener),
+                pass_fds=[] if rank else [listener.fileno()],
+                start_new_session=True,  # so that a terminal's Ctrl-C comes once, through this process
+            )
+            for rank in range(num_processes)
+        ]
     return supervise(started)
 
 
@@ -77,11 +80,3 @@ def _exit_code(codes: Sequence[int]) -> int:
     """The first that is not 0, as a shell reports it."""
     code = next((code for code in codes if code), 0)
     return 128 - code if code < 0 else code
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

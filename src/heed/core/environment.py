@@ -10,6 +10,7 @@ import math
 import os
 import platform
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,6 +33,10 @@ def data_dir() -> Path | None:
     return Path(value) if value else None
 
 
+LISTENER = "HEED_LISTENER"
+"""Set by `heed train --nproc` alone."""
+
+
 @dataclass(frozen=True)
 class Distributed:
     """Which of several processes of one training this is, as `torchrun` tells it."""
@@ -41,6 +46,8 @@ class Distributed:
     local_rank: int = 0
     local_world_size: int = 1
     """How many of them are on this machine."""
+    listener: int | None = None
+    """Of the first that `heed train --nproc` starts: the file descriptor of the socket that the others connect to."""
 
 
 def distributed() -> Distributed:
@@ -48,13 +55,19 @@ def distributed() -> Distributed:
     rank, world_size, local_rank = _whole("RANK", 0), _whole("WORLD_SIZE", 1), _whole("LOCAL_RANK", 0)
     if not 0 <= rank < world_size:
         raise UsageError(f"RANK must be from 0 to WORLD_SIZE - 1, got RANK={rank} and WORLD_SIZE={world_size}.")
-    return Distributed(rank, world_size, local_rank, max(1, _whole("LOCAL_WORLD_SIZE", 1)))
+    listener = _whole(LISTENER, 0) if rank == 0 and os.environ.get(LISTENER) else None
+    return Distributed(rank, world_size, local_rank, max(1, _whole("LOCAL_WORLD_SIZE", 1)), listener)
 
 
-def variables_of_rank(rank: int, world_size: int, port: int) -> dict[str, str]:
-    """This process's variables and those that `torchrun` would set for one of several processes on this machine."""
+def variables_of_rank(rank: int, world_size: int, listener: socket.socket) -> dict[str, str]:
+    """This process's variables and those that `torchrun` would set for one of several processes on this machine.
+
+    `listener`: the socket that the first of them will answer, and inherits.
+    """
+    _, port = listener.getsockname()
     return {
         **os.environ,
+        LISTENER: str(listener.fileno()),
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(world_size),

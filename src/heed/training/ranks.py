@@ -9,6 +9,8 @@ validates and writes.
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,9 +107,26 @@ def joined(device: torch.device) -> Iterator[Ranks]:
         yield ALONE
         return
     with _told_when_one_is_lost():
+        answering = _answer(found)
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+        del answering  # the group answers now
     yield Ranks(found.rank, found.world_size)
     dist.destroy_process_group()  # after an error the process ends, and the others may not answer any more
+
+
+def _answer(found: environment.Distributed) -> object:
+    """Answer the ranks that look for each other on the socket that this process inherited, if it did, while this lives.
+
+    Without one, PyTorch opens the port of torchrun's variables.
+    """
+    if found.listener is None:
+        return None
+    with socket.socket(fileno=os.dup(found.listener)) as listener:
+        host, port = listener.getsockname()
+    return dist.TCPStore(  # type: ignore[attr-defined]
+        host, port, found.world_size, is_master=True, timeout=PATIENCE, wait_for_workers=False, multi_tenant=True,
+        master_listen_fd=found.listener,
+    )  # fmt: skip
 
 
 @contextmanager
