@@ -24,6 +24,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -39,7 +40,7 @@ import torch
 from same_training import BrokenError, Seen, compare_checkpoint, compare_end, is_behind, unfinished
 
 from heed import api
-from heed.cli.launch import free_port, supervise
+from heed.cli.launch import supervise
 from heed.core.config import Document
 from heed.core.environment import variables_of_rank
 from heed.core.errors import HeedError
@@ -200,10 +201,11 @@ def begin(work: Callable[[], int], log: Path, num_ranks: int) -> Training:
     reader, writer = os.pipe()
 
     def launched() -> int:
-        port = free_port()
-        members = [
-            Member(start(partial(_as_rank, work, rank, num_ranks, port), logs[rank])) for rank in range(num_ranks)
-        ]
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            members = [
+                Member(start(partial(_as_rank, work, rank, num_ranks, listener), logs[rank]))
+                for rank in range(num_ranks)
+            ]
         os.write(writer, json.dumps([member.pid for member in members]).encode())
         return supervise(members)
 
@@ -214,8 +216,10 @@ def begin(work: Callable[[], int], log: Path, num_ranks: int) -> Training:
     return Training(pid, members, logs)
 
 
-def _as_rank(work: Callable[[], int], rank: int, num_ranks: int, port: int) -> int:
-    os.environ.update(variables_of_rank(rank, num_ranks, port))
+def _as_rank(work: Callable[[], int], rank: int, num_ranks: int, listener: socket.socket) -> int:
+    os.environ.update(variables_of_rank(rank, num_ranks, listener))
+    if rank:
+        listener.close()  # the first answers
     return work()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import tomllib
@@ -98,3 +99,16 @@ def test_shapes_are_checked_while_tests_run() -> None:
     Source(ids, mask=torch.ones(2, 3, dtype=torch.bool))
     with pytest.raises(TypeCheckError):
         Source(ids, mask=torch.ones(2, 4, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.name)
+def test_what_a_benchmark_takes_from_heed_is_there(path: Path) -> None:
+    taken = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)]
+    of_heed = [node for node in taken if node.module and node.module.split(".")[0] == "heed"]
+    missing = [
+        f"{node.module}.{alias.name}"
+        for node in of_heed
+        for alias in node.names
+        if not hasattr(importlib.import_module(str(node.module)), alias.name)
+    ]
+    assert missing == []

@@ -215,6 +215,15 @@ def test_work_goes_on_when_nobody_reads_any_more(stream_type: type[Gone]) -> Non
     assert stream.num_written > 1
 
 
+def test_work_goes_on_without_any_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)  # as where the program was started with 2>&-
+    message("a line")
+    with Progress(10, "steps", "training", clock=Clock()) as progress:
+        progress.update(1)
+        progress.say("another")
+    assert progress.done == 1
+
+
 @pytest.mark.parametrize("stream_type", [io.StringIO, Terminal])
 def test_text_cannot_send_commands_to_the_terminal(stream_type: type[io.StringIO]) -> None:
     stream = stream_type()

@@ -17,6 +17,8 @@ from heed.api import Loaded
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints
 from heed.serve.catalogue import Catalogue, ServedModel
+from heed.serve.language_samples import sample_pairs
+from heed.tasks.prepare import read_valid
 
 
 def events(body: bytes) -> list[tuple[str, Any]]:
@@ -74,10 +76,20 @@ def test_each_language_of_a_model_of_several_is_told_from_the_others(tmp_path: P
     assert {language: with_data.detect(text)[0].language for language, text in texts.items()} == {
         "en": "en", "de": "de", "cs": "cs",
     }  # fmt: skip
+    (run.folder / "data" / "train" / "src.tok").write_bytes(b"")
+    assert [pair for _, pair in sample_pairs(run)] == read_valid(run.folder), "all that is left"
     shutil.rmtree(run.folder / "data" / "train")
     without = Catalogue.of_runs([heed.load(run.folder, threads=1)]).detector()
     assert [without.detect(texts[language])[0].language for language in ("en", "de")] == ["en", "de"]
     assert {each.language for each in without.detect("")} == {"en", "de", "cs"}
+
+
+def test_a_part_of_a_language_that_nothing_leads_to_is_no_sample(tmp_path: Path) -> None:
+    src, tgt = write_pairs(tmp_path, "more", 40, 7)
+    of_czech = {"src": str(src), "tgt": str(tgt), "tag": "2cs", "tgt_lang": "cs"}
+    run = prepared(tmp_path, data__src_lang="en", data__tgt_lang="de", data__parts=[of_czech], data__default_tag="2cs")
+    detector = Catalogue.of_runs([heed.load(with_weights(run).folder, threads=1)]).detector()
+    assert {each.language for each in detector.detect("kan ler")} == {"en", "cs"}
 
 
 def test_a_report_is_given_as_it_stands(live: Live, runs: Runs) -> None:

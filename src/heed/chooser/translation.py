@@ -41,7 +41,7 @@ SIZES = (
     Size(1_000_000, 16000, 512, 2048, 6, 0.1),
     Size(1 << 62, 32000, 512, 2048, 6, 0.1),
 )
-# A CPU has not. First line: vocabulary, dropout and depth varied one at a time on 7,239 pairs (the same section); the
+# A CPU has not. First line: vocabulary, dropout and depth varied one at a time on 7,239 pairs (that section); the
 # second line's model is equal there. Second: a small model sees each pair three times as often in the same time, and
 # the whole was compared on 29,000 pairs ("Multi30k en→de: a smaller model, and the tokenised copies"). The others are
 # guesses from it; with the third one run ended well ("Small corpora, no recipe", 163,723 pairs), and nothing was

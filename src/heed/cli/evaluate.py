@@ -198,7 +198,8 @@ def _tell_and_log(evaluation: Evaluation, time: str, quiet: bool) -> None:
         often = "once" if len(times) == 1 else f"{len(times)} times"
         advice = "choices belong on validation data"
         message(f"note: {evaluation.system} was scored on this test set {often} before ({advice}).", quiet)
-    for run in evaluation.members if evaluation.run is None else [evaluation.run]:
+    runs = evaluation.members if evaluation.run is None else [evaluation.run]
+    for run in {run.folder.resolve(): run for run in runs}.values():
         try:
             log_scores(run, evaluation, time)
             refresh_report(run)

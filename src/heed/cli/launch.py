@@ -16,10 +16,11 @@ from types import FrameType
 
 from heed.core import environment
 from heed.core.progress import warn
+from heed.training.stopping import asking_to_stop
 
 GRACE = 10.0
 """Seconds that the others have, when one has failed, to say so and end."""
-STOPPED = (0, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+STOPPED = (0, 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP)
 """Codes of a process that ended as it should, when it was done or asked to stop."""
 
 
@@ -48,7 +49,7 @@ def supervise(processes: Sequence[subprocess.Popen[bytes]]) -> int:
             if process.poll() is None:
                 process.send_signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, pass_on) for number in asking_to_stop()}
     try:
         return _exit_code(_wait(processes))
     finally:

@@ -46,8 +46,6 @@ class Distributed:
     local_rank: int = 0
     local_world_size: int = 1
     """How many of them are on this machine."""
-    listener: int | None = None
-    """Of the first that `heed train --nproc` starts: the file descriptor of the socket that the others connect to."""
 
 
 def distributed() -> Distributed:
@@ -55,8 +53,13 @@ def distributed() -> Distributed:
     rank, world_size, local_rank = _whole("RANK", 0), _whole("WORLD_SIZE", 1), _whole("LOCAL_RANK", 0)
     if not 0 <= rank < world_size:
         raise UsageError(f"RANK must be from 0 to WORLD_SIZE - 1, got RANK={rank} and WORLD_SIZE={world_size}.")
-    listener = _whole(LISTENER, 0) if rank == 0 and os.environ.get(LISTENER) else None
-    return Distributed(rank, world_size, local_rank, max(1, _whole("LOCAL_WORLD_SIZE", 1)), listener)
+    return Distributed(rank, world_size, local_rank, max(1, _whole("LOCAL_WORLD_SIZE", 1)))
+
+
+def take_listener() -> int | None:
+    """The file descriptor of the socket on which this process answers the other ranks, if it inherited one; once."""
+    found = os.environ.pop(LISTENER, None)
+    return None if found is None else int(found)
 
 
 def variables_of_rank(rank: int, world_size: int, listener: socket.socket) -> dict[str, str]:
@@ -67,13 +70,13 @@ def variables_of_rank(rank: int, world_size: int, listener: socket.socket) -> di
     _, port = listener.getsockname()
     return {
         **os.environ,
-        LISTENER: str(listener.fileno()),
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(world_size),
         "LOCAL_WORLD_SIZE": str(world_size),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
+        **({LISTENER: str(listener.fileno())} if rank == 0 else {}),
     }
 
 

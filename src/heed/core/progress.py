@@ -3,7 +3,7 @@
 Everything here goes to stderr, so that stdout carries results alone. On a terminal it is one live bar, elsewhere a
 plain line every ten seconds, so that a log file stays readable. Text from the user's data is shown as it is: never
 read as markup, never able to send commands to the terminal. Nobody has to look: when the reader has gone (`2>&1 |
-head`, a lost terminal) or the disk of the log is full, the work goes on without a word.
+head`), the disk of the log is full or stderr is closed, the work goes on without a word.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CONTROL = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(cod
 def message(text: str, quiet: bool = False, stream: TextIO | None = None) -> None:
     """Write a line to stderr, unless quiet. While a bar is shown it appears above it."""
     if not quiet:
-        told = _Unheeded(sys.stderr if stream is None else stream)
+        told = Unheeded(stream)
         told.write(text.translate(_CONTROL) + "\n")
         told.flush()
 
@@ -43,20 +43,24 @@ def warn(text: str, quiet: bool = False, stream: TextIO | None = None) -> None:
     message(f"warning: {text}", quiet, stream)
 
 
-class _Unheeded:
-    """A stream that somebody may read: what cannot be written to it is let go."""
+class Unheeded:
+    """A stream that somebody may read, by default stderr: what cannot be written to it is let go."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream: TextIO | None = sys.stderr if stream is None else stream  # without a stderr None
 
     def write(self, text: str) -> int:
-        with suppress(OSError):
-            self.stream.write(text)
+        """Write it if possible."""
+        if self.stream is not None:
+            with suppress(OSError):
+                self.stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        with suppress(OSError):
-            self.stream.flush()
+        """Hand on what was written."""
+        if self.stream is not None:
+            with suppress(OSError):
+                self.stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
@@ -88,12 +92,12 @@ class Progress:
         self.total = total
         self.unit = unit
         self.title = title
-        self.quiet = quiet
+        self.stream: TextIO | None = sys.stderr if stream is None else stream
+        self.quiet = quiet or self.stream is None
         self.initial = self.done = initial
         self.fields: Mapping[str, str] = {}
         self.remaining_override: float | None = None
         self.share_override: float | None = None
-        self.stream = sys.stderr if stream is None else stream
         self.plain_interval = plain_interval
         self.clock = clock
         self.started = clock()
@@ -103,7 +107,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         self.started = self._next_show = self.clock()
-        if not self.quiet and environment.is_terminal(self.stream):
+        if not self.quiet and self.stream is not None and environment.is_terminal(self.stream):
             self._live = _live(self.stream, self._render)
             self._live.start(refresh=True)
         return self
@@ -234,7 +238,7 @@ def _live(stream: TextIO, render: Callable[[], RenderableType]) -> Live:
     from rich.live import Live
 
     console = Console(
-        file=cast("TextIO", _Unheeded(stream)),
+        file=cast("TextIO", Unheeded(stream)),
         force_terminal=True,
         no_color=not environment.colour_allowed(stream),
         markup=False,

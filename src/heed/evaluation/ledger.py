@@ -33,7 +33,7 @@ def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
         "test": evaluation.test.fingerprint(),
         "weights": sha256_file(run.folder / WEIGHTS),
         **evaluation.how,
-        **({"ensemble": [member.folder.name for member in evaluation.members]} if evaluation.members else {}),
+        **({"ensemble": [_member(member) for member in evaluation.members]} if evaluation.members else {}),
         "scores": [score.to_json() for score in evaluation.scores.values()],
         "length_ratio": evaluation.length_ratio,
         "leaked": len(evaluation.leakage.lines) if evaluation.leakage and evaluation.leakage.num_compared else None,
@@ -47,6 +47,10 @@ def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
         if file.tell() and not path.read_bytes().endswith(b"\n"):  # what a crash cut off takes no line with it
             file.write(b"\n")
         file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+
+
+def _member(run: Run) -> dict[str, str]:
+    return {"run": run.folder.resolve().name, "weights": sha256_file(run.folder / WEIGHTS)}
 
 
 def read_scores(run: Run) -> list[dict[str, Any]]:

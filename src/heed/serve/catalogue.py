@@ -207,7 +207,8 @@ class Catalogue:
         for model in self.models.values():
             for codes, texts in sample_pairs(model.run) if model.directions else ():
                 for language, text in zip(_pair(codes), texts, strict=True):
-                    samples[language.code].append(text)
+                    if language.code in samples:  # a part without a tag may be of a language that nothing leads to
+                        samples[language.code].append(text)
         return LanguageDetector(samples)
 
 

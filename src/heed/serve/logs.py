@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
 import traceback
 from pathlib import PurePath
 from typing import TextIO
+
+from heed.core.progress import Unheeded
 
 Value = str | int | float | bool | None
 
@@ -35,7 +36,7 @@ class Log:
     def _write(self, level: str, name: str, fields: dict[str, Value]) -> None:
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = json.dumps({"time": moment, "level": level, "event": name, **fields}, ensure_ascii=True)
-        stream = sys.stderr if self._stream is None else self._stream
+        stream = Unheeded(self._stream)  # a server whose log nobody reads any more serves on
         with self._lock:
             stream.write(line + "\n")
             stream.flush()

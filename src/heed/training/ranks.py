@@ -119,13 +119,14 @@ def _answer(found: environment.Distributed) -> object:
 
     Without one, PyTorch opens the port of torchrun's variables.
     """
-    if found.listener is None:
+    descriptor = environment.take_listener()
+    if descriptor is None:
         return None
-    with socket.socket(fileno=os.dup(found.listener)) as listener:
+    with socket.socket(fileno=os.dup(descriptor)) as listener:
         host, port = listener.getsockname()
     return dist.TCPStore(  # type: ignore[attr-defined]
         host, port, found.world_size, is_master=True, timeout=PATIENCE, wait_for_workers=False, multi_tenant=True,
-        master_listen_fd=found.listener,
+        master_listen_fd=descriptor,
     )  # fmt: skip
 
 

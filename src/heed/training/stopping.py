@@ -1,7 +1,8 @@
 """Who asks a training to stop, and how is it told that it goes wrong?
 
-SIGINT and SIGTERM let it finish the update, or break a validation off, and save; a second signal leaves at once. A loss
-that stays far above its best is told once, with advice: the weights with the best score are kept in any case.
+SIGINT, SIGTERM and the SIGHUP of a lost terminal let it finish the update, or break a validation off, and save; a
+second signal leaves at once. A loss that stays far above its best is told once, with advice: the weights with the best
+score are kept in any case.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Stop:
     handlers: dict[int, Any] = field(default_factory=dict)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None and number == signal.SIGHUP:  # the kernel and the shell may both send one
+            return
         if self.signal is not None:
             sys.exit(128 + number)
         self.signal = number
@@ -42,12 +45,18 @@ class Stop:
             raise BrokenOffError
 
 
+def asking_to_stop() -> list[signal.Signals]:
+    """The signals that ask a training to stop; SIGHUP is none where it is ignored, as `nohup` has it."""
+    hung_up = [] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [signal.SIGHUP]
+    return [signal.SIGINT, signal.SIGTERM, *hung_up]
+
+
 @contextmanager
 def heeding_signals() -> Iterator[Stop]:
-    """SIGINT and SIGTERM finish the step and save; a second one leaves at once."""
+    """A signal finishes the step and saves; a second one leaves at once. `nohup` is obeyed."""
     stop = Stop()
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in asking_to_stop():
             stop.handlers[int(number)] = signal.signal(number, stop)
     except ValueError:  # not in the main thread: signals are someone else's business
         pass

@@ -1,0 +1,48 @@
+"""Which signals ask a training to stop, and what does a second one do?"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from heed.training.stopping import heeding_signals
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """Those of before are there again at the end."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_asks_to_stop_and_the_handler_of_before_comes_back(number: signal.Signals) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    before = signal.getsignal(number)
+    with heeding_signals() as stop:
+        os.kill(os.getpid(), number)
+        assert stop.signal == number
+    assert signal.getsignal(number) is before
+
+
+def test_a_lost_terminal_may_send_its_signal_twice_and_others_leave_at_once() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    with heeding_signals() as stop:
+        stop(signal.SIGHUP, None)
+        stop(signal.SIGHUP, None)
+        assert stop.signal == signal.SIGHUP
+        with pytest.raises(SystemExit) as left:
+            stop(signal.SIGTERM, None)
+        assert left.value.code == 128 + signal.SIGTERM
+
+
+def test_nohup_is_obeyed() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with heeding_signals() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop.signal is None
