@@ -1,0 +1,46 @@
+"""Does a server go on when its log cannot be written?"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+
+import pytest
+
+from heed.serve.logs import Log
+
+
+class Full(io.StringIO):
+    """A stream on a disk that is full."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_log_that_cannot_be_written_raises_nothing() -> None:
+    Log(stream=Full()).event("started")
+    Log(stream=Full()).error("failed", ValueError("text"))
+
+
+def test_an_event_is_one_line_and_an_error_tells_no_text() -> None:
+    stream = io.StringIO()
+    log = Log(stream=stream)
+    log.event("started", port=1)
+    try:
+        raise ValueError("what somebody wrote")
+    except ValueError as error:
+        log.error("failed", error)
+    started, failed = map(json.loads, stream.getvalue().splitlines())
+    assert (started["event"], started["port"], failed["kind"]) == ("started", 1, "ValueError")
+    assert failed["at"].startswith("test_logs.py:")
+    assert "somebody" not in stream.getvalue()
+
+
+@pytest.mark.parametrize(("quiet", "events"), [(True, ["failed"]), (False, ["started", "failed"])])
+def test_a_quiet_log_tells_failures_alone(quiet: bool, events: list[str]) -> None:
+    stream = io.StringIO()
+    log = Log(quiet, stream)
+    log.event("started")
+    log.error("failed")
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == events
