@@ -44,8 +44,8 @@ SIZES = (
 # A CPU has not. First line: vocabulary, dropout and depth varied one at a time on 7,239 pairs (that section); the
 # second line's model is equal there. Second: a small model sees each pair three times as often in the same time, and
 # the whole was compared on 29,000 pairs ("Multi30k en→de: a smaller model, and the tokenised copies"). The others are
-# guesses from it; with the third one run ended well ("Small corpora, no recipe", 163,723 pairs), and nothing was
-# compared.
+# guesses from it; with the third two runs ended well ("Small corpora, no recipe", 163,723 pairs; "One model for three
+# languages", 86,987), and nothing was compared.
 CPU_SIZES = (
     Size(10_000, 4000, 256, 512, 3, 0.2),
     Size(60_000, 4000, 128, 256, 4, 0.2),
