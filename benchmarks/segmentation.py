@@ -35,6 +35,7 @@ def tokenizers(num_pieces: int, num_words: int, shortlist: int) -> dict[str, Fla
     return {
         BASELINE: ["--tokenizer.kind=bpe", f"--tokenizer.vocab_size={num_pieces}", *TOGETHER],
         "bpe-separate": ["--tokenizer.kind=bpe", f"--tokenizer.vocab_size={num_pieces}", *APART],
+        "bpe-joint-double": ["--tokenizer.kind=bpe", f"--tokenizer.vocab_size={2 * num_pieces}", *TOGETHER],
         "unigram": ["--tokenizer.kind=unigram", f"--tokenizer.vocab_size={num_pieces}", *TOGETHER],
         "word": ["--tokenizer.kind=word", *words, *APART, *ALL_WORDS],
         "char-bigram": [

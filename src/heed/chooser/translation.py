@@ -102,7 +102,7 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         "training.save_every": (epoch, "as often as validated"),
         "training.patience": (10, "validations without a better score end the training"),
         "training.stop_metric": ("bleu", "what is wanted, and it goes on rising when the loss no longer falls"),
-        "training.average": ("ema", "a mean of the last weights is steadier than the last ones"),
+        "training.average": ("ema", "a mean of the last weights is better than the last (docs/results.md)"),
         "training.max_minutes": (CPU_MINUTES, "less than an hour of a CPU; --max-time changes it"),
         "decoding.beam_size": (5, "wider ones gain little (docs/results.md)"),
         "decoding.length_norm": ("mean", "outputs of small models are too short otherwise (docs/results.md)"),
