@@ -66,12 +66,13 @@ def _entry(line: str) -> dict[str, Any] | None:
     """What a line says, or None when it is not what `log_scores` writes."""
     try:
         found = json.loads(line)
-        whole = isinstance(found["time"], str) and all(isinstance(file["sha256"], str) for file in found["test"])
+        texts = [found["time"], *(file["sha256"] for file in found["test"])]
+        texts += [member["run"] for member in found.get("ensemble", ())]
         for score in found["scores"]:
             Score.from_json(score).render()
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
-    return found if whole else None
+    return found if all(isinstance(text, str) for text in texts) else None
 
 
 def times_scored(run: Run, evaluation: Evaluation, but_at: str) -> list[str]:
