@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from heed.core.progress import Progress, format_seconds, message, warn, watched
+from heed.core.progress import Progress, format_minutes, format_seconds, message, warn, watched
 
 
 class Terminal(io.StringIO):
@@ -242,6 +242,14 @@ def test_text_cannot_send_commands_to_the_terminal(stream_type: type[io.StringIO
 )
 def test_durations_are_written_as_people_read_them(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("minutes", "text"),
+    [(45, "45 minutes"), (1, "1 minute"), (40 / 60, "0:40 minutes"), (1.5, "1:30 minutes"), (1e-9, "1e-09 minutes")],
+)
+def test_limits_of_time_are_written_as_they_were_said(minutes: float, text: str) -> None:
+    assert format_minutes(minutes) == text
 
 
 def test_items_are_watched_only_when_they_are_many(

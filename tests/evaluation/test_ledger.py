@@ -68,8 +68,8 @@ def test_rows_of_one_command_are_one_look(run: Run) -> None:
 @pytest.mark.parametrize("damage", ["", "{", "[]", "3", '{"time": 1, "test": [], "scores": []}',
                                     '{"time": "t", "test": [{}], "scores": []}',
                                     '{"time": "t", "test": [], "scores": [{"name": "BLEU"}]}',
-                                    '{"time": "t", "test": [], "scores": [], "ensemble": ["run"]}',
-                                    '{"time": "t", "test": [], "scores": [], "ensemble": [{"run": 1}]}',
+                                    '{"time": "t", "test": [], "scores": [], "ensemble": 3}',
+                                    '{"time": "t", "test": [], "scores": [], "ensemble": [1]}',
                                     '{"time": "t", "test": [], "scores": [{"value": "x", "name": "", "signature": ""}]}'
                                     ])  # fmt: skip
 def test_damaged_lines_are_passed_over(run: Run, damage: str) -> None:

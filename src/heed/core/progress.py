@@ -8,6 +8,7 @@ head`), the disk of the log is full or stderr is closed, the work goes on withou
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -257,6 +258,14 @@ def format_seconds(seconds: float) -> str:
     days, hour = divmod(hours, 24)
     clock = f"{hour}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
     return f"{days} d {clock}" if days else clock
+
+
+def format_minutes(minutes: float) -> str:
+    """A limit of time: `45 minutes`, `0:40 minutes`."""
+    seconds = round(60 * minutes)
+    if minutes == int(minutes) or not math.isclose(60 * minutes, seconds):
+        return f"{minutes:g} minute{'s' * (minutes != 1)}"
+    return f"{format_seconds(seconds)} minutes"
 
 
 def _number(value: float) -> str:

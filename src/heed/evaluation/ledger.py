@@ -33,7 +33,7 @@ def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
         "test": evaluation.test.fingerprint(),
         "weights": sha256_file(run.folder / WEIGHTS),
         **evaluation.how,
-        **({"ensemble": [_member(member) for member in evaluation.members]} if evaluation.members else {}),
+        **({"ensemble": [member.folder.resolve().name for member in evaluation.members]} if evaluation.members else {}),
         "scores": [score.to_json() for score in evaluation.scores.values()],
         "length_ratio": evaluation.length_ratio,
         "leaked": len(evaluation.leakage.lines) if evaluation.leakage and evaluation.leakage.num_compared else None,
@@ -49,10 +49,6 @@ def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
         file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
 
 
-def _member(run: Run) -> dict[str, str]:
-    return {"run": run.folder.resolve().name, "weights": sha256_file(run.folder / WEIGHTS)}
-
-
 def read_scores(run: Run) -> list[dict[str, Any]]:
     """All entries, the oldest first; without lines that are damaged."""
     path = run.folder / LEDGER
@@ -66,8 +62,7 @@ def _entry(line: str) -> dict[str, Any] | None:
     """What a line says, or None when it is not what `log_scores` writes."""
     try:
         found = json.loads(line)
-        texts = [found["time"], *(file["sha256"] for file in found["test"])]
-        texts += [member["run"] for member in found.get("ensemble", ())]
+        texts = [found["time"], *(file["sha256"] for file in found["test"]), *found.get("ensemble", ())]
         for score in found["scores"]:
             Score.from_json(score).render()
     except (ValueError, TypeError, LookupError, AttributeError):

@@ -92,8 +92,7 @@ def _search(entry: Event) -> str:
     how = [f"beam {entry['search']['beam_size']}", *_others(entry["search"])] if "search" in entry else []
     reads = [str(entry["reads"])] if entry.get("reads") else []
     precision = [entry["precision"]] if entry.get("precision", "float32") != "float32" else []
-    members = [code(member["run"]) for member in entry.get("ensemble", ())]
-    together = [f"as one model: {', '.join(members)}"] if members else []
+    together = [f"as one model: {', '.join(map(code, entry['ensemble']))}"] if entry.get("ensemble") else []
     return ", ".join([*together, *how, *precision, *reads, *tag, *["earlier weights"] * entry["earlier"]])
 
 

@@ -13,7 +13,7 @@ from typing import cast
 
 import torch
 
-from heed.core.progress import format_seconds
+from heed.core.progress import format_minutes, format_seconds
 from heed.data.batch import Batch, collate
 from heed.nn.contract import Autoregressive, Vocabularies
 from heed.nn.noise import Noise
@@ -72,8 +72,7 @@ def expect(
     if config.max_epochs:
         limits[f"{config.max_epochs:,} epochs (training.max_epochs) in about {format_seconds(of_epochs)}"] = of_epochs
     if config.max_minutes:
-        minutes = f"{config.max_minutes:g} minute{'s' * (config.max_minutes != 1)}"
-        limits[f"at most {minutes} (training.max_minutes)"] = 60 * config.max_minutes
+        limits[f"at most {format_minutes(config.max_minutes)} (training.max_minutes)"] = 60 * config.max_minutes
     return Expectation(num_parameters, rate, seconds_per_epoch, memory, limits)
 
 

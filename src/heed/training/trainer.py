@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from heed.core.errors import HeedError, UsageError
 from heed.core.files import sole_writer
 from heed.core.progress import Progress as Bar
-from heed.core.progress import warn
+from heed.core.progress import format_minutes, warn
 from heed.data.batch import Batch
 from heed.data.schedule import Position
 from heed.decoding.confidence import FILE as CONFIDENCE
@@ -236,7 +236,7 @@ class Trainer:
         if config.max_epochs and progress.position.epoch >= config.max_epochs:
             return f"reached {config.max_epochs} epoch{'s' * (config.max_epochs != 1)} (training.max_epochs)"
         if config.max_minutes and progress.seconds >= 60 * config.max_minutes:
-            return f"reached {config.max_minutes:g} minute{'s' * (config.max_minutes != 1)} (training.max_minutes)"
+            return f"reached {format_minutes(config.max_minutes)} (training.max_minutes)"
         if config.patience and progress.validations_since_best >= config.patience:
             return f"no better {config.stop_metric} in {config.patience} validations (training.patience)"
         return ""
