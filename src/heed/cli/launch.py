@@ -26,9 +26,8 @@ STOPPED = (0, 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP)
 
 def launch(num_processes: int, arguments: Sequence[str]) -> int:
     """Run `heed ARGUMENTS` in so many processes; the exit code of the first that failed, else 0."""
-    with socket.create_server(
-        ("127.0.0.1", 0)
-    ) as listener:  # the first inherits it: nobody can take its port meanwhile
+    # The first inherits the socket: nobody can take its port meanwhile.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         started = [
             subprocess.Popen(
                 [sys.executable, "-m", "heed", *arguments],
