@@ -49,6 +49,7 @@ LEVERS: dict[str, Flags] = {
     "vocabulary-1000": ["--tokenizer.vocab_size=1000"],
     "vocabulary-2000": ["--tokenizer.vocab_size=2000"],
     "vocabulary-8000": ["--tokenizer.vocab_size=8000"],
+    "joint": ["--tokenizer.joint=true"],
     "separate": ["--tokenizer.joint=false", "--model.tie=target"],
     "unigram": ["--tokenizer.kind=unigram"],
     "layers-2": ["--model.num_encoder_layers=2", "--model.num_decoder_layers=2"],

@@ -119,7 +119,7 @@ def test_the_number_of_heads_divides_the_size_that_the_user_said(d_model: int, n
 
 
 def test_another_kind_of_model_keeps_its_own_defaults() -> None:
-    choices = choose(model__kind="rnn_attention")
+    choices = choose(5_000, model__kind="rnn_attention")
     assert not [key for key in choices.values if key.startswith("model.")]
     assert recipe(choices, model__kind="rnn_attention").model.kind == "rnn_attention"
 
@@ -276,13 +276,36 @@ def test_fine_tuning_by_the_noam_schedule_keeps_the_warm_up_that_its_rate_is_for
 
 @pytest.mark.parametrize("kind", ["transformer", "rnn_attention"])
 def test_each_side_with_a_vocabulary_of_its_own_has_an_embedding_of_its_own(kind: str) -> None:
-    apart = choose(tokenizer__joint=False, model__kind=kind)
-    assert apart.values["model.tie"] == "target"
-    assert apart.reasons["model.tie"]
-    assert "model.tie" not in choose(model__kind=kind).values
+    for apart in (choose(5_000, tokenizer__joint=False, model__kind=kind), choose(29_000, model__kind=kind)):
+        assert apart.values["model.tie"] == "target"
+        assert apart.reasons["model.tie"]
+        assert recipe(apart, model__kind=kind).model.model_dump()["tie"] == "target"
+    assert "model.tie" not in choose(5_000, model__kind=kind).values
     assert "model.tie" not in choose(tokenizer__joint=False, tokenizer__kind="byte").values
     assert choose(tokenizer__joint=False, tokenizer__kind="byte", data__tag="2de").values["model.tie"] == "target"
     assert "model.tie" not in choose(tokenizer__joint=False, model__tie="none").values
+
+
+@pytest.mark.parametrize("machine", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize(("num_rows", "joint"), [(10_000, True), (10_001, False), (250_000, False), (250_001, True)])
+def test_a_corpus_of_middle_size_has_a_vocabulary_for_each_side(num_rows: int, joint: bool, machine: Machine) -> None:
+    found = recipe(choose(num_rows, machine))
+    assert (found.tokenizer.joint, found.model.model_dump()["tie"]) == (joint, "all" if joint else "target")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tokenizer.joint": True},
+        {"model.tie": "all"},  # one embedding for both sides
+        {"data.tag": "2de"},  # of several target languages, which share what they have in common
+        {"tokenizer.kind": "byte"},
+    ],
+)
+def test_one_vocabulary_is_kept_where_something_asks_for_it(given: dict[str, Any]) -> None:
+    choices = choose_translation(Survey(29_000, 60.0), CPU, given)
+    found = build(Recipe, Document(), {"task": "translation", **choices.values, **given})
+    assert (found.tokenizer.joint, found.model.model_dump()["tie"]) == (True, "all")
 
 
 @pytest.mark.parametrize("choose_for", CHOOSERS.values(), ids=CHOOSERS)

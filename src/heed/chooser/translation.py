@@ -29,27 +29,30 @@ class Size:
     d_ff: int
     num_layers: int
     dropout: float
+    joint: bool = True
+    """One vocabulary of so many pieces for both sides, or one for each."""
 
 
 # Sections in quotes are those of docs/results.md. A GPU has time for more passes, so for more dropout and larger
 # models: guesses, as no GPU was there to measure, but for the first line's 4,000 pieces ("A small model against a
-# larger one, and a small corpus"). The last line has no bound.
+# larger one, and a small corpus") and for which vocabularies are joint, which is as below. The last line has no bound.
 SIZES = (
     Size(10_000, 4000, 256, 512, 3, 0.3),
-    Size(60_000, 4000, 256, 1024, 3, 0.3),
-    Size(250_000, 8000, 256, 1024, 4, 0.2),
+    Size(60_000, 4000, 256, 1024, 3, 0.3, joint=False),
+    Size(250_000, 8000, 256, 1024, 4, 0.2, joint=False),
     Size(1_000_000, 16000, 512, 2048, 6, 0.1),
     Size(1 << 62, 32000, 512, 2048, 6, 0.1),
 )
 # A CPU has not. First line: vocabulary, dropout and depth varied one at a time on 7,239 pairs (that section); the
 # second line's model is equal there. Second: a small model sees each pair three times as often in the same time, and
-# the whole was compared on 29,000 pairs ("Multi30k en→de: a smaller model, and the tokenised copies"). The others are
-# guesses from it; with the third two runs ended well ("Small corpora, no recipe", 163,723 pairs; "One model for three
-# languages", 86,987), and nothing was compared.
+# the whole was compared on 29,000 pairs ("Multi30k en→de: a smaller model, and the tokenised copies"). Third: the
+# small model, its dropout and its vocabularies on 163,723 pairs. A vocabulary for each side was better than a joint one
+# on these two corpora, and no better on the 7,239 pairs ("A vocabulary for each side, and a small model"). The last two
+# lines are guesses from these.
 CPU_SIZES = (
     Size(10_000, 4000, 256, 512, 3, 0.2),
-    Size(60_000, 4000, 128, 256, 4, 0.2),
-    Size(250_000, 8000, 128, 256, 4, 0.1),
+    Size(60_000, 4000, 128, 256, 4, 0.2, joint=False),
+    Size(250_000, 8000, 128, 256, 4, 0.1, joint=False),
     Size(1_000_000, 16000, 256, 1024, 4, 0.1),
     Size(1 << 62, 32000, 256, 1024, 4, 0.1),
 )
@@ -112,11 +115,28 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
     if not on_cpu:
         del chosen["training.max_minutes"]
     choices = without(chosen, given)
-    alike = given.get("tokenizer.kind") == "byte" and not (given.get("data.tag") or given.get("data.parts"))
-    if given.get("tokenizer.joint") is False and not alike and "model.tie" not in given:
-        tie = ("target", "each side has its own vocabulary")
-        return Choices({**choices.values, "model.tie": tie[0]}, {**choices.reasons, "model.tie": tie[1]})
-    return choices
+    apart = {key: choice for key, choice in _apart(size, given).items() if key not in given}
+    return Choices(
+        {**choices.values, **{key: value for key, (value, _) in apart.items()}},
+        {**choices.reasons, **{key: reason for key, (_, reason) in apart.items()}},
+    )
+
+
+def _apart(size: Size, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    """A vocabulary for each side and embeddings to fit, for whichever kind of model; nothing where one serves both.
+
+    Several target languages share what they have in common, and bytes are the same on both sides but for tags.
+    """
+    is_byte, is_tagged = given.get("tokenizer.kind") == "byte", bool(given.get("data.tag"))
+    asks_for_one = is_byte or is_tagged or given.get("model.tie") == "all"
+    if given.get("tokenizer.joint", size.joint or asks_for_one) is not False:
+        return {}
+    apart: dict[str, tuple[Any, str]] = {
+        "tokenizer.joint": (False, "pieces for each side: better on such corpora (docs/results.md)")
+    }
+    if is_byte and not (is_tagged or given.get("data.parts")):
+        return apart
+    return {**apart, "model.tie": ("target", "each side has its own vocabulary")}
 
 
 def _longest_outputs(survey: Survey, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:

@@ -53,6 +53,7 @@ def demo(
         "task": "translation", "data.dir": str(texts.resolve()), "data.src": "train.en", "data.tgt": "train.de",
         "data.valid_src": "valid.en", "data.valid_tgt": "valid.de", "data.src_lang": "en", "data.tgt_lang": "de",
         "data.synthetic": True, "training.max_minutes": parse_minutes(max_time), "tokenizer.vocab_size": 2000,
+        "tokenizer.joint": True,
         "model.kind": "transformer", "model.d_model": 128, "model.d_ff": 512, "model.num_heads": 4,
         "model.num_encoder_layers": 2, "model.num_decoder_layers": 2, "model.dropout": 0.1, "model.norm": "pre",
         "training.lr": 4e-3, "training.warmup_steps": 200, "training.tokens_per_batch": 2048,
