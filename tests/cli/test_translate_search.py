@@ -65,7 +65,7 @@ def test_lines_may_be_json_with_a_prefix(translator: Path) -> None:
     found = call("translate", translator, "--json-input", stdin=stdin).lines
     assert found[0].startswith("not")
     assert found[1] == call("translate", translator, stdin="fo gu di\n").lines[0]
-    for bad in ("ba ce", "{}", '{"source": 1}', '{"source": "a", "prefix": null}', "[1]", ""):
+    for bad in ("ba ce", "{}", '{"source": 1}', '{"source": "a", "prefix": null}', "[1]", "", "[" * 100_000):
         result = call("translate", translator, "--json-input", stdin=bad + "\n")
         assert result.code == 65
         assert "stdin, line 1: with --json-input each line is" in result.err
@@ -79,6 +79,13 @@ def test_lines_before_a_bad_one_are_translated(translator: Path, bad: str, messa
     result = call("translate", translator, "--json-input", stdin=good + good + bad + "\n" + good)
     assert (result.code, len(result.lines)) == (65, 2)
     assert f"stdin, line 3: {message}" in result.err
+
+
+def test_a_prefix_without_bounds_is_refused(translator: Path, tmp_path: Path) -> None:
+    prefixes = write_lines(tmp_path / "prefixes", ["not " * 1001])
+    result = call("translate", translator, "--prefix-file", prefixes, stdin="ba ce\n")
+    assert (result.code, result.stdout) == (65, b"")
+    assert "at most 1,000 are read: 'not not" in result.err
 
 
 def test_a_prefix_that_is_missing_stops_behind_the_lines_before(translator: Path, tmp_path: Path) -> None:
@@ -103,6 +110,14 @@ def test_banned_words_are_in_no_output(translator: Path, tmp_path: Path) -> None
     assert len(found) == len(plain)
     assert not set(words) & {word for line in found for word in line.split()}
     assert call("translate", translator, "--ban", " ", stdin=TEXT).code == 2
+
+
+def test_banned_words_add_up(translator: Path) -> None:
+    line = call("translate", translator, stdin="ba ce\n").lines[0]
+    first, second = line.split()[:2]
+    assert first != second, line
+    found = call("translate", translator, f'--decoding.ban=["{first}"]', "--ban", second, stdin="ba ce\n").lines[0]
+    assert not {first, second} & set(found.split()), found
 
 
 def test_a_glossary_puts_its_terms_into_the_lines_that_demand_them(translator: Path, tmp_path: Path) -> None:
@@ -256,6 +271,12 @@ def test_strange_input_is_told(translator: Path) -> None:
         (("--sample", "--beam", "3"), "--sample draws in the place of a search: leave out --beam"),
         (("--json-input", "--prefix-file", "p"), "--json-input has the prefix in each line: leave out --prefix-file"),
         (("--decoding.nbest=abc",), "nbest"),
+        (("--beam", "3", "--decoding.beam_size=2"), "--decoding.beam_size is said by a flag of its own too"),
+        (("--no-guard", "--decoding.guard=true"), "--decoding.guard is said by a flag of its own too"),
+        (("--sample", "--decoding.beam_size=2"), "--sample draws in the place of a search"),
+        (("--decoding.top_k=2",), "are about drawing"),
+        (("--decoding.bias=[[9999, -1.0]]",), "bias is about token 9,999, and the last of this vocabulary is"),
+        (("--ban", "\ufeff"), "ban has an empty phrase"),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(translator: Path, words: tuple[str, ...], message: str) -> None:

@@ -119,6 +119,18 @@ def test_more_terms_than_the_beam_is_wide_are_placed_too() -> None:
     assert set(found.text.split()) == set("abcdefgh")
 
 
+@pytest.mark.parametrize("terms", [("a a a",), ("a b a b", "c"), ("b", "a b", "b a")])
+def test_terms_stand_there_though_they_repeat_what_may_not_come_twice(terms: tuple[str, ...]) -> None:
+    translator = translator_of(HashedModel(12, seed=2), WORDS)
+    for size in (1, 2):
+        options = OPTIONS.model_copy(update={"no_repeat": size, "max_tokens": 14})
+        for found in translator.translate(LINES, options, [Constraints(terms=terms)] * len(LINES)):
+            assert all(stands(term, found.text) for term in terms), found.text
+        words = translator.translate(LINES[:1], options)[0].text.split()
+        runs = [tuple(words[place : place + size]) for place in range(len(words) - size + 1)]
+        assert len(set(runs)) == len(runs), "without terms nothing comes twice"
+
+
 def test_a_term_that_the_vocabulary_lacks_is_an_error() -> None:
     with pytest.raises(DataError, match="'x y', which this run's vocabulary cannot write"):
         translator_of(HashedModel(12), WORDS).translate(["a"], OPTIONS, [Constraints(terms=("x y",))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hashed_model import HashedModel
@@ -38,6 +39,24 @@ def test_the_pieces_of_each_line_come_back_in_their_places() -> None:
     assert [h.score for h in found] == [-2.0, 0.0, 0.0, -3.0]
     assert [h.flags for h in found] == [(), (), (), ("loop",)]
     assert all(h.ids == () and h.token_log_probs == () and h.alternatives == () for h in found)
+
+
+def test_of_likenesses_a_line_has_the_mean() -> None:
+    def alike(lines: list[str]) -> list[Hypothesis]:
+        return [replace(h, score=float(len(h.text))) for h in shout(lines)]
+
+    found = translate_apart([line("one.", "  ", "seven."), line("  ")], alike, mean_score=True)
+    assert [h.score for h in found] == [5.0, 0.0]
+
+
+def test_what_a_language_model_gives_is_summed_where_all_is_known() -> None:
+    def judged(lines: list[str]) -> list[Hypothesis]:
+        return [
+            replace(h, lm_log_prob=None if "x" in text else -2.0) for h, text in zip(shout(lines), lines, strict=True)
+        ]
+
+    found = translate_apart([line("a.", " ", "b."), line("a.", " ", "x."), line(" ")], judged)
+    assert [h.lm_log_prob for h in found] == [-4.0, None, None]
 
 
 def test_a_line_of_one_sentence_keeps_all_that_is_known_of_it() -> None:

@@ -51,6 +51,24 @@ def test_of_equal_texts_the_likelier_is_kept() -> None:
     assert (found.ids, found.log_prob) == ((2,), -1.0)
 
 
+@pytest.mark.parametrize("drawn", [True, False])
+def test_what_was_cut_off_is_chosen_only_where_nothing_ended(drawn: bool) -> None:
+    cut = [
+        Hypothesis((), log_prob, 0.0, text=text, finished=False) for text, log_prob in (("a b c", -1.0), ("a b", -2.0))
+    ]
+    ended = [Hypothesis((), -9.0, 0.0, text="x y"), Hypothesis((), -8.0, 0.0, text="a b", token_log_probs=(-8.0,))]
+    found = by_utility([*cut, *ended], "chrf", drawn)
+    assert [(h.text, h.finished) for h in found] == [("a b", True), ("x y", True), ("a b c", False)]
+    assert found[0].token_log_probs == (-8.0,), "of equal texts the finished one"
+    assert [h.text for h in by_utility(cut, "chrf", drawn)] in (["a b c", "a b"], ["a b", "a b c"])
+
+
+def test_what_was_cut_off_is_no_reference_for_a_beam() -> None:
+    cut = Hypothesis((), -0.1, 0.0, text="a b c d", finished=False)
+    ended = [Hypothesis((), -3.0, 0.0, text="a b c e"), *[Hypothesis((), -2.0, 0.0, text="x y z")] * 2]
+    assert by_utility([cut, *ended], "chrf", False)[0].text == "x y z"
+
+
 WORDS = Word("abcdefgh")
 LETTERS = WORDS.encode(["a b c d e f g h"])[0]
 A, B, C, D, E, F, G, H = LETTERS

@@ -44,6 +44,7 @@ def test_how_many_are_kept_alive_follows_from_what_is_asked_for() -> None:
         ({"diversity": 0.5}, "diversity is for several hypotheses of a beam"),
         ({"diversity": 0.5, "sample": True, "nbest": 2}, "diversity is for several hypotheses of a beam"),
         ({"ban": ["a", " "]}, "ban has an empty phrase"),
+        ({"ban": ["\x01"]}, "ban has an empty phrase"),
         ({"coverage_penalty": -1.0}, "coverage_penalty"),
         ({"mbr": "ter"}, "mbr: expected one of"),
         ({"no_repeat": -1}, "no_repeat"),

@@ -95,7 +95,7 @@ class InputLines:
 def _from_json(line: str, number: int) -> tuple[str, str]:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # nothing is nested here that deep
         record = None
     source, prefix = (record.get("source"), record.get("prefix", "")) if isinstance(record, dict) else (None, "")
     if not isinstance(source, str) or not isinstance(prefix, str):

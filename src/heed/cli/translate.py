@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -99,16 +99,18 @@ def translate(
     loaded = heed.load(run, device, threads, precision, ensemble=others, lm=lm, lm_weight=weight, tag=tag)
     loaded.run.require("translation", "translate")
     banned = read_ban(ban or (), ban_file, errors)
-    said = {
+    flags = {
         "beam_size": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty,
         "no_repeat": no_repeat, "nbest": nbest, "diversity": diversity, "mbr": mbr, "sample": sample or None,
-        "temperature": temperature, "top_k": top_k, "top_p": top_p, "ban": banned or None,
+        "temperature": temperature, "top_k": top_k, "top_p": top_p,
         "guard": False if no_guard else None, "seed": seed, "batch_size": batch_size,
     }  # fmt: skip
-    options = search_options(loaded.run.recipe.decoding, {**keys, **{k: v for k, v in said.items() if v is not None}})
-    if not options.sample and any(value is not None for value in (temperature, top_k, top_p)):
+    said = once(keys, flags)
+    options = search_options(loaded.run.recipe.decoding, said)
+    options = search_options(options, {"ban": (*options.ban, *banned)})
+    if not options.sample and {"temperature", "top_k", "top_p"} & said.keys():
         raise UsageError("--temperature, --top-k and --top-p are about drawing: give --sample too.")
-    if options.sample and beam is not None:
+    if options.sample and "beam_size" in said:
         raise UsageError("--sample draws in the place of a search: leave out --beam.")
     wanted = InputLines(json_input, prefix_file, glossary, loaded.run.recipe.data.normaliser.apply, errors)
     _check(options, paragraphs, (scores or alignment) and not json_lines, prefix_file, json_input, glossary)
@@ -149,6 +151,14 @@ def split_words(words: Sequence[str]) -> tuple[Path, dict[str, object]]:
     return Path(runs[0]), {key.removeprefix("decoding."): value for key, value in keys.items()}
 
 
+def once(keys: Mapping[str, object], flags: Mapping[str, object]) -> dict[str, object]:
+    """Keys of [decoding] and flags of the same names (None: not said) together; raises UsageError for one in both."""
+    said = {name: value for name, value in flags.items() if value is not None}
+    if twice := sorted(keys.keys() & said.keys()):
+        raise UsageError(f"--decoding.{twice[0]} is said by a flag of its own too: leave one of them out.")
+    return {**keys, **said}
+
+
 def _check(
     options: SearchOptions, paragraphs: bool, before_line: bool, prefix_file: Path | None, json_input: bool,
     glossary: Path | None,
@@ -186,4 +196,4 @@ def _in_pieces(
         constraints = map(Constraints, begins, wanted.terms(sentences))
         return loaded.translator.translate(sentences, options, list(constraints))
 
-    return translate_apart(lines, translated)
+    return translate_apart(lines, translated, bool(options.mbr))

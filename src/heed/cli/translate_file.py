@@ -20,7 +20,7 @@ from heed.cli.options import (
     require_writable,
     search_options,
 )  # fmt: skip
-from heed.cli.translate import split_words
+from heed.cli.translate import once, split_words
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def translate_file(
         raise UsageError(f"{file}: no format is known by this name; known are {', '.join(FORMATS)}.")
     loaded = heed.load(run, device, threads, precision, ensemble=ensemble or (), tag=tag)
     loaded.run.require("translation", "translate-file")
-    options = search_options(loaded.run.recipe.decoding, {**keys, "beam_size": beam} if beam else keys)
+    options = search_options(loaded.run.recipe.decoding, once(keys, {"beam_size": beam}))
     normalise = loaded.run.recipe.data.normaliser.apply
     wanted = Wanted(glossary=read_terms(glossary, normalise, errors) if glossary else {}, keep=keep or ())
     if wanted.glossary or wanted.keep:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from heed.decoding.ban import WithoutBanned
 from heed.decoding.rows import Rows
+from heed.decoding.terms import Terms
 
 _NEVER = float("-inf")
 
@@ -51,10 +52,12 @@ class MinTokens:
 
 
 class NoRepeat:
-    """No run of n tokens twice in one output (Paulus et al. 2018, section 2.5, with n = 3)."""
+    """No run of n tokens twice in one output (Paulus et al. 2018, section 2.5, with n = 3), but in demanded terms."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, terms: Sequence[Terms] = ()) -> None:
+        """`terms`: those of each source, for all or none. What leads to one that is missing may repeat a run."""
         self.size = size
+        self.terms = terms
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
         """Minus infinity for every token that would end a run that is there already."""
@@ -64,8 +67,20 @@ class NoRepeat:
         runs = tokens.unfold(1, self.size, 1)  # [R, N, n]
         last = tokens[:, tokens.shape[1] - self.size + 1 :]  # [R, n - 1]
         row, place = (runs[..., :-1] == last[:, None]).all(dim=-1).nonzero(as_tuple=True)
-        log_probs[row, runs[row, place, -1]] = _NEVER
+        token = runs[row, place, -1]
+        if self.terms and len(row):
+            wanted = self._wanted(rows, set(row.tolist()))
+            may = [number in wanted.get(of, ()) for of, number in zip(row.tolist(), token.tolist(), strict=True)]
+            kept = ~torch.tensor(may, device=row.device)
+            row, token = row[kept], token[kept]
+        log_probs[row, token] = _NEVER
         return log_probs
+
+    def _wanted(self, rows: Rows, of: set[int]) -> dict[int, list[int]]:
+        """The tokens that lead each of these rows to its terms."""
+        sources, tokens = rows.row_sources(), rows.row_tokens().tolist()
+        terms = {row: self.terms[sources[row]] for row in of}
+        return {row: of_row.next_tokens(*of_row.read(tokens[row])) for row, of_row in terms.items()}
 
 
 FILTERS = {"forbid": Forbid, "min_tokens": MinTokens, "no_repeat": NoRepeat, "ban": WithoutBanned}

@@ -36,26 +36,31 @@ def shortened(pieces: Sequence[Piece], num_tokens: Callable[[str], int]) -> list
 
 
 def translate_apart(
-    lines: Sequence[Sequence[Piece]], translate: Callable[[list[str]], list[Hypothesis]]
+    lines: Sequence[Sequence[Piece]], translate: Callable[[list[str]], list[Hypothesis]], mean_score: bool = False
 ) -> list[Hypothesis]:
     """One hypothesis for each line, given in pieces: all sentences are translated at once, and put back in place.
 
-    A line of one sentence gets its hypothesis. Of several the log-probabilities and scores are sums, and tokens and
-    alternatives are not kept: they are those of no single output.
+    A line of one sentence gets its hypothesis. Of several the log-probabilities and scores are sums, and tokens,
+    alternatives and confidences are not kept: they are those of no single output.
+
+    `mean_score`: scores are likenesses (minimum Bayes risk), of which a line has the mean.
     """
     found = iter(translate([piece.text for pieces in lines for piece in pieces if piece.is_sentence]))
-    return [_joined(pieces, [next(found) for piece in pieces if piece.is_sentence]) for pieces in lines]
+    return [_joined(pieces, [next(found) for piece in pieces if piece.is_sentence], mean_score) for pieces in lines]
 
 
-def _joined(pieces: Sequence[Piece], parts: Sequence[Hypothesis]) -> Hypothesis:
+def _joined(pieces: Sequence[Piece], parts: Sequence[Hypothesis], mean_score: bool) -> Hypothesis:
     if len(pieces) == len(parts) == 1:
         return parts[0]
+    score = sum((part.score for part in parts), start=0.0)
+    of_lm = [part.lm_log_prob for part in parts if part.lm_log_prob is not None]
     return Hypothesis(
         ids=(),
         log_prob=sum((part.log_prob for part in parts), start=0.0),
-        score=sum((part.score for part in parts), start=0.0),
+        score=score / max(len(parts), 1) if mean_score else score,
         finished=all(part.finished for part in parts),
         text=written(pieces, [part.text for part in parts]),
         flags=tuple(dict.fromkeys(flag for part in parts for flag in part.flags)),
         fallback=any(part.fallback for part in parts),
+        lm_log_prob=sum(of_lm) if parts and len(of_lm) == len(parts) else None,
     )

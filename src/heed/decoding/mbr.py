@@ -2,7 +2,8 @@
 
 argmax_h Σ_r w_r u(h, r) over the hypotheses themselves, u the sentence chrF or BLEU of h against r as its reference.
 Drawn hypotheses (Eikema & Aziz 2020) count alike, each as often as it was drawn: they stand for the model as they
-are. Those of a beam (Kumar & Byrne 2004) weigh as their probabilities do.
+are. Those of a beam (Kumar & Byrne 2004) weigh as their probabilities do. What was cut off at the longest allowed
+length is chosen only where nothing ended, and is no reference for a beam's: its probability lacks what is missing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from heed.metrics.pairwise import pairwise_scores
 
 
 def by_utility(hypotheses: Sequence[Hypothesis], metric: str, drawn: bool, language: str = "") -> list[Hypothesis]:
-    """The distinct texts, the one of highest expected utility first; its score becomes that utility.
+    """The distinct texts, the finished one of highest expected utility first; its score becomes that utility.
 
     `language` is that of the target, for how BLEU cuts words.
     """
@@ -25,8 +26,8 @@ def by_utility(hypotheses: Sequence[Hypothesis], metric: str, drawn: bool, langu
         weights[hypothesis.text] = weights.get(hypothesis.text, 0.0) + weight
     scores = pairwise_scores(metric, list(weights), language or None)
     utilities = dict(zip(weights, (scores @ list(weights.values())).tolist(), strict=True))
-    best = {h.text: h for h in sorted(hypotheses, key=lambda h: h.log_prob)}  # of one text the likeliest
-    ranked = sorted(best.values(), key=lambda h: (-utilities[h.text], -h.log_prob))
+    best = {h.text: h for h in sorted(hypotheses, key=lambda h: (h.finished, h.log_prob))}  # of one text the likeliest
+    ranked = sorted(best.values(), key=lambda h: (not h.finished, -utilities[h.text], -h.log_prob))
     return [replace(h, score=utilities[h.text]) for h in ranked]
 
 
@@ -34,6 +35,10 @@ def _weights(hypotheses: Sequence[Hypothesis], drawn: bool) -> list[float]:
     """The weight of each as a reference; together 1."""
     if drawn:
         return [1 / len(hypotheses)] * len(hypotheses)
-    best = max(h.log_prob for h in hypotheses)
-    shares = [math.exp(h.log_prob - best) for h in hypotheses]
+    any_finished = any(h.finished for h in hypotheses)
+    counts = [h.finished or not any_finished for h in hypotheses]
+    best = max(h.log_prob for h, is_counted in zip(hypotheses, counts, strict=True) if is_counted)
+    shares = [
+        math.exp(h.log_prob - best) if is_counted else 0.0 for h, is_counted in zip(hypotheses, counts, strict=True)
+    ]
     return [share / sum(shares) for share in shares]

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, NonNegativeInt, model_validator
 
 from heed.core.config import Config, Document, build
+from heed.text.normalise import Normaliser
 
 USUAL_LENGTH = 200
 """Tokens of a text that goes on from a prompt, where nobody says it."""
@@ -62,7 +63,7 @@ class SearchOptions(Config):
     guard: bool = True
     """Tell loops, copies and outputs of a strange length, and give the next hypothesis of the beam instead."""
     stop: tuple[str, ...] = ()
-    """Texts before which an output of a language model ends."""
+    """Texts before which an output ends."""
     seed: int = 1
     """Sampling: the same seed draws the same output, whatever the batch (but for its last bits: `pick.py`)."""
     batch_size: int = Field(default=64, ge=1)
@@ -84,7 +85,7 @@ class SearchOptions(Config):
             wrong.append("penalties below 0 and bias above 0 are for drawing and for beam_size 1")
         if len({token for token, _ in self.bias}) < len(self.bias):
             wrong.append("bias says a token twice")
-        if not all(phrase.strip() for phrase in self.ban):
+        if not all(Normaliser().apply(phrase).strip() for phrase in self.ban):  # of control characters nothing is left
             wrong.append("ban has an empty phrase")
         if not all(self.stop):
             wrong.append("stop has an empty text")

@@ -112,14 +112,21 @@ class Roles:
         if options.min_tokens or options.min_ratio:
             filters.append(MinTokens([options.least(length) for length in demand.lengths], EOS_ID))
         if options.no_repeat:
-            filters.append(NoRepeat(options.no_repeat))
+            filters.append(NoRepeat(options.no_repeat, demand.terms))
         if options.ban:
             filters.append(WithoutBanned(self.ban(options.ban), demand.limits(options)))
         if options.bias:
-            filters.append(Bias(options.bias))
+            filters.append(self._bias(options))
         if options.presence_penalty or options.frequency_penalty:
             filters.append(SaidBefore(options.presence_penalty, options.frequency_penalty))
         return filters
+
+    def _bias(self, options: SearchOptions) -> Bias:
+        """Raises UsageError for a token that is none."""
+        size = len(self.tokenizer.vocabulary)
+        if unknown := [token for token, _ in options.bias if token >= size]:
+            raise UsageError(f"bias is about token {unknown[0]:,}, and the last of this vocabulary is {size - 1:,}.")
+        return Bias(options.bias)
 
     def chooser(self, options: SearchOptions, demand: Demand, coverage: Coverage | None = None) -> Chooser:
         """Greedy, drawing, or one of the beams."""

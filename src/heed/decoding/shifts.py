@@ -18,14 +18,13 @@ class Bias:
     """Added to the log-probabilities of certain tokens."""
 
     def __init__(self, bias: Sequence[tuple[int, float]]) -> None:
-        """(token, what is added); a token that the vocabulary has not is left out."""
+        """(token, what is added)."""
         self.bias = bias
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
         """The sum."""
-        known = [(token, value) for token, value in self.bias if token < log_probs.shape[1]]
-        ids = torch.tensor([token for token, _ in known], dtype=torch.long, device=log_probs.device)
-        values = torch.tensor([value for _, value in known], dtype=log_probs.dtype, device=log_probs.device)
+        ids = torch.tensor([token for token, _ in self.bias], dtype=torch.long, device=log_probs.device)
+        values = torch.tensor([value for _, value in self.bias], dtype=log_probs.dtype, device=log_probs.device)
         log_probs[:, ids] += values
         return log_probs
 

@@ -136,8 +136,6 @@ class ModelTranslator:
         found = self._find(requests, options)
         several = [[replace(best, alternatives=()), *best.alternatives] for best in map(found.__getitem__, requests)]
         form = self.roles.form
-        if options.stop:
-            several = [[without_what_was_cut(form, hypothesis) for hypothesis in them] for them in several]
         return [
             [form.behind(prompt, hypothesis) for hypothesis in hypotheses]
             for prompt, hypotheses in zip(prompts, several, strict=True)
@@ -226,7 +224,7 @@ class ModelTranslator:
             sentences = [[piece for piece in parts if piece.is_sentence] for parts in pieces]
             given = zip(sentences, constraints, strict=True)
             flat = [Constraints() if place else wanted for parts, wanted in given for place, _ in enumerate(parts)]
-        return translate_apart(pieces, lambda texts: self.translate(texts, options, flat))
+        return translate_apart(pieces, lambda texts: self.translate(texts, options, flat), bool(options.mbr))
 
     # --- from lines to requests, from requests to hypotheses ---------------------------------------------
 
@@ -246,6 +244,11 @@ class ModelTranslator:
                 raise DataError(
                     f"this run's vocabulary cannot write the prefix {wanted.prefix.rstrip()!r}. Leave it out, or train "
                     "with a tokenizer that can write any text (bpe)."
+                )
+            if len(ids) > MAX_TOKENS:
+                raise DataError(
+                    f"a prefix has {len(ids):,} tokens, and at most {MAX_TOKENS:,} are read: {wanted.prefix[:60]!r}. "
+                    "Give how the sentence begins, and what is behind it as a line of its own."
                 )
         return [
             Request(ids, tuple(prefix), tuple(dict.fromkeys(map(self.normaliser.apply, wanted.terms))))
@@ -309,7 +312,8 @@ class ModelTranslator:
 
     def _with_texts(self, hypotheses: Sequence[Hypothesis], stop: Sequence[str]) -> list[Hypothesis]:
         texts = self.roles.form.texts([h.ids for h in hypotheses])
-        return [h.with_text(cut(text, stop)) for h, text in zip(hypotheses, texts, strict=True)]
+        found = [h.with_text(cut(text, stop)) for h, text in zip(hypotheses, texts, strict=True)]
+        return [without_what_was_cut(self.roles.form, h) for h in found] if stop else found
 
     # --- what is known of the outputs --------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Request
 from heed.decoding.streaming import TextSoFar
-from heed.decoding.text_form import TextForm, without_what_was_cut
+from heed.decoding.text_form import TextForm
 from heed.serve.catalogue import ServedModel
 from heed.serve.jobs import Job
 
@@ -58,10 +58,7 @@ def continuations(
         for number, request in enumerate(requests):
             if rest := growing[request].text.rest(found[request].text):
                 tell(number, rest)
-    return [
-        form.behind(prompt.text, without_what_was_cut(form, found[request]))
-        for prompt, request in zip(behind, requests, strict=True)
-    ]
+    return [form.behind(prompt.text, found[request]) for prompt, request in zip(behind, requests, strict=True)]
 
 
 class _Growing:
