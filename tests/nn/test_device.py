@@ -9,7 +9,7 @@ import torch
 
 from heed.core.errors import UsageError
 from heed.nn import device
-from heed.nn.device import best_precision, choose_device, give_memory_back, matmul_rate, set_threads
+from heed.nn.device import best_precision, choose_device, give_memory_back, matmul_rates, set_threads
 
 CPU = torch.device("cpu")
 
@@ -59,12 +59,12 @@ def test_bfloat16_is_chosen_where_it_gains_a_third(
     gain: float, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rates = {torch.bfloat16: gain * 1e9, torch.float32: 1e9}
-    monkeypatch.setattr(device, "matmul_rate", lambda dtype, where: rates[dtype])
+    monkeypatch.setattr(device, "matmul_rates", lambda dtypes, where: [rates[dtype] for dtype in dtypes])
     assert best_precision(CPU) == (precision, gain)
 
 
 def test_a_rate_is_measured() -> None:
-    assert matmul_rate(torch.float32, CPU, size=32) > 0
+    assert min(matmul_rates((torch.float32, torch.bfloat16), CPU, size=32)) > 0
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells a process's memory so")

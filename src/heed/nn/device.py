@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
+from collections.abc import Sequence
 
 import torch
 
@@ -98,16 +99,22 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
 
 
-def matmul_rate(dtype: torch.dtype, device: torch.device, size: int = 512, repeats: int = 20) -> float:
-    """Measured floating-point operations per second of a square matrix product: the fastest of several."""
-    a = torch.randn(size, size, device=device).to(dtype)
-    fastest = float("inf")
+def matmul_rates(
+    dtypes: Sequence[torch.dtype], device: torch.device, size: int = 512, repeats: int = 20
+) -> list[float]:
+    """Measured floating-point operations per second of a square matrix product in each type: the fastest of several.
+
+    The types take turns, so that other work on the machine slows none of them alone.
+    """
+    matrices = [torch.randn(size, size, device=device).to(dtype) for dtype in dtypes]
+    fastest = [float("inf")] * len(dtypes)
     for _ in range(repeats):
-        begin = time.perf_counter()
-        a @ a
-        _synchronise(device)
-        fastest = min(fastest, time.perf_counter() - begin)
-    return 2 * size**3 / fastest
+        for number, a in enumerate(matrices):
+            begin = time.perf_counter()
+            a @ a
+            _synchronise(device)
+            fastest[number] = min(fastest[number], time.perf_counter() - begin)
+    return [2 * size**3 / seconds for seconds in fastest]
 
 
 def _synchronise(device: torch.device) -> None:
@@ -117,5 +124,6 @@ def _synchronise(device: torch.device) -> None:
 
 def best_precision(device: torch.device) -> tuple[str, float]:
     """("bfloat16" or "float32", how many times faster bfloat16 is): bfloat16 where it gains at least a third."""
-    gain = matmul_rate(torch.bfloat16, device) / matmul_rate(torch.float32, device)
+    of_bfloat16, of_float32 = matmul_rates((torch.bfloat16, torch.float32), device)
+    gain = of_bfloat16 / of_float32
     return ("bfloat16" if gain > 4 / 3 else "float32"), gain
