@@ -185,6 +185,7 @@ def test_a_stream_ends_with_done_and_is_made_of_events(live: Live) -> None:
         ({"suffix": "x"}, "suffix"),
         ({"temperature": "hot"}, "temperature"),
         ({"logit_bias": {"x": 1}}, "logit_bias"),
+        ({"logit_bias": {"1000000": 1}}, "logit_bias"),
         ({"stream_options": {"include_usage": True}}, "stream_options"),
     ],
 )

@@ -70,7 +70,10 @@ def _read(said: CompletionRequest, model: ServedModel, most: int) -> _Asked:
     prompts = _prompts(said.prompt, model)
     if len(prompts) * candidates > 128:
         raise BadRequestError("At most 128 completions are made at once.", "n")
-    return _Asked(said, model, prompts, _options(said, model.options, most), n, candidates)
+    options = _options(said, model.options, most)
+    if any(token >= len(model.translator.tgt_tokenizer.vocabulary) for token, _ in options.bias):
+        raise BadRequestError("A token of logit_bias is none of this model's.", "logit_bias")
+    return _Asked(said, model, prompts, options, n, candidates)
 
 
 def _prompts(said: str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]], model: ServedModel) -> list[Prompt]:
