@@ -165,6 +165,18 @@ def test_validation_comes_about_once_an_epoch() -> None:
     assert choose(10_000_000).values["training.eval_every"] == 1000
 
 
+@pytest.mark.parametrize(
+    ("num_rows", "eval_every", "patience"),
+    [(100, 20, 100), (10_000_000, 1000, 10), (29_000, 150, 14), (29_000, 200, 10)],
+)
+def test_patience_outlives_what_the_moving_average_looks_back(num_rows: int, eval_every: int, patience: int) -> None:
+    chosen = choose(num_rows, training__eval_every=eval_every).values
+    assert "training.eval_every" not in chosen
+    assert chosen["training.patience"] == patience
+    if eval_every in (20, 1000):
+        assert choose(num_rows).values["training.patience"] == patience
+
+
 @pytest.mark.parametrize(("num_rows", "held_out"), [(40, 10), (100, 20), (400, 20), (2000, 100), (1_000_000, 1000)])
 def test_a_share_is_held_out_that_leaves_enough_to_train_on(num_rows: int, held_out: int) -> None:
     assert choose(num_rows).values["data.hold_out"] == held_out

@@ -48,7 +48,7 @@ def test_without_a_recipe_everything_is_chosen_told_and_written(corpus: Path) ->
         assert told in result.err
     recipe = (corpus / "run" / "recipe.toml").read_text()
     assert "d_model = 16\n" in recipe  # said, so without a reason
-    assert re.search(r"^patience = 10 # validations without", recipe, re.MULTILINE)
+    assert re.search(r"^patience = 1000 # validations without", recipe, re.MULTILINE)
     for name in ("tokenizer.json", "model.safetensors", "metrics.jsonl", "report.md", "checkpoints", "data"):
         assert (corpus / "run" / name).exists()
     again = call("train", "run/recipe.toml", "--out", "again", "--quiet")
