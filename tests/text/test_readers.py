@@ -314,6 +314,12 @@ def test_a_tsv_line_without_its_columns_is_named(here: Path, line: str, options:
     assert message(lambda: list(read_pairs(CorpusFiles(pairs="x.tsv", **options)))) == expected
 
 
+@pytest.mark.parametrize("name", ["x.jsonl", "x.parquet"])
+def test_fields_have_names_and_no_numbers(name: str) -> None:
+    with pytest.raises(UsageError, match="has fields and no numbered columns"):
+        CorpusFiles(pairs=name, src_column=2, tgt_column=1)
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

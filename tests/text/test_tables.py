@@ -64,6 +64,8 @@ def test_csv_may_be_packed(here: Path) -> None:
         (["a\tb, c", "d\te, f"], "\t"),
         (['"a;b","c;d"', '"e;f","g"'], ","),
         (['"a,b";"c,d"', '"e\n', 'f";"g"'], ";"),
+        (["Hello; world,Hallo; Welt", '"a, b","c, d"', '"e, f","g, h"'], ","),
+        (["Hello\tworld,Hallo\tWelt", '"a, b","c, d"', '"e, f","g, h"'], ","),
         (["only", "one", "column"], ","),
         ([], ","),
     ],
@@ -270,6 +272,11 @@ def test_a_broken_table_is_refused_with_its_line(data: str | bytes, options: Any
             {"src_column": "a", "tgt_column": 1},
             "x.csv:1: source and target cannot both be column 1.",
         ),
+        (
+            "de,en,De\na,b,c\n",
+            {"src_column": "en", "tgt_column": "de"},
+            "x.csv:1: columns 1 and 3 are both called 'de'; say by its number which one is meant.",
+        ),
     ],
 )
 def test_columns_that_cannot_be_told_are_asked_for(data: str, options: Any, expected: str) -> None:
@@ -287,6 +294,16 @@ def test_columns_of_tsv_may_be_named_too_and_nothing_is_quoted() -> None:
     assert pairs_of("a\tb\tc\n", "x.tsv", src_column=3) == [("c", "b")]
     assert pairs_of("a\tb\tc\n", "x.tsv", tgt_column=1) == [("b", "a")]
     assert pairs_of("x\ry\tb\n", "x.tsv") == [("x\ry", "b")]
+
+
+@pytest.mark.parametrize("key", ["http://example.org/{}", "doc{}-en", "news_{}"])
+def test_keys_and_addresses_before_the_texts_of_tsv_are_not_taken_for_a_side(key: str) -> None:
+    rows = [(key.format(i), f"A dog {i}", f"Ein Hund {i}") for i in range(60)]
+    asked = message("".join("\t".join(row) + "\n" for row in rows), "x.tsv", UsageError)
+    assert asked.endswith("--src-column 2 --tgt-column 3.")
+    assert pairs_of("".join("\t".join(row[:2]) + "\n" for row in rows), "x.tsv")[1] == (key.format(1), "A dog 1")
+    turned = "".join(f"{source}\t{target}\t{its}\n" for its, source, target in rows)
+    assert pairs_of(turned, "x.tsv")[1] == ("A dog 1", "Ein Hund 1")
 
 
 TATOEBA = "".join(f"{i}\tLet's try {i}.\t{77 * i}\tVersuchen wir {i}.\n" for i in range(1000, 1060))
@@ -367,3 +384,5 @@ def test_an_empty_table_has_no_pairs() -> None:
 def test_a_line_break_and_the_indentation_around_it_become_one_space() -> None:
     assert one_line("a \r\n\n\t b\nc\rd") == "a b c d"
     assert one_line("a  b\u2028c") == "a  b\u2028c"
+    assert one_line(" \n a \n \r\n  b \n") == " a b "
+    assert one_line("a" + " " * 1_000_000 + "b\nc") == "a" + " " * 1_000_000 + "b c"  # at once, not in an hour

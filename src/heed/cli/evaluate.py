@@ -112,8 +112,10 @@ def evaluate(
         _refuse(tests | columns | of_text | of_pairs, "--calibrate reads the validation data of the run itself")
         calibrate_runs(runs, search, json_output, precision, threads, device, quiet)
         return
-    if (text is None) == (not len(files)) or len(files.src) != len(files.ref):
+    if (text is None) == (not (files.src or files.ref or files.pairs)):
         raise UsageError("give --src F --ref F (or --pairs F) for translation runs, or --text F for language models.")
+    if text is None and len(files.src) != len(files.ref):
+        raise UsageError("each --src F goes with one --ref F: a source has one reference here.")
     if not pairs:
         _refuse(columns, "columns are those of --pairs")
     if text is None:

@@ -16,7 +16,7 @@ from heed.run import Run
 from heed.tasks.parts import listed
 from heed.tasks.prepare import Row
 from heed.text.doctor.direction import how_to_exchange
-from heed.text.readers import CorpusFiles, Errors, read_lines, read_pairs, read_text
+from heed.text.readers import CorpusFiles, Errors, read_pairs, read_text
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,11 @@ def tags_for(folders: Sequence[Path], tag: str | None) -> list[str | None]:
 
 
 def read_finished(named: str, test: HeldOut, errors: Errors = "strict") -> System:
-    """The translations in a file, given as NAME=FILE. Raises UsageError for another form, DataError for lines."""
+    """The translations in a file, given as NAME=FILE. Raises UsageError for another form, DataError for their lines."""
     name, equals, path = named.partition("=")
     if not (name and equals and path):
         raise UsageError(f"--hyp is NAME=FILE, for instance marian=marian.out, got {named!r}.")
-    outputs = list(read_lines(path, errors))
+    outputs = list(read_text(path, errors))
     if len(outputs) != len(test.rows):
         raise DataError(
             f"{path} has {len(outputs):,} lines and {test.files[0]} {len(test.rows):,}: "

@@ -3,7 +3,8 @@
 Columns are chosen by number or by their names in the first row. Where nothing was said, the names are compared
 with the languages of the corpus; then the first column is the source and the second the target, which in CSV must be
 all there are, or all that are named as languages. TSV may have more behind two that hold text, such as where they come
-from; numbers of the rows are never taken for a side, not even below "No", the code of Norwegian.
+from; numbers of the rows, their keys and addresses are never taken for a side, not even below "No", the code of
+Norwegian.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ LONGEST_CODE = 3
 SHORTER = 4
 """In CSV one or two words that are so many times shorter than what stands below them are names."""
 
+_KEY = re.compile(r"[!-~]*[0-9/_][!-~]*")
+"""`doc12-en`, `http://example.org/a`: what rows are called, or where they come from."""
 _WORDS = re.compile(r"[^\W\d_]+(?:[ -][^\W\d_]+)?")
 _FEWEST_ROWS = 5
 
@@ -108,9 +111,15 @@ def position_of(
         return column - 1, False
     names = [field.strip().casefold() for field in rows[0]]
     if column is not None:
-        if column.strip().casefold() not in names:
+        called = [at for at, name in enumerate(names) if name == column.strip().casefold()]
+        if not called:
             raise DataError(f"{place}: no column {column!r}; the first row has {listed(rows[0])}.")
-        return names.index(column.strip().casefold()), True
+        if len(called) > 1:
+            told = " and ".join(str(at + 1) for at in called)
+            raise UsageError(
+                f"{place}: columns {told} are both called {column!r}; say by its number which one is meant."
+            )
+        return called[0], True
     codes = _codes(rows)
     if language and codes.count(code_of(language) or "?") == 1:
         return codes.index(code_of(language)), True
@@ -174,9 +183,9 @@ def _are_names(one: str, other: str) -> bool:
 
 
 def is_text(rows: Sequence[Sequence[str]], position: int) -> bool:
-    """Whether most rows have a letter there: numbers of rows and scores have none."""
+    """Whether most rows have a letter there, which numbers and scores have not, and are no keys or addresses."""
     column = [row[position] for row in rows if position < len(row)]
-    return 2 * sum(any(map(str.isalpha, field)) for field in column) > len(column)
+    return 2 * sum(any(map(str.isalpha, field)) and not _KEY.fullmatch(field) for field in column) > len(column)
 
 
 def looks_like_a_name(rows: Sequence[Sequence[str]], position: int) -> bool:

@@ -70,6 +70,9 @@ class CorpusFiles:
         for side, column in (("source", self.src_column), ("target", self.tgt_column)):
             if isinstance(column, int) and column < 1:
                 raise UsageError(f"The column of the {side} is {column}; columns are counted from 1.")
+        numbered = isinstance(self.src_column, int) or isinstance(self.tgt_column, int)
+        if numbered and self.pairs is not None and self.record_format in ("jsonl", "parquet"):
+            raise UsageError(f"{self.pairs} has fields and no numbered columns: say them by their names.")
         if self.src_column is not None and self.src_column == self.tgt_column:
             raise UsageError(f"Source and target cannot both be column {self.src_column}.")
         if self.pairs is not None and self.record_format == "parquet":

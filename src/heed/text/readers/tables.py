@@ -34,14 +34,15 @@ Row = tuple[int, list[str]]
 Record = tuple[int, list[str], str]
 """The same with the fields as they are, line breaks included, and behind them the row as it is written."""
 
-_BREAK = re.compile(r"[ \t]*[\r\n]+[ \t]*")
+_BREAK = re.compile(r"(?<![ \t])[ \t]*[\r\n][ \t\r\n]*")
+"""The look behind lets a run of blanks be tried once, not from each of its blanks."""
 _LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 _SAYS_DELIMITER = re.compile(r'"?sep=(?P<delimiter>[^\w\s"]|\t)"?\s*', re.IGNORECASE)
 """What Excel reads, and writes for itself, above the first row."""
 
 
 def one_line(text: str) -> str:
-    """The text with a space for each line break and the indentation around it: a pair is one line on each side."""
+    """The text with a space for line breaks and the indentation around them: a pair is one line on each side."""
     return _BREAK.sub(" ", text) if "\n" in text or "\r" in text else text
 
 
@@ -131,15 +132,19 @@ def sniff_delimiter(lines: Sequence[str]) -> str:
 
 
 def _agreement(lines: Sequence[str], delimiter: str) -> float:
-    """The share of rows with the most frequent number of columns; 0 where that is one."""
+    """The share of rows with the most frequent number of columns; 0 where that is one.
+
+    Lines behind an error are rows of none: a wrong delimiter often makes quotes wrong. The sample may end inside some.
+    """
     widths: Counter[int] = Counter()
+    rows, num_left = csv.reader(lines, delimiter=delimiter, strict=True), 0
     try:
-        for row in csv.reader(lines, delimiter=delimiter, strict=True):
+        for row in rows:
             widths[len(row)] += bool(row)
-    except csv.Error:  # the sample may end inside quotes, and a wrong delimiter often makes them wrong
-        pass
+    except csv.Error:
+        num_left = len(lines) - rows.line_num
     [(width, count)] = widths.most_common(1) or [(0, 0)]
-    return count / widths.total() if width > 1 else 0.0
+    return count / (widths.total() + num_left) if width > 1 else 0.0
 
 
 def _lines(path: str | Path, errors: Errors) -> Iterator[str]:
