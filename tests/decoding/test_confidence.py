@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def test_a_confidence_is_the_logistic_function_of_the_weighted_features() -> Non
     hypothesis = Hypothesis((5,), -0.9, 0.0, (-0.2, -0.7))
     total = 0.1 + (-0.45 + 0.5) / 0.25 + 0.5 * (-0.7 + 2) - 0.5 * (math.log(2) - 2) / 0.5 - 0.2 * (0 - 0.1) / 0.3
     assert LEARNED.of(hypothesis) == pytest.approx(1 / (1 + math.exp(-total)))
+
+
+def test_what_is_amiss_has_a_limit_however_sure_the_model_is() -> None:
+    sure = Hypothesis((5,), -0.01, 0.0, (-0.005, -0.005))
+    assert LEARNED.of(sure) > 0.9
+    assert LEARNED.of(replace(sure, flags=("loop",))) == LEARNED.of(replace(sure, finished=False)) == 0.1
+    assert LEARNED.of(replace(sure, flags=("loop",), fallback=True)) > 0.9, "these are the flags of another output"
+    unsure = replace(sure, token_log_probs=(-9.0,) * 9, flags=("loop",))
+    assert LEARNED.of(unsure) < 0.01
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:

@@ -51,6 +51,12 @@ def test_of_equal_texts_the_likelier_is_kept() -> None:
     assert (found.ids, found.log_prob) == ((2,), -1.0)
 
 
+def test_blanks_make_no_other_text() -> None:
+    texts = [("a b c d", -2.0), ("e f g h", -1.9), ("e f g h ", -2.5), (" e f  g h", -2.5)]
+    found = by_utility([Hypothesis((), at, 0.0, text=text) for text, at in texts], "bleu", False)
+    assert [(h.text, h.log_prob) for h in found] == [("e f g h", -1.9), ("a b c d", -2.0)]
+
+
 @pytest.mark.parametrize("drawn", [True, False])
 def test_what_was_cut_off_is_chosen_only_where_nothing_ended(drawn: bool) -> None:
     cut = [

@@ -4,7 +4,8 @@ Good means: the sentence chrF of the translation against its reference is at lea
 sentences, so that half of them are good. Four features, which every search gives whatever its beam: the mean
 log-probability of a token, that of the least likely token, the logarithm of the number of tokens, and whether the
 guard found something. The lead over the runner-up is no feature: how far it is known depends on when the search
-stopped.
+stopped. What is amiss (flagged with nothing better to give, or cut off) is rare on validation, and a loop is sure of
+itself: its probability has a limit of its own.
 `confidence.json` in the run folder holds what was learned; `heed evaluate --calibrate` writes it.
 """
 
@@ -36,8 +37,13 @@ def features(hypothesis: Hypothesis) -> Four:
     return (mean, min(steps), math.log(len(steps)), float(bool(hypothesis.flags)))
 
 
+def is_amiss(hypothesis: Hypothesis) -> bool:
+    """Whether an output is given that the guard has flagged, or that did not end."""
+    return (bool(hypothesis.flags) and not hypothesis.fallback) or not hypothesis.finished
+
+
 class Confidence(Config):
-    """A logistic regression on the features, and what it was learned from."""
+    """A logistic regression on the features, a limit for what is amiss, and what both were learned from."""
 
     format: Literal[1] = 1
     """Of this file."""
@@ -49,6 +55,8 @@ class Confidence(Config):
     """Of the standardised features."""
     bias: float
     """Added to their sum."""
+    amiss_good: float = 0.1
+    """The limit: the share of good ones among the outputs of validation that are amiss, one good and nine bad added."""
     good_chrf: float
     """The sentence chrF that makes a translation good: the median on validation."""
     num_sentences: int = Field(ge=1)
@@ -62,7 +70,8 @@ class Confidence(Config):
         """The probability that an output is good."""
         rows = zip(features(hypothesis), self.mean, self.scale, self.weights, strict=True)
         total = self.bias + sum(weight * (value - mean) / scale for value, mean, scale, weight in rows)
-        return 0.5 * (1 + math.tanh(0.5 * total))
+        probability = 0.5 * (1 + math.tanh(0.5 * total))
+        return min(probability, self.amiss_good) if is_amiss(hypothesis) else probability
 
     def write(self, folder: Path) -> Path:
         """Into a run folder."""

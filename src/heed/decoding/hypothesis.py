@@ -37,6 +37,11 @@ class Hypothesis:
         return replace(self, text=text)
 
 
+def single_spaced(text: str) -> str:
+    """A translation as it is compared with others: one blank between words, and none around them."""
+    return " ".join(text.split())
+
+
 @dataclass(frozen=True)
 class LengthPenalty:
     """How scores of different lengths are compared: log P(y) divided by a function of |y|.

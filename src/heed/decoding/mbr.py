@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.hypothesis import Hypothesis, single_spaced
 from heed.metrics.pairwise import pairwise_scores
 
 
@@ -21,14 +21,16 @@ def by_utility(hypotheses: Sequence[Hypothesis], metric: str, drawn: bool, langu
 
     `language` is that of the target, for how BLEU cuts words.
     """
+    said = [single_spaced(h.text) for h in hypotheses]
     weights: dict[str, float] = {}
-    for hypothesis, weight in zip(hypotheses, _weights(hypotheses, drawn), strict=True):
-        weights[hypothesis.text] = weights.get(hypothesis.text, 0.0) + weight
+    for text, weight in zip(said, _weights(hypotheses, drawn), strict=True):
+        weights[text] = weights.get(text, 0.0) + weight
     scores = pairwise_scores(metric, list(weights), language or None)
     utilities = dict(zip(weights, (scores @ list(weights.values())).tolist(), strict=True))
-    best = {h.text: h for h in sorted(hypotheses, key=lambda h: (h.finished, h.log_prob))}  # of one text the likeliest
-    ranked = sorted(best.values(), key=lambda h: (not h.finished, -utilities[h.text], -h.log_prob))
-    return [replace(h, score=utilities[h.text]) for h in ranked]
+    order = sorted(range(len(said)), key=lambda at: (hypotheses[at].finished, hypotheses[at].log_prob))
+    best = {said[at]: hypotheses[at] for at in order}  # of one text the likeliest
+    scored = [replace(h, score=utilities[text]) for text, h in best.items()]
+    return sorted(scored, key=lambda h: (not h.finished, -h.score, -h.log_prob))
 
 
 def _weights(hypotheses: Sequence[Hypothesis], drawn: bool) -> list[float]:

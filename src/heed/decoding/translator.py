@@ -19,7 +19,7 @@ from heed.decoding.beam import Watch
 from heed.decoding.confidence import Confidence
 from heed.decoding.departure import Departure, departure
 from heed.decoding.guard import Guard, fallback_searches, longest_repeat
-from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.hypothesis import Hypothesis, single_spaced
 from heed.decoding.long_lines import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_apart
 from heed.decoding.mbr import by_utility
 from heed.decoding.memory import in_parts_that_fit
@@ -307,7 +307,8 @@ class ModelTranslator:
             return found
         of_text: dict[str, Hypothesis] = {}
         for hypothesis in found:  # one text may be cut into pieces in several ways
-            of_text.setdefault(hypothesis.text, hypothesis)
+            text = hypothesis.text if self.src_tokenizer is None else single_spaced(hypothesis.text)
+            of_text.setdefault(text, hypothesis)
         return list(of_text.values())
 
     def _with_texts(self, hypotheses: Sequence[Hypothesis], stop: Sequence[str]) -> list[Hypothesis]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from heed.core.files import atomic_write, storage_errors
-from heed.decoding.confidence import FEATURES, Confidence, features
+from heed.decoding.confidence import FEATURES, Confidence, features, is_amiss
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.metrics.calibration import (
@@ -92,12 +92,15 @@ def learn(hypotheses: Sequence[Hypothesis], references: Sequence[str], beam_size
     good = scores >= median
     x = np.array([features(h) for h in hypotheses])
     out_of_fold = cross_validated(x, good)
+    amiss = np.array([is_amiss(h) for h in hypotheses])
+    limit = (1 + int(good[amiss].sum())) / (10 + int(amiss.sum()))
+    out_of_fold[amiss] = np.minimum(out_of_fold[amiss], limit)
     bins = reliability(out_of_fold, good)
     fitted = LogisticRegression.fit(x, good)
     mean, scale, weights = (tuple(values.tolist()) for values in (fitted.mean, fitted.scale, fitted.weights))
     confidence = Confidence(
-        mean=mean, scale=scale, weights=weights, bias=fitted.bias, good_chrf=median, num_sentences=len(scores),
-        beam_size=beam_size, calibration_error=expected_calibration_error(bins),
+        mean=mean, scale=scale, weights=weights, bias=fitted.bias, amiss_good=limit, good_chrf=median,
+        num_sentences=len(scores), beam_size=beam_size, calibration_error=expected_calibration_error(bins),
     )  # fmt: skip
     return Calibration(confidence, bins, area_under_curve(out_of_fold, good))
 

@@ -1,0 +1,19 @@
+"""Is the confidence of a run learned from what is good and what is amiss?"""
+
+from __future__ import annotations
+
+import pytest
+
+from heed.decoding.hypothesis import Hypothesis
+from heed.evaluation.calibrate import learn
+
+
+@pytest.mark.parametrize(("num_flagged", "num_good"), [(0, 0), (5, 0), (5, 2)])
+def test_what_is_amiss_is_as_sure_as_its_like_on_validation(num_flagged: int, num_good: int) -> None:
+    found = [Hypothesis((), -at / 10, 0.0, (-at / 10, -0.1), text=f"a dog {at}") for at in range(60)]
+    references = [h.text if at < 40 else "nothing of the kind" for at, h in enumerate(found)]
+    flagged = [Hypothesis((), -0.1, 0.0, (-0.05, -0.05), flags=("loop",), text="a dog a dog")] * num_flagged
+    references += [h.text if at < num_good else "something else" for at, h in enumerate(flagged)]
+    confidence = learn([*found, *flagged], references, 5).confidence
+    assert confidence.amiss_good == (1 + num_good) / (10 + num_flagged)
+    assert confidence.of(found[0]) > 0.8 > 0.2 > confidence.of(found[-1])
