@@ -169,7 +169,7 @@ def test_what_was_said_about_the_search_is_listed(copied: Run) -> None:
 def test_scores_without_lines_seen_in_training_and_the_arithmetic_are_listed(copied: Run) -> None:
     score = Score("BLEU", 30.05, "tok:13a", 26.7, 33.43)
     clean = Score("BLEU", 21.61, "tok:13a", 18.9, 24.31)
-    leakage = Leakage(40, {"pair": 3}, 0, (1, 2, 3), 40)
+    leakage = Leakage(40, {"pair": 3}, 5, (1, 2, 3), 40)
     test = HeldOut(("test.aa", "test.bb"), [("ba ce", "ler kan")] * 40)
     found = Evaluation(
         "run", test, copied, {"bleu": score}, {"search": {"beam_size": 5}, "precision": "int8"}, leakage=leakage,
@@ -178,7 +178,7 @@ def test_scores_without_lines_seen_in_training_and_the_arithmetic_are_listed(cop
     log_scores(copied, found, "2026-11-22T08:00:00+00:00")
     refresh_report(copied)
     text = text_of(copied)
-    assert "| 40 | beam 5, int8 | 30.05 [26.70, 33.43] | 3 |" in text
+    assert "| 40 | beam 5, int8 | 30.05 [26.70, 33.43] | 3; 5 in validation |" in text
     assert "| without lines that a run of the same command had seen | 37 |  | 21.61 [18.90, 24.31] |  |" in text
 
 

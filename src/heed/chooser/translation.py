@@ -118,7 +118,7 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         "training.max_minutes": (CPU_MINUTES, "less than an hour of a CPU; --max-time changes it"),
         "decoding.beam_size": (5, "wider ones gain little (docs/results.md)"),
         "decoding.length_norm": ("mean", "outputs of small models are too short otherwise (docs/results.md)"),
-        "decoding.length_penalty": (1.5, "the same on three models' validation data"),
+        "decoding.length_penalty": (1.5, "within 0.3 BLEU of the best on three models (docs/results.md)"),
         **_longest_outputs(survey, given),
     }  # fmt: skip
     if not on_cpu:

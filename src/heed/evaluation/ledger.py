@@ -37,6 +37,7 @@ def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
         "scores": [score.to_json() for score in evaluation.scores.values()],
         "length_ratio": evaluation.length_ratio,
         "leaked": len(evaluation.leakage.lines) if evaluation.leakage and evaluation.leakage.num_compared else None,
+        "in_validation": evaluation.leakage.in_validation if evaluation.leakage else None,
         "lines_without_leaked": evaluation.num_clean,
         "without_leaked": [score.to_json() for score in evaluation.without_leaked.values()],
     }

@@ -102,10 +102,14 @@ def _others(search: Event) -> list[str]:
 
 
 def _leaked(entry: Event) -> str:
-    """How many of the lines the run was trained on; nothing of several runs together, whose own rows say it."""
+    """How many of the lines the run was trained on, and how many chose its weights.
+
+    Nothing of several runs together, whose own rows say it.
+    """
     if entry.get("ensemble"):
         return ""
-    return "unknown" if entry.get("leaked") is None else f"{entry['leaked']:,}"
+    seen = "unknown" if entry.get("leaked") is None else f"{entry['leaked']:,}"
+    return seen + (f"; {entry['in_validation']:,} in validation" if entry.get("in_validation") else "")
 
 
 def sample_section(analysis: Event, validations: Sequence[Event]) -> str:
