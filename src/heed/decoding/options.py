@@ -23,7 +23,7 @@ class SearchOptions(Config):
     length_norm: Literal["gnmt", "mean"] = "gnmt"
     """Divide by ((5 + |y|) / 6)^α or by |y|^α."""
     coverage_penalty: float = Field(default=0.0, ge=0, le=10)
-    """β of the coverage penalty, for source words that got little attention (0: none)."""
+    """β of the coverage penalty, for source words that got little attention (0: none), added to the score."""
     nbest: int = Field(default=1, ge=1, le=1000)
     """How many hypotheses to give for each sentence."""
     diversity: float = Field(default=0.0, ge=0, le=1000)
