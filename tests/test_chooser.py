@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -165,16 +166,15 @@ def test_validation_comes_about_once_an_epoch() -> None:
     assert choose(10_000_000).values["training.eval_every"] == 1000
 
 
-@pytest.mark.parametrize(
-    ("num_rows", "eval_every", "patience"),
-    [(100, 20, 100), (10_000_000, 1000, 10), (29_000, 150, 14), (29_000, 200, 10)],
-)
-def test_patience_outlives_what_the_moving_average_looks_back(num_rows: int, eval_every: int, patience: int) -> None:
-    chosen = choose(num_rows, training__eval_every=eval_every).values
-    assert "training.eval_every" not in chosen
-    assert chosen["training.patience"] == patience
-    if eval_every in (20, 1000):
-        assert choose(num_rows).values["training.patience"] == patience
+@pytest.mark.parametrize(("eval_every", "patience"), [(20, 100), (150, 14), (200, 10), (1000, 10)])
+def test_patience_outlives_what_the_moving_average_looks_back(eval_every: int, patience: int) -> None:
+    assert choose(training__eval_every=eval_every).values["training.patience"] == patience
+
+
+@pytest.mark.parametrize("num_rows", [100, 5_000, 29_000, 10_000_000])
+def test_patience_fits_the_validations_that_are_chosen(num_rows: int) -> None:
+    chosen = choose(num_rows).values
+    assert chosen["training.patience"] == max(10, math.ceil(2000 / chosen["training.eval_every"]))
 
 
 @pytest.mark.parametrize(("num_rows", "held_out"), [(40, 10), (100, 20), (400, 20), (2000, 100), (1_000_000, 1000)])

@@ -275,7 +275,7 @@ def test_a_broken_table_is_refused_with_its_line(data: str | bytes, options: Any
         (
             "de,en,De\na,b,c\n",
             {"src_column": "en", "tgt_column": "de"},
-            "x.csv:1: columns 1 and 3 are both called 'de'; say by its number which one is meant.",
+            "x.csv:1: columns 1 and 3 have the name 'de'; say by its number which one is meant.",
         ),
     ],
 )
@@ -302,6 +302,8 @@ def test_keys_and_addresses_before_the_texts_of_tsv_are_not_taken_for_a_side(key
     asked = message("".join("\t".join(row) + "\n" for row in rows), "x.tsv", UsageError)
     assert asked.endswith("--src-column 2 --tgt-column 3.")
     assert pairs_of("".join("\t".join(row[:2]) + "\n" for row in rows), "x.tsv")[1] == (key.format(1), "A dog 1")
+    long = ("1" * 1_000_000 + " dog", "1" * 1_000_000 + " Hund", "x")
+    assert pairs_of("\t".join(long) + "\n", "x.tsv") == [long[:2]]  # at once, not in an hour
     turned = "".join(f"{source}\t{target}\t{its}\n" for its, source, target in rows)
     assert pairs_of(turned, "x.tsv")[1] == ("A dog 1", "Ein Hund 1")
 

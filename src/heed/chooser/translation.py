@@ -111,7 +111,7 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         "training.save_every": (epoch, "as often as validated"),
         "training.patience": (
             max(FEWEST_VALIDATIONS, math.ceil(PATIENT_UPDATES / eval_every)),
-            "validations without a better score end the training",
+            f"validations without a better score end the training; {PATIENT_UPDATES:,} updates at least",
         ),
         "training.stop_metric": ("bleu", "what is wanted, and it goes on rising when the loss no longer falls"),
         "training.average": ("ema", "a mean of the last weights is better than the last (docs/results.md)"),

@@ -38,7 +38,7 @@ LONGEST_CODE = 3
 SHORTER = 4
 """In CSV one or two words that are so many times shorter than what stands below them are names."""
 
-_KEY = re.compile(r"[!-~]*[0-9/_][!-~]*")
+_KEY = re.compile(r"[!-.:-^`-~]*[0-9/_][!-~]*")
 """`doc12-en`, `http://example.org/a`: what rows are called, or where they come from."""
 _WORDS = re.compile(r"[^\W\d_]+(?:[ -][^\W\d_]+)?")
 _FEWEST_ROWS = 5
@@ -116,9 +116,7 @@ def position_of(
             raise DataError(f"{place}: no column {column!r}; the first row has {listed(rows[0])}.")
         if len(called) > 1:
             told = " and ".join(str(at + 1) for at in called)
-            raise UsageError(
-                f"{place}: columns {told} are both called {column!r}; say by its number which one is meant."
-            )
+            raise UsageError(f"{place}: columns {told} have the name {column!r}; say by its number which one is meant.")
         return called[0], True
     codes = _codes(rows)
     if language and codes.count(code_of(language) or "?") == 1:
