@@ -22,13 +22,13 @@ from heed.core.errors import HeedError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
-from heed.decoding.scheduler import Outcome, Ticket
 from heed.decoding.translator import ModelTranslator
 from heed.documents.translating import Step, Watch
 from heed.serve.errors import ApiError, BadRequestError, LateError, OverloadError
 from heed.serve.limits import Limits
 from heed.serve.logs import Log
 from heed.serve.metrics import Metrics
+from heed.serve.scheduler import Outcome, Ticket
 from heed.serve.worker import Worker
 
 T = TypeVar("T")
