@@ -20,8 +20,8 @@ import heed
 from heed.api import Loaded
 from heed.core.toml import read_toml
 from heed.serve.app import make_app, make_service
-from heed.serve.catalogue import Catalogue
-from heed.serve.keys import ApiKeys
+from heed.serve.auth import ApiKeys
+from heed.serve.engine.catalogue import Catalogue
 from heed.serve.limits import Limits
 from heed.serve.logs import Log
 from heed.serve.server import Server, bound_socket, make_server, url_of

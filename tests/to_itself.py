@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heed.documents.stretches import Part, Stretch, write_stretch
+from heed.documents.spans import Part, Stretch, write_stretch
 from heed.text.sentences import split_paragraph
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heed.decoding.gaps import written
-from heed.documents.html_text import parse
-from heed.documents.stretches import Stretch, write_stretch
+from heed.documents.html_spans import parse
+from heed.documents.spans import Stretch, write_stretch
 from heed.text.sentences import Piece, split_long, split_paragraph
 
 

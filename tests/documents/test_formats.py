@@ -10,9 +10,9 @@ import pytest
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.formats import sample_of, translate_file
-from heed.documents.stretches import Stretch
+from heed.documents.spans import Stretch
 from heed.documents.subtitles import _wrapped
-from heed.documents.translating import TextTranslator, Translation
+from heed.documents.text_translator import TextTranslator, Translation
 from heed.text.readers.to_translate import Sides
 
 EN_DE = Sides("en", "de")

@@ -14,7 +14,7 @@ from serving import ASK, SENTENCE, Held, Live, Runs, held, serving, until
 from toy import WORDS
 
 from heed.api import Loaded
-from heed.serve.keys import RateLimiter
+from heed.serve.auth import RateLimiter
 from heed.serve.limits import Limits
 
 JSON = {"Content-Type": "application/json"}

@@ -137,7 +137,7 @@ def test_a_model_that_fails_fails_its_own_requests_and_at_last_the_server(runs: 
 
 
 def test_what_was_admitted_is_finished_before_the_end(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heed.serve.worker.STALE", 600.0)
+    monkeypatch.setattr("heed.serve.engine.worker.STALE", 600.0)
     loaded, model = held(runs.translator)
     limits = Limits(queue_seconds=60.0, drain_seconds=600.0)
     with serving([loaded], limits) as live, ThreadPoolExecutor(40) as pool, model.shut():

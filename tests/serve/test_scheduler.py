@@ -19,7 +19,7 @@ from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Autoregressive, Source
-from heed.serve.scheduler import Outcome, Scheduler, Ticket
+from heed.serve.engine.scheduler import Outcome, Scheduler, Ticket
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
 
@@ -199,7 +199,7 @@ def test_nobody_waits_behind_a_whole_book() -> None:
 
 def test_a_long_sentence_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """It flies only alone, and others come and go all the time."""
-    monkeypatch.setattr("heed.serve.scheduler.MAX_BATCH_POSITIONS", 2 * BEAM.width * 10)
+    monkeypatch.setattr("heed.serve.engine.scheduler.MAX_BATCH_POSITIONS", 2 * BEAM.width * 10)
     translator = translator_of(half_trained("transformer"))
     scheduler = Scheduler(max_rows=BEAM.width * 2, join_every=1)
     others, long = (Client(scheduler, translator, BEAM) for _ in range(2))

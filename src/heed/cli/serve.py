@@ -58,8 +58,8 @@ def serve(
         raise UsageError(
             f"heed serve needs {error.name}, which is not installed: in heed's folder, pip install '.[serve]'"
         ) from error
-    from heed.serve.catalogue import Catalogue
-    from heed.serve.keys import ApiKeys
+    from heed.serve.auth import ApiKeys
+    from heed.serve.engine.catalogue import Catalogue
     from heed.serve.limits import Limits
     from heed.serve.logs import Log
 

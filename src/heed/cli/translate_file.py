@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from heed.decoding.hypothesis import Hypothesis
     from heed.decoding.options import SearchOptions
     from heed.decoding.request import Constraints
-    from heed.documents.translating import Step, Watch
+    from heed.documents.text_translator import Step, Watch
     from heed.run import Run
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ def translate_file(
     from heed.decoding.glossary import read_terms
     from heed.decoding.roles import require_plain_beam
     from heed.documents.formats import FORMATS, suffix_of, translate_file
-    from heed.documents.translating import Step, TextTranslator, Wanted
+    from heed.documents.text_translator import Step, TextTranslator, Wanted
     from heed.text.archives import COMPRESSIONS, open_bytes, plain_name
     from heed.text.readers import parse_column
     from heed.text.readers.corpus import SPREADSHEETS

@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.memories import translate_tmx
-from heed.documents.stretches import Part
+from heed.documents.spans import Part
 from heed.documents.subtitles import translate_srt
 from heed.documents.tables import Tell, tell_nobody, translate_csv, translate_tsv
-from heed.documents.translating import TextTranslator
+from heed.documents.text_translator import TextTranslator
+from heed.documents.tmx import translate_tmx
 from heed.text.readers.corpus import SPREADSHEETS
 from heed.text.readers.lines import UTF_16_MARKS, Errors, LineDecoder, utf_16_of
 from heed.text.readers.tmx import encoding_of, mended

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from heed.documents.translating import TextTranslator
+from heed.documents.text_translator import TextTranslator
 
 _CODE = r"\{\\[^{}\n]*\}"
 _CODES = re.compile(rf"(?:[^\S\r]*{_CODE})*")

@@ -15,17 +15,17 @@ from starlette.exceptions import HTTPException
 
 from heed.core.environment import library_versions
 from heed.core.errors import HeedError
-from heed.serve import completions, libretranslate, operations, own_api
-from heed.serve.catalogue import Catalogue
+from heed.serve.apis import heed, libretranslate, openai, operations
+from heed.serve.auth import ApiKeys, RateLimiter
+from heed.serve.engine.catalogue import Catalogue
+from heed.serve.engine.jobs import ClientLeftError, Jobs
+from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError, BadRequestError, NotFoundError, body_of, status_of
-from heed.serve.jobs import ClientLeftError, Jobs
-from heed.serve.keys import ApiKeys, RateLimiter
 from heed.serve.limits import BodyLimit, Limits
 from heed.serve.logs import Log
 from heed.serve.metrics import Metrics
 from heed.serve.observing import CLIENT_CLOSED, Observed
 from heed.serve.service import Service
-from heed.serve.worker import Worker
 
 WATCH_EVERY = 0.25
 """Seconds between two looks whether the worker lives."""
@@ -64,7 +64,7 @@ def make_app(service: Service, cors_origins: Sequence[str] = ()) -> FastAPI:
         service.jobs.close()
 
     app = FastAPI(title="heed", version=library_versions()["heed"], lifespan=lifespan, docs_url=None, redoc_url=None)
-    for routes in (libretranslate.routes, completions.routes, own_api.routes, operations.routes):
+    for routes in (libretranslate.routes, openai.routes, heed.routes, operations.routes):
         app.include_router(routes(service))
     _handle_errors(app, service)
     if cors_origins:

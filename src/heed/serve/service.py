@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from heed.serve.catalogue import Catalogue
+from heed.serve.auth import ApiKeys, RateLimiter
 from heed.serve.downloads import Downloads
-from heed.serve.jobs import Jobs
-from heed.serve.keys import ApiKeys, RateLimiter
+from heed.serve.engine.catalogue import Catalogue
+from heed.serve.engine.jobs import Jobs
+from heed.serve.engine.worker import Worker
 from heed.serve.limits import Limits
 from heed.serve.logs import Log
 from heed.serve.metrics import Metrics
-from heed.serve.worker import Worker
 from heed.text.language_detector import LanguageDetector
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from heed.decoding.gaps import gaps
-from heed.documents.marks import Links, Mark, carry
+from heed.documents.inline_tags import Links, Mark, carry
 from heed.text.sentences import Piece
 
 _BLANKS = " \t\n\r\f"

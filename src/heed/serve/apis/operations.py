@@ -13,11 +13,11 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from heed.inspect import PAGE as VIEWS
-from heed.serve.descriptions import Answers, answers, error_answers, json_answer, objects
+from heed.serve.apis.openapi import Answers, answers, error_answers, json_answer, objects
 from heed.serve.errors import NotFoundError
 from heed.serve.service import Service, bearer_key
 
-PAGE = Path(__file__).parent / "page"
+PAGE = Path(__file__).parent.parent / "page"
 CONTENT_SECURITY_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; "
     "frame-ancestors 'none'; form-action 'none'"

@@ -16,17 +16,17 @@ from heed.core.errors import HeedError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.translator import ModelTranslator
 from heed.documents.formats import FORMATS
-from heed.documents.html_text import spoken_text
-from heed.documents.translating import Partial, Sentence, TextTranslator, Translation, Wanted
+from heed.documents.html_spans import spoken_text
+from heed.documents.text_translator import Partial, Sentence, TextTranslator, Translation, Wanted
 from heed.inspect import inspect_text, inspect_translation, likely_words
 from heed.report.description import model_sentence
-from heed.serve import own_schema as schema
-from heed.serve.catalogue import Direction, Language, ServedModel
+from heed.serve.apis import heed_models as schema
+from heed.serve.apis.heed_models import DetectBody, GenerateBody, InspectBody, NextBody, ScoreBody, TranslateBody
+from heed.serve.engine.catalogue import Direction, Language, ServedModel
+from heed.serve.engine.generation import Prompt, continuations, temperature_of
+from heed.serve.engine.jobs import Job
+from heed.serve.engine.probabilities import finite, next_choices, spell_one
 from heed.serve.errors import ApiError, BadRequestError, NotFoundError, body_of
-from heed.serve.generating import Prompt, continuations, temperature_of
-from heed.serve.jobs import Job
-from heed.serve.own_schema import DetectBody, GenerateBody, InspectBody, NextBody, ScoreBody, TranslateBody
-from heed.serve.probabilities import finite, next_choices, spell_one
 from heed.serve.service import Service, bearer_key
 from heed.text.language_detector import Detected
 

@@ -23,13 +23,13 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
 from heed.decoding.translator import ModelTranslator
-from heed.documents.translating import Step, Watch
+from heed.documents.text_translator import Step, Watch
+from heed.serve.engine.scheduler import Outcome, Ticket
+from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError, BadRequestError, LateError, OverloadError
 from heed.serve.limits import Limits
 from heed.serve.logs import Log
 from heed.serve.metrics import Metrics
-from heed.serve.scheduler import Outcome, Ticket
-from heed.serve.worker import Worker
 
 T = TypeVar("T")
 

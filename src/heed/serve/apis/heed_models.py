@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from heed.serve.descriptions import Whole, answers, error_answers, json_answer, objects
+from heed.serve.apis.openapi import Whole, answers, error_answers, json_answer, objects
 
 _STRICT = ConfigDict(strict=True, extra="forbid", protected_namespaces=())
 

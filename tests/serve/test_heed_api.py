@@ -16,8 +16,8 @@ import heed
 from heed.api import Loaded
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints
-from heed.serve.catalogue import Catalogue, ServedModel
-from heed.serve.language_samples import sample_pairs
+from heed.serve.engine.catalogue import Catalogue, ServedModel
+from heed.serve.engine.language_samples import sample_pairs
 from heed.tasks.prepare import read_valid
 
 

@@ -14,7 +14,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
 from heed.decoding.translator import ModelTranslator
-from heed.documents.translating import Partial, Step, TextTranslator, Wanted, Watch
+from heed.documents.text_translator import Partial, Step, TextTranslator, Wanted, Watch
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.tokenizers.byte_level import Byte

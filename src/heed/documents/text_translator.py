@@ -15,10 +15,10 @@ from heed.decoding.long_lines import shortened
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
 from heed.decoding.translator import ModelTranslator
-from heed.documents.html_text import parse
-from heed.documents.marks import Links, carry, without_placeholders
+from heed.documents.html_spans import parse
+from heed.documents.inline_tags import Links, carry, without_placeholders
 from heed.documents.placeholders import are_kept
-from heed.documents.stretches import Part, Stretch, write_stretch
+from heed.documents.spans import Part, Stretch, write_stretch
 from heed.text.sentences import Piece, split_long
 
 MAX_SENTENCE = 1000

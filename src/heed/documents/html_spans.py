@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from heed.documents.marks import Mark
-from heed.documents.stretches import Part, Parts, Stretch
+from heed.documents.inline_tags import Mark
+from heed.documents.spans import Part, Parts, Stretch
 
 
 def _names(text: str) -> frozenset[str]:

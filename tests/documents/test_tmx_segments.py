@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from to_itself import to_itself
 
-from heed.documents.marks import carry
-from heed.documents.segments import parse_segment
-from heed.documents.stretches import Part, Stretch, escape
+from heed.documents.inline_tags import carry
+from heed.documents.spans import Part, Stretch, escape
+from heed.documents.tmx_segments import parse_segment
 
 PIECES = [
     "A dog", "  ", " runs.", "\n", "&amp; ", "x", '<bpt i="1" x="1">{b}</bpt>', '<ept i="1">{/b}</ept>',

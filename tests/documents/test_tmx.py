@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from heed.core.errors import DataError, UsageError
-from heed.documents import memories
-from heed.documents.marks import carry
-from heed.documents.stretches import Part, escape
+from heed.documents import tmx
+from heed.documents.inline_tags import carry
+from heed.documents.spans import Part, escape
 from heed.documents.tables import tell_nobody
 from heed.text.readers.corpus import CorpusFiles
 from heed.text.readers.pairs import read_pairs
@@ -19,8 +19,8 @@ from heed.text.readers.to_translate import Sides
 EN_DE = Sides("en", "de")
 
 
-def completed(text: str, name: str, sides: Sides, translate: memories.Documents) -> str:
-    return memories.translate_tmx(text, name, sides, translate, tell_nobody)
+def completed(text: str, name: str, sides: Sides, translate: tmx.Documents) -> str:
+    return tmx.translate_tmx(text, name, sides, translate, tell_nobody)
 
 
 def loud(documents: Sequence[Sequence[Part]]) -> list[str]:

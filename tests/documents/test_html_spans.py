@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from to_itself import to_itself
 
-from heed.documents.html_text import parse, spoken_text
-from heed.documents.stretches import Stretch
+from heed.documents.html_spans import parse, spoken_text
+from heed.documents.spans import Stretch
 from heed.text.sentences import split_paragraph
 
 

@@ -10,8 +10,8 @@ from heed.decoding.options import SearchOptions
 from heed.decoding.request import Request
 from heed.decoding.streaming import TextSoFar
 from heed.decoding.text_form import TextForm
-from heed.serve.catalogue import ServedModel
-from heed.serve.jobs import Job
+from heed.serve.engine.catalogue import ServedModel
+from heed.serve.engine.jobs import Job
 
 Tell = Callable[[int, str], None]
 """(number of the continuation, what its text goes on with)."""

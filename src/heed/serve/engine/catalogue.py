@@ -13,10 +13,10 @@ from heed.api import Loaded
 from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
-from heed.documents.translating import Step
+from heed.documents.text_translator import Step
 from heed.run import WEIGHTS, Run
+from heed.serve.engine.language_samples import sample_pairs
 from heed.serve.errors import BadRequestError, ModelNotFoundError
-from heed.serve.language_samples import sample_pairs
 from heed.text.frequent_words import FREQUENT_WORDS
 from heed.text.language_detector import LanguageDetector
 from heed.text.languages import code_of, is_right_to_left, name_of

@@ -19,13 +19,13 @@ from heed.core.errors import HeedError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.places import Place
-from heed.serve import completions_schema as schema
-from heed.serve.catalogue import ServedModel
-from heed.serve.completions_schema import CompletionRequest
+from heed.serve.apis import openai_models as schema
+from heed.serve.apis.openai_models import CompletionRequest
+from heed.serve.engine.catalogue import ServedModel
+from heed.serve.engine.generation import Prompt, continuations, temperature_of
+from heed.serve.engine.jobs import Job
+from heed.serve.engine.probabilities import as_said, finite, places_in_text, spell, spell_one
 from heed.serve.errors import ApiError, BadRequestError, ModelNotFoundError, body_of
-from heed.serve.generating import Prompt, continuations, temperature_of
-from heed.serve.jobs import Job
-from heed.serve.probabilities import as_said, finite, places_in_text, spell, spell_one
 from heed.serve.service import Service, bearer_key
 
 PATH = "/v1/completions"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from heed.documents.html_text import parse
-from heed.documents.marks import Links, Mark, carry, without_placeholders
+from heed.documents.html_spans import parse
+from heed.documents.inline_tags import Links, Mark, carry, without_placeholders
 from heed.documents.placeholders import are_kept, placeholders
-from heed.documents.stretches import Stretch, escape
+from heed.documents.spans import Stretch, escape
 
 SOURCE = "A man plays the guitar"
 TARGET = "Die Gitarre spielt ein Mann"  # the guitar plays a man

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from heed.serve.descriptions import answers, error_answers, json_answer, objects
+from heed.serve.apis.openapi import answers, error_answers, json_answer, objects
 
 _ERROR = objects({"error": {"type": "string"}}, required=["error"])
 _TEXT = {"type": "string", "minLength": 1}

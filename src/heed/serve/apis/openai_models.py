@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 
-from heed.serve.descriptions import Whole, answers, error_answers, json_answer, objects
+from heed.serve.apis.openapi import Whole, answers, error_answers, json_answer, objects
 
 MAX_PROMPTS, MAX_TOKENS = 128, 10_000
 Prompt = str | list[str] | list[int] | list[list[int]]

@@ -11,8 +11,8 @@ import re
 from dataclasses import replace
 from xml.parsers import expat
 
-from heed.documents.marks import Mark
-from heed.documents.stretches import Part, Parts, Stretch
+from heed.documents.inline_tags import Mark
+from heed.documents.spans import Part, Parts, Stretch
 from heed.text.readers.tmx import CODES, is_break
 
 START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")

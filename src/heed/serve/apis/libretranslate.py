@@ -18,12 +18,12 @@ from fastapi import APIRouter, Request, Response
 from starlette.datastructures import UploadFile
 
 from heed.documents.formats import BILINGUAL, FORMATS, MARKUP, sample_of, suffix_of, translate_file
-from heed.documents.html_text import spoken_text
-from heed.documents.translating import Step, TextTranslator, Translation, Wanted
-from heed.serve import libretranslate_schema as schema
-from heed.serve.catalogue import Direction, Language
+from heed.documents.html_spans import spoken_text
+from heed.documents.text_translator import Step, TextTranslator, Translation, Wanted
+from heed.serve.apis import libretranslate_models as schema
+from heed.serve.engine.catalogue import Direction, Language
+from heed.serve.engine.jobs import Job
 from heed.serve.errors import BadRequestError, DisabledError, NotFoundError
-from heed.serve.jobs import Job
 from heed.serve.service import Service
 from heed.text.language_detector import Detected
 from heed.text.readers import parse_column

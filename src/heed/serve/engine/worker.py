@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 from heed.core.errors import HeedError
 from heed.nn.device import give_memory_back
+from heed.serve.engine.scheduler import Scheduler, Ticket
 from heed.serve.errors import ApiError
 from heed.serve.logs import Log
 from heed.serve.metrics import Metrics
-from heed.serve.scheduler import Scheduler, Ticket
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""The HTTP APIs of the server."""
