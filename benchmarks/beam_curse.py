@@ -18,7 +18,8 @@ from typing import Any
 
 from heed.api import Loaded, load
 from heed.evaluation.systems import read_parallel
-from heed.metrics.translation import build_metric, length_ratio
+from heed.metrics.scoring import output_metric
+from heed.metrics.translation import length_ratio
 
 NORMS: dict[str, dict[str, Any]] = {
     "log-probability": {"length_penalty": 0.0},
@@ -51,7 +52,7 @@ def measure(loaded: Loaded, sources: Sequence[str], references: Sequence[str], n
     begin = time.perf_counter()
     outputs = loaded.translate(sources, options)
     seconds = time.perf_counter() - begin
-    bleu = build_metric("bleu", language, tokenised).score(outputs, references).value
+    bleu = output_metric("bleu", language, tokenised).score(outputs, references).value
     empty = sum(not output.strip() and bool(source.strip()) for source, output in zip(sources, outputs, strict=True))
     return Point(
         norm, beam_size, bleu, length_ratio(outputs, references, language, tokenised=tokenised), empty, seconds

@@ -32,7 +32,7 @@ from heed.core.environment import num_cpus
 from heed.core.errors import HeedError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
-from heed.metrics.translation import evaluate_translations
+from heed.metrics.scoring import score_outputs
 from heed.run import RECIPE, WEIGHTS, Run
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
@@ -340,7 +340,7 @@ def row_of(variant: Variant, setting: Setting, answers: list[Answer], exact: Ans
     return [
         setting.name, variant.name, f"{len(first.texts) / seconds:,.1f}", f"{first.num_tokens / seconds:,.0f}",
         f"{middle:.1f} / {late:.1f}" if one_by_one else "",
-        "" if one_by_one else f"{evaluate_translations(first.texts, refs, 'de', ['bleu'], intervals=0)[0].value:.2f}",
+        "" if one_by_one else f"{score_outputs(first.texts, refs, 'de', ['bleu'], intervals=0)[0].value:.2f}",
         f"{alike:.1%}",
     ]  # fmt: skip
 

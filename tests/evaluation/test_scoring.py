@@ -14,8 +14,8 @@ from heed.core.errors import DataError, UsageError
 from heed.evaluation.scoring import evaluate_systems
 from heed.evaluation.sentences import ranked, samples
 from heed.evaluation.systems import HeldOut, System, read_finished, read_monolingual, read_parallel, read_records
+from heed.metrics.scoring import output_metric
 from heed.metrics.significance import compare
-from heed.metrics.translation import build_metric
 from heed.metrics.word_frequency import by_frequency
 from heed.run import Run
 from heed.tasks.prepare import WORDS_SEEN, WordCounts, read_valid
@@ -87,7 +87,7 @@ def test_scores_are_sacrebleus_and_systems_are_tested_against_the_first() -> Non
             assert "bs:1000|" in evaluation.scores[name].signature
     assert first.against_first == {}
     for name in ("bleu", "chrf", "ter"):
-        statistics = [build_metric(name).statistics(outputs, REFERENCES) for outputs in (GOOD, POOR)]
+        statistics = [output_metric(name).statistics(outputs, REFERENCES) for outputs in (GOOD, POOR)]
         assert second.against_first[name] == compare(*statistics)
     assert second.against_first["chrf"].difference == pytest.approx(
         second.scores["chrf"].value - first.scores["chrf"].value

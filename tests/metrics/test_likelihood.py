@@ -1,4 +1,4 @@
-"""Do perplexities convert into each other as the notes say?"""
+"""Likelihoods of texts: perplexities and bits, per token, word, character and byte."""
 
 import json
 import math
@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 
 from heed.core.errors import DataError
-from heed.metrics.likelihood import (
-    LikelihoodStatistics,
-    TextLikelihood,
-    bpc_from_perplexity_per_word,
-    evaluate_likelihood,
-    perplexity_per_word_from_bpc,
-)
+from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
+from heed.metrics.scoring import score_likelihoods
 
 SENTENCES = [
     TextLikelihood.of_sentence("ein kleiner Hund", -12.5, 4),
@@ -30,9 +25,6 @@ def test_a_uniform_model_has_the_size_of_its_vocabulary_as_perplexity():
 
 def test_penn_treebank_perplexity_from_bits_per_character():
     # 70,390 words and 3,370 lines, each line break a character; the course notes' 77
-    assert perplexity_per_word_from_bpc(1.175, 393_042, 73_760) == pytest.approx(76.70, abs=0.005)
-    # the rounded counts printed in the notes do not give it
-    assert perplexity_per_word_from_bpc(1.175, 390_000, 74_000) == pytest.approx(73.1, abs=0.05)
     text = TextLikelihood(
         log_prob_sum=-1.175 * math.log(2) * 393_042,
         num_tokens=393_042,
@@ -58,12 +50,11 @@ def test_blocks_of_lines_are_drawn_together():
     rows = LikelihoodStatistics.of(lines, 3).rows
     assert rows[:, 1].tolist() == [6, 15, 7]
     assert rows[:, 0].tolist() == [-6, -15, -7]
-    [_, score, *_] = evaluate_likelihood(lines, intervals=100, how="context:stream", lines_per_block=3)
-    assert score.signature == "unit:word|n:35|eos:yes|unk:0|context:stream|bs:100|seed:12345|block:3"
-
-
-def test_conversions_are_inverse_to_each_other():
-    assert bpc_from_perplexity_per_word(perplexity_per_word_from_bpc(1.3, 5.3, 1), 5.3, 1) == pytest.approx(1.3)
+    scores = score_likelihoods(lines, intervals=100, how="context:stream", lines_per_block=3)
+    assert (
+        scores["perplexity_per_word"].signature
+        == "unit:word|n:35|eos:yes|unk:0|context:stream|bs:100|seed:12345|block:3"
+    )
 
 
 def test_a_sentence_counts_its_words_characters_and_bytes():
@@ -82,7 +73,7 @@ def test_the_end_of_a_sentence_counts_in_every_unit():
 def test_a_stream_without_ends_divides_by_the_text_alone():
     text = TextLikelihood(-math.log(2) * 8, num_tokens=4, num_words=2, num_characters=4, num_bytes=8)
     assert (text.perplexity_per_word, text.bits_per_byte) == (pytest.approx(16), pytest.approx(1))
-    assert [score.signature for score in text.scores()][-1] == "unit:byte|n:8|eos:no|unk:0"
+    assert score_likelihoods([text], intervals=0)["bits_per_byte"].signature == "unit:byte|n:8|eos:no|unk:0"
 
 
 def test_likelihoods_add_up_field_by_field():
@@ -93,7 +84,9 @@ def test_likelihoods_add_up_field_by_field():
 
 def test_scores_carry_their_unit_and_the_numbers_of_the_properties():
     total = SENTENCES[0] + SENTENCES[1]
-    assert [(score.name, score.value, score.signature) for score in total.scores()] == [
+    assert [
+        (score.name, score.value, score.signature) for score in score_likelihoods([total], intervals=0).values()
+    ] == [
         ("perplexity per token", total.perplexity_per_token, "unit:token|n:7|eos:yes|unk:0"),
         ("perplexity per word", total.perplexity_per_word, "unit:word|n:6|eos:yes|unk:0"),
         ("perplexity per character", total.perplexity_per_character, "unit:character|n:22|eos:yes|unk:0"),
@@ -105,31 +98,27 @@ def test_scores_carry_their_unit_and_the_numbers_of_the_properties():
 def test_intervals_enclose_the_score_and_come_out_the_same_again():
     random = np.random.default_rng(0)
     sentences = [TextLikelihood.of_sentence("ab cd", float(x), 3) for x in random.normal(-10, 2, size=100)]
-    scores = evaluate_likelihood(sentences, intervals=200)
-    assert scores == evaluate_likelihood(sentences, intervals=200)
-    for score in scores:
+    scores = score_likelihoods(sentences, intervals=200)
+    assert scores == score_likelihoods(sentences, intervals=200)
+    for score in scores.values():
         assert score.low < score.value < score.high
         assert score.signature.endswith("|bs:200|seed:12345")
     # all sentences are of one length: the interval is that of a mean
-    nats = np.log([scores[0].low, scores[0].high])
+    nats = np.log([scores["perplexity"].low, scores["perplexity"].high])
     assert (nats[1] - nats[0]) / 2 == pytest.approx(1.96 * 2 / math.sqrt(100) / 3, rel=0.25)
 
 
 def test_impossible_text_has_infinite_perplexity_and_no_interval():
     impossible = TextLikelihood.of_sentence("ab", -math.inf, 2)
-    scores = evaluate_likelihood([*SENTENCES, impossible], intervals=20)
-    assert all(score.value == math.inf and score.low is None for score in scores)
+    scores = score_likelihoods([*SENTENCES, impossible], intervals=20)
+    assert all(score.value == math.inf and score.low is None for score in scores.values())
     assert TextLikelihood(-1e6, 2, 1, 1, 1, 1).perplexity_per_token == math.inf
 
 
 def test_saved_counts_are_plain_numbers():
-    assert json.dumps([score.to_json() for score in evaluate_likelihood(SENTENCES, intervals=5)])
+    assert json.dumps([score.to_json() for score in score_likelihoods(SENTENCES, intervals=5).values()])
 
 
 def test_no_text_is_refused():
     with pytest.raises(DataError, match="no tokens"):
-        evaluate_likelihood([])
-    with pytest.raises(DataError):
-        perplexity_per_word_from_bpc(1.0, 5, 0)
-    with pytest.raises(DataError):
-        bpc_from_perplexity_per_word(100.0, 0, 5)
+        score_likelihoods([])

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 
+from heed.metrics.scoring import output_statistics
 from heed.metrics.sentence_length import LengthBucket, by_length, length_unit
-from heed.metrics.translation import corpus_statistics
 
 
 def buckets_of(sources, outputs=None, references=None):
     references = references or ["the small dog runs"] * len(sources)
-    statistics = corpus_statistics(outputs or references, references, names=("bleu", "chrf"))
+    statistics = output_statistics(outputs or references, references, names=("bleu", "chrf"))
     return by_length(sources, statistics, intervals=20)
 
 

@@ -9,8 +9,8 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest, _bootstrap_resample
 
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
+from heed.metrics.scoring import output_metric
 from heed.metrics.significance import compare, paired_bootstrap, paired_randomisation
-from heed.metrics.translation import METRICS, build_metric
 
 ORACLES = {"bleu": BLEU, "chrf": CHRF, "chrf++": lambda: CHRF(word_order=2), "ter": TER}
 
@@ -22,7 +22,7 @@ def _library_defaults(monkeypatch):
 
 def statistics(name, references, *systems):
     """What the metric counts in each system."""
-    return [build_metric(name).statistics(system, references) for system in systems]
+    return [output_metric(name).statistics(system, references) for system in systems]
 
 
 def by_sacrebleu(kind, name, references, a, b):
@@ -31,7 +31,7 @@ def by_sacrebleu(kind, name, references, a, b):
     return second.score - first.score, second.p_value
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", ["bleu", "chrf", "chrf++", "ter"])
 def test_the_paired_bootstrap_draws_as_sacrebleu_does_and_keeps_the_sign(name):
     references, *systems = corpus(noise=(0.40, 0.36))
     drawn = []

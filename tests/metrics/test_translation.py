@@ -11,16 +11,12 @@ from noisy_systems import corpus
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from heed.core.errors import DataError, UsageError
-from heed.metrics import translation
-from heed.metrics.translation import (
-    METRICS,
-    bleu_tokenizer,
-    build_metric,
-    evaluate_translations,
-    length_ratio,
-    sentence_scores,
-    word_cutter,
-)
+from heed.metrics import METRICS, translation
+from heed.metrics.metric import OutputMetric
+from heed.metrics.scoring import output_metric, score_outputs, sentence_scores
+from heed.metrics.translation import bleu_tokenizer, length_ratio, word_cutter
+
+OUTPUT_METRICS = [name for name, metric in METRICS.items() if issubclass(metric, OutputMetric)]
 
 ORACLES = {
     "bleu": lambda: BLEU(),
@@ -45,47 +41,47 @@ def test_bleu_of_two_sentences_equals_the_formula_by_hand():
     # matched / all n-grams, first plus second sentence
     precisions = [(7 + 2) / (8 + 3), (5 + 1) / (7 + 2), (3 + 0) / (6 + 1), (1 + 0) / (5 + 0)]
     expected = 100 * math.exp(1 - 12 / 11) * math.prod(precisions) ** (1 / 4)
-    assert build_metric("bleu").score(hypotheses, references).value == pytest.approx(expected, rel=1e-12)
+    assert output_metric("bleu").score(hypotheses, references).value == pytest.approx(expected, rel=1e-12)
 
 
 def test_ter_counts_a_moved_run_of_words_as_one_edit():
     hypotheses, references = ["park in the", "a man sleeps"], ["in the park", "a man is asleep"]
-    assert build_metric("ter").score(hypotheses, references).value == pytest.approx(100 * (1 + 2) / (3 + 4))
+    assert output_metric("ter").score(hypotheses, references).value == pytest.approx(100 * (1 + 2) / (3 + 4))
 
 
 def test_chrf_averages_over_the_orders_that_the_text_has():
     # one of two characters, none of one pair of characters
-    assert build_metric("chrf").score(["ab"], ["ac"]).value == pytest.approx(25)
+    assert output_metric("chrf").score(["ab"], ["ac"]).value == pytest.approx(25)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", OUTPUT_METRICS)
 def test_a_perfect_translation_gets_the_best_score(name):
     references, _, _ = corpus()
-    metric = build_metric(name)
+    metric = output_metric(name)
     assert metric.score(references, references).value == pytest.approx(100 if metric.higher_is_better else 0)
 
 
 # sacreBLEU as the oracle
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", OUTPUT_METRICS)
 def test_corpus_scores_and_signatures_are_those_of_sacrebleu(name):
     references, hypotheses, _ = corpus()
     oracle = ORACLES[name]()
     expected = oracle.corpus_score(hypotheses, [references])
-    score = build_metric(name).score(hypotheses, references)
+    score = output_metric(name).score(hypotheses, references)
     assert score.value == expected.score
     assert score.name == expected.name
     assert score.signature == oracle.get_signature().format()
     assert score.low is None and score.high is None
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", OUTPUT_METRICS)
 def test_intervals_are_as_wide_as_those_of_sacrebleu(name):
     references, hypotheses, _ = corpus()
     oracle = ORACLES[name]()
     expected = oracle.corpus_score(hypotheses, [references], n_bootstrap=200)
-    score = build_metric(name).score(hypotheses, references, intervals=200)
+    score = output_metric(name).score(hypotheses, references, intervals=200)
     assert (score.high - score.low) / 2 == pytest.approx(expected._ci, rel=1e-4)  # the library sums in float32
     assert score.low < score.value < score.high
     assert score.signature == oracle.get_signature().format()
@@ -109,7 +105,7 @@ def test_sentence_scores_are_those_of_sacrebleu(name, oracle):
 def test_any_text_scores_as_sacrebleu_scores_it(pairs):
     hypotheses, references = [list(side) for side in zip(*pairs, strict=True)]
     for name, oracle in ORACLES.items():
-        score = build_metric(name).score(hypotheses, references)
+        score = output_metric(name).score(hypotheses, references)
         assert score.value == oracle().corpus_score(hypotheses, [references]).score
 
 
@@ -118,16 +114,16 @@ def test_any_text_scores_as_sacrebleu_scores_it(pairs):
 
 def test_scoring_twice_gives_the_same_scores():
     references, hypotheses, _ = corpus()
-    first = evaluate_translations(hypotheses, references, "de", intervals=50)
-    assert first == evaluate_translations(hypotheses, references, "de", intervals=50)
+    first = score_outputs(hypotheses, references, "de", intervals=50)
+    assert first == score_outputs(hypotheses, references, "de", intervals=50)
     assert [score.name for score in first] == ["BLEU", "chrF2", "TER"]
 
 
 def test_the_environment_does_not_change_intervals(monkeypatch):
     references, hypotheses, _ = corpus()
-    first = evaluate_translations(hypotheses, references, names=["chrf"], intervals=50)
+    first = score_outputs(hypotheses, references, names=["chrf"], intervals=50)
     monkeypatch.setenv("SACREBLEU_SEED", "7")
-    assert evaluate_translations(hypotheses, references, names=["chrf"], intervals=50) == first
+    assert score_outputs(hypotheses, references, names=["chrf"], intervals=50) == first
 
 
 def test_length_ratio_is_that_of_bleu():
@@ -157,12 +153,12 @@ def test_length_ratio_is_that_of_bleu():
 )
 def test_the_tokenizer_of_bleu_follows_the_language(language, tokenizer):
     assert bleu_tokenizer(language) == tokenizer
-    assert f"tok:{tokenizer}|" in build_metric("bleu", language).score(["他来了"], ["他来了"]).signature
+    assert f"tok:{tokenizer}|" in output_metric("bleu", language).score(["他来了"], ["他来了"]).signature
 
 
 def test_tokenised_text_is_left_as_it_is():
     assert bleu_tokenizer("ja", tokenised=True) == "none"
-    score = build_metric("bleu", "de", tokenised=True).score(["a ,b c d"], ["a ,b c d"])
+    score = output_metric("bleu", "de", tokenised=True).score(["a ,b c d"], ["a ,b c d"])
     assert "tok:none" in score.signature
 
 
@@ -179,7 +175,7 @@ def test_without_the_package_characters_are_counted_and_it_is_said_once(monkeypa
 
 
 def test_ter_cuts_japanese_and_chinese_into_characters():
-    score = build_metric("ter", "ja").score(["猫が好き"], ["犬が好き"])
+    score = output_metric("ter", "ja").score(["猫が好き"], ["犬が好き"])
     assert score.value == 25
     assert "asian:yes" in score.signature
 
@@ -189,7 +185,7 @@ def test_ter_cuts_japanese_and_chinese_into_characters():
 
 @pytest.mark.parametrize(("hypotheses", "references"), [([], []), (["a"], ["a", "b"]), (["a"], [])])
 def test_missing_lines_are_refused(hypotheses, references):
-    for score in (evaluate_translations, length_ratio):
+    for score in (score_outputs, length_ratio):
         with pytest.raises(DataError):
             score(hypotheses, references)
     with pytest.raises(DataError):
@@ -198,20 +194,20 @@ def test_missing_lines_are_refused(hypotheses, references):
 
 def test_different_lengths_name_both_numbers():
     with pytest.raises(DataError, match="2 hypotheses for 1,000 references"):
-        evaluate_translations(["a", "b"], ["c"] * 1000)
+        score_outputs(["a", "b"], ["c"] * 1000)
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones():
     with pytest.raises(UsageError, match=r"'blue'.*bleu, chrf, chrf\+\+, ter"):
-        evaluate_translations(["a"], ["a"], names=["blue"])
+        score_outputs(["a"], ["a"], names=["blue"])
 
 
 def test_the_statistics_of_a_part_score_as_its_text_does():
     references, hypotheses, _ = corpus()
     short = np.array([len(line.split()) < 6 for line in references])
     part = [[line for line, chosen in zip(lines, short, strict=True) if chosen] for lines in (hypotheses, references)]
-    for name in METRICS:
-        metric = build_metric(name)
+    for name in OUTPUT_METRICS:
+        metric = output_metric(name)
         found = metric.statistics(hypotheses, references)
         assert found.select(short).score(100) == metric.score(*part, intervals=100)
         assert found.score() == metric.score(hypotheses, references)  # the draws leave no trace in the signature
@@ -240,7 +236,7 @@ def test_references_that_are_one_word_each_are_warned_of(capsys):
     lines = ["彼は東京の大学で日本の歴史を勉強している学生です。", "私は昨日の夜に友達と駅の近くで映画を見ました。"]
     for language, warned in [("", True), ("xx", True), ("ja", False), ("Japanese", False)]:
         translation._warn_once.cache_clear()
-        evaluate_translations(lines, lines, language, names=["bleu"], intervals=0)
+        score_outputs(lines, lines, language, names=["bleu"], intervals=0)
         assert ("no blanks between words" in capsys.readouterr().err) == warned
 
 
@@ -248,8 +244,8 @@ def test_words_that_are_whole_lines_make_no_ter(capsys):
     lines = ["ฉันชอบแมวมากและเลี้ยงไว้สองตัวที่บ้าน"]
     for language, tokenised, warned in [("th", False, True), ("th", True, False), ("de", False, False)]:
         translation._warn_once.cache_clear()
-        evaluate_translations(lines, lines, language, tokenised=tokenised, intervals=0)
-        assert ("TER counts what stands between blanks" in capsys.readouterr().err) == warned
+        score_outputs(lines, lines, language, tokenised=tokenised, intervals=0)
+        assert ("TER counts the text between blanks" in capsys.readouterr().err) == warned
 
 
 @pytest.mark.parametrize(
@@ -261,7 +257,7 @@ def test_names_and_other_codes_of_a_language_cut_as_its_code_does(language, toke
 
 def test_tokenised_references_are_warned_of_once(capsys):
     for _ in range(2):
-        evaluate_translations(["a b ."], ["a b ."], names=["chrf"], intervals=0)
-    assert capsys.readouterr().err.count("tokenised") == 1
-    evaluate_translations(["a b."], ["a b."], names=["chrf"], intervals=0)
+        score_outputs(["a b ."], ["a b ."], names=["chrf"], intervals=0)
+    assert capsys.readouterr().err.count("seem to be tokenised") == 1
+    score_outputs(["a b."], ["a b."], names=["chrf"], intervals=0)
     assert capsys.readouterr().err == ""

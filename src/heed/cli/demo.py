@@ -38,7 +38,7 @@ def demo(
     from heed.core.config import Document
     from heed.core.progress import message
     from heed.decoding.options import SearchOptions
-    from heed.metrics.translation import evaluate_translations
+    from heed.metrics.scoring import score_outputs
     from heed.run import Run
     from heed.text.synthetic import build_corpus, write_corpus
 
@@ -66,7 +66,7 @@ def demo(
         references = [pair.tgt for pair in held_out]
         exact = sum(a == b for a, b in zip(texts_out, references, strict=True)) / len(references)
         print(f"\n{name} (synthetic), {len(references)} sentences, {exact:.0%} exactly as the grammar says")
-        for score in evaluate_translations(texts_out, references, "de", ("bleu", "chrf")):
+        for score in score_outputs(texts_out, references, "de", ("bleu", "chrf")):
             print(f"  synthetic {score.render()}")
     print()
     for sentence, hypothesis in zip(SENTENCES, run.translator.translate(SENTENCES, SearchOptions()), strict=True):

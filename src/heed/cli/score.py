@@ -43,7 +43,8 @@ def score(
     import heed
     from heed.cli.stdio import flush, groups_as_they_come, write_line
     from heed.core.progress import message
-    from heed.metrics.likelihood import TextLikelihood, evaluate_likelihood
+    from heed.metrics.likelihood import TextLikelihood
+    from heed.metrics.scoring import score_likelihoods
     from heed.tasks.task import likelihoods_of
     from heed.text.readers import read_lines
 
@@ -70,7 +71,7 @@ def score(
     if sources is not None and (more := sum(1 for _ in sources)):
         raise DataError(f"{src} has {num_lines + more:,} lines, stdin {num_lines:,}: they must be parallel.")
     if num_lines:
-        for measure in evaluate_likelihood([total], intervals=0, how=scorer.signature if scorer else ""):
+        for measure in score_likelihoods([total], intervals=0, how=scorer.signature if scorer else "").values():
             message(measure.render(), quiet)
 
 

@@ -26,7 +26,7 @@ from heed.metrics.calibration import (
     expected_calibration_error,
     reliability,
 )
-from heed.metrics.translation import sentence_scores
+from heed.metrics.scoring import sentence_scores
 from heed.run import Run
 from heed.tasks.prepare import read_valid
 

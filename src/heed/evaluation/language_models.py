@@ -19,8 +19,9 @@ from heed.evaluation.dynamic import DynamicOptions, make_dynamic_reader
 from heed.evaluation.leakage import check_leakage
 from heed.evaluation.scoring import INTERVALS, Evaluation, precision_of, unseen
 from heed.evaluation.systems import HeldOut
-from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood, evaluate_likelihood
+from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
 from heed.metrics.score import Score
+from heed.metrics.scoring import score_likelihoods
 from heed.metrics.significance import Comparison, compare
 from heed.run import Run
 from heed.statistical.compressors import COMPRESSORS, compressed_bits
@@ -172,7 +173,7 @@ def lines_per_block(test: HeldOut, systems: Sequence[TextSystem]) -> int:
 def _scores(likelihoods: Sequence[TextLikelihood], reads: str, block: int) -> dict[str, Score]:
     """With intervals where there are lines to draw."""
     intervals = INTERVALS if len(likelihoods) > block else 0
-    return {score.name: score for score in evaluate_likelihood(likelihoods, intervals, reads, block)}
+    return {score.name: score for score in score_likelihoods(likelihoods, intervals, reads, block).values()}
 
 
 def _compared(first: LikelihoodStatistics, other: LikelihoodStatistics) -> dict[str, Comparison]:

@@ -14,10 +14,12 @@ from heed.core.progress import message
 from heed.evaluation.leakage import Leakage, check_leakage
 from heed.evaluation.sentences import ScoredSentence, worst_sentences
 from heed.evaluation.systems import HeldOut, System
+from heed.metrics.metric import SentenceStatistics
 from heed.metrics.score import Score
+from heed.metrics.scoring import output_statistics
 from heed.metrics.sentence_length import LengthBucket, by_length
 from heed.metrics.significance import Comparison, compare
-from heed.metrics.translation import SentenceStatistics, corpus_statistics, length_ratio
+from heed.metrics.translation import length_ratio
 from heed.metrics.word_frequency import FrequencyBand, WordCounts, WordMatches, by_frequency, unigram_f1
 from heed.run import Run
 from heed.tasks.prepare import WORDS_SEEN
@@ -119,7 +121,7 @@ def evaluate_systems(
     for system, leakage in zip(systems, leaks, strict=True):
         outputs = [_composed(line) for line in system.outputs]
         written = [normaliser.apply(line) for line in system.outputs]
-        found = corpus_statistics(outputs, references, language, tokenised=tokenised)
+        found = output_statistics(outputs, references, language, tokenised=tokenised)
         evaluations.append(
             Evaluation(
                 system=system.name,

@@ -9,15 +9,16 @@ scored as one stream, without ends, has `num_sentences` 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError
-from heed.metrics.bootstrap import SEED, interval, resampled_totals
-from heed.metrics.score import Score
+from heed.metrics.metric import Metric
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,6 @@ class TextLikelihood:
         counts = {"word": self.num_words, "character": self.num_characters, "byte": self.num_bytes}
         return self.num_tokens if unit == "token" else counts[unit] + self.num_sentences
 
-    def scores(self) -> list[Score]:
-        """All measures, without intervals. Raises DataError when there is no text."""
-        return evaluate_likelihood([self], intervals=0)
-
     def _nats_per(self, unit: str) -> float:
         if not self.count(unit):
             raise DataError(f"the text has no {unit}s, so there is nothing to divide by. Give text to score.")
@@ -105,58 +102,67 @@ class LikelihoodStatistics:
         return TextLikelihood(*totals.tolist()).bits_per_byte
 
 
-_Measure = Callable[[TextLikelihood], float]
-_MEASURES: tuple[tuple[str, str, _Measure], ...] = (
-    ("perplexity per token", "token", lambda text: text.perplexity_per_token),
-    ("perplexity per word", "word", lambda text: text.perplexity_per_word),
-    ("perplexity per character", "character", lambda text: text.perplexity_per_character),
-    ("bits per character", "character", lambda text: text.bits_per_character),
-    ("bits per byte", "byte", lambda text: text.bits_per_byte),
-)
+class LikelihoodMetric(Metric):
+    """A function of the likelihood of a text."""
+
+    higher_is_better = False
+    needs = "likelihoods"
+    unit: ClassVar[str]
+    """What it is per: `token`, `word`, `character` or `byte`."""
+
+    @abstractmethod
+    def value(self, text: TextLikelihood) -> float:
+        """The score of a text. Raises DataError for an empty one."""
 
 
-def evaluate_likelihood(
-    sentences: Sequence[TextLikelihood], intervals: int = 1000, how: str = "", lines_per_block: int = 1
-) -> list[Score]:
-    """Every measure over all sentences together, with 95 % intervals of `intervals` draws (0: without).
+class PerplexityPerToken(LikelihoodMetric):
+    """exp(-log p / tokens)."""
 
-    The signature gives the unit, its number, whether ends of sentences are among them, how many tokens stood for
-    unknown words, and `how` the text was read. Blocks of `lines_per_block` lines are drawn together: neighbours are
-    not independent where a model reads across lines. Text that a model holds impossible has infinite perplexity and no
-    interval. Raises DataError when there is no text.
-    """
-    total = sum(sentences, start=TextLikelihood())
-    draws: list[TextLikelihood] = []
-    if intervals and len(sentences) and math.isfinite(total.log_prob_sum):
-        rows = LikelihoodStatistics.of(sentences, lines_per_block).rows
-        draws = [TextLikelihood(*row) for row in resampled_totals(rows, intervals).tolist()]
-    scores = []
-    for name, unit, measure in _MEASURES:
-        ends = "yes" if total.num_sentences else "no"
-        signature = f"unit:{unit}|n:{total.count(unit)}|eos:{ends}|unk:{total.num_unknown}" + (how and f"|{how}")
-        low = high = None
-        if draws:
-            signature += f"|bs:{intervals}|seed:{SEED}" + (f"|block:{lines_per_block}" if lines_per_block > 1 else "")
-            low, high = interval([measure(draw) for draw in draws])
-        scores.append(Score(name, measure(total), signature, low, high))
-    return scores
+    title, unit = "perplexity per token", "token"
+
+    def value(self, text: TextLikelihood) -> float:
+        """The score of a text."""
+        return text.perplexity_per_token
 
 
-def perplexity_per_word_from_bpc(bits_per_character: float, num_characters: float, num_words: float) -> float:
-    """2^(bits per character · characters / words): the same probability of the same text, per word.
+class PerplexityPerWord(LikelihoodMetric):
+    """exp(-log p / (words + sentences))."""
 
-    Ends of sentences are counted in both numbers or in neither. Raises DataError without words.
-    """
-    if not num_words:
-        raise DataError("perplexity per word needs at least one word.")
-    return _exp(bits_per_character * num_characters / num_words * math.log(2))
+    title, unit = "perplexity per word", "word"
+
+    def value(self, text: TextLikelihood) -> float:
+        """The score of a text."""
+        return text.perplexity_per_word
 
 
-def bpc_from_perplexity_per_word(perplexity: float, num_characters: float, num_words: float) -> float:
-    """log2(perplexity) · words / characters: the way back. Raises DataError without characters."""
-    if not num_characters:
-        raise DataError("bits per character need at least one character.")
-    return math.log2(perplexity) * num_words / num_characters
+class PerplexityPerCharacter(LikelihoodMetric):
+    """exp(-log p / (characters + sentences))."""
+
+    title, unit = "perplexity per character", "character"
+
+    def value(self, text: TextLikelihood) -> float:
+        """The score of a text."""
+        return text.perplexity_per_character
+
+
+class BitsPerCharacter(LikelihoodMetric):
+    """-log2 p / (characters + sentences)."""
+
+    title, unit = "bits per character", "character"
+
+    def value(self, text: TextLikelihood) -> float:
+        """The score of a text."""
+        return text.bits_per_character
+
+
+class BitsPerByte(LikelihoodMetric):
+    """-log2 p / (bytes + sentences)."""
+
+    title, unit = "bits per byte", "byte"
+
+    def value(self, text: TextLikelihood) -> float:
+        """The score of a text."""
+        return text.bits_per_byte
 
 
 def _exp(nats: float) -> float:

@@ -20,9 +20,8 @@ from heed.evaluation.language_models import evaluate_texts, read_by
 from heed.evaluation.scoring import INTERVALS, Evaluation, evaluate_systems
 from heed.evaluation.sentences import ranked, samples
 from heed.evaluation.systems import HeldOut, System
-from heed.metrics.likelihood import evaluate_likelihood
 from heed.metrics.score import Score
-from heed.metrics.translation import sentence_scores
+from heed.metrics.scoring import score_likelihoods, sentence_scores
 from heed.run import Run
 from heed.tasks.prepare import read_valid
 from heed.tasks.task import likelihood
@@ -67,7 +66,7 @@ def _translation(run: Run, quiet: bool) -> dict[str, Any]:
     outputs = [hypothesis.text for hypothesis in hypotheses]
     language = run.languages[1] or None
     [evaluation] = evaluate_systems(test, [System("", outputs, run, options)], language, tokenised=tokenised)
-    perplexity = evaluate_likelihood(likelihood(run.translator, test.references, test.sources), INTERVALS)[0]
+    perplexity = score_likelihoods(likelihood(run.translator, test.references, test.sources), INTERVALS)["perplexity"]
     chrf = sentence_scores("chrf", outputs, test.references, language=language, tokenised=tokenised)
     picked = samples(ranked(test, outputs, chrf))
     return {

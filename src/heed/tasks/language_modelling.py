@@ -26,8 +26,8 @@ from heed.data.windows import WindowLoader
 from heed.decoding.reading import MAX_LINE, Reader, make_reader
 from heed.decoding.text_scorer import TextScorer
 from heed.decoding.translator import ModelTranslator
-from heed.metrics.likelihood import evaluate_likelihood
 from heed.metrics.score import Score
+from heed.metrics.scoring import score_likelihoods
 from heed.nn.contract import Autoregressive, Smoothing, State
 from heed.nn.noise import Noise
 from heed.tasks import prepare
@@ -179,11 +179,9 @@ class LanguageModellingTask:
 
         Streams are read in several places at once, and windows do not overlap: it is done often, and has to be fast.
         """
-        names = ("perplexity", "perplexity_per_word", "perplexity_per_character", "bits_per_character", "bits_per_byte")
         scorer = TextScorer(self._reader(model), self.tokenizer, self.data.normaliser, self.data.line_end)
         scored = scorer.score(self.valid)
-        found = evaluate_likelihood(scored.likelihoods(), intervals=0, how=scorer.signature)
-        scores = dict(zip(names, found, strict=True))
+        scores = score_likelihoods(scored.likelihoods(), intervals=0, how=scorer.signature)
         scores["training_perplexity"] = self._training_perplexity(model, len(scored.text))
         return Validation(scores)
 

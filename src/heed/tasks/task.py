@@ -12,8 +12,9 @@ from torch import Tensor
 from heed.data.batch import Batch
 from heed.data.schedule import Position
 from heed.decoding.translator import ModelTranslator, TokenScores
-from heed.metrics.likelihood import TextLikelihood, evaluate_likelihood
+from heed.metrics.likelihood import TextLikelihood
 from heed.metrics.score import Score
+from heed.metrics.scoring import score_likelihoods
 from heed.nn.carried import renewed
 from heed.nn.contract import Autoregressive, Smoothing, State
 from heed.nn.noise import Noise
@@ -136,7 +137,7 @@ def perplexity_per_token(
     translator: ModelTranslator, targets: Sequence[str], sources: Sequence[str] | None = None
 ) -> Score:
     """Perplexity per token, ends of sentences counted."""
-    return evaluate_likelihood(likelihood(translator, targets, sources), intervals=0)[0]
+    return score_likelihoods(likelihood(translator, targets, sources), intervals=0)["perplexity"]
 
 
 def chain_rule_loss(

@@ -18,7 +18,8 @@ from heed.data.subword_dropout import SIDES, SubwordDropout
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import MAX_SCORED_TOKENS, ModelTranslator
 from heed.metrics.score import Score
-from heed.metrics.translation import bleu_tokenizer, evaluate_translations
+from heed.metrics.scoring import score_outputs
+from heed.metrics.translation import bleu_tokenizer
 from heed.metrics.word_frequency import WordCounts
 from heed.nn.contract import Autoregressive, Smoothing, State
 from heed.nn.noise import Noise
@@ -205,7 +206,7 @@ class TranslationTask:
         scores: dict[str, Score] = {}
         if names:
             _, language = self.data.languages(self.data.tag_of_validation)
-            measured = evaluate_translations(
+            measured = score_outputs(
                 outputs, references, language or None, names, intervals=0, tokenised=self.data.tokenised
             )
             scores.update(zip(names, measured, strict=True))

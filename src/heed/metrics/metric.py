@@ -1,0 +1,119 @@
+"""The contract of a metric, and the sentence statistics from which scores, intervals and tests are computed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.core.errors import DataError
+from heed.metrics.bootstrap import SEED, interval, resampled_totals
+from heed.metrics.score import Score
+
+Rows = NDArray[np.float64] | Sequence[Sequence[float]]
+
+
+class Metric(ABC):
+    """A measure of quality. Its class is a value of `heed.metrics.METRICS`."""
+
+    title: ClassVar[str]
+    """As papers write it: `BLEU`, `perplexity per word`."""
+    higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[Literal["outputs", "likelihoods"]]
+    """What it is computed from: a model's outputs and their references, or the likelihood of a text."""
+
+
+@dataclass(frozen=True)
+class OutputMetric(Metric):
+    """Compares outputs with one reference each.
+
+    A corpus score is a function of counts summed over sentences. A metric defines `counts` and `value`; intervals,
+    scores of single sentences and of parts of a test set, and significance tests follow from them.
+    """
+
+    language: str | None = None
+    """Code of the target language, such as `de`, `zh-CN` or `jpn_Jpan`, for metrics that split text into words."""
+    tokenised: bool = False
+    """Whether outputs and references are tokenised, with blanks between the tokens."""
+
+    needs = "outputs"
+
+    @abstractmethod
+    def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        """The counts [S sentences, K] of each sentence."""
+
+    @abstractmethod
+    def value(self, totals: NDArray[np.float64]) -> float:
+        """The score of summed counts [K]."""
+
+    def sentence_value(self, counts: NDArray[np.float64]) -> float:
+        """The score of a single sentence from its counts [K]; by default, that of a corpus of one sentence."""
+        return self.value(counts)
+
+    def signature(self, intervals: int) -> str:
+        """What must be equal for two scores to be comparable; `intervals` is the number of bootstrap draws."""
+        return "nrefs:1" + (f"|bs:{intervals}|seed:{SEED}" if intervals else "")
+
+    def check_references(self, references: Sequence[str]) -> None:
+        """Warn of references that this metric cannot score meaningfully; by default, of none."""
+
+    def statistics(self, outputs: Sequence[str], references: Sequence[str]) -> SentenceStatistics:
+        """The counts of each sentence. Raises DataError without lines, or if the numbers of lines differ."""
+        require_parallel(outputs, references)
+        return SentenceStatistics(self, np.array(self.counts(outputs, references), dtype=np.float64))
+
+    def score(self, outputs: Sequence[str], references: Sequence[str], *, intervals: int = 0) -> Score:
+        """The corpus score, with a 95 % interval from `intervals` bootstrap draws (0: none). Raises DataError."""
+        return self.statistics(outputs, references).score(intervals)
+
+    def sentence_scores(self, outputs: Sequence[str], references: Sequence[str]) -> list[float]:
+        """The score of each sentence. Raises DataError."""
+        return self.statistics(outputs, references).sentence_scores()
+
+
+@dataclass(frozen=True)
+class SentenceStatistics:
+    """The counts of a metric for each sentence of one system; those of a corpus are their sum."""
+
+    metric: OutputMetric
+    rows: NDArray[np.float64]
+    """[S sentences, K]."""
+
+    def value(self, totals: NDArray[np.float64]) -> float:
+        """The score of summed counts [K]."""
+        return self.metric.value(totals)
+
+    def score(self, intervals: int = 0) -> Score:
+        """The corpus score, with a 95 % interval from `intervals` bootstrap draws (0: none).
+
+        A single sentence has no interval, since every draw is the same.
+        """
+        intervals = intervals if len(self.rows) > 1 else 0
+        low = high = None
+        if intervals:
+            low, high = interval([self.value(totals) for totals in resampled_totals(self.rows, intervals)])
+        value = self.value(self.rows.sum(axis=0))
+        return Score(self.metric.title, value, self.metric.signature(intervals), low, high)
+
+    def sentence_scores(self) -> list[float]:
+        """The score of each sentence."""
+        return [self.metric.sentence_value(row) for row in self.rows]
+
+    def select(self, chosen: NDArray[np.bool_]) -> SentenceStatistics:
+        """The statistics of the sentences for which `chosen` [S] is True."""
+        return SentenceStatistics(self.metric, self.rows[chosen])
+
+
+def require_parallel(outputs: Sequence[str], references: Sequence[str]) -> None:
+    """Raise DataError unless there is one reference for each output, and at least one line."""
+    if len(outputs) != len(references):
+        raise DataError(
+            f"{len(outputs):,} hypotheses for {len(references):,} references: "
+            "line n of one must belong to line n of the other."
+        )
+    if not outputs:
+        raise DataError("nothing to score: no hypotheses and no references were given.")
