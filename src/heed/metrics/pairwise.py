@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import UsageError
-from heed.metrics.scoring import output_metric
+from heed.metrics.translation import Bleu, Chrf
 
 Counts = NDArray[np.int64]
 
@@ -24,7 +24,8 @@ def pairwise_scores(name: str, texts: Sequence[str], language: str | None = None
     """[N, N]: the sentence score (`chrf` or `bleu`) of text i with text j as its reference."""
     if name not in ("chrf", "bleu"):
         raise UsageError(f"texts are compared with one another by chrf or bleu, got {name!r}.")
-    scorer: Any = output_metric(name, language).sentence_scorer()
+    metric = Chrf(language) if name == "chrf" else Bleu(language)
+    scorer: Any = metric.sentence_scorer()
     if name == "chrf":
         statistics = _chrf_statistics(["".join(text.split()) for text in texts], scorer.char_order)
     else:
