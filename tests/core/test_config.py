@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from heed.core.config import Config, Document, build, keys, parse_overrides, read_toml, to_toml
+from heed.core.config import ChosenBy, Config, Document, build, keys, parse_overrides, read_toml, to_toml
 from heed.core.errors import UsageError
 
 
@@ -31,6 +31,9 @@ class Bigram(Config):
     """Counts pairs."""
     smoothing: float
     """Added to every count."""
+
+
+MODELS: dict[str, type[Config]] = {"transformer": Transformer, "bigram": Bigram}
 
 
 class Schedule(Config):
@@ -78,7 +81,7 @@ class Recipe(Config):
     """What people call it."""
     quick: bool = False
     """Whether to stop early."""
-    model: Transformer | Bigram = Field(Transformer(num_heads=4), discriminator="kind")
+    model: Annotated[Transformer | Bigram, ChosenBy("kind", lambda: MODELS)] = Transformer(num_heads=4)
     """What is trained."""
     data: Data = Data()
     """What it is trained on."""
@@ -219,7 +222,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file_and_then_the_com
         ("--training.lr=fast", "--training.lr: expected a number above 0, got 'fast'"),
         ("--training.lrr=1", "--training.lrr: unknown key 'training.lrr'. Did you mean 'training.lr'?"),
         ("--trainign.lr=1", "--trainign.lr: unknown key 'trainign'. Did you mean 'training'?"),
-        ("--seed.x.y=1", "--seed.x.y: seed is no table, it has no keys"),
+        ("--seed.x.y=1", "--seed.x.y: seed is not a table and has no keys"),
         ("--training.betas=[1, 'x']", "--training.betas: training.betas[1]: expected a number, got 'x'"),
         ("--data={src = 3}", """--data: data.src: expected a path, got 3. Text needs quotes: "3" (in a shell '"3"')"""),
         (
@@ -331,8 +334,7 @@ fields = []
 
 [data.weights]
 
-[training]
-# how
+[training] # how
 lr = 1e-09 # small as asked
 betas = [0.9, 0.98]
 
@@ -376,33 +378,77 @@ def test_what_is_written_is_read_back_equal(recipe: Recipe) -> None:
     assert build(Recipe, document(text)) == recipe
 
 
-def test_every_key_is_described_with_its_type_default_and_docstring() -> None:
-    described = [(field.key, field.type, field.default, field.docstring, field.only_for) for field in keys(Recipe)]
+def test_keys_lists_every_key_with_its_docstring() -> None:
     transformer, bigram = "model.kind = 'transformer'", "model.kind = 'bigram'"
-    assert described == [
-        ("seed", "a whole number", "required", "Of every random choice.", ""),
-        ("title", "text", "''", "What people call it.", ""),
-        ("quick", "true or false", "false", "Whether to stop early.", ""),
-        ("model.kind", "one of 'transformer', 'bigram'", "'transformer'", "What is trained.", ""),
-        ("model.num_heads", "a whole number from 1 to 64", "4", "Heads of each attention.", transformer),
-        (
-            "model.dropout",
-            "a number at least 0 and below 1",
-            "0.1",
-            "Share of the units that are dropped.",
-            transformer,
-        ),
-        ("model.norm", "one of 'pre', 'post'", "'post'", "Where the layer norms are.", transformer),
-        ("model.smoothing", "a number", "required", "Added to every count.", bigram),
-        ("data.src", "a path", "not set", "The source side.", ""),
-        ("data.names", "text or a list, each item text", "'all'", "Which columns to read.", ""),
-        ("data.fields", "a list, each item text", "[]", "Names of the columns.", ""),
-        ("data.weights", "a table, each value a number", "an empty table", "Of the files.", ""),
-        ("training.lr", "a number above 0", "0.001", "The learning rate.", ""),
-        ("training.betas", "a list of 2: a number, a number", "[0.9, 0.98]", "Adam's decay rates.", ""),
-        ("training.ema", "a number", "not set", "Decay of the moving average of the weights.", ""),
-        ("training.stages[].steps", "a whole number above 0 or 'auto'", "'auto'", "How long.", ""),
-        ("training.stages[].factors", "a list, each item a number", "[]", "Of the learning rate.", ""),
-        ("training.warmup.steps", "a whole number above 0 or 'auto'", "'auto'", "How long.", ""),
-        ("training.warmup.factors", "a list, each item a number", "[]", "Of the learning rate.", ""),
+    assert [tuple(key) for key in keys(Recipe)] == [
+        ("seed", "Of every random choice.", ""),
+        ("title", "What people call it.", ""),
+        ("quick", "Whether to stop early.", ""),
+        ("model.kind", "Attention is all it has.", transformer),
+        ("model.num_heads", "Heads of each attention.", transformer),
+        ("model.dropout", "Share of the units that are dropped.", transformer),
+        ("model.norm", "Where the layer norms are.", transformer),
+        ("model.kind", "Counts pairs.", bigram),
+        ("model.smoothing", "Added to every count.", bigram),
+        ("data.src", "The source side.", ""),
+        ("data.names", "Which columns to read.", ""),
+        ("data.fields", "Names of the columns.", ""),
+        ("data.weights", "Of the files.", ""),
+        ("training.lr", "The learning rate.", ""),
+        ("training.betas", "Adam's decay rates.", ""),
+        ("training.ema", "Decay of the moving average of the weights.", ""),
+        ("training.stages[].steps", "How long.", ""),
+        ("training.stages[].factors", "Of the learning rate.", ""),
+        ("training.warmup.steps", "How long.", ""),
+        ("training.warmup.factors", "Of the learning rate.", ""),
     ]
+
+
+class Pairs(Config):
+    src: str
+    """The source side."""
+
+
+class Text(Config):
+    text: str = ""
+    """The text."""
+    options: Schedule = Schedule()
+    """Of the text."""
+
+
+class Work(Config):
+    task: Literal["pairs", "text"] = "text"
+    """What is learned."""
+    data: Annotated[Pairs | Text, ChosenBy("task", lambda: {"pairs": Pairs, "text": Text})] = Text()
+    """Its data."""
+
+
+def test_a_key_around_a_table_chooses_its_class() -> None:
+    work = build(Work, document("task = 'pairs'\ndata.src = 'a'"))
+    assert work.data == Pairs(src="a") and build(Work, document(to_toml(work))) == work
+    assert [(key.key, key.only_for) for key in keys(Work)][1:3] == [
+        ("data.src", "task = 'pairs'"),
+        ("data.text", "task = 'text'"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("data.src = 'a'", "recipe.toml:1: unknown key 'data.src'. It is only for task = 'pairs'."),
+        ("data.txt = 'a'", "recipe.toml:1: unknown key 'data.txt'. Did you mean 'data.text'?"),
+        (
+            "data.options.steps = 0",
+            "recipe.toml:1: data.options.steps: expected a whole number above 0 or 'auto', got 0",
+        ),
+        ("task = 'pairs'\n[data]", "recipe.toml:2: missing key 'data.src': text"),
+        (
+            "task = 'pair'\n[data]",
+            "recipe.toml:1: task: expected one of 'pairs', 'text', got 'pair'. Did you mean 'pairs'?",
+        ),
+    ],
+)
+def test_mistakes_in_a_table_whose_class_is_chosen_name_their_key(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        build(Work, document(text))
+    assert str(refused.value) == message

@@ -1,10 +1,11 @@
-"""How does a recipe become a checked Config, and a Config a recipe again?
+"""Typed settings: from a TOML document and command-line overrides to a checked `Config`, and back to TOML.
 
     document = read_toml("recipe.toml")
     recipe = build(Recipe, document, parse_overrides(["--training.lr=3e-4"]))
     text = to_toml(recipe, {"training.lr": "chosen for a small corpus"})
 
-`build` reports every mistake at once, each with its line and what would be allowed.
+`build` reports all mistakes at once, each with its key, its line and what is allowed. What a Config allows is read
+from its JSON schema, so tables whose class is chosen at run time (`ChosenBy`) are described like any other.
 """
 
 from __future__ import annotations
@@ -13,27 +14,88 @@ import copy
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+import types
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, ValidationInfo
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from heed.core.errors import UsageError
-from heed.core.schema import TAG, Config, FieldDescription, alternatives, configs, describe, keys, resolve, show, tags
+from heed.core.schema import Key, Node, Schema, show
 from heed.core.toml import Document, KeyPath, dotted, parse_overrides, read_toml
 
-if TYPE_CHECKING:
-    from tomlkit import TOMLDocument
-    from tomlkit.items import Table
+__all__ = ["ChosenBy", "Config", "Document", "build", "keys", "parse_overrides", "read_toml", "show", "to_toml"]
 
-__all__ = ["Config", "Document", "FieldDescription", "build", "keys", "parse_overrides", "read_toml", "to_toml"]
+MAX_ERRORS = 20  # an error message fits on one screen
 
-MAX_ERRORS = 20  # an error fits on one screen
+
+class Config(BaseModel):
+    """Settings of one component, defined next to it: typed, frozen, strict, with a docstring for each field.
+
+    TOML has no null: a field that may be None is None when it is left out, so None must be its default.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        for name, field in cls.model_fields.items():
+            is_union = get_origin(field.annotation) in (Union, types.UnionType)
+            if is_union and type(None) in get_args(field.annotation) and field.default is not None:
+                raise TypeError(f"{cls.__name__}.{name} may be None, so its default must be None: TOML has no null")
+
 
 C = TypeVar("C", bound=Config)
+
+
+@dataclass(frozen=True)
+class ChosenBy:
+    """Annotation of a table whose Config class another key chooses by name.
+
+        model: Annotated[Config, ChosenBy("kind", lambda: {"rnn": RnnConfig, "gpt": GptConfig})]
+
+    `key` is a field of each of the classes, or else an earlier field of the Config around the table. `members` is
+    called for each document, so it may return classes that were registered at run time.
+    """
+
+    key: str
+    members: Callable[[], Mapping[str, type[Config]]]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        return core_schema.with_info_plain_validator_function(self._validate)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        members = [[name, handler(member.__pydantic_core_schema__)] for name, member in self.members().items()]
+        return {"type": "object", "chosen_by": self.key, "members": members}  # as a list, which keeps its order
+
+    def _validate(self, value: Any, info: ValidationInfo) -> Any:
+        members = self.members()
+        if isinstance(value, tuple(members.values())):
+            return value
+        if not isinstance(value, dict):
+            raise ValueError(f"expected a table, got {show(value)}")
+        is_inside = all(self.key in member.model_fields for member in members.values())
+        name = (value if is_inside else info.data or {}).get(self.key)
+        if isinstance(name, str) and name in members:
+            return _validated(members[name], value)
+        if not is_inside:
+            return value  # the key around the table is wrong, and reported
+        kind: Any = "literal_error" if self.key in value else "missing"
+        details: Any = {"type": kind, "loc": (self.key,), "input": name, "ctx": {"expected": ", ".join(members)}}
+        raise ValidationError.from_exception_data("", [details])
+
+
+def _validated(schema: type[C], values: object) -> C:
+    """Check values by the strict rules of JSON, which has TOML's few types.
+
+    A list may become a tuple and text a path, but "8" is not a number and true is not 1.
+    """
+    return schema.model_validate_json(json.dumps(values, default=str))
 
 
 @dataclass(frozen=True)
@@ -44,18 +106,17 @@ class _Problem:
 
 
 def build(schema: type[C], document: Document, overrides: Mapping[str, object] = {}) -> C:
-    """Check a document, with the overrides put over it, and return it as a `schema`.
+    """Check a document, with the overrides applied to it, and return it as a `schema`.
 
     `overrides` maps dotted keys to values, as `parse_overrides` returns them. Raises one UsageError with a line
-    for every mistake.
+    for each mistake.
     """
     values, problems = _merge(document.values, overrides)
     try:
-        # TOML has JSON's few types, so JSON's strict rules are the ones to check it by:
-        # a list may become a tuple and text a path, but "8" is no number and true is not 1.
-        config = schema.model_validate_json(json.dumps(values, default=str))
+        config = _validated(schema, values)
     except ValidationError as invalid:
-        problems += [_problem(schema, error, values) for error in invalid.errors(include_url=False)]
+        explain = _Explainer(schema, values)
+        problems += [explain(error) for error in invalid.errors(include_url=False)]
     if problems:
         raise UsageError(_report(problems, document, overrides))
     return config
@@ -70,75 +131,73 @@ def _merge(values: Mapping[str, Any], overrides: Mapping[str, object]) -> tuple[
         for depth, name in enumerate(path[:-1], start=1):
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
-                problems.append(_Problem(tuple(path), f"{'.'.join(path[:depth])} is no table, it has no keys"))
+                problems.append(_Problem(tuple(path), f"{'.'.join(path[:depth])} is not a table and has no keys"))
                 break
         else:
             table[path[-1]] = copy.deepcopy(value)
     return merged, problems
 
 
-def _problem(schema: type[Config], error: ErrorDetails, values: Mapping[str, Any]) -> _Problem:
-    location, kind = error["loc"], error["type"]
-    if kind == "missing" and isinstance(location[-1], int):  # a list of fixed length that is too short
-        location, kind = location[:-1], "too_short"
-    path, table, annotation = resolve(schema, location)
-    if kind == "extra_forbidden":
-        return _Problem(path, _unknown_key(schema, table, path))
-    if kind == "missing":
-        return _Problem(path, f"missing key '{dotted(path)}': {describe(annotation)}")
-    if kind in ("union_tag_not_found", "union_tag_invalid"):
-        return _bad_tag(path, annotation, values)
-    if kind in ("value_error", "assertion_error"):  # raised by a validator of ours, in words of its own
-        return _Problem(path, str(error["ctx"]["error"]), about_value=True)
-    if kind == "json_invalid":
-        return _Problem(path, "nested too deeply")
-    got = _value(values, path)
-    text = f"expected {describe(annotation)}, got {show(got)}"
-    wants_text = any(base in (str, Path) for base, _ in alternatives(annotation))
-    if wants_text and isinstance(got, bool | int | float):
-        text += f""". Text needs quotes: "{show(got)}" (in a shell '"{show(got)}"')"""
-    return _Problem(path, text, about_value=True)
+class _Explainer:
+    """Turns pydantic's errors about some values into messages for the person who wrote them."""
+
+    def __init__(self, schema: type[Config], values: Mapping[str, Any]) -> None:
+        self.schema = Schema(schema.model_json_schema())
+        self.values = values
+
+    def __call__(self, error: ErrorDetails) -> _Problem:
+        location, kind = error["loc"], error["type"]
+        if kind == "missing" and isinstance(location[-1], int):  # a list of fixed length that is too short
+            location, kind = location[:-1], "too_short"
+        path, table, node = self.schema.resolve(location, self.values)
+        if kind == "extra_forbidden":
+            return _Problem(path, self._unknown_key(table, path))
+        if kind == "missing":
+            return _Problem(path, f"missing key '{dotted(path)}': {self.schema.describe(node)}")
+        if kind in ("value_error", "assertion_error"):  # raised by a validator of ours, with its own message
+            return _Problem(path, str(error["ctx"]["error"]), about_value=True)
+        if kind == "json_invalid":
+            return _Problem(path, "nested too deeply")
+        return _Problem(path, self._unexpected(node, self._value(path)), about_value=True)
+
+    def _unexpected(self, node: Node, value: object) -> str:
+        text = f"expected {self.schema.describe(node)}, got {show(value)}"
+        names = [choice for choice in node.get("enum", ()) if isinstance(choice, str)]
+        if isinstance(value, str) and (suggestion := closest(value, names)):
+            return f"{text}. Did you mean '{suggestion}'?"
+        strings = [option for option in self.schema.options(node) if option.get("type") == "string"]
+        if any("enum" not in option for option in strings) and isinstance(value, bool | int | float):
+            text += f""". Text needs quotes: "{show(value)}" (in a shell '"{show(value)}"')"""
+        return text
+
+    def _unknown_key(self, table: Node, path: KeyPath) -> str:
+        *parents, name = path
+        allowed = list(table["properties"])
+        elsewhere = [field for field in self.schema.fields() if field.key.endswith(f".{name}")]
+        where = f"in {dotted(parents)}" if parents else "at the top"
+        advice = f"Allowed {where}: {', '.join(allowed)}."
+        if similar := closest(str(name), allowed):
+            advice = f"Did you mean '{dotted((*parents, similar))}'?"
+        elif classes := [field.only_for for field in elsewhere if field.key == dotted(path)]:
+            advice = f"It is only for {' or '.join(classes)}."
+        elif elsewhere and name != "kind":  # several tables have a kind
+            advice = f"Did you mean '{elsewhere[0].key}'?"
+        return f"unknown key '{dotted(path)}'. {advice}"
+
+    def _value(self, path: KeyPath) -> Any:
+        value: Any = self.values
+        for part in path:
+            value = value[part]
+        return value
 
 
-def _bad_tag(path: KeyPath, annotation: Any, values: Mapping[str, Any]) -> _Problem:
-    choices = [tag for config in configs(annotation) for tag in tags(config)]
-    listed, here, table = ", ".join(map(show, choices)), (*path, TAG), _value(values, path)
-    if TAG not in table:
-        return _Problem(here, f"missing key '{dotted(here)}': one of {listed}")
-    text = f"expected one of {listed}, got {show(table[TAG])}"
-    suggestion = _closest(str(table[TAG]), choices)
-    return _Problem(here, f"{text}.{_did_you_mean(suggestion)}" if suggestion else text, about_value=True)
-
-
-def _unknown_key(schema: type[Config], table: type[Config], path: KeyPath) -> str:
-    *parents, name = path
-    suggestion = _closest(str(name), list(table.model_fields))
-    if suggestion:
-        suggestion = dotted((*parents, suggestion))
-    else:  # the right name in the wrong table
-        elsewhere = [field.key for field in keys(schema) if name != TAG and field.key.endswith(f".{name}")]
-        suggestion = elsewhere[0] if elsewhere else ""
-    text = f"unknown key '{dotted(path)}'."
-    where = f"in {dotted(parents)}" if parents else "at the top"
-    return text + (_did_you_mean(suggestion) or f" Allowed {where}: {', '.join(table.model_fields)}.")
-
-
-def _closest(name: str, choices: Sequence[str]) -> str:
+def closest(name: str, choices: Sequence[str]) -> str:
+    """The choice that is most like a name; empty when none is."""
     return next(iter(difflib.get_close_matches(name.lower(), choices, n=1)), "")
 
 
-def _did_you_mean(suggestion: str) -> str:
-    return f" Did you mean '{suggestion}'?" if suggestion else ""
-
-
-def _value(values: Any, path: KeyPath) -> Any:
-    for part in path:
-        values = values[part]
-    return values
-
-
 def _report(problems: Sequence[_Problem], document: Document, overrides: Mapping[str, object]) -> str:
-    """One line a problem, in the order of the file, then those of the command line."""
+    """One line for each problem: those of the file in its order, then those of the command line."""
     rows = []
     for problem in problems:
         path = problem.path or _mentioned(problem.text)
@@ -154,7 +213,7 @@ def _report(problems: Sequence[_Problem], document: Document, overrides: Mapping
 
 
 def _override_at(path: KeyPath, document: Document, overrides: Mapping[str, object]) -> str:
-    """The override that set the value at `path`, or made the table there; empty when the document did."""
+    """The override that set the value at `path`, or created the table there; empty if the document did."""
     matches = [key for key in overrides if path[: key.count(".") + 1] == tuple(key.split("."))]
     if not matches and path not in document.lines:
         below = [key for key in overrides if tuple(key.split("."))[: len(path)] == path]
@@ -163,56 +222,33 @@ def _override_at(path: KeyPath, document: Document, overrides: Mapping[str, obje
 
 
 def _line_at(path: KeyPath, document: Document) -> int:
-    """The line of the key, or of the innermost table or key around it that is written down; 0 when there is none."""
+    """The line of a key, or of the innermost key around it that the document has; 0 if it has none."""
     return next((document.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in document.lines), 0)
 
 
 def _mentioned(text: str) -> KeyPath:
-    """The first `table.key` in a message about the recipe as a whole."""
-    found = re.search(r"\b[a-z_]+(\.[a-z_]+)+\b", text)
-    return tuple(found[0].split(".")) if found else ()
+    """The first `table.key` in a message about the document as a whole."""
+    match = re.search(r"\b[a-z_]+(\.[a-z_]+)+\b", text)
+    return tuple(match[0].split(".")) if match else ()
+
+
+def keys(schema: type[Config]) -> list[Key]:
+    """Every key of a Config class, in the order of its fields; of a table whose class is chosen, those of each."""
+    return list(Schema(schema.model_json_schema()).fields())
 
 
 def to_toml(config: Config, comments: Mapping[str, str] = {}) -> str:
     """Write a Config completely, defaults included; None is left out. `build` reads an equal Config back.
 
-    `comments` maps dotted keys to one-line comments: behind a value, or under the header of a table.
+    `comments` maps dotted keys to one-line comments, which follow the value or the header of a table.
     """
     import tomlkit  # here, because reading is frequent and writing is rare
 
     document = tomlkit.document()
-    _fill(document, config.model_dump(mode="json", exclude_none=True), "", comments)
+    document.update(config.model_dump(mode="json", exclude_none=True))
+    for key, comment in comments.items():
+        item: Any = document
+        for name in key.split("."):
+            item = item[name]
+        item.comment(" ".join(comment.split()))
     return tomlkit.dumps(document)
-
-
-def _fill(table: TOMLDocument | Table, values: Mapping[str, Any], prefix: str, comments: Mapping[str, str]) -> None:
-    import tomlkit
-
-    # In TOML a key that follows a table belongs to it, so the plain values come first.
-    for name, value in sorted(values.items(), key=lambda entry: _is_table(entry[1])):
-        key = prefix + name
-        comment = " ".join(comments.get(key, "").split())
-        if isinstance(value, dict):
-            table.append(name, _table(value, key, comments, comment))
-        elif _is_table(value):
-            array = tomlkit.aot()
-            for item in value:
-                array.append(_table(item, key, comments, ""))
-            table.append(name, array)
-        else:
-            item = tomlkit.item(value)
-            table.append(name, item.comment(comment) if comment else item)
-
-
-def _is_table(value: object) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
-
-
-def _table(values: Mapping[str, Any], path: str, comments: Mapping[str, str], comment: str) -> Table:
-    import tomlkit
-
-    table = tomlkit.table()
-    if comment:
-        table.add(tomlkit.comment(comment))
-    _fill(table, values, path + ".", comments)
-    return table

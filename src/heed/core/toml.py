@@ -1,7 +1,7 @@
-"""What does a TOML file or a command line say, and on which line does it say it?
+"""TOML documents with line numbers, and overrides from the command line.
 
-The standard library's `tomllib` reads the values but forgets where they stood; `key_lines` finds that again,
-so that an error in a recipe can point at its line.
+The standard library's `tomllib` reads the values but forgets their lines; `key_lines` finds these again, so that an
+error in a recipe can point at its line.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from heed.core.errors import MissingInputError, UsageError
 MAX_BYTES = 1_000_000
 
 KeyPath = tuple[str | int, ...]
-"""Where a value stands: table and key names, and positions in lists. `("stages", 0, "lr")`."""
+"""Where a value is: names of tables and keys, and positions in lists. `("stages", 0, "lr")`."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed TOML text; `name` is the file as the person wrote it, empty when there is no file."""
+    """A parsed TOML text; `name` is the file as the user wrote it, empty when there is no file."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
@@ -33,7 +33,7 @@ class Document:
 
     @cached_property
     def lines(self) -> dict[KeyPath, int]:
-        """The line, counted from 1, on which each table and key stands."""
+        """The line of each table and key, counted from 1."""
         return key_lines(self.text)
 
 
@@ -55,7 +55,7 @@ def read_toml(path: str | Path) -> Document:
     if len(data) > MAX_BYTES:
         raise UsageError(f"{name}: larger than 1 MB; this does not look like a recipe. Give a TOML file.")
     try:
-        text = data.decode("utf-8-sig").replace("\r\n", "\n")  # some editors put a byte order mark in front
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")  # some editors start a file with a byte order mark
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{name}:{line}: not UTF-8 text. Save the file as UTF-8.") from error
@@ -69,39 +69,20 @@ def _parse(text: str, name: str) -> dict[str, Any]:
         raise UsageError(f"{name}: nested too deeply.") from error
     except ValueError as error:  # TOMLDecodeError, or a whole number of more digits than Python reads
         problem, _, place = str(error).partition(" (at ")
-        found = re.match(r"line (\d+), column (\d+)", place)
-        line = int(found[1]) if found else text.rstrip("\n").count("\n") + 1
-        if problem.startswith("Cannot") and (second := _given_twice(text, line)):
-            raise UsageError(f"{name}:{second}") from error
+        match = re.match(r"line (\d+)", place)
+        line = int(match[1]) if match else text.rstrip("\n").count("\n") + 1
+        if problem.startswith("Cannot") and (duplicate := _duplicate(text, line)):
+            raise UsageError(f"{name}:{duplicate}") from error
         hint = ' Text needs quotes: key = "value".' if problem == "Invalid value" else ""
         raise UsageError(f"{name}:{line}: not valid TOML: {problem[:1].lower()}{problem[1:]}.{hint}") from error
 
 
-def _given_twice(text: str, last_line: int) -> str:
-    """What is wrong with the statement that ends on a line, when it says again what was said; else empty."""
-    first: dict[KeyPath, int] = {}
-    table: KeyPath = ()
-    found = ""
-    for line, tokens in _statements(text):
-        if line > last_line:
-            break
-        keys = tuple(_key_parts(tokens))
-        if tokens[:2] == ["[", "["]:  # a new table of an array may say everything again
-            first = {path: number for path, number in first.items() if path[: len(keys)] != keys}
-        is_header = tokens[0] == "["
-        path = keys if is_header else (*table, *keys)
-        parents = _parents(path, 0 if is_header else len(table))
-        table = keys if is_header else table
-        before = path if path in first else next((parent for parent in parents if parent in first), None)
-        found = f"{line}: '{dotted(before)}' stands here again, after line {first[before]}." if before else ""
-        for part in (*_parents(path, 0), path):
-            first.setdefault(part, line)
-    return found
-
-
-def _parents(path: KeyPath, start: int) -> list[KeyPath]:
-    """The paths of more than `start` keys that lead to a path."""
-    return [path[:length] for length in range(start + 1, len(path))]
+def _duplicate(text: str, last_line: int) -> str:
+    """The message about the statement that ends on a line and defines a key again; empty if it does not."""
+    *before, (line, path) = [place for place in _statements(text) if place[0] <= last_line] or [(0, ())]
+    first = _first_lines(before)
+    defined = next((path[:length] for length in range(len(path), 0, -1) if path[:length] in first), ())
+    return f"{line}: '{dotted(defined)}' is already defined on line {first[defined]}." if defined else ""
 
 
 _OVERRIDE = re.compile(r"--(?P<key>[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)(=(?P<value>.*))?", re.DOTALL)
@@ -111,7 +92,7 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, object]:
     """Read `--training.lr=3e-4` or `--training.lr 3e-4` into `{"training.lr": 0.0003}`; of equal keys the last wins.
 
     A value that is TOML (a number, true, ["a", "b"], "quoted") is read as such; anything else is text.
-    Raises UsageError for a word that is no override and for an override without a value.
+    Raises UsageError for a word that is not an override and for an override without a value.
     """
     overrides: dict[str, object] = {}
     words = iter(arguments)
@@ -146,53 +127,56 @@ def _parse_value(key: str, text: str) -> object:
     return value
 
 
-_TOKEN = re.compile(
-    r'''(?P<skip>[ \t\r]+|\#[^\n]*)
-      | (?P<newline>\n)
-      | (?P<text>"""(?:\\.|[^\\])*?"""(?!") | \'\'\'.*?\'\'\'(?!\') | "(?:\\.|[^"\\])*" | '[^']*')
-      | (?P<mark>[\[\]{}=.,])
-      | (?P<bare>[^\s\[\]{}=.,\#"']+)''',
-    re.DOTALL | re.VERBOSE,
-)
-
-
 def key_lines(text: str) -> dict[KeyPath, int]:
     """Map each table and key of a valid TOML text to its line, counted from 1.
 
-    Arrays of tables are numbered as `tomllib` returns them. What stands inside a value (lists, inline tables)
-    is not listed: its place is that of the key it belongs to.
+    Lists of tables are numbered as `tomllib` returns them. The line of a table is that of its header, if it has one.
     """
+    statements = list(_statements(text))
+    rows = text.split("\n")
+    headers = {path: line for line, path in statements if rows[line - 1].lstrip().startswith("[")}
+    return _first_lines(statements) | headers
+
+
+def _first_lines(statements: Sequence[tuple[int, KeyPath]]) -> dict[KeyPath, int]:
+    """The line on which each key, and each table around it, is first mentioned."""
     lines: dict[KeyPath, int] = {}
-    num_tables: dict[KeyPath, int] = {}
-
-    def note(path: KeyPath, line: int) -> KeyPath:
-        lines.setdefault(path, line)
-        return path
-
-    def descend(table: KeyPath, keys: Sequence[str], line: int) -> KeyPath:
-        for key in keys:
-            table = note((*table, key), line)
-            if table in num_tables:  # the last one written of an array of tables
-                table = (*table, num_tables[table] - 1)
-        return table
-
-    table: KeyPath = ()
-    for line, tokens in _statements(text):
-        keys = _key_parts(tokens)
-        if tokens[:2] == ["[", "["]:
-            array = note((*descend((), keys[:-1], line), keys[-1]), line)
-            table = note((*array, num_tables.get(array, 0)), line)
-            num_tables[array] = num_tables.get(array, 0) + 1
-        elif tokens[0] == "[":
-            table = descend((), keys, line)
-            lines[table] = line  # a header is a better place than a mention in [table.below]
-        else:
-            descend(table, keys, line)
+    for line, path in statements:
+        for length in range(1, len(path) + 1):
+            lines.setdefault(path[:length], line)
     return lines
 
 
+def _statements(text: str) -> Iterator[tuple[int, KeyPath]]:
+    """The first line and the path of each header and each `key = value`, which may take several lines."""
+    num_tables: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    statement, start = "", 1
+    for number, row in enumerate(text.split("\n"), start=1):
+        start = start if statement else number
+        statement += row + "\n"
+        if row.rstrip().endswith(",") and "#" not in row:  # inside a list; spares a long list many attempts
+            continue
+        try:
+            parsed = tomllib.loads(statement)
+        except (ValueError, RecursionError):  # incomplete
+            continue
+        is_header, statement = statement.lstrip().startswith("["), ""
+        path, value = () if is_header else table, parsed
+        while isinstance(value, dict) and len(value) == 1:
+            [(name, value)] = value.items()
+            path = (*path, name)
+            if is_header and value == [{}]:
+                num_tables[path] = num_tables.get(path, 0) + 1
+            if path in num_tables:  # the last table of a list of tables
+                path = (*path, num_tables[path] - 1)
+        table = path if is_header else table
+        if parsed:  # neither blank nor a comment
+            yield start, path
+
+
 def dotted(path: Sequence[str | int]) -> str:
-    """A path as it is written in messages: `stages[0].lr`; names that TOML would quote are quoted."""
+    """A path as messages show it: `stages[0].lr`; names that TOML would quote are quoted."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -200,26 +184,3 @@ def dotted(path: Sequence[str | int]) -> str:
         else:
             text += "." * bool(text) + (part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part))
     return text
-
-
-def _statements(text: str) -> Iterator[tuple[int, list[str]]]:
-    """The line and the tokens of each header and each `key = value`, whatever number of lines it runs over."""
-    tokens: list[str] = []
-    line = start = 1
-    depth = 0
-    for match in _TOKEN.finditer(text + "\n"):
-        token = match[0]
-        if match.lastgroup == "newline" and depth == 0 and tokens:
-            yield start, tokens
-            tokens = []
-        elif match.lastgroup in ("mark", "text", "bare"):
-            start = start if tokens else line
-            tokens.append(token)
-            depth += (token in ("[", "{")) - (token in ("]", "}"))
-        line += token.count("\n")
-
-
-def _key_parts(tokens: Sequence[str]) -> list[str]:
-    end = tokens.index("=") if "=" in tokens else len(tokens)
-    keys = [token for token in tokens[:end] if token not in ("[", "]", ".")]
-    return [tomllib.loads(f"key = {key}")["key"] if key[0] in "\"'" else key for key in keys]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, get_args
 
-from pydantic import Field
-
+from heed.core.config import ChosenBy
 from heed.models.bigram import Bigram, BigramConfig
 from heed.models.class_ngram import ClassNgram, ClassNgramConfig
 from heed.models.feed_forward_lm import FeedForward, FeedForwardConfig
@@ -28,7 +27,10 @@ AnyConfig = (
     TransformerConfig | RecurrentAttentionConfig | RecurrentConfig | FeedForwardConfig | TrellisNetConfig
     | BigramConfig | NgramConfig | ClassNgramConfig | Lz78Config | OneLayerConfig | GptConfig
 )  # fmt: skip
-ModelConfig = Annotated[AnyConfig, Field(discriminator="kind")]
+ModelConfig = Annotated[
+    AnyConfig,
+    ChosenBy("kind", lambda: {config.model_fields["kind"].default: config for config in get_args(AnyConfig)}),
+]
 
 MODELS: dict[str, Callable[..., Model]] = {
     "transformer": Transformer,
