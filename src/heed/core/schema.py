@@ -1,6 +1,7 @@
 """What a Config class accepts, read from its JSON schema: its keys, and in words what each of them may hold.
 
-In the schema of a table whose class another key chooses, "chosen_by" is that key and "members" are the names and schemas of the classes.
+In the schema of a table whose class another key chooses, "chosen_by" is that key, and "members" are pairs of a name and a
+schema.
 """
 
 from __future__ import annotations
