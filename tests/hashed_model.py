@@ -54,7 +54,7 @@ class PlainHead:
 class HashedModel:
     """P(w_t | w_<t, source) from a hash of all that it depends on; `advanced` tells the shapes it was called with."""
 
-    counted = False
+    count_based = False
     head = PlainHead()
 
     def __init__(self, vocab_size: int, seed: int = 0, sharpness: float = 1.5) -> None:

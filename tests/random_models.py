@@ -91,7 +91,7 @@ def model_of(name: str, seed: int = 0, vocabularies: Vocabularies = VOCABULARIES
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = build_model(CONFIGS[name], vocabularies)
-        if model.counted:
+        if model.count_based:
             model.estimate(random_rows(range(1, 40), vocabularies.tgt_size, seed))
         for parameter in model.parameters():  # no weight stays at its special first value, 0 or 1
             parameter.data += 0.1 * torch.randn_like(parameter)
@@ -131,7 +131,7 @@ def half_trained(name: str, num_updates: int = 60) -> Model:
     """
     joint = Vocabularies(VOCABULARIES.tgt_size, VOCABULARIES.tgt_size)
     model = model_of(name, seed=1, vocabularies=joint)
-    if model.counted:
+    if model.count_based:
         return model
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for update in range(num_updates):

@@ -34,7 +34,7 @@ ASK = {"q": SENTENCE, "source": "en", "target": "de"}
 class Held:
     """A model whose steps wait while its gate is shut, or fail while it is told to."""
 
-    counted = False
+    count_based = False
 
     def __init__(self, model: Any) -> None:
         self.model = model

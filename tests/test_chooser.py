@@ -218,7 +218,7 @@ def test_every_kind_of_language_model_gets_what_fits_it(kind: str) -> None:
     choices = choose_text(model__kind=kind)
     found = recipe(choices, "language-model", model__kind=kind)
     with torch.device("meta"):
-        counted = build_model(found.model, Vocabularies(0, 100)).counted
+        counted = build_model(found.model, Vocabularies(0, 100)).count_based
     assert (found.data.text_as == "lines") == counted
     assert (found.tokenizer.kind in ("word", "byte")) == counted
 

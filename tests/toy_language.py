@@ -81,7 +81,7 @@ class TinyState:
 class TinyRecurrent(nn.Module):
     """h_t = tanh(W e_t + U h_{t-1}), with dropout of the embeddings that goes by the position."""
 
-    counted = False
+    count_based = False
 
     def __init__(self, vocabularies: Vocabularies, d_model: int = 16) -> None:
         super().__init__()

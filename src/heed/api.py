@@ -25,7 +25,7 @@ from heed.core.progress import message, warn
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import USUAL_LENGTH, SearchOptions
 from heed.decoding.translator import ModelTranslator, TokenScores
-from heed.models import Model
+from heed.models import GenerativeModel
 from heed.nn.device import choose_device, give_memory_back, set_threads
 from heed.nn.packing import pack
 from heed.nn.weight_file import save_weights
@@ -298,11 +298,11 @@ def _tell(corpus: Corpus, quiet: bool) -> None:
         message(f"  left out: {count:,} ({reason})", quiet)
 
 
-def _learn(run: Run, model: Model, checkpoint: Checkpoint | None, quiet: bool, ranks: Ranks) -> Outcome:
+def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quiet: bool, ranks: Ranks) -> Outcome:
     """Train the model of a prepared run folder, by counting or by gradients, and write its report."""
     task = run.task()
     quiet = quiet or not ranks.is_first
-    if model.counted:
+    if model.count_based:
         outcome = _count(run, model, task, quiet) if ranks.is_first else Outcome("counted", Progress(step=1))
     else:
         message(f"model: {sum(parameter.numel() for parameter in model.parameters()):,} parameters", quiet)
@@ -338,7 +338,7 @@ def resume(options: TrainOptions, strict: bool = False, ranks: Ranks = ALONE) ->
     folder = options.out
     run = Run(folder, choose_device(options.device))
     run.require_prepared()
-    if run.blank_model.counted:
+    if run.blank_model.count_based:
         raise UsageError(f"{folder} was counted, there is nothing to resume. Count again with --overwrite.")
     run.require_resumable()
     checkpoint = newest_checkpoint(folder / "checkpoints", strict, run.shapes)

@@ -161,7 +161,7 @@ def tokenizer_of(options: TrainOptions, init: Run | None) -> Run | None:
 
 def _require_trained(init: Run, new_vocabulary: bool) -> None:
     """Its weights must be there, and of a kind that goes on: counts are made anew from each text."""
-    if init.blank_model.counted:
+    if init.blank_model.count_based:
         raise UsageError(
             f"--init {init.folder}: its model ({init.recipe.model.kind}) is counted, and counting does not go on from "
             "counts. Count both texts together, or take only its vocabulary with --tokenizer-of."
@@ -223,7 +223,7 @@ def expectation(plan: Plan) -> Expectation | None:
     size = recipe.tokenizer.vocab_size
     vocabularies = Vocabularies(size if recipe.task == "translation" else 0, size)
     model = build_model(recipe.model, vocabularies)
-    if model.counted:
+    if model.count_based:
         return None
     length = plan.survey.characters_per_row / chooser.characters_per_token(size, recipe.tokenizer.kind) + 1
     num_tokens = plan.survey.num_in_epoch * length

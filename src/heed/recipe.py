@@ -9,13 +9,13 @@ from pydantic import Field, model_validator
 from heed.core.config import Config, Document
 from heed.core.formats import FORMAT, require_format
 from heed.decoding.options import SearchOptions
-from heed.models import MODELS, ModelConfig
+from heed.models import MODELS, AnyConfig
 from heed.models.transformer import TransformerConfig
 from heed.tasks.config import DataConfig
 from heed.text.tokenizers import TokenizerConfig
 from heed.training.config import TrainingConfig
 
-SOURCE_MODELS = ("transformer", "rnn_attention")
+SOURCE_MODELS = tuple(kind for kind, model in MODELS.items() if model.needs_source)
 
 
 class Recipe(Config):
@@ -31,7 +31,7 @@ class Recipe(Config):
     """Files."""
     tokenizer: TokenizerConfig = TokenizerConfig()
     """How text becomes tokens."""
-    model: ModelConfig = TransformerConfig()
+    model: AnyConfig = TransformerConfig()
     """The model."""
     training: TrainingConfig = TrainingConfig()
     """How it is trained."""

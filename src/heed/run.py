@@ -23,7 +23,7 @@ from heed.decoding.guard import Guard
 from heed.decoding.reading import make_reader
 from heed.decoding.text_scorer import TextScorer
 from heed.decoding.translator import Judgement, ModelTranslator
-from heed.models import Model, build_model
+from heed.models import GenerativeModel, build_model
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.contract import Autoregressive, Vocabularies
@@ -100,14 +100,14 @@ class Run:
         sizes = {side: len(tokenizer.vocabulary) for side, tokenizer in self.tokenizers.items()}
         return Vocabularies(sizes.get("src", 0), sizes["tgt"])
 
-    def new_model(self) -> Model:
+    def new_model(self) -> GenerativeModel:
         """The recipe's model with fresh weights, which follow from the recipe's seed."""
         with torch.random.fork_rng(devices=[]):  # the caller's own random numbers go on as they were
             torch.manual_seed(self.recipe.seed)
             return build_model(self.recipe.model, self.vocabularies)
 
     @cached_property
-    def blank_model(self) -> Model:
+    def blank_model(self) -> GenerativeModel:
         """The recipe's model without memory for its weights. Raises DataError for one that no machine can hold."""
         try:
             with torch.device("meta"):
@@ -149,7 +149,7 @@ class Run:
         return read_header(self.folder / WEIGHTS).num_parameters
 
     @cached_property
-    def model(self) -> Model:
+    def model(self) -> GenerativeModel:
         """The model with its trained weights, without gradients."""
         tensors = self.weights()
         with torch.no_grad():
@@ -318,7 +318,7 @@ class Run:
             raise UsageError(f"{verb} needs a {task} run; {self.folder} is a {self.recipe.task} run.")
 
 
-def first_model(run: Run, init: Run | None, quiet: bool) -> Model:
+def first_model(run: Run, init: Run | None, quiet: bool) -> GenerativeModel:
     """The model of a prepared run before its first update: fresh, or with the weights of `init`."""
     model = run.new_model()
     if init is not None:

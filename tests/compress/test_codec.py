@@ -61,7 +61,7 @@ def test_the_size_is_the_models_entropy(name: str, speakers: dict[str, Loaded]) 
     lines = TEXT.decode().removesuffix("\n").split("\n")
     if (
         name == "characters" or name == "words"
-    ):  # the windows of generation and compression: those of nn/limited_context.py
+    ):  # the windows of generation and compression: those of models/limited_context.py
         nats = entropy_of_stream(loaded, TEXT.decode())
     else:
         nats = -sum(tokens.log_prob for tokens in loaded.score(lines))

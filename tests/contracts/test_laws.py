@@ -74,7 +74,7 @@ def test_dropout_does_not_depend_on_the_chunks_either(name: str) -> None:
     torch.testing.assert_close(in_chunks(model, ids, [1, 4, 2], model.start(source, noise=noise)), whole, **CLOSE)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not model_of(name).counted])
+@pytest.mark.parametrize("name", [name for name in NAMES if not model_of(name).count_based])
 def test_gradients_do_not_depend_on_the_chunks(name: str) -> None:
     model, source, ids = model_of(name), random_source([5, 2]), random_targets(2, 6)
     parameters = list(model.parameters())
@@ -292,7 +292,7 @@ def test_a_detached_state_goes_on_alike_without_a_graph(name: str) -> None:
     _, state = model.advance(ids[:, :3], model.start(source))
     detached = state.detach()
     assert not any(tensor.requires_grad for tensor in tensors_in(detached))
-    of_ids_alone = model.counted or name == "one_layer, last"
+    of_ids_alone = model.count_based or name == "one_layer, last"
     assert of_ids_alone or any(tensor.requires_grad for tensor in tensors_in(state)), "or there is nothing to detach"
     expected, _ = model.advance(ids[:, 3:], state)
     found, _ = model.advance(ids[:, 3:], detached)

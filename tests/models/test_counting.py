@@ -16,7 +16,7 @@ from heed.models.ngram import Ngram, NgramConfig
 from heed.nn.contract import Source, Vocabularies
 from heed.nn.weight_file import read_weights, save_weights
 
-COUNTED = [name for name in CONFIGS if model_of(name).counted]
+COUNTED = [name for name in CONFIGS if model_of(name).count_based]
 every_kind = pytest.mark.parametrize("name", COUNTED)
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from heed.models.transformer import TransformerConfig
 from heed.nn.attention import MultiHeadAttention
-from heed.nn.blocks import ACTIVATIONS, DecoderBlock, EncoderBlock, FeedForward, Residual
+from heed.nn.blocks import DecoderBlock, EncoderBlock, FeedForward, Residual
 from heed.nn.noise import Noise
 
 D_MODEL, HEADS, D_FF = 12, 3, 20
@@ -136,7 +133,3 @@ def test_the_sublayers_of_a_block_drop_different_things() -> None:
             masks.append(block(zeros, None, noise) if block is encoder else block(zeros, *grown))
             assert 0.3 < (masks[-1] > 0).float().mean() < 0.7
             assert all(0.3 < (masks[-1] == other).float().mean() < 0.7 for other in masks[:-1])
-
-
-def test_every_activation_of_a_recipe_exists() -> None:
-    assert set(get_args(TransformerConfig.model_fields["activation"].annotation)) == ACTIVATIONS.keys()

@@ -59,7 +59,7 @@ def test_packed_weights_give_the_same_probabilities(dtype: torch.dtype, num_rows
         torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
-NETWORKS = [name for name in CONFIGS if not model_of_kind(name).counted]
+NETWORKS = [name for name in CONFIGS if not model_of_kind(name).count_based]
 EIGHT_BITS = {
     "rnn_attention": RecurrentAttentionConfig(d_model=32, hidden_size=32, attention_size=16, tie="target"),
     "trellisnet": TrellisNetConfig(d_model=16, hidden_size=32, num_levels=3),

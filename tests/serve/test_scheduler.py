@@ -267,7 +267,7 @@ def test_one_of_two_who_wait_may_leave() -> None:
 class Failing:
     """A model that cannot stand one token in a source, or more than so many rows."""
 
-    counted = False
+    count_based = False
 
     def __init__(self, poison: str = "", max_rows: int = 1000, error: Exception | None = None) -> None:
         self.model: Any = model_of("transformer")

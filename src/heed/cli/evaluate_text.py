@@ -96,7 +96,7 @@ def _going_on(runs: Sequence[Run], test: HeldOut, options: TextOptions, quiet: b
     from heed.evaluation.language_models import dynamic_scorer
     from heed.run import Run
 
-    trained = [run for run in runs if not run.model.counted] if options.goes_on else []
+    trained = [run for run in runs if not run.model.count_based] if options.goes_on else []
     if options.goes_on and not trained:
         raise UsageError("--dynamic and --cache are for models that are trained; these are counted.")
     for packed in trained:

@@ -19,14 +19,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, ValidationInfo
-from pydantic_core import CoreSchema, ErrorDetails, core_schema
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, ValidationInfo
+from pydantic_core import CoreSchema, ErrorDetails, PydanticKnownError, core_schema
 
 from heed.core.errors import UsageError
 from heed.core.schema import Key, Node, Schema, show
 from heed.core.toml import Document, KeyPath, dotted, parse_overrides, read_toml
 
-__all__ = ["ChosenBy", "Config", "Document", "build", "keys", "parse_overrides", "read_toml", "show", "to_toml"]
+__all__ = [
+    "ChosenBy", "Config", "Document", "KeyOf", "build", "keys", "parse_overrides", "read_toml", "show", "to_toml",
+]  # fmt: skip
 
 MAX_ERRORS = 20  # an error message fits on one screen
 
@@ -65,13 +67,16 @@ class ChosenBy:
 
     key: str
     members: Callable[[], Mapping[str, type[Config]]]
+    advice: Callable[[], Mapping[str, str]] = dict
+    """For names that people try and that are not members: a sentence that says what to write instead."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
         return core_schema.with_info_plain_validator_function(self._validate)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         members = [[name, handler(member.__pydantic_core_schema__)] for name, member in self.members().items()]
-        return {"type": "object", "chosen_by": self.key, "members": members}  # as a list, which keeps its order
+        # Members are a list, which keeps its order.
+        return {"type": "object", "chosen_by": self.key, "members": members, "advice": dict(self.advice())}
 
     def _validate(self, value: Any, info: ValidationInfo) -> Any:
         members = self.members()
@@ -88,6 +93,27 @@ class ChosenBy:
         kind: Any = "literal_error" if self.key in value else "missing"
         details: Any = {"type": kind, "loc": (self.key,), "input": name, "ctx": {"expected": ", ".join(members)}}
         raise ValidationError.from_exception_data("", [details])
+
+
+@dataclass(frozen=True)
+class KeyOf:
+    """Annotation of text that is a key of a registry, to which members may be added at run time.
+
+    cell: Annotated[str, KeyOf(CELLS)] = "lstm"
+    """
+
+    registry: Mapping[str, object]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._validate, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.registry)}
+
+    def _validate(self, name: str) -> str:
+        if name not in self.registry:
+            raise PydanticKnownError("literal_error", {"expected": ", ".join(self.registry)})
+        return name
 
 
 def _validated(schema: type[C], values: object) -> C:
@@ -163,6 +189,8 @@ class _Explainer:
     def _unexpected(self, node: Node, value: object) -> str:
         text = f"expected {self.schema.describe(node)}, got {show(value)}"
         names = [choice for choice in node.get("enum", ()) if isinstance(choice, str)]
+        if advice := node.get("advice", {}).get(str(value).lower()):
+            return f"{text}. {advice}"
         if isinstance(value, str) and (suggestion := closest(value, names)):
             return f"{text}. Did you mean '{suggestion}'?"
         strings = [option for option in self.schema.options(node) if option.get("type") == "string"]

@@ -75,7 +75,7 @@ class LineReader:
         begins, ends = (bounds.astype(np.int64) for bounds in (text.offsets[:-1], text.offsets[1:]))
         lengths = ends - begins
         longest = int(lengths.max(initial=0))
-        if longest > MAX_LINE and not self.model.counted:
+        if longest > MAX_LINE and not self.model.count_based:
             raise DataError(f"a line has {longest:,} tokens, and at most {MAX_LINE:,} are read at once: cut it.")
         order = np.argsort(-lengths, kind="stable")
         order = order[lengths[order] > 0]

@@ -155,7 +155,7 @@ class ModelTranslator:
             src_ids = self._encode_sources(sources)
         lengths = [max(len(ids), len(src_ids[i]) if src_ids else 0) + 1 for i, ids in enumerate(tgt_ids)]
         longest = max(lengths, default=0)
-        if longest > MAX_SCORED_TOKENS and not self.model.counted:
+        if longest > MAX_SCORED_TOKENS and not self.model.count_based:
             raise DataError(
                 f"a line has {longest:,} tokens, and at most {MAX_SCORED_TOKENS:,} are scored at once: "
                 "cut it into sentences."

@@ -217,6 +217,6 @@ def make_dynamic_reader(
     model: nn.Module, device: torch.device, options: DynamicOptions, training_text: Callable[[], TextStream]
 ) -> DynamicReader:
     """The reader that the options describe, of a model that is not packed. Raises UsageError for one that counts."""
-    if model.counted:
+    if model.count_based:
         raise UsageError("a counting model has no weights that could go on learning: leave --dynamic out.")
     return DynamicReader(model, device, options, training_text)

@@ -1,38 +1,28 @@
-"""Which models are there? One file each; to add one is a class, its config, and a key here."""
+"""The models that a recipe can name by `model.kind`: one file and one key each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, get_args
+from typing import Annotated, Any, cast
 
 from heed.core.config import ChosenBy
-from heed.models.bigram import Bigram, BigramConfig
-from heed.models.class_ngram import ClassNgram, ClassNgramConfig
-from heed.models.feed_forward_lm import FeedForward, FeedForwardConfig
-from heed.models.gpt import Gpt, GptConfig
-from heed.models.lz78 import Lz78, Lz78Config
-from heed.models.ngram import Ngram, NgramConfig
-from heed.models.one_layer import OneLayer, OneLayerConfig
-from heed.models.rnn_attention import RecurrentAttention, RecurrentAttentionConfig
-from heed.models.rnn_lm import Recurrent, RecurrentConfig
-from heed.models.transformer import Transformer, TransformerConfig
-from heed.models.trellisnet import TrellisNet, TrellisNetConfig
+from heed.models.bigram import Bigram
+from heed.models.class_ngram import ClassNgram
+from heed.models.feed_forward_lm import FeedForward
+from heed.models.gpt import Gpt
+from heed.models.lz78 import Lz78
+from heed.models.model import GenerativeModel, Model, ModelConfig
+from heed.models.ngram import Ngram
+from heed.models.one_layer import OneLayer
+from heed.models.rnn_attention import RecurrentAttention
+from heed.models.rnn_lm import Recurrent
+from heed.models.transformer import Transformer
+from heed.models.trellisnet import TrellisNet
 from heed.nn.contract import Vocabularies
+from heed.nn.recurrent import CELLS
 
-Model = (
-    Transformer | RecurrentAttention | Recurrent | FeedForward | TrellisNet
-    | Bigram | Ngram | ClassNgram | Lz78 | OneLayer | Gpt
-)  # fmt: skip
-AnyConfig = (
-    TransformerConfig | RecurrentAttentionConfig | RecurrentConfig | FeedForwardConfig | TrellisNetConfig
-    | BigramConfig | NgramConfig | ClassNgramConfig | Lz78Config | OneLayerConfig | GptConfig
-)  # fmt: skip
-ModelConfig = Annotated[
-    AnyConfig,
-    ChosenBy("kind", lambda: {config.model_fields["kind"].default: config for config in get_args(AnyConfig)}),
-]
+__all__ = ["MODELS", "AnyConfig", "GenerativeModel", "Model", "ModelConfig", "build_model", "register"]
 
-MODELS: dict[str, Callable[..., Model]] = {
+MODELS: dict[str, type[Model]] = {
     "transformer": Transformer,
     "rnn_attention": RecurrentAttention,
     "rnn": Recurrent,
@@ -47,6 +37,33 @@ MODELS: dict[str, Callable[..., Model]] = {
 }
 
 
-def build_model(config: AnyConfig, vocabularies: Vocabularies) -> Model:
-    """A fresh model of the configured kind; its random weights come from torch's global generator."""
-    return MODELS[config.kind](config, vocabularies)
+def register(model: type[Model]) -> None:
+    """Add a model from outside this package, under the `kind` of its config; the same model may be added again.
+
+    Raises ValueError when the kind is that of another model.
+    """
+    kind = model.Config.model_fields["kind"].default
+    if MODELS.setdefault(kind, model) is not model:
+        raise ValueError(f"there is already a model of kind {kind!r}: {MODELS[kind].__name__}")
+
+
+def build_model(config: ModelConfig, vocabularies: Vocabularies) -> GenerativeModel:
+    """A new model of the configured kind; its random weights come from torch's global generator."""
+    return cast(GenerativeModel, cast(Any, MODELS[config.kind])(config, vocabularies))
+
+
+def _configs() -> dict[str, type[ModelConfig]]:
+    return {kind: model.Config for kind, model in MODELS.items()}
+
+
+def _advice() -> dict[str, str]:
+    """What to write instead of the name of a recurrent cell, which is a key of its own."""
+    cells = {"gru": "gru_reset_after", **{cell: cell for cell in CELLS}}
+    return {
+        name: f'For a recurrent network with this cell, set model.kind = "rnn" and model.cell = "{cell}".'
+        for name, cell in cells.items()
+    }
+
+
+AnyConfig = Annotated[ModelConfig, ChosenBy("kind", _configs, _advice)]
+"""The type of a recipe's `[model]` table: the config of any registered model, chosen by its `kind`."""

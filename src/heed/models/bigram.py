@@ -14,9 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from heed.core.config import Config
 from heed.core.errors import DataError
 from heed.models.counting import Arrays, Counting
+from heed.models.model import ModelConfig
 from heed.nn.contract import Vocabularies
 from heed.statistical.arrays import Ints, starts
 from heed.statistical.backoff import BackoffModel
@@ -28,15 +28,22 @@ from heed.statistical.smoothing import SmoothingConfig
 _SMOOTHING = SmoothingConfig(smoothing="absolute")
 
 
-class BigramConfig(Config):
+class BigramConfig(ModelConfig):
     """A bigram has nothing to choose: its discount comes from the counts."""
 
     kind: Literal["bigram"] = "bigram"
     """Which model this is."""
 
+    def summary(self) -> str:
+        """The model in a phrase, for reports."""
+        return "a bigram model with interpolated absolute discounting"
+
 
 class Bigram(Counting):
     """P(w_t | w_{t-1}), counted."""
+
+    Config = BigramConfig
+    papers = "absolute discounting (Ney, Essen & Kneser 1994)"
 
     def __init__(self, config: BigramConfig, vocabularies: Vocabularies) -> None:
         super().__init__(vocabularies)

@@ -9,6 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from heed.models.counting import Arrays, Counting
+from heed.models.model import ModelConfig
+from heed.models.ngram import describe_ngrams
 from heed.nn.contract import Vocabularies
 from heed.statistical.arrays import Ints
 from heed.statistical.brown import Clustering, Pairs, cluster_words
@@ -20,7 +22,7 @@ from heed.statistical.predictor import Predictor
 from heed.statistical.smoothing import SmoothingConfig
 
 
-class ClassNgramConfig(SmoothingConfig, CacheConfig):
+class ClassNgramConfig(SmoothingConfig, CacheConfig, ModelConfig):
     """A class n-gram model."""
 
     kind: Literal["class_ngram"] = "class_ngram"
@@ -30,9 +32,16 @@ class ClassNgramConfig(SmoothingConfig, CacheConfig):
     num_classes: int = Field(default=100, ge=1, le=5000)
     """Clusters of words; the time to find them grows with the square of their number."""
 
+    def summary(self) -> str:
+        """The model in a phrase, for reports."""
+        return f"classes of words, {self.num_classes:,} of them, and of these {describe_ngrams(self.order, self, self)}"
+
 
 class ClassNgram(Counting):
     """P(w_t | the classes of the last n - 1 words), counted."""
+
+    Config = ClassNgramConfig
+    papers = "class n-grams (Brown et al. 1992)"
 
     def __init__(self, config: ClassNgramConfig, vocabularies: Vocabularies) -> None:
         super().__init__(vocabularies)

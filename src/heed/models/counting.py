@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
+from heed.models.model import GenerativeModel
 from heed.nn.contract import Smoothing, Source, Trace, Vocabularies
 from heed.nn.noise import Noise
 from heed.statistical.arrays import Bools, Ints
@@ -73,10 +74,11 @@ class CountingHead:
         return nll_sum, nll_sum, int(mask.sum())
 
 
-class Counting(nn.Module, ABC):
+class Counting(GenerativeModel, ABC):
     """A model that is estimated from counts and has no weights."""
 
-    counted = True
+    count_based = True
+    head: CountingHead
 
     def __init__(self, vocabularies: Vocabularies) -> None:
         super().__init__()

@@ -111,7 +111,7 @@ class FusedHead(_JointHead):
 class _Joint(nn.Module):
     """What both have in common. `conditioned`: which members read the source."""
 
-    counted = False
+    count_based = False
 
     def __init__(self, members: Sequence[Autoregressive], conditioned: Sequence[bool]) -> None:
         super().__init__()

@@ -16,13 +16,13 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from heed.core.config import Config
+from heed.models.model import GenerativeModel, ModelConfig
 from heed.nn.contract import Source, Trace, Vocabularies
 from heed.nn.heads import LinearHead
 from heed.nn.noise import Noise, dropout
 
 
-class FeedForwardConfig(Config):
+class FeedForwardConfig(ModelConfig):
     """Sizes of a neural n-gram model."""
 
     kind: Literal["feed_forward"] = "feed_forward"
@@ -37,6 +37,12 @@ class FeedForwardConfig(Config):
     """Also connect the words' vectors with the output directly (W)."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout of the words' vectors and of the hidden layer (rounded to 1/256)."""
+
+    def summary(self) -> str:
+        """The model in a phrase, for reports."""
+        return (
+            f"a neural {self.order}-gram model with {self.hidden_size} hidden features and embeddings of {self.d_model}"
+        )
 
 
 @dataclass(frozen=True)
@@ -61,10 +67,12 @@ class FeedForwardState:
         return replace(self, vectors=self.vectors.detach())
 
 
-class FeedForward(nn.Module):
+class FeedForward(GenerativeModel):
     """P(w_t | w_{t-n+1} … w_{t-1}) by a network of one hidden layer."""
 
-    counted = False
+    Config = FeedForwardConfig
+    reads = "stream"
+    papers = "the neural n-gram model (Bengio et al. 2003)"
 
     def __init__(self, config: FeedForwardConfig, vocabularies: Vocabularies) -> None:
         super().__init__()

@@ -4,7 +4,7 @@ As its published code has it: learned positions, pre-norm blocks with a last nor
 biases, the embedding as the output's weight. Weights start at N(0, 0.02), those of the layers that end in the residual
 stream at N(0, 0.02 / √(2 L)).
 
-There are `max_len` positions; how a longer text is read, `nn/limited_context.py` says.
+There are `max_len` positions; how a longer text is read, `models/limited_context.py` says.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heed.core.config import Config
+from heed.models.limited_context import Grow, LimitedContext
+from heed.models.model import ModelConfig
 from heed.nn.causal_attention import CausalSelfAttention
 from heed.nn.contract import Trace, Vocabularies
 from heed.nn.heads import LinearHead
-from heed.nn.limited_context import Grow, LimitedContext
 from heed.nn.noise import Noise, dropout
 from heed.nn.states import Columns
 
 
-class GptConfig(Config):
+class GptConfig(ModelConfig):
     """Sizes and choices of a decoder-only Transformer."""
 
     kind: Literal["gpt"] = "gpt"
@@ -55,6 +55,13 @@ class GptConfig(Config):
         if self.d_model % self.num_heads:
             raise ValueError(f"num_heads must divide d_model, got {self.num_heads} and {self.d_model}")
         return self
+
+    def summary(self) -> str:
+        """The model in a phrase, for reports."""
+        return (
+            f"a decoder-only Transformer of {self.num_layers} layers, {self.d_model} features, {self.num_heads} heads, "
+            f"{self.d_ff:,} features inside the feed-forward layers and {self.max_len} positions"
+        )
 
 
 class GptBlock(nn.Module):
@@ -83,6 +90,9 @@ class GptBlock(nn.Module):
 
 class Gpt(LimitedContext):
     """P(w_t | w_<t) by causal self-attention."""
+
+    Config = GptConfig
+    papers = "the decoder-only Transformer of GPT-2 (Radford et al. 2019)"
 
     def __init__(self, config: GptConfig, vocabularies: Vocabularies) -> None:
         super().__init__(config.max_len, config.num_layers, config.num_heads, config.d_model // config.num_heads)

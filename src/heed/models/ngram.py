@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from heed.models.counting import Arrays, Counting
+from heed.models.model import ModelConfig
 from heed.nn.contract import Vocabularies
 from heed.statistical.backoff import BackoffModel
 from heed.statistical.cache import CacheConfig, Cached
@@ -20,8 +21,22 @@ from heed.statistical.ngram_counts import NgramCounts
 from heed.statistical.predictor import Predictor
 from heed.statistical.smoothing import SmoothingConfig
 
+SMOOTHINGS = {
+    "kneser-ney": "modified Kneser-Ney smoothing", "witten-bell": "Witten-Bell smoothing",
+    "absolute": "absolute discounting", "additive": "additive smoothing",
+}  # fmt: skip
 
-class NgramConfig(SmoothingConfig, CacheConfig):
+
+def describe_ngrams(order: int, smoothing: SmoothingConfig, cache: CacheConfig) -> str:
+    """`a 5-gram model with interpolated modified Kneser-Ney smoothing and a cache of 500 words`."""
+    if order == 0:
+        return "the uniform model"
+    way = "interpolated" if smoothing.interpolate else "backed-off"
+    words = f" and a cache of {cache.cache_size:,} words" if cache.cache_share else ""
+    return f"a {order}-gram model with {way} {SMOOTHINGS[smoothing.smoothing]}{words}"
+
+
+class NgramConfig(SmoothingConfig, CacheConfig, ModelConfig):
     """An n-gram model."""
 
     kind: Literal["ngram"] = "ngram"
@@ -29,9 +44,16 @@ class NgramConfig(SmoothingConfig, CacheConfig):
     order: int = Field(default=5, ge=0, le=20)
     """n: a word depends on the n - 1 before it; 1 is the unigram model, 0 the uniform one."""
 
+    def summary(self) -> str:
+        """The model in a phrase, for reports."""
+        return describe_ngrams(self.order, self, self)
+
 
 class Ngram(Counting):
     """P(w_t | the last n - 1 words), counted."""
+
+    Config = NgramConfig
+    papers = "smoothed n-grams (Chen & Goodman 1998; Heafield et al. 2013)"
 
     def __init__(self, config: NgramConfig, vocabularies: Vocabularies) -> None:
         super().__init__(vocabularies)

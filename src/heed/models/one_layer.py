@@ -9,7 +9,7 @@ d_embedding x T, but with E of m x d_embedding it is T x d_embedding.
 The notes predict from the last position of a window of T tokens, or, with an upper triangle masked, at every position
 of it. With one layer the two say the same of a window's last token (its query sees everything before it in both), so
 `predicts` decides what a text longer than `max_len` = T is: for "last", a window that ends at each token and moves with
-it; for "every", windows as `nn/limited_context.py` has them, which cost one evaluation for all of their tokens.
+it; for "every", windows as `models/limited_context.py` has them, which cost one evaluation for all of their tokens.
 
 Dropout, which the notes call critical, is put on the embedded tokens, on h and on O; 0 is the notes' formula.
 """
@@ -27,12 +27,12 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heed.core.config import Config
+from heed.models.limited_context import ContextState, Grow, LimitedContext
+from heed.models.model import ModelConfig
 from heed.nn.attention import attention_weights
 from heed.nn.causal_attention import causal_context
 from heed.nn.contract import Trace, Vocabularies
 from heed.nn.heads import LinearHead
-from heed.nn.limited_context import ContextState, Grow, LimitedContext
 from heed.nn.noise import Noise, dropout
 from heed.nn.positions import interleaved
 from heed.nn.states import Columns
@@ -41,7 +41,7 @@ WINDOW_ELEMENTS = 1 << 23
 """Numbers in the embedded windows that are computed at once."""
 
 
-class OneLayerConfig(Config):
+class OneLayerConfig(ModelConfig):
     """Sizes of the Transformer with one hidden layer."""
 
     kind: Literal["one_layer"] = "one_layer"
@@ -65,9 +65,19 @@ class OneLayerConfig(Config):
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
         return self
 
+    def summary(self) -> str:
+        """The model in a phrase, for reports."""
+        return (
+            f"a Transformer with one hidden layer and one head: embeddings of {self.d_model} features, queries, keys "
+            f"and values of {self.hidden_size}, {self.d_ff:,} before the output, {self.max_len} positions"
+        )
+
 
 class OneLayer(LimitedContext):
     """P(w_t | w_<t) by one self-attention and two matrices."""
+
+    Config = OneLayerConfig
+    papers = "self-attention (Vaswani et al. 2017)"
 
     positions: Tensor
 

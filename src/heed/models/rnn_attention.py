@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from heed.core.config import Config
+from heed.models.model import GenerativeModel, ModelConfig
 from heed.nn.attention import AdditiveAttention
 from heed.nn.contract import Source, Trace, Vocabularies
 from heed.nn.heads import LinearHead
@@ -24,7 +24,7 @@ from heed.nn.recurrent import Bidirectional, GRUCell
 from heed.nn.states import Memory
 
 
-class RecurrentAttentionConfig(Config):
+class RecurrentAttentionConfig(ModelConfig):
     """Sizes of a recurrent encoder-decoder with additive attention."""
 
     kind: Literal["rnn_attention"] = "rnn_attention"
@@ -39,6 +39,13 @@ class RecurrentAttentionConfig(Config):
     """Dropout of embeddings and of the output layer's input (rounded to 1/256)."""
     tie: Literal["all", "target", "none"] = "all"
     """Share weights: source and target embedding and output ("all"), target embedding and output, or nothing."""
+
+    def summary(self) -> str:
+        """The model in a phrase, for reports."""
+        return (
+            f"a recurrent encoder-decoder with additive attention: GRUs of {self.hidden_size} features, embeddings of "
+            f"{self.d_model}"
+        )
 
 
 @dataclass(frozen=True)
@@ -66,10 +73,12 @@ class RecurrentState:
         return replace(self, memory=self.memory.detach(), hidden=self.hidden.detach())
 
 
-class RecurrentAttention(nn.Module):
+class RecurrentAttention(GenerativeModel):
     """P(w_t | w_<t, source) by a GRU that attends to the source before each step."""
 
-    counted = False
+    Config = RecurrentAttentionConfig
+    needs_source = True
+    papers = "attention over a recurrent encoder (Bahdanau et al. 2015)"
 
     def __init__(self, config: RecurrentAttentionConfig, vocabularies: Vocabularies) -> None:
         super().__init__()

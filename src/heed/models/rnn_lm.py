@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
 import torch
 from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heed.core.config import Config
+from heed.core.config import KeyOf
+from heed.models.model import GenerativeModel, ModelConfig
 from heed.nn.activation_penalty import PenalisedHead, side_by_side
 from heed.nn.adaptive_softmax import AdaptiveHead
 from heed.nn.contract import Head, Source, Trace, Vocabularies
@@ -27,12 +28,12 @@ from heed.nn.noise import Noise
 from heed.nn.recurrent import CELLS, Cell, States, unroll
 
 
-class RecurrentConfig(Config):
+class RecurrentConfig(ModelConfig):
     """Sizes and regularisation of a recurrent language model."""
 
     kind: Literal["rnn"] = "rnn"
     """Which model this is."""
-    cell: Literal["tanh", "sigmoid", "ugrnn", "gru_reset_before", "gru_reset_after", "lstm"] = "lstm"
+    cell: Annotated[str, KeyOf(CELLS)] = "lstm"
     """The recurrent unit (see heed.nn.recurrent)."""
     d_model: int = Field(default=256, ge=1)
     """Size of the embeddings; where they are tied also of the last layer."""
@@ -86,6 +87,13 @@ class RecurrentConfig(Config):
         last = self.d_model if self.tie else self.hidden_size
         return [self.hidden_size] * (self.num_layers - 1) + [last]
 
+    def summary(self) -> str:
+        """The model in a phrase, for reports."""
+        return (
+            f"a recurrent language model of {self.num_layers} layers ({self.cell.replace('_', ' ')}), "
+            f"{self.hidden_size} features each, and embeddings of {self.d_model}"
+        )
+
 
 @dataclass(frozen=True)
 class RecurrentState:
@@ -114,10 +122,12 @@ class RecurrentState:
         return replace(self, layers=tuple(tuple(state.detach() for state in states) for states in self.layers))
 
 
-class Recurrent(nn.Module):
+class Recurrent(GenerativeModel):
     """P(w_t | w_<t) by a stack of recurrent layers."""
 
-    counted = False
+    Config = RecurrentConfig
+    reads = "stream"
+    papers = "the recurrent language model (Mikolov et al. 2010; Zaremba et al. 2014; Merity et al. 2018)"
 
     def __init__(self, config: RecurrentConfig, vocabularies: Vocabularies) -> None:
         super().__init__()

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
 import torch
 from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heed.core.config import Config
-from heed.nn.blocks import DecoderBlock, EncoderBlock
+from heed.core.config import KeyOf
+from heed.models.model import GenerativeModel, ModelConfig
+from heed.nn.blocks import ACTIVATIONS, DecoderBlock, EncoderBlock
 from heed.nn.contract import Source, Trace, Vocabularies
 from heed.nn.embeddings import TokenEmbedding
 from heed.nn.heads import LinearHead
@@ -26,7 +27,7 @@ from heed.nn.noise import Noise
 from heed.nn.states import CachedState, Columns, KeyValueCache, Memory
 
 
-class TransformerConfig(Config):
+class TransformerConfig(ModelConfig):
     """Sizes and choices of a Transformer encoder-decoder."""
 
     kind: Literal["transformer"] = "transformer"
@@ -47,7 +48,7 @@ class TransformerConfig(Config):
     """Dropout of attention weights; the paper has none, its published code has."""
     norm: Literal["post", "pre"] = "post"
     """Normalise after the residual sum, as published, or before each sublayer."""
-    activation: Literal["relu", "gelu", "silu"] = "relu"
+    activation: Annotated[str, KeyOf(ACTIVATIONS)] = "relu"
     """Activation of the feed-forward layers."""
     positions: Literal["interleaved", "half_split", "concatenated"] = "interleaved"
     """Layout of the sinusoidal position encoding; "concatenated" puts it beside the embedding."""
@@ -67,6 +68,14 @@ class TransformerConfig(Config):
         if self.positions == "concatenated" and self.d_model % 8:
             raise ValueError("concatenated positions take a quarter of d_model: it must be a multiple of 8")
         return self
+
+    def summary(self) -> str:
+        """The model in a phrase, for reports."""
+        return (
+            f"a Transformer encoder-decoder ({self.norm}-norm) of {self.num_encoder_layers} + "
+            f"{self.num_decoder_layers} layers, {self.d_model} features, {self.num_heads} heads and "
+            f"{self.d_ff:,} features inside the feed-forward layers"
+        )
 
 
 class Encoder(nn.Module):
@@ -94,10 +103,12 @@ class Encoder(nn.Module):
         return memory
 
 
-class Transformer(nn.Module):
+class Transformer(GenerativeModel):
     """P(w_t | w_<t, source) by attention alone."""
 
-    counted = False
+    Config = TransformerConfig
+    needs_source = True
+    papers = "the Transformer (Vaswani et al. 2017)"
 
     def __init__(self, config: TransformerConfig, vocabularies: Vocabularies) -> None:
         super().__init__()

@@ -23,13 +23,13 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from heed.core.config import Config
+from heed.models.model import GenerativeModel, ModelConfig
 from heed.nn.contract import Source, Trace, Vocabularies
 from heed.nn.heads import LinearHead
 from heed.nn.noise import Noise
 
 
-class TrellisNetConfig(Config):
+class TrellisNetConfig(ModelConfig):
     """Sizes and regularisation of a trellis network."""
 
     kind: Literal["trellisnet"] = "trellisnet"
@@ -56,6 +56,13 @@ class TrellisNetConfig(Config):
             )
         return self
 
+    def summary(self) -> str:
+        """The model in a phrase, for reports."""
+        return (
+            f"a trellis network of {self.num_levels} levels, {self.hidden_size} features and embeddings of "
+            f"{self.d_model}"
+        )
+
 
 @dataclass(frozen=True)
 class TrellisState:
@@ -81,10 +88,12 @@ class TrellisState:
         return replace(self, x=self.x.detach(), z=self.z.detach(), c=self.c.detach())
 
 
-class TrellisNet(nn.Module):
+class TrellisNet(GenerativeModel):
     """P(w_t | w_<t) by a trellis network over the last `num_levels` tokens."""
 
-    counted = False
+    Config = TrellisNetConfig
+    reads = "stream"
+    papers = "the trellis network (Bai et al. 2019)"
 
     def __init__(self, config: TrellisNetConfig, vocabularies: Vocabularies) -> None:
         super().__init__()

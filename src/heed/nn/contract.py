@@ -16,7 +16,7 @@ K head size, F d_ff, V vocabulary, W rows of one source, L layers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -146,7 +146,7 @@ class PairedHead(Head, Protocol):
 class Autoregressive(Protocol):
     """A model of P(w_t | w_<t, source)."""
 
-    counted: bool
+    count_based: ClassVar[bool]
     """Whether it is estimated from counts: then it keeps no cache, and no text is too long for it."""
     head: Head
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
+from heed.models.model import GenerativeModel
 from heed.nn.contract import Source, Trace
 from heed.nn.heads import LinearHead
 from heed.nn.noise import Noise
@@ -83,10 +84,10 @@ class ContextState:
         return replace(self, caches=tuple(cache.detach() for cache in self.caches))
 
 
-class LimitedContext(nn.Module, ABC):
+class LimitedContext(GenerativeModel, ABC):
     """A language model whose blocks read `max_len` columns at most; a subclass says what it computes in them."""
 
-    counted = False
+    reads = "windows"
     head: LinearHead
 
     def __init__(self, max_len: int, num_blocks: int, num_heads: int, head_size: int) -> None:

@@ -1,0 +1,62 @@
+"""The base classes of models and of their configs.
+
+A model is one file and one key of `heed.models.MODELS`: a config with a `kind`, and a class that names its config and
+declares the facts below. Everything else asks for these facts and never for a model's name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heed.core.config import Config
+from heed.nn.contract import Head, Source, Trace
+from heed.nn.noise import Noise
+
+
+class ModelConfig(Config):
+    """The `[model]` table of a recipe; each model has one with a `kind` of its own."""
+
+    kind: str
+    """Which model this is."""
+
+    def summary(self) -> str:
+        """The model in a phrase, for reports: `a Transformer encoder-decoder of 3 + 3 layers`."""
+        keys = ", ".join(f"{key} {value}" for key, value in self if key != "kind")
+        return f"a model of kind {self.kind}" + (f" ({keys})" if keys else "")
+
+
+class Model(nn.Module):
+    """A model that a recipe can name. It is made from its config and the vocabularies."""
+
+    Config: ClassVar[type[ModelConfig]]
+    """Its `[model]` table."""
+    count_based: ClassVar[bool] = False
+    """Whether it is estimated from counts in one pass, without gradients."""
+    needs_source: ClassVar[bool] = False
+    """Whether it is conditioned on a source, as a translation model is."""
+    reads: ClassVar[Literal["lines", "stream", "windows"]] = "lines"
+    """How a text reaches it by default: line by line, as one stream whose state is carried on, or in windows that are
+    independent of each other."""
+    papers: ClassVar[str] = ""
+    """What to cite: `the trellis network (Bai et al. 2019)`."""
+
+
+class GenerativeModel(Model):
+    """A model of P(w_t | w_<t, source): it keeps the contract of `heed.nn.contract.Autoregressive`."""
+
+    head: Head
+
+    def start(
+        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+    ) -> Any:
+        """The state before the first token."""
+        raise NotImplementedError
+
+    def advance(
+        self, ids: Int[Tensor, "B T"], state: Any, trace: Trace | None = None
+    ) -> tuple[Float[Tensor, "B T D"], Any]:
+        """Features of the next token after each of the given ones, and the state after them."""
+        raise NotImplementedError
