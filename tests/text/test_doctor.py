@@ -26,9 +26,9 @@ from heed.text.doctor import (
     diagnose_text_files,
     with_parts,
 )
-from heed.text.doctor.language import EvenSample, likeness, profile
+from heed.text.doctor.lines import EvenSample
 from heed.text.doctor.pairs import LengthCorrelation
-from heed.text.doctor.scripts import language_by_script, main_script, mixed_word
+from heed.text.language.scripts import language_by_script
 from heed.text.pair_filter import PairFilterConfig
 from heed.text.readers import CorpusFiles, read_pairs
 
@@ -643,42 +643,6 @@ def test_a_diagnosis_becomes_json_and_fits_on_a_screen() -> None:
 # The parts
 
 
-@pytest.mark.parametrize(
-    ("line", "script"),
-    [
-        ("Hello, 12!", "Latin"),
-        ("Привет, мир", "Cyrillic"),
-        ("I say мир", "Latin"),
-        ("今日はカメラ", "Han or Kana"),
-        ("안녕하세요", "Hangul"),
-        ("Γειά σου", "Greek"),
-        ("مرحبا", "Arabic"),
-        ("नमस्ते", "Devanagari"),
-        ("ＡＢＣ", "Latin"),
-        ("12 %, 5 µ ª ʰ", None),
-        ("", None),
-    ],
-)
-def test_a_line_is_in_the_script_of_most_of_its_letters(line: str, script: str | None) -> None:
-    assert main_script(line) == script
-
-
-@pytest.mark.parametrize(
-    ("line", "at"),
-    [
-        ("a cаt", 2),
-        ("Тhe", 0),
-        ("Μarc", 0),
-        ("5 µm and 3 μm", None),
-        ("NF-κB", None),
-        ("USB-кабель", None),
-        ("Ärger", None),
-    ],
-)
-def test_letters_of_the_same_look_are_found_inside_a_word(line: str, at: int | None) -> None:
-    assert mixed_word(line) == at
-
-
 def test_an_even_sample_is_spread_over_the_whole_stream() -> None:
     sample = EvenSample(size=10)
     for number in range(1000):
@@ -687,15 +651,6 @@ def test_an_even_sample_is_spread_over_the_whole_stream() -> None:
     assert 10 <= len(numbers) <= 20
     assert {later - earlier for earlier, later in pairwise(numbers)} == {64}
     assert numbers[-1] > 900
-
-
-def test_likeness_is_one_for_the_same_text_and_near_none_for_another_language() -> None:
-    pairs = healthy()
-    src, tgt = profile(src for src, _ in pairs), profile(tgt for _, tgt in pairs)
-    assert likeness(src, src) == pytest.approx(1.0)
-    assert likeness(src, profile(src for src, _ in healthy(seed=2))) > 0.95
-    assert likeness(src, tgt) < 0.5
-    assert likeness(src, profile([])) == 0.0
 
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)

@@ -55,7 +55,7 @@ def parse_minutes(text: str) -> float:
 
 def language_of(name: str) -> str:
     """The language that the name of a file tells, `de` for `train.de.gz` and `train.de.txt`; empty: it tells none."""
-    from heed.text.languages import code_of
+    from heed.text.language.codes import code_of
 
     stem, *rest = Path(name).name.split(".")
     suffixes = [part for part in rest if part not in ("gz", "xz", "zst")]

@@ -6,16 +6,10 @@ a translation leads from the one kind to the other. `restore` puts back what is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from heed.decoding.phrases import is_unseparated
+from heed.text.language.scripts import is_east_asian, is_unseparated
 from heed.text.sentences import ENDS_WITHOUT_SPACE, Piece, restore
-
-# Han, kana and their signs; no Hangul, and no Thai, Khmer or Burmese, which set sentences apart by a blank.
-_WIDE = re.compile(
-    "[\u2e80-\u312f\u3190-\u31ff\u3300-\u4dbf\u4e00-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff9f\U00020000-\U0003ffff]"
-)
 
 
 def gaps(pieces: Sequence[Piece], translations: Sequence[str]) -> list[str]:
@@ -49,7 +43,7 @@ def _are_glued(left: tuple[str, str], right: tuple[str, str]) -> bool:
     (source, said), (next_source, next_said) = left, right
     if not said or not next_said or (said, next_said) == (source, next_source):
         return False
-    needs_none = (_is_wide(said[-1]), said[-1].isspace(), _is_wide(next_said[0]), next_said[0].isspace())
+    needs_none = (is_east_asian(said[-1]), said[-1].isspace(), is_east_asian(next_said[0]), next_said[0].isspace())
     is_unseparated_here = is_unseparated(source[-1]) or is_unseparated(next_source[0])
     return not any(needs_none) and (is_unseparated_here or ENDS_WITHOUT_SPACE.search(source) is not None)
 
@@ -61,8 +55,4 @@ def _need_none(left: tuple[str, str], right: tuple[str, str]) -> bool:
 
 
 def _are_wide(left: str, right: str) -> bool:
-    return bool(left and right) and _is_wide(left[-1]) and _is_wide(right[0])
-
-
-def _is_wide(char: str) -> bool:
-    return _WIDE.match(char) is not None
+    return bool(left and right) and is_east_asian(left[-1]) and is_east_asian(right[0])

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from heed.decoding.options import SearchOptions
-from heed.decoding.phrases import is_unseparated
+from heed.text.language.scripts import is_unseparated
 from heed.text.tokenizers import Tokenizer
 from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.symbols import Character, CharBigram

@@ -16,17 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-# Scripts whose words are not set apart, or (Hangul) carry their particles: a boundary is everywhere in them.
-_UNSEPARATED = (
-    (0x0E00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF),
-    (0xAC00, 0xD7AF), (0xF900, 0xFAFF), (0xFF66, 0xFF9F), (0x20000, 0x3FFFF),
-)  # fmt: skip
-
-
-@cache
-def is_unseparated(char: str) -> bool:
-    """Whether a character belongs to a script in which a word may begin and end anywhere."""
-    return any(first <= ord(char) <= last for first, last in _UNSEPARATED)
+from heed.text.language.scripts import is_unseparated
 
 
 @cache

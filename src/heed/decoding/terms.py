@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heed.core.errors import DataError
-from heed.decoding.phrases import Phrases, State, is_boundary, is_unseparated, is_word_character
+from heed.decoding.phrases import Phrases, State, is_boundary, is_word_character
+from heed.text.language.scripts import is_unseparated
 from heed.text.tokenizers import Tokenizer
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from heed.core.errors import DataError
-from heed.text.languages import code_of, name_of
+from heed.text.language.codes import code_of, name_of
 from heed.text.readers.columns import LONGEST_CODE, language_named, listed
 from heed.text.readers.tables import csv_lines, csv_records
 from heed.text.readers.to_translate import Sides, ToTranslate, find_to_translate

@@ -17,7 +17,7 @@ from heed.core.errors import DataError, UsageError
 from heed.documents.spans import Part, Stretch
 from heed.documents.tables import Tell
 from heed.documents.tmx_segments import START_TAG, behind_element, parse_segment
-from heed.text.languages import same_tag
+from heed.text.language.codes import same_tag
 from heed.text.readers.tmx import UnitParser, tag_of, variant_of
 from heed.text.readers.to_translate import Sides
 

@@ -11,11 +11,10 @@ from heed.evaluation.systems import HeldOut
 from heed.run import Run
 from heed.tasks.prepare import VALID, read_valid
 from heed.text.doctor import Thresholds
-from heed.text.doctor.direction import are_crossed, look_exchanged
-from heed.text.doctor.language import EvenSample, Profile, likeness, profile
-from heed.text.doctor.lines import LineScan
-from heed.text.doctor.scripts import language_by_script, main_script
-from heed.text.languages import code_of, name_of
+from heed.text.doctor.lines import EvenSample, LineScan
+from heed.text.language.codes import code_of, name_of
+from heed.text.language.identify import Profile, are_crossed, look_exchanged, profile, similarity
+from heed.text.language.scripts import language_by_script, main_script
 
 MIN_LINES = 20
 """Fewer lines tell nothing."""
@@ -24,7 +23,7 @@ MIN_LINES = 20
 MOST, HARDLY_ANY = 0.5, 0.02
 """Shares of lines."""
 ANOTHER_LANGUAGE, ENOUGH_LINES = 0.35, 100
-"""Below this likeness so many lines in one script are in two languages, see `likeness`.
+"""Below this likeness so many lines in one script are in two languages, see `similarity`.
 
 Fewer lines of one language are often as unlike, and so is text in scripts without blanks between words.
 """
@@ -43,7 +42,7 @@ def require_direction(run: Run, test: HeldOut) -> None:
     own = profile(src), profile(tgt)
     known = _known(run)
     same = Thresholds().same_language
-    if len(test.rows) < MIN_LINES or (known is not None and likeness(*known) > same):
+    if len(test.rows) < MIN_LINES or (known is not None and similarity(*known) > same):
         return
     names = " and ".join(test.files)
     if look_exchanged(src, tgt, data.src_lang, data.tgt_lang) or (known is not None and are_crossed(*own, *known)):
@@ -52,7 +51,7 @@ def require_direction(run: Run, test: HeldOut) -> None:
             f"language. {test.to_exchange}"
         )
     two_languages = known is not None or code_of(data.src_lang) != code_of(data.tgt_lang)
-    if two_languages and likeness(*own) > same:
+    if two_languages and similarity(*own) > same:
         raise DataError(
             f"{names}: source and reference look like one language. The reference must be the translation into the "
             f"target language of {run.folder}."
@@ -69,9 +68,9 @@ def tell_strange(run: Run, lines: Sequence[str], quiet: bool) -> None:
     for what in written_otherwise(own[0], lines):
         warn(f"the input {what} {run.folder}: expect wrong translations.", quiet)
     known = profile(own[0]), profile(own[1])
-    if likeness(*known) > Thresholds().same_language:
+    if similarity(*known) > Thresholds().same_language:
         return
-    here, there = (likeness(profile(_sample(lines)), side) for side in known)
+    here, there = (similarity(profile(_sample(lines)), side) for side in known)
     if there > 1.5 * here:
         warn(f"the input looks like the target language of {run.folder}, not like its source language.", quiet)
 
@@ -107,7 +106,7 @@ def look_another_language(own: Sequence[str], lines: Sequence[str]) -> bool:
     scripts = [Counter(map(main_script, them)).most_common(1)[0][0] for them in (own, lines)]
     if scripts[0] != scripts[1] or language_by_script(own):
         return scripts[0] != scripts[1] or language_by_script(own) != language_by_script(lines)
-    return min(len(own), len(lines)) >= ENOUGH_LINES and likeness(profile(own), profile(lines)) < ANOTHER_LANGUAGE
+    return min(len(own), len(lines)) >= ENOUGH_LINES and similarity(profile(own), profile(lines)) < ANOTHER_LANGUAGE
 
 
 def _tokenised_share(lines: Sequence[str]) -> float | None:

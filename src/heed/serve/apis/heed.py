@@ -28,7 +28,7 @@ from heed.serve.engine.jobs import Job
 from heed.serve.engine.probabilities import finite, next_choices, spell_one
 from heed.serve.errors import ApiError, BadRequestError, NotFoundError, body_of
 from heed.serve.service import Service, bearer_key
-from heed.text.language_detector import Detected
+from heed.text.language.identify import Detected
 
 Answer = dict[str, Any]
 Send = Callable[[tuple[str, Answer]], None]

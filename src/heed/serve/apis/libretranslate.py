@@ -25,7 +25,7 @@ from heed.serve.engine.catalogue import Direction, Language
 from heed.serve.engine.jobs import Job
 from heed.serve.errors import BadRequestError, DisabledError, NotFoundError
 from heed.serve.service import Service
-from heed.text.language_detector import Detected
+from heed.text.language.identify import Detected
 from heed.text.readers import parse_column
 from heed.text.readers.to_translate import Sides
 

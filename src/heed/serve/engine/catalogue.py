@@ -17,9 +17,9 @@ from heed.documents.text_translator import Step
 from heed.run import WEIGHTS, Run
 from heed.serve.engine.language_samples import sample_pairs
 from heed.serve.errors import BadRequestError, ModelNotFoundError
-from heed.text.frequent_words import FREQUENT_WORDS
-from heed.text.language_detector import LanguageDetector
-from heed.text.languages import code_of, is_right_to_left, name_of
+from heed.text.language.codes import code_of, is_right_to_left, name_of
+from heed.text.language.frequent_words import FREQUENT_WORDS
+from heed.text.language.identify import LanguageIdentifier
 
 _NAMES = {"src": "Source language", "tgt": "Target language", "und": "Unknown language"}
 """Where a run does not say its languages."""
@@ -199,7 +199,7 @@ class Catalogue:
                     paths.append([*path, direction])
         return None
 
-    def detector(self) -> LanguageDetector:
+    def detector(self) -> LanguageIdentifier:
         """Tells the languages apart that are translated from or to, by what the runs were trained on."""
         samples = {
             language.code: [" ".join(FREQUENT_WORDS.get(code_of(language.code), ()))] for language in self.languages
@@ -209,7 +209,7 @@ class Catalogue:
                 for language, text in zip(_pair(codes), texts, strict=True):
                     if language.code in samples:  # a part without a tag may be of a language that nothing leads to
                         samples[language.code].append(text)
-        return LanguageDetector(samples)
+        return LanguageIdentifier(samples)
 
 
 def _served(name: str, loaded: Loaded) -> ServedModel:

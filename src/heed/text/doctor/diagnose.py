@@ -15,17 +15,17 @@ from typing import TypeVar
 from heed.core.errors import DataError
 from heed.core.progress import watched
 from heed.text.archives import is_stream
-from heed.text.doctor.direction import exchanged_parts, how_to_exchange, look_exchanged
+from heed.text.doctor.direction import exchanged_parts, how_to_exchange
 from heed.text.doctor.findings import Diagnosis, Finding, Severity, Tally, fault, grade, sorted_findings, visible
 from heed.text.doctor.held_out import HeldOutPairs, HeldOutText, tokenised_differently
-from heed.text.doctor.language import likeness, profile
 from heed.text.doctor.lines import LineScan
 from heed.text.doctor.pairs import PairScan
 from heed.text.doctor.pieces import Pieces, unknown_pieces
-from heed.text.doctor.scripts import language_by_script
 from heed.text.doctor.thresholds import Thresholds
 from heed.text.hashing import HashSet, hash_pair, hash_text
-from heed.text.languages import name_of
+from heed.text.language.codes import name_of
+from heed.text.language.identify import look_exchanged, profile, similarity
+from heed.text.language.scripts import language_by_script
 from heed.text.pair_filter import PairFilterConfig
 from heed.text.readers import (
     CorpusFiles,
@@ -256,7 +256,7 @@ def _common_first_word(lines: Sequence[str]) -> str:
 
 
 def _same_language(src: LineScan, tgt: LineScan, limits: Thresholds) -> Iterator[Finding]:
-    value = likeness(profile(src.sample.lines), profile(tgt.sample.lines))
+    value = similarity(profile(src.sample.lines), profile(tgt.sample.lines))
     if value > limits.same_language:
         message = f"Source and target look like the same language (their letter trigrams agree to {value:.2f})."
         advice = "If that is not what you want, look whether a file was given twice."

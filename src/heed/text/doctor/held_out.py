@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from heed.text.doctor.direction import are_crossed
 from heed.text.doctor.findings import Finding, Tally, fault, share
-from heed.text.doctor.language import likeness, profile
 from heed.text.doctor.lines import LineScan
 from heed.text.doctor.thresholds import Thresholds
 from heed.text.hashing import hash_pair, hash_text
+from heed.text.language.identify import are_crossed, profile, similarity
 
 
 class Overlap:
@@ -103,7 +102,7 @@ class HeldOutPairs:
             return
         own_src, own_tgt, other_src, other_tgt = (profile(scan.sample.lines) for scan in (self.src, self.tgt, src, tgt))
         crossed = are_crossed(own_src, own_tgt, other_src, other_tgt)
-        if crossed and likeness(other_src, other_tgt) < self._thresholds.same_language:
+        if crossed and similarity(other_src, other_tgt) < self._thresholds.same_language:
             total = self.src.num_lines
             message = f"The {self.name} source looks like the training target, and the other way round."
             advice = f"Exchange the two sides of {self.name}, or those of training: whichever are the wrong way round."

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from heed.text.doctor.findings import Finding, Tally, fault
-from heed.text.doctor.language import EvenSample
-from heed.text.doctor.scripts import main_script, mixed_word
 from heed.text.doctor.thresholds import Thresholds
+from heed.text.language.scripts import main_script, mixed_word
 from heed.text.readers.lines import UTF_16_BE, UTF_16_LE, utf_16_of
 
 
@@ -82,6 +81,28 @@ _ASCII_LETTER = re.compile("[A-Za-z]")
 RETURNS_A_LINE = 10
 """A text of plain lines with more carriage returns than this in a line has no other line ends."""
 _STOP = re.compile(r"\w(?P<space> ?)(?:[.,](?: |\Z)|[。、，])")
+
+
+class EvenSample:
+    """Lines spread evenly over a stream of unknown length: `size` to 2 x `size` of them once it is long enough."""
+
+    MAX_CHARACTERS = 500
+
+    def __init__(self, size: int = 2500) -> None:
+        self.lines: list[str] = []
+        self.step = 1
+        """How far apart they are in the stream."""
+        self._size = size
+        self._seen = 0
+
+    def add(self, line: str) -> None:
+        """Look at one more line."""
+        if self._seen % self.step == 0:
+            self.lines.append(line[: self.MAX_CHARACTERS])
+            if len(self.lines) == 2 * self._size:
+                del self.lines[1::2]
+                self.step *= 2
+        self._seen += 1
 
 
 class LineScan:

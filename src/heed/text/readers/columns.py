@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from heed.core.errors import DataError, UsageError
-from heed.text.languages import code_of
+from heed.text.language.codes import code_of
 from heed.text.readers.corpus import CorpusFiles
 
 SIDES = {

@@ -26,7 +26,7 @@ from xml.parsers import expat
 
 from heed.core.errors import DataError, UsageError
 from heed.text.archives import DAMAGED, damage, open_bytes, shown_name
-from heed.text.languages import code_of, same_tag, with_code
+from heed.text.language.codes import code_of, same_tag, with_code
 from heed.text.readers.corpus import CorpusFiles, Pair
 from heed.text.readers.lines import UTF_16_MARKS, Errors
 from heed.text.readers.tables import one_line

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from heed.core.errors import DataError, UsageError
-from heed.text.languages import code_of, name_of
+from heed.text.language.codes import code_of, name_of
 from heed.text.readers.columns import (
     LONGEST_CODE,
     MOST_WORDS,

@@ -1,4 +1,4 @@
-"""Which language do people mean by `en`, `eng`, `en-US` and `English`?"""
+"""Language codes and names: the language that `en`, `eng`, `en-US` or `English` refers to."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ _CODES = {name: names[0] for names in _ROWS for name in names}
 
 
 def code_of(name: str) -> str:
-    """The two-letter code of a language, called by a code (`en`, `eng`, `en-US`) or a name; empty: not known here."""
+    """The two-letter code for a code (`en`, `eng`, `en-US`) or a name (`English`); empty for an unknown language."""
     plain = name.strip().casefold()
     return _CODES.get(plain) or _CODES.get(re.split(r"[-_(]", plain)[0].strip(), "")
 
@@ -116,7 +116,7 @@ _RIGHT_TO_LEFT = {"ar", "fa", "he", "ps", "ur"}
 
 
 def name_of(code: str) -> str:
-    """The English name of a language, called by code: `German`; the code itself where it is not known here."""
+    """The English name for a code, such as `German`; the code itself for an unknown language."""
     return _NAMES.get(code_of(code), code)
 
 
@@ -126,12 +126,12 @@ def is_right_to_left(code: str) -> bool:
 
 
 def same_tag(wanted: str, found: str) -> bool:
-    """Whether a language tag is the one that is wanted, or a variety of it: `en` takes `en-US`, `EN_gb`, not `eng`."""
+    """Whether a language tag is the wanted one or a variety of it: `en` accepts `en-US` and `EN_gb`, but not `eng`."""
     parts, wanted_parts = (tag.strip().lower().replace("_", "-").split("-") for tag in (found, wanted))
     return parts[: len(wanted_parts)] == wanted_parts
 
 
 def with_code(tag: str) -> str:
-    """A language tag with the two-letter code, `en-US` for `eng_US`; with what it has where that is not known here."""
+    """A language tag with the two-letter code: `en-US` for `eng_US`. An unknown language keeps its code."""
     language, *rest = tag.strip().replace("_", "-").split("-")
     return "-".join([code_of(language) or language, *rest])

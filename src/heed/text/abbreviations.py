@@ -1,7 +1,7 @@
-"""Which words tell, in each language, whether a full stop ends a sentence?
+"""Abbreviations of ten languages, and words that start sentences: does this full stop end a sentence?
 
-The lists are short on purpose: an abbreviation that is missing costs one sentence cut in two, a word that is here by
-mistake joins sentences everywhere.
+The lists are short on purpose. A missing abbreviation cuts one sentence in two; a wrong entry joins sentences
+everywhere.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class StopWords:
-    """What one language knows about its full stops; abbreviations are written without the last one."""
+class Abbreviations:
+    """The abbreviations of a language, written without their last full stop, and its sentence starters."""
 
     never: frozenset[str]
-    """Abbreviations that never end a sentence: "Dr. Smith"."""
+    """Never end a sentence: "Dr. Smith"."""
     seldom: frozenset[str]
-    """Abbreviations that end one only before one of `starters`: "cats, dogs etc. The birds"."""
+    """End a sentence only before one of `starters`: "cats, dogs etc. The birds"."""
     numbered: frozenset[str]
-    """Words that are abbreviations before a number: "No. 5", but "I said no."."""
+    """Are abbreviations only before a number: "No. 5", but "I said no."."""
     starters: frozenset[str]
-    """Words that, when they have a capital, most likely start a sentence."""
+    """Words that, when capitalised, most likely start a sentence."""
     ordinals: bool
-    """Whether "3." may mean "third"."""
+    """Whether "3." can mean "third"."""
 
 
-def _stop_words(never: str, seldom: str, numbered: str, starters: str, ordinals: bool = False) -> StopWords:
-    return StopWords(
+def _abbreviations(never: str, seldom: str, numbered: str, starters: str, ordinals: bool = False) -> Abbreviations:
+    return Abbreviations(
         frozenset(never.split()),
         frozenset(seldom.split()),
         frozenset(numbered.split()),
@@ -35,8 +35,8 @@ def _stop_words(never: str, seldom: str, numbered: str, starters: str, ordinals:
     )
 
 
-STOP_WORDS: dict[str, StopWords] = {
-    "en": _stop_words(
+ABBREVIATIONS: dict[str, Abbreviations] = {
+    "en": _abbreviations(
         never="Dr Prof Mr Mrs Ms St Mt Gen Col Lt Sgt Capt vs cf Messrs Rev Hon Gov Sen Rep Pres Supt Det Cmdr Adm "
         "Maj Ft approx viz esp incl resp Fig Figs Eq ca e.g i.e",
         seldom="etc al Inc Ltd Corp Co Bros Jr Sr a.m p.m Ph.D Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec dept "
@@ -46,7 +46,7 @@ STOP_WORDS: dict[str, StopWords] = {
         "When While After Before As Although However What Who Where Why How His Her Its Our Their My Your No "
         "Not Yes Some Many",
     ),
-    "de": _stop_words(
+    "de": _abbreviations(
         never="Dr Prof Mr Mrs Ms St Mt Gen Col Lt Sgt Capt vs cf Hr Hrn Fr Frl Dres Dipl Ing Mag bzw z.B d.h u.a "
         "z.T i.d.R v.a s.o s.u o.ä vgl sog geb gest evtl ggf inkl exkl ca zzgl abzgl bspw insb allg urspr Abb "
         "Tab Str Nr Kl Mio Mrd Tsd Tel Bd Hg Hrsg Univ Jan Feb Mär Apr Jun Jul Aug Sep Sept Okt Nov Dez",
@@ -57,7 +57,7 @@ STOP_WORDS: dict[str, StopWords] = {
         "Dort Hier Heute",
         ordinals=True,
     ),
-    "fr": _stop_words(
+    "fr": _abbreviations(
         never="Dr Prof Mr Mrs Ms St Mt Gen Col Lt Sgt Capt vs cf M MM Mme Mmes Mlle Mlles Mgr Pr env p.ex c.-à-d av "
         "apr janv févr juil sept oct nov déc",
         seldom="etc al Inc Ltd Corp Co Bros Jr J.-C Cie",
@@ -65,7 +65,7 @@ STOP_WORDS: dict[str, StopWords] = {
         starters="Le La Les Un Une Des Il Elle Ils Elles On Nous Vous Je Ce Cette Ces C'est Mais Et Puis Alors Quand "
         "Si Dans À En Au Aux Pour Par Qui Que Où Pourquoi Son Sa Ses Leur Notre Votre",
     ),
-    "es": _stop_words(
+    "es": _abbreviations(
         never="Dr Prof Mr Mrs Ms St Mt Gen Col Lt Sgt Capt vs cf Sr Sra Srta Dra Sres Sras D Dª Dña Ud Uds Vd Vds "
         "pág págs p.ej aprox Av Avda Excmo Lic Arq tel núm",
         seldom="etc al Inc Ltd Corp Co Bros Jr S.A EE.UU a.C d.C Cía",
@@ -73,7 +73,7 @@ STOP_WORDS: dict[str, StopWords] = {
         starters="El La Los Las Un Una Él Ella Ellos Ellas Nosotros Yo Tú Usted Pero Y Cuando Si En A Para Por Con De "
         "Que Qué Quién Dónde Cómo No Sí Es Este Esta Ese Esa Su Sus Luego Entonces",
     ),
-    "it": _stop_words(
+    "it": _abbreviations(
         never="Dr Prof Mr Mrs Ms St Mt Gen Col Lt Sgt Capt vs cf Sig Sigg Sigra Dott Avv Arch Geom Ing Rag pag pagg "
         "p.es tel",
         seldom="etc al Inc Ltd Corp Co Bros Jr ecc S.p.A S.r.l a.C d.C",
@@ -81,7 +81,7 @@ STOP_WORDS: dict[str, StopWords] = {
         starters="Il Lo La I Gli Le Un Una Lui Lei Noi Io Tu Ma E Quando Se In A Per Con Di Da Che Chi Dove Come Non "
         "Sì È Questo Questa Quello Quella Poi",
     ),
-    "pt": _stop_words(
+    "pt": _abbreviations(
         never="Dr Prof Mr Mrs Ms St Mt Gen Col Lt Sgt Capt vs cf Sr Sra Srs Sras Dra Exmo Exma Eng Arq pág págs "
         "p.ex aprox Av tel núm",
         seldom="etc al Inc Ltd Corp Co Bros Jr S.A Ltda a.C d.C Cia",
@@ -89,7 +89,7 @@ STOP_WORDS: dict[str, StopWords] = {
         starters="O A Os As Um Uma Ele Ela Eles Elas Nós Eu Tu Você Mas E Quando Se Em No Na Para Por Com De Que Quem "
         "Onde Como Não Sim É Este Esta Esse Essa Depois Então",
     ),
-    "nl": _stop_words(
+    "nl": _abbreviations(
         never="Dr Prof Mr Mrs Ms St Mt Gen Col Lt Sgt Capt vs cf dhr mevr drs mr ir bijv bv d.w.z m.a.w o.a t.a.v "
         "i.p.v resp zgn evt incl excl ong tel blz",
         seldom="etc al Inc Ltd Corp Co Bros Jr enz jl a.u.b N.V B.V",
@@ -97,7 +97,7 @@ STOP_WORDS: dict[str, StopWords] = {
         starters="De Het Een Hij Zij Ze Wij We Ik Jij Je U Maar En Als Toen Dan Dit Dat Deze Die In Op Bij Met Na Voor "
         "Van Te Wat Wie Waar Hoe Waarom Niet Nee Ja Er Daar Hier",
     ),
-    "cs": _stop_words(
+    "cs": _abbreviations(
         never="Dr Prof Mr Mrs Ms St Mt Gen Col Lt Sgt Capt vs cf Mgr Ing MUDr JUDr PhDr RNDr např tzv tzn tj popř "
         "resp příp obr tab tel ul nám mj cca stol",
         seldom="etc al Inc Ltd Corp Co Bros Jr atd apod aj n.l",
@@ -106,7 +106,7 @@ STOP_WORDS: dict[str, StopWords] = {
         "Ne Ano Je Byl Byla Bylo Pak Potom",
         ordinals=True,
     ),
-    "pl": _stop_words(
+    "pl": _abbreviations(
         never="Dr Prof Mr Mrs Ms St Mt Gen Col Lt Sgt Capt vs cf mgr inż hab np tzn tzw tj m.in ul pl tel gen płk "
         "ks św godz",
         seldom="etc al Inc Ltd Corp Co Bros Jr itd itp n.e",
@@ -115,7 +115,7 @@ STOP_WORDS: dict[str, StopWords] = {
         "Dlaczego Co Nie Tak Jest Był Była Było Potem Wtedy",
         ordinals=True,
     ),
-    "ru": _stop_words(
+    "ru": _abbreviations(
         never="г гг ул пр пл д им т.е т.к см ср напр проф акад доц тов табл кв руб коп тыс млн млрд обл св",
         seldom="др т.д т.п н.э",
         numbered="п пп ст гл с стр рис",
@@ -124,11 +124,11 @@ STOP_WORDS: dict[str, StopWords] = {
     ),
 }
 
-ALL_STOP_WORDS = StopWords(
-    never=frozenset().union(*(words.never for words in STOP_WORDS.values())),
-    seldom=frozenset().union(*(words.seldom for words in STOP_WORDS.values())),
-    numbered=frozenset().union(*(words.numbered for words in STOP_WORDS.values())),
-    starters=frozenset().union(*(words.starters for words in STOP_WORDS.values())),
+ALL_ABBREVIATIONS = Abbreviations(
+    never=frozenset().union(*(words.never for words in ABBREVIATIONS.values())),
+    seldom=frozenset().union(*(words.seldom for words in ABBREVIATIONS.values())),
+    numbered=frozenset().union(*(words.numbered for words in ABBREVIATIONS.values())),
+    starters=frozenset().union(*(words.starters for words in ABBREVIATIONS.values())),
     ordinals=True,
 )
-"""For a text of unknown language."""
+"""For text in an unknown language: the words of all of them."""
