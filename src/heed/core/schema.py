@@ -1,7 +1,7 @@
 """What a Config class accepts, read from its JSON schema: its keys, and in words what each of them may hold.
 
-In the schema of a table whose class another key chooses, "chosen_by" is that key, and "members" are pairs of a name and
-a schema.
+In the schema of a table whose class another key chooses, "chosen_by" is that key and "members" are pairs of a name
+and a schema.
 """
 
 from __future__ import annotations
@@ -72,9 +72,8 @@ class Schema:
         key, members = node["chosen_by"], dict(node["members"])
         default = _item(table["properties"].get(key), "default")
         name = _item(values, key) or _item(around, key) or default
-        if isinstance(name, str) and name in members:
-            return self._followed(members[name])
-        return {"properties": {key: {"enum": list(members), "advice": node["advice"]}}}
+        known = isinstance(name, str) and name in members
+        return self._followed(members[name]) if known else {"properties": {key: {"enum": list(members)}}}
 
     def describe(self, node: Node) -> str:
         """What a node allows: `a whole number from 1 to 8`, `one of 'a', 'b'`, `text or a list, each item text`."""
