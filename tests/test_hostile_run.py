@@ -82,7 +82,7 @@ def test_a_recipe_of_a_newer_heed_asks_for_a_newer_heed_not_for_other_keys(run: 
     change(run / "recipe.toml", "format = 1", 'format = 2\nflavour = "new"')
     for doing in (lambda: Run(run).recipe, lambda: go_on(run)):
         with pytest.raises(
-            DataError, match=r"recipe\.toml has format 2, and this heed reads formats up to 1.*Update heed"
+            DataError, match=r"recipe\.toml has format 2, written by a newer version of heed.*Update heed"
         ):
             doing()
     result = call("train", run / "recipe.toml", "--out", run.parent / "again")

@@ -73,7 +73,7 @@ def test_fewer_checkpoints_than_asked_for_are_told(translator: Path, tmp_path: P
 def test_an_average_replaces_nothing_and_needs_checkpoints(translator: Path, bigram: Path, tmp_path: Path) -> None:
     there = call("average", translator, "--out", tmp_path)
     assert there.code == 74
-    assert "it exists already" in there.err
+    assert "it already exists" in there.err
     none = call("average", bigram, "--out", tmp_path / "averaged")
     assert none.code == 65
     assert "has no checkpoints to average" in none.err

@@ -333,7 +333,7 @@ def test_without_a_folder_nothing_is_trained(corpus: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_told(corpus: Path) -> None:
     result = train(*FILES, out="train.aa/run")
     assert result.code == 74
-    assert result.err.startswith("error: cannot write the run: a part of its path is no folder")
+    assert result.err.startswith("error: cannot write the run: a part of its path is not a folder")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Are cores, memory and variables read as the machine means them?"""
+"""Reading processors, memory and variables."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def write(root: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
-def test_without_control_groups_the_machine_is_what_counts(root: Path) -> None:
+def test_without_control_groups_the_machine_sets_the_limits(root: Path) -> None:
     assert environment.num_cpus() == 8
     assert environment.memory_bytes() == 16_000_000 * 1024
     assert environment.available_memory_bytes() == 12_000_000 * 1024
 
 
-def test_version_2_quotas_of_the_group_and_those_around_it_count(root: Path) -> None:
+def test_version_2_quotas_of_the_group_and_of_those_around_it_apply(root: Path) -> None:
     write(root, "proc/self/cgroup", "0::/outer/inner\n")
     write(root, "sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n")
     write(root, "sys/fs/cgroup/outer/cpu.max", "250000 100000\n")
@@ -57,7 +57,7 @@ def test_version_2_quotas_of_the_group_and_those_around_it_count(root: Path) -> 
     assert environment.available_memory_bytes() == 8000 - (5000 - 3000)
 
 
-def test_version_1_quotas_count_and_its_huge_number_is_no_limit(root: Path) -> None:
+def test_version_1_quotas_apply_and_its_huge_number_means_no_limit(root: Path) -> None:
     write(root, "proc/self/cgroup", "9:name=systemd:/\n4:memory:/job\n3:cpu,cpuacct:/job\n0::/\n")
     write(root, "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "200000\n")
     write(root, "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n")
@@ -79,7 +79,7 @@ def test_a_group_whose_path_is_not_visible_inside_the_container_is_read_at_the_m
     assert environment.memory_bytes() == 7000
 
 
-def test_without_meminfo_the_system_is_asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_meminfo_the_system_calls_are_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "proc/meminfo").unlink()
     monkeypatch.setattr(environment, "_vm_stat_available", lambda: 0)
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -131,7 +131,7 @@ def test_one_process_is_the_default_and_torchrun_s_variables_are_read(monkeypatc
         ("2", "2", "RANK must be from 0 to WORLD_SIZE - 1, got RANK=2 and WORLD_SIZE=2"),
     ],
 )
-def test_nonsense_from_a_launcher_is_refused(
+def test_invalid_values_from_a_launcher_are_refused(
     monkeypatch: pytest.MonkeyPatch, rank: str, world_size: str, message: str
 ) -> None:
     monkeypatch.setenv("RANK", rank)
@@ -149,7 +149,7 @@ def test_nonsense_from_a_launcher_is_refused(
         (Terminal(), "dumb", "", False, False),
     ],
 )
-def test_colour_needs_a_terminal_and_no_objection(
+def test_colour_needs_a_terminal_and_no_no_color(
     monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, term: str, no_color: str, terminal: bool, colour: bool
 ) -> None:
     monkeypatch.setenv("TERM", term)
@@ -178,19 +178,21 @@ def test_the_core_imports_no_heavy_library() -> None:
         "print(*{'torch', 'numpy', 'sacrebleu', 'rich', 'tomlkit'} & set(sys.modules))"
     )
     folder = str(Path(environment.__file__).parents[2])
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONPATH": folder}
     )
-    assert found.stdout.split() == []
+    assert result.stdout.split() == []
 
 
 @pytest.mark.parametrize(
-    ("said", "spins"),
+    ("variables", "spins"),
     [({}, str(environment.SPINS)), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
     ids=["nothing", "spins", "policy"],
 )
-def test_waiting_threads_sleep_soon_unless_the_user_says_otherwise(said: dict[str, str], spins: str | None) -> None:
-    """In a program of its own: the variable must stand before PyTorch is imported, and that is when `heed` starts."""
+def test_waiting_threads_sleep_soon_unless_the_user_chose_otherwise(
+    variables: dict[str, str], spins: str | None
+) -> None:
+    """In a separate process: the variable must be set before PyTorch is imported, so when `heed` starts."""
     program = (
         "import os, sys, heed.cli.main as m\n"
         "m.app = lambda **_: print(os.environ.get('GOMP_SPINCOUNT'), 'torch' in sys.modules)\n"
@@ -198,6 +200,6 @@ def test_waiting_threads_sleep_soon_unless_the_user_says_otherwise(said: dict[st
     )
     clean = {name: text for name, text in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
     result = subprocess.run(
-        [sys.executable, "-c", program], env={**clean, **said}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], env={**clean, **variables}, capture_output=True, text=True, check=True
     )
     assert result.stdout.split() == [str(spins), "False"]

@@ -1,4 +1,4 @@
-"""Are files written whole or not at all, and is a full disk told in a sentence?"""
+"""Atomic files and folders, and errors about storage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from heed.core.files import (
 
 
 class Interrupted(BaseException):
-    """Like KeyboardInterrupt, which is no Exception either."""
+    """Like KeyboardInterrupt, which is not an Exception either."""
 
 
 def names(folder: Path) -> list[str]:
@@ -131,7 +131,7 @@ def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
 
 def test_folders_and_devices_are_never_replaced(tmp_path: Path) -> None:
     for place in (tmp_path, Path(os.devnull)):
-        with pytest.raises(StorageError, match="no regular file"), atomic_write(place):
+        with pytest.raises(StorageError, match="not a regular file"), atomic_write(place):
             pass
     assert not Path(os.devnull).is_file()
 
@@ -156,14 +156,14 @@ def test_an_error_inside_leaves_no_folder(tmp_path: Path, error: type[BaseExcept
 
 def test_a_folder_replaces_nothing_not_even_what_appeared_meanwhile(tmp_path: Path) -> None:
     target = tmp_path / "checkpoint"
-    with pytest.raises(StorageError, match="exists already"), atomic_folder(target) as folder:
+    with pytest.raises(StorageError, match="already exists"), atomic_folder(target) as folder:
         (folder / "file").write_text("mine")
         target.mkdir()
     assert names(tmp_path) == ["checkpoint"] and names(target) == []
-    with pytest.raises(StorageError, match="exists already"), atomic_folder(target):
+    with pytest.raises(StorageError, match="already exists"), atomic_folder(target):
         raise AssertionError("the block must not run")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(StorageError, match="exists already"), atomic_folder(tmp_path / "dangling"):
+    with pytest.raises(StorageError, match="already exists"), atomic_folder(tmp_path / "dangling"):
         pass
 
 
@@ -212,7 +212,7 @@ def test_a_write_that_the_system_refuses_is_a_storage_error_without_debris(tmp_p
         with storage_errors("write the checkpoint", needed=31_000_000), atomic_write(target) as file:
             file.write(bytes(2_000_000))
     assert str(refused.value) == (
-        "cannot write the checkpoint: the file would be larger than is allowed here "
+        "cannot write the checkpoint: the file would exceed the maximum file size "
         "(needs 31 MB, 1.0 MB allowed by ulimit -f). Free some space or choose another --out."
     )
     assert refused.value.exit_code == 74
@@ -258,7 +258,7 @@ INCOMPLETE = "cannot save: the file could not be written completely. Free some s
         ),
         (
             OSError(errno.EDQUOT, "x"),
-            "cannot save: the disk quota is used up. Free some space or choose another --out.",
+            "cannot save: the disk quota is exceeded. Free some space or choose another --out.",
         ),
         (Exception("Error while serializing: I/O error: No space left on device (os error 28)"), SPACE),
         (Exception("No space left on device"), SPACE),
@@ -389,7 +389,7 @@ def test_one_process_at_a_time_writes_into_a_folder(tmp_path: Path) -> None:
         assert is_claimed(tmp_path)
         (tmp_path / DEBRIS).touch()
         with (
-            pytest.raises(UsageError, match=r"another process is training in .* Wait for it, or stop it first"),
+            pytest.raises(UsageError, match=r"another process is training in .* Wait until it ends, or stop it"),
             sole_writer(tmp_path),
         ):
             pytest.fail("two writers")

@@ -1,4 +1,4 @@
-"""Does progress read well on a terminal and in a log, and stay off stdout?"""
+"""Progress on a terminal and in a log file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 
 
 class Gone(io.StringIO):
-    """A stream whose reader has gone after what was written first."""
+    """A stream whose reader ends after the first write."""
 
     num_written = 0
 
@@ -30,7 +30,7 @@ class Gone(io.StringIO):
 
 
 class GoneTerminal(Gone, Terminal):
-    """The same for a terminal."""
+    """A terminal that is closed after the first write."""
 
 
 class Clock:
@@ -104,7 +104,7 @@ def test_quiet_writes_nothing(stream: io.StringIO) -> None:
     assert stream.getvalue() == ""
 
 
-def test_a_said_line_is_written_whole_and_as_it_is() -> None:
+def test_a_line_is_written_whole_and_verbatim() -> None:
     stream = io.StringIO()
     with Progress(10, "steps", "training", stream=stream, clock=Clock()) as progress:
         progress.say("[bold]not markup[/bold] :smile: " + "x" * 200)
@@ -130,15 +130,15 @@ def last_screen(text: str) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def test_a_terminal_gets_one_live_bar_below_the_lines_that_are_said() -> None:
+def test_a_terminal_gets_one_live_bar_below_the_lines() -> None:
     stream, clock = Terminal(), Clock()
     with Progress(1000, "steps", "training [x]", stream=stream, clock=clock) as progress:
         for step in (100, 200, 300):
             clock.now += 1
             progress.update(step, {"loss": "[red]3.21[/red]", "ppl": "12.4"})
             progress.say(f"step {step} [bold]as it is[/bold]")
-    *said, bar, fields, last = last_screen(stream.getvalue())
-    assert said == [f"step {step} [bold]as it is[/bold]" for step in (100, 200, 300)]
+    *lines, bar, fields, last = last_screen(stream.getvalue())
+    assert lines == [f"step {step} [bold]as it is[/bold]" for step in (100, 200, 300)]
     assert re.fullmatch(r"training \[x\] ━+\S* ?━* 300/1,000 steps \(30%\) elapsed 0:03, left 0:07", bar)
     assert fields == "  loss [red]3.21[/red]  ppl 12.4"
     assert last == ""
@@ -161,7 +161,7 @@ def test_the_bar_is_redrawn_at_most_ten_times_a_second() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_gives_the_terminal_back(error: type[BaseException]) -> None:
+def test_an_error_restores_the_terminal(error: type[BaseException]) -> None:
     stream, stderr = Terminal(), sys.stderr
     with pytest.raises(error), Progress(10, "steps", "training", stream=stream) as progress:
         progress.update(1)
@@ -170,7 +170,7 @@ def test_an_error_gives_the_terminal_back(error: type[BaseException]) -> None:
     assert sys.stderr is stderr
 
 
-def test_what_others_write_to_stderr_appears_above_the_bar_and_stdout_is_left_alone(
+def test_other_output_to_stderr_appears_above_the_bar(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stream, stdout = Terminal(), sys.stdout
@@ -204,7 +204,7 @@ def test_a_terminal_that_cannot_redraw_gets_plain_lines(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("stream_type", [Gone, GoneTerminal])
-def test_work_goes_on_when_nobody_reads_any_more(stream_type: type[Gone]) -> None:
+def test_work_continues_when_the_reader_has_ended(stream_type: type[Gone]) -> None:
     stream = stream_type()
     with Progress(10, "steps", "training", stream=stream, clock=Clock(), plain_interval=0) as progress:
         for step in range(1, 11):
@@ -215,7 +215,7 @@ def test_work_goes_on_when_nobody_reads_any_more(stream_type: type[Gone]) -> Non
     assert stream.num_written > 1
 
 
-def test_work_goes_on_without_any_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_continues_without_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)  # as where the program was started with 2>&-
     message("a line")
     with Progress(10, "steps", "training", clock=Clock()) as progress:
@@ -240,7 +240,7 @@ def test_text_cannot_send_commands_to_the_terminal(stream_type: type[io.StringIO
     ("seconds", "text"),
     [(0, "0:00"), (7.4, "0:07"), (750, "12:30"), (3750, "1:02:30"), (262_950, "3 d 1:02:30"), (86_400, "1 d 0:00:00")],
 )
-def test_durations_are_written_as_people_read_them(seconds: float, text: str) -> None:
+def test_formats_of_durations(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
 
 
@@ -248,11 +248,11 @@ def test_durations_are_written_as_people_read_them(seconds: float, text: str) ->
     ("minutes", "text"),
     [(45, "45 minutes"), (1, "1 minute"), (40 / 60, "0:40 minutes"), (1.5, "1:30 minutes"), (1e-9, "1e-09 minutes")],
 )
-def test_limits_of_time_are_written_as_they_were_said(minutes: float, text: str) -> None:
+def test_formats_of_time_limits(minutes: float, text: str) -> None:
     assert format_minutes(minutes) == text
 
 
-def test_items_are_watched_only_when_they_are_many(
+def test_progress_is_shown_only_for_many_items(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("heed.core.progress.MANY", 3)

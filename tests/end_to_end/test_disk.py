@@ -40,7 +40,7 @@ def test_a_checkpoint_that_does_not_fit_is_told_and_the_one_before_goes_on(tmp_p
     result = limited(3 * size_of_weights // 2, *words)
     assert result.code == 74
     assert result.err.startswith(
-        "error: cannot write a checkpoint: the file would be larger than is allowed here (needs "
+        "error: cannot write a checkpoint: the file would exceed the maximum file size (needs "
     )
     assert "kB, " in result.err
     assert (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from heed.training.stopping import heeding_signals
+from heed.training.stopping import signal_handlers
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def handlers() -> Iterator[None]:
 def test_a_signal_asks_to_stop_and_the_handler_of_before_comes_back(number: signal.Signals) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     before = signal.getsignal(number)
-    with heeding_signals() as stop:
+    with signal_handlers() as stop:
         os.kill(os.getpid(), number)
         assert stop.signal == number
     assert signal.getsignal(number) is before
@@ -32,7 +32,7 @@ def test_a_signal_asks_to_stop_and_the_handler_of_before_comes_back(number: sign
 
 def test_a_lost_terminal_may_send_its_signal_twice_and_others_leave_at_once() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    with heeding_signals() as stop:
+    with signal_handlers() as stop:
         stop(signal.SIGHUP, None)
         stop(signal.SIGHUP, None)
         assert stop.signal == signal.SIGHUP
@@ -43,6 +43,6 @@ def test_a_lost_terminal_may_send_its_signal_twice_and_others_leave_at_once() ->
 
 def test_nohup_is_obeyed() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with heeding_signals() as stop:
+    with signal_handlers() as stop:
         os.kill(os.getpid(), signal.SIGHUP)
         assert stop.signal is None

@@ -1,1 +1,1 @@
-"""What every part needs and no library gives: strict recipes, whole files, progress, plain errors."""
+"""Foundations of all packages: strict configs, atomic files, progress, errors and the environment."""

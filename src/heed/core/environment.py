@@ -1,7 +1,7 @@
-"""What does heed know of the machine and of the variables it was started with?
+"""The machine's resources and the environment variables.
 
-The one place that reads the environment; everything else is given what it needs. The limits of a container
-(control groups, version 1 and 2) count as the machine's.
+No other module reads the environment; all are given what they need. The limits of a container (control groups,
+version 1 and 2) count as the machine's.
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ from heed.core.errors import UsageError
 _ROOT = Path("/")
 
 SPINS = 20_000
-"""How often a waiting OpenMP thread looks before it sleeps: about 140 cycles each on recent Intel processors."""
+"""How often a waiting OpenMP thread checks for work before it sleeps: about 140 cycles each on recent processors."""
 
 
 def data_dir() -> Path | None:
-    """The folder that a recipe's data paths are relative to: HEED_DATA; None when it is not set."""
+    """The folder that the data paths of a recipe are relative to: HEED_DATA; None when it is not set."""
     value = os.environ.get("HEED_DATA")
     return Path(value) if value else None
 
 
 LISTENER = "HEED_LISTENER"
-"""Set by `heed train --nproc` alone."""
+"""Variable that only `heed train --nproc` sets."""
 
 
 @dataclass(frozen=True)
 class Distributed:
-    """Which of several processes of one training this is, as `torchrun` tells it."""
+    """The place of this process among those that train together, as `torchrun` sets it."""
 
     rank: int = 0
     world_size: int = 1
     local_rank: int = 0
     local_world_size: int = 1
-    """How many of them are on this machine."""
+    """Number of them on this machine."""
 
 
 def distributed() -> Distributed:
-    """Read what `torchrun` sets; without it there is one process. Raises UsageError for nonsense."""
-    rank, world_size, local_rank = _whole("RANK", 0), _whole("WORLD_SIZE", 1), _whole("LOCAL_RANK", 0)
+    """Read the variables of `torchrun`; without them there is one process. Raises UsageError for invalid values."""
+    rank, world_size, local_rank = _integer("RANK", 0), _integer("WORLD_SIZE", 1), _integer("LOCAL_RANK", 0)
     if not 0 <= rank < world_size:
         raise UsageError(f"RANK must be from 0 to WORLD_SIZE - 1, got RANK={rank} and WORLD_SIZE={world_size}.")
-    return Distributed(rank, world_size, local_rank, max(1, _whole("LOCAL_WORLD_SIZE", 1)))
+    return Distributed(rank, world_size, local_rank, max(1, _integer("LOCAL_WORLD_SIZE", 1)))
 
 
 def take_listener() -> int | None:
-    """The file descriptor of the socket on which this process answers the other ranks, if it inherited one; once."""
-    found = os.environ.pop(LISTENER, None)
-    return None if found is None else int(found)
+    """Take over the inherited socket on which this process answers the other ranks; None if it has none."""
+    descriptor = os.environ.pop(LISTENER, None)
+    return None if descriptor is None else int(descriptor)
 
 
 def variables_of_rank(rank: int, world_size: int, listener: socket.socket) -> dict[str, str]:
-    """This process's variables and those that `torchrun` would set for one of several processes on this machine.
+    """Environment of one of several training processes on this machine, with the variables that `torchrun` would set.
 
-    `listener`: the socket that the first of them will answer, and inherits.
+    Rank 0 inherits the socket `listener` and answers on it.
     """
     _, port = listener.getsockname()
     return {
@@ -80,7 +80,7 @@ def variables_of_rank(rank: int, world_size: int, listener: socket.socket) -> di
     }
 
 
-def _whole(name: str, default: int) -> int:
+def _integer(name: str, default: int) -> int:
     text = os.environ.get(name) or str(default)
     if not text.isascii() or not text.isdigit():
         raise UsageError(f"the variable {name} must be a whole number, got {text!r}. Unset it, or start with torchrun.")
@@ -109,49 +109,49 @@ def library_versions() -> dict[str, str]:
 
 
 def limit_kernel_caches(capacity: int) -> None:
-    """Let oneDNN and PyTorch's layer over it keep so many compiled kernels each, unless the user has said otherwise.
+    """Let oneDNN, and PyTorch's layer over it, keep so many compiled kernels, unless the user has set these variables.
 
-    They read this when the first kernel is made.
+    They are read when the first kernel is compiled.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(capacity))
     os.environ.setdefault("LRU_CACHE_CAPACITY", str(capacity))
 
 
 def let_waiting_threads_sleep() -> None:
-    """Let OpenMP's threads wait about a millisecond for work before they sleep, unless the user has said how.
+    """Let OpenMP's threads wait about a millisecond for work before they sleep, unless the user has chosen otherwise.
 
-    GNU's runtime, which PyTorch brings on Linux, lets them wait far longer. On a machine that has other
-    work too they then hold the processors that the thread they wait for needs (measured in docs/reliability.md). It
-    is read when PyTorch is imported, so this comes before.
+    GNU's runtime, which comes with PyTorch on Linux, lets them wait far longer. On a busy machine they then occupy the
+    processors that the thread they wait for needs (measured in docs/reliability.md). The variable is read when PyTorch
+    is imported, so this must be called before.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
 
 
 def processor_name() -> str:
-    """What the processor is called, for a person."""
-    found = re.search(r"^model name\s*: (.+)$", _read(_ROOT / "proc/cpuinfo"), re.MULTILINE)
-    return found[1].strip() if found else platform.processor() or platform.machine()
+    """The name of the processor, for display."""
+    match = re.search(r"^model name\s*: (.+)$", _read(_ROOT / "proc/cpuinfo"), re.MULTILINE)
+    return match[1].strip() if match else platform.processor() or platform.machine()
 
 
 def num_cpus() -> int:
-    """The processors this process may use: its affinity, and the quota of its container rounded up."""
+    """Number of processors this process may use: its affinity, and the quota of its container rounded up."""
     num = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, math.ceil(min(num, _cpu_quota(_ROOT))))
 
 
 def num_threads() -> int:
-    """The threads to compute with unless another number is given: this process's share of the processors."""
+    """Default number of compute threads: this process's share of the processors."""
     return max(1, num_cpus() // distributed().local_world_size)
 
 
 def memory_bytes() -> int:
-    """The memory of the machine or of the container, whichever is less."""
+    """Memory of the machine or of the container, whichever is less."""
     return min(_meminfo(_ROOT).get("MemTotal", _physical_memory()), _memory_limit(_ROOT))
 
 
 def available_memory_bytes() -> int:
-    """The memory that could be taken now without swapping; what the system keeps as file cache counts as free."""
+    """Memory that could be allocated now without swapping; the system's file cache counts as free."""
     free = _meminfo(_ROOT).get("MemAvailable")
     if free is None:
         free = _vm_stat_available() or _physical_memory() // 2
@@ -197,14 +197,14 @@ def _cpu_quota(root: Path) -> float:
     return min(quotas)
 
 
-_MEMORY_FILES = (  # control group version: controller, limit, usage, and what of the usage is file cache
+_MEMORY_FILES = (  # for each version: controller, limit, usage, and the part of the usage that is file cache
     ("", "memory.max", "memory.current", "inactive_file"),
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
 
 
 def _memory_limits(root: Path) -> Iterator[tuple[float, float]]:
-    """Of each control group with a memory limit: the limit, and what is left of it, in bytes."""
+    """The limit of each control group with a memory limit, and the memory left within it, in bytes."""
     for controller, limit_file, usage_file, cache_row in _MEMORY_FILES:
         for group in _groups(root, controller):
             limit = _number(group / limit_file)
@@ -223,10 +223,10 @@ def _memory_room(root: Path) -> int:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of this process's control group and of those around it; any of them may set a limit.
+    """Folders of this process's control group and of the groups around it, any of which may set a limit.
 
-    `controller` is that of version 1 (`cpu`, `memory`), empty for version 2. Inside a container the group's path
-    may not be visible; the mount point itself is then the container's group.
+    `controller` is `cpu` or `memory` for version 1, empty for version 2. Inside a container the path of the group may
+    not be visible; then the mount point itself is the container's group.
     """
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)

@@ -1,7 +1,7 @@
-"""Which errors does heed raise for a person to read, and with which exit code does each end a command?
+"""Errors that users read, each with the exit code of a command that ends with it.
 
-Every message says what was got, what is allowed and what to do, on one screen. The command line prints
-the message without a traceback (`--debug` shows it) and exits with `exit_code`.
+Every message says what was received, what is allowed and what to do, on one screen. The command line prints the
+message without a traceback (`--debug` shows it) and exits with `exit_code`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How are files written so that they are whole or not there at all, and what is said when they cannot be?
+"""Atomic files and folders, and errors about storage.
 
-Written is a temporary file beside the target, flushed to the device, then renamed over the target: a reader, a
-second process and a power cut find the old file or the new one. Only a process killed outright leaves debris,
-under a name that begins with `.heed-`; the next one that writes there removes it (`sole_writer`).
+A file is written under a temporary name in the same folder, flushed to the device and renamed to its target: readers,
+other processes and a machine that loses power see the old file or the new one. Only a killed process leaves debris,
+under a name that starts with `.heed-`; the next `sole_writer` of the folder removes it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def atomic_write(path: str | Path, mode: Literal["wb"] = "wb") -> AbstractContex
 @overload
 def atomic_write(path: str | Path, mode: Literal["w"]) -> AbstractContextManager[TextIO]: ...
 def atomic_write(path: str | Path, mode: Literal["wb", "w"] = "wb") -> AbstractContextManager[Any]:
-    """A file to write into; it takes the place of `path` when the with-block ends, and not if it raises.
+    """Open a file that replaces `path` when the with-block ends, unless it raises.
 
-    Text is UTF-8 with line feeds. A link is followed, the permissions of a file that is replaced are kept.
+    Text is UTF-8 with line feeds. A link is followed; the permissions of a replaced file are kept.
     Raises StorageError when `path` is a folder or a device, and OSError as writing does (see `storage_errors`).
     """
     return _atomic_write(Path(path), mode)
@@ -41,8 +41,8 @@ def atomic_write(path: str | Path, mode: Literal["wb", "w"] = "wb") -> AbstractC
 def _atomic_write(path: Path, mode: str) -> Iterator[Any]:
     target = path.resolve()
     if target.exists() and not target.is_file():
-        raise StorageError(f"cannot write {path}: it is no regular file. Choose another name.")
-    temporary = _beside(target)
+        raise StorageError(f"cannot write {path}: it is not a regular file. Choose another name.")
+    temporary = _temporary_name(target)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
         with temporary.open(mode.replace("w", "x"), **text) as file:  # type: ignore[call-overload]
@@ -62,13 +62,13 @@ def _atomic_write(path: Path, mode: str) -> Iterator[Any]:
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """An empty folder to write into; it gets the name `path` when the with-block ends, and goes if it raises.
+    """Create an empty folder that is named `path` when the with-block ends, and deleted if it raises.
 
-    Raises StorageError when `path` exists (it replaces nothing), and OSError as writing does.
+    Raises StorageError if `path` exists (nothing is replaced), and OSError as writing does.
     """
     target = Path(path).absolute()
     _refuse_existing(target)
-    temporary = _beside(target)
+    temporary = _temporary_name(target)
     try:
         temporary.mkdir()
         yield temporary
@@ -83,25 +83,25 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 
 def remove_folder(path: Path) -> None:
-    """Delete a folder, or a link; it loses its name before its content, so nobody finds half of it."""
-    hidden = _beside(path)
+    """Delete a folder, or a link; it is renamed first, so that nobody sees half of it."""
+    hidden = _temporary_name(path)
     path.rename(hidden)
-    with suppress(OSError):  # it is out of the way; the next writer tries again
+    with suppress(OSError):  # it is hidden already; the next writer tries again
         _delete(hidden)
     _flush_folder(path.parent)
 
 
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
-    """Be the only process that writes into a run folder, and remove what killed ones left there unfinished.
+    """Lock a run folder for writing, and remove what killed processes left there unfinished.
 
-    The claim ends with the process, however that ends. Raises UsageError while another process has it. Where the file
-    system knows no claims, nobody is refused.
+    The lock ends with the process, however it ends. Raises UsageError while another process holds it. On a file system
+    without locks nobody is refused.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         if not _claim(descriptor):
-            raise UsageError(f"another process is training in {folder}. Wait for it, or stop it first.")
+            raise UsageError(f"another process is training in {folder}. Wait until it ends, or stop it.")
         remove_debris(folder)
         yield
     finally:
@@ -109,7 +109,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
 
 def is_claimed(folder: Path) -> bool:
-    """Whether another process is the sole writer of a folder now."""
+    """Whether another process is the sole writer of a folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         return not _claim(descriptor)
@@ -126,25 +126,25 @@ def _claim(descriptor: int) -> bool:
 
 
 def remove_debris(folder: Path) -> None:
-    """Delete the unfinished files and folders that killed processes left in a folder or below it."""
+    """Delete the unfinished files and folders that killed processes left in a folder and below it."""
     for path in [path for path in folder.rglob("*") if is_debris(path)]:
         with suppress(OSError):
             _delete(path)
 
 
 def is_debris(path: Path) -> bool:
-    """Whether a path has the name of something unfinished."""
+    """Whether the name of a path is that of an unfinished file or folder."""
     return re.fullmatch(r"\.heed-[0-9a-f]{12}\.tmp", path.name) is not None
 
 
 def empty_folder(folder: Path, last: str) -> None:
-    """Delete all that is in a folder, the file `last` at the end: until then everybody sees what the folder is."""
+    """Delete the content of a folder, the file `last` at the end: until then the folder can be recognised."""
     for path in sorted(folder.iterdir(), key=lambda path: path.name == last):
         _delete(path)
 
 
-def _beside(target: Path) -> Path:
-    """A new hidden name in the same folder, so that renaming moves no data; short, as names have a longest length."""
+def _temporary_name(target: Path) -> Path:
+    """A new hidden name in the same folder, so that renaming moves no data; short, as the length of names is limited."""
     return target.with_name(f".heed-{secrets.token_hex(6)}.tmp")
 
 
@@ -157,7 +157,7 @@ def _delete(path: Path) -> None:
 
 def _refuse_existing(target: Path) -> None:
     if os.path.lexists(target):
-        raise StorageError(f"cannot create {target}: it exists already. Choose another name, or remove it first.")
+        raise StorageError(f"cannot create {target}: it already exists. Choose another name, or remove it first.")
 
 
 def _flush_tree(folder: Path) -> None:
@@ -169,7 +169,7 @@ def _flush_tree(folder: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the names in a folder durable; some network file systems cannot, and then there is nothing to do."""
+    """Make the names in a folder durable, where the file system is able to."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -181,19 +181,19 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _name_file(error: BaseException, path: Path) -> None:
-    """A failed write names no file, a failed open does; say it in both cases."""
+    """Add the file name to the error of a failed write, which lacks it."""
     if isinstance(error, OSError) and error.errno in _REASONS and error.filename is None:
         error.filename = str(path)
 
 
 def sha256_file(path: str | Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
+    """SHA-256 of the bytes of a file, in hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_plain_file(path: Path) -> bool:
-    """Whether a path is a regular file itself: no link, no pipe, no device, nothing that reading could hang on."""
+    """Whether a path is a regular file, not a link, a pipe or a device, on which reading could hang."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:
@@ -201,7 +201,7 @@ def is_plain_file(path: Path) -> bool:
 
 
 def first_foreign(folder: Path) -> Path | None:
-    """Something in a folder or below it that is neither a file nor a folder of its own: a link, a pipe, a device."""
+    """The first path in a folder or below it that is neither a regular file nor a folder: a link, a pipe, a device."""
     for parent, folders, names in os.walk(folder):
         for path in (Path(parent) / name for name in (*folders, *names)):
             if path.is_symlink() or not (path.is_dir() or is_plain_file(path)):
@@ -210,12 +210,12 @@ def first_foreign(folder: Path) -> Path | None:
 
 
 def require_room(folder: Path, needed: int) -> None:
-    """Make the folder if it is not there. Raises OSError when nothing can be written there, or not `needed` bytes.
+    """Create the folder if it does not exist. Raises OSError if it cannot hold `needed` more bytes.
 
-    A file system that does not know its own size is not asked.
+    The free space is not checked on a file system that does not report its size.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    probe = _beside(folder / "probe")
+    probe = _temporary_name(folder / "probe")
     probe.touch(exist_ok=False)
     probe.unlink(missing_ok=True)
     usage = shutil.disk_usage(folder)
@@ -224,7 +224,7 @@ def require_room(folder: Path, needed: int) -> None:
 
 
 def free_bytes(path: str | Path) -> int:
-    """The bytes this user may still write on the device that holds `path`, or would hold it once it exists."""
+    """Free bytes, for this user, on the device that holds `path` or would hold it once it exists."""
     place = Path(path).absolute()
     while not place.exists():
         place = place.parent
@@ -232,7 +232,7 @@ def free_bytes(path: str | Path) -> int:
 
 
 def format_bytes(number: float) -> str:
-    """A size as people read it: `31 MB`, `1.2 GB`; units of 1,000."""
+    """Format a size: `31 MB`, `1.2 GB`; units of 1,000."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if number < 999.5:
             return f"{number:.0f} {unit}" if number >= 10 or unit == "bytes" else f"{number:.1f} {unit}"
@@ -240,17 +240,17 @@ def format_bytes(number: float) -> str:
     return f"{number:.1f} TB"
 
 
-_INCOMPLETE = -1  # torch.save to a path: it knows only that fewer bytes arrived than it wrote
+_INCOMPLETE = -1  # torch.save to a path reports only that fewer bytes were written than expected
 
 _REASONS = {
     errno.ENOSPC: "no space left on the device",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "the file would be larger than is allowed here",
+    errno.EDQUOT: "the disk quota is exceeded",
+    errno.EFBIG: "the file would exceed the maximum file size",
     errno.EROFS: "the file system is read-only",
     errno.EACCES: "no permission to write there",
     errno.EPERM: "no permission to write there",
     errno.ENOENT: "the folder does not exist",
-    errno.ENOTDIR: "a part of its path is no folder",
+    errno.ENOTDIR: "a part of its path is not a folder",
     errno.ENAMETOOLONG: "the name is too long",
     errno.EIO: "the device reports an input/output error",
     _INCOMPLETE: "the file could not be written completely",
@@ -263,11 +263,11 @@ _ABOUT_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, _INCOMPLETE)
 def storage_errors(
     doing: str, needed: int | None = None, path: str | Path | None = None, otherwise: str = "choose another --out"
 ) -> Iterator[None]:
-    """Turn the failures of writing into one StorageError that says what to do.
+    """Turn failures to write into a StorageError that says what to do.
 
-    `doing` names the work ("write the checkpoint"), `needed` its size in bytes, `path` the place when the error
-    itself may not know it, `otherwise` what to do when no space can be freed. Recognised are OSError and what
-    torch, safetensors and tokenizers raise instead. Every other error passes through.
+    `doing` names the work ("write the checkpoint"), `needed` its size in bytes, `path` the place in case the error does
+    not name it, `otherwise` what to do if no space can be freed. OSError and the errors that torch, safetensors and
+    tokenizers raise instead are recognised; every other error passes through.
     """
     try:
         yield
@@ -281,7 +281,7 @@ def storage_errors(
 
 
 def _failure(error: BaseException) -> tuple[int | None, str | None]:
-    """The error number and the file's name, as far as they are known."""
+    """The error number and the file name, if they are known."""
     if isinstance(error, OSError):
         return error.errno, error.filename
     rust = re.search(r"\(os error (\d+)\)", str(error))  # safetensors and tokenizers
@@ -307,7 +307,7 @@ def _explain(doing: str, code: int, needed: int | None, path: str | Path | None,
 
 
 def _room(code: int, path: str | Path) -> str:
-    """What there is: the longest file that is allowed, where that was the reason, else what is free."""
+    """The space that is available: the maximum file size if that was exceeded, else the free space."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if code == errno.EFBIG and limit != resource.RLIM_INFINITY:
         return f"{format_bytes(limit)} allowed by ulimit -f"

@@ -1,7 +1,7 @@
-"""Which format of run folders does this heed read and write?
+"""Version of the format of run folders.
 
-One number for a whole run folder: it stands in recipe.toml, in the weights' header and in each checkpoint's manifest.
-It grows when an older heed would read the folder wrongly; a folder of every earlier format is read for ever.
+One number for a whole run folder, in recipe.toml, in the header of the weights and in the manifest of each checkpoint.
+It is increased when an older heed would read the folder wrongly. Folders of every earlier format can be read.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ FORMAT = 1
 
 
 class NewerFormatError(DataError):
-    """Something was written by a newer heed: it is whole, and not for this one to judge. Exit code 65."""
+    """The file comes from a newer version of heed, so this one cannot judge it. Exit code 65."""
 
 
-def require_format(found: object, what: str | Path) -> None:
-    """Raise NewerFormatError for a format after this heed's, and DataError for what is no format at all."""
-    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-        raise DataError(f"{what}: its format is {found!r}, which is no format of heed's (1 to {FORMAT}).")
-    if found > FORMAT:
+def require_format(version: object, what: str | Path) -> None:
+    """Raise NewerFormatError for a format later than `FORMAT`, and DataError for anything that is not a format."""
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise DataError(f"{what}: the format must be a whole number from 1 to {FORMAT}, got {version!r}.")
+    if version > FORMAT:
         raise NewerFormatError(
-            f"{what} has format {found}, and this heed reads formats up to {FORMAT}: a newer heed wrote it. "
+            f"{what} has format {version}, written by a newer version of heed; this one reads formats up to {FORMAT}. "
             "Update heed, then try again."
         )

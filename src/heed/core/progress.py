@@ -1,9 +1,8 @@
-"""How far is the work, how fast does it go and how long will it take?
+"""Progress bars, messages and warnings on stderr.
 
-Everything here goes to stderr, so that stdout carries results alone. On a terminal it is one live bar, elsewhere a
-plain line every ten seconds, so that a log file stays readable. Text from the user's data is shown as it is: never
-read as markup, never able to send commands to the terminal. Nobody has to look: when the reader has gone (`2>&1 |
-head`), the disk of the log is full or stderr is closed, the work goes on without a word.
+On a terminal progress is one live bar, elsewhere a plain line every ten seconds, so that a log file stays readable.
+Text from the user's data is shown verbatim: it is not read as markup and cannot send commands to the terminal. When
+stderr cannot be written (its reader has ended, the disk is full, it is closed), the work continues silently.
 """
 
 from __future__ import annotations
@@ -27,38 +26,38 @@ T = TypeVar("T")
 
 REDRAW_INTERVAL = 0.1  # seconds
 
-# Control characters other than tab and line feed, which a terminal would obey.
+# Control characters other than tab and line feed; a terminal would act on them.
 _CONTROL = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 
 
 def message(text: str, quiet: bool = False, stream: TextIO | None = None) -> None:
     """Write a line to stderr, unless quiet. While a bar is shown it appears above it."""
     if not quiet:
-        told = Unheeded(stream)
-        told.write(text.translate(_CONTROL) + "\n")
-        told.flush()
+        best_effort = BestEffort(stream)
+        best_effort.write(text.translate(_CONTROL) + "\n")
+        best_effort.flush()
 
 
 def warn(text: str, quiet: bool = False, stream: TextIO | None = None) -> None:
-    """Write a line that begins with `warning:` to stderr, unless quiet."""
+    """Write a line that starts with `warning:` to stderr, unless quiet."""
     message(f"warning: {text}", quiet, stream)
 
 
-class Unheeded:
-    """A stream that somebody may read, by default stderr: what cannot be written to it is let go."""
+class BestEffort:
+    """A stream, by default stderr, that drops what cannot be written."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream: TextIO | None = sys.stderr if stream is None else stream  # without a stderr None
 
     def write(self, text: str) -> int:
-        """Write it if possible."""
+        """Write a text if possible."""
         if self.stream is not None:
             with suppress(OSError):
                 self.stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what was written."""
+        """Flush if possible."""
         if self.stream is not None:
             with suppress(OSError):
                 self.stream.flush()
@@ -68,14 +67,14 @@ class Unheeded:
 
 
 class Progress:
-    """Shows the progress of one piece of work, as a context manager.
+    """Context manager that shows the progress of some work.
 
         with Progress(total=1000, unit="steps", title="training") as progress:
             progress.update(done=step, fields={"loss": "3.21"})
             progress.say("a line above the bar")
 
-    `total` is None when it is not known; `initial` is what was done before, by a run that is resumed. Lines are
-    written every `plain_interval` seconds when `stream` is no terminal. Nothing at all is written when quiet.
+    `total` is None if it is unknown; `initial` is what a resumed run did before. If `stream` is not a terminal, a line
+    is written every `plain_interval` seconds. Nothing is written when quiet.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class Progress:
         self.close()
 
     def close(self) -> None:
-        """Show the last state and give the terminal back; may be called twice."""
+        """Show the last state and restore the terminal; may be called twice."""
         live, self._live = self._live, None
         if live:
             live.stop()  # draws once more, and shows the cursor again
@@ -130,9 +129,9 @@ class Progress:
         self, done: float, fields: Mapping[str, str] | None = None, remaining_seconds: float | None = None,
         share: float | None = None,
     ) -> None:  # fmt: skip
-        """Say how much is done. `fields` are values ready to show; those given before stay when it is None.
+        """Set how much is done, and the formatted values to show next to it; None keeps the previous `fields`.
 
-        `remaining_seconds` and `share` (0 to 1, what is done) are for work that ends by another rule than `total`.
+        `remaining_seconds` and `share` (the part that is done, 0 to 1) are for work that does not end at `total`.
         """
         self.done = done
         self.share_override = share
@@ -149,7 +148,7 @@ class Progress:
             self._show_plain()
 
     def say(self, text: str) -> None:
-        """Write a whole line, or several, above the bar."""
+        """Write one or more lines above the bar."""
         if self._live:
             from rich.text import Text
 
@@ -164,7 +163,7 @@ class Progress:
 
     @property
     def remaining_seconds(self) -> float | None:
-        """Seconds left at the average speed so far; None while that is not known."""
+        """Seconds left at the average speed so far; None while it is unknown."""
         if self.remaining_override is not None:
             return self.remaining_override
         if self.total is None or self.done <= self.initial:
@@ -182,7 +181,7 @@ class Progress:
 
     @property
     def _share(self) -> float | None:
-        """What is done, 0 to 1; None where nobody knows."""
+        """The part that is done, 0 to 1; None if the total is unknown."""
         if self.share_override is not None:
             return self.share_override
         return self.done / self.total if self.total else None
@@ -197,7 +196,7 @@ class Progress:
         )
 
     def _render(self) -> RenderableType:
-        """The bar: a line with the amount and the times, and a line with the fields when there are any."""
+        """The bar: a line with the amount and the times, and a line with the fields if there are any."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -217,11 +216,11 @@ class Progress:
 
 
 MANY = 20_000
-"""Items that are gone through so quickly that nothing needs to be shown."""
+"""Number of items up to which no progress is shown."""
 
 
 def watched(items: Iterable[T], title: str, unit: str, quiet: bool = False) -> Iterator[T]:
-    """The same items; how many of them came is shown, once they are many."""
+    """Yield the same items, and show how many there were so far, if there are many."""
     rest = iter(items)
     yield from islice(rest, MANY)
     more = list(islice(rest, 1))
@@ -234,25 +233,25 @@ def watched(items: Iterable[T], title: str, unit: str, quiet: bool = False) -> I
 
 
 def _live(stream: TextIO, render: Callable[[], RenderableType]) -> Live:
-    """A live region that is redrawn only when asked: no thread, so nothing to go wrong in a fork or a signal."""
+    """A live region that is redrawn only on request: without a thread, which forks and signals could disturb."""
     from rich.console import Console
     from rich.live import Live
 
     console = Console(
-        file=cast("TextIO", Unheeded(stream)),
+        file=cast("TextIO", BestEffort(stream)),
         force_terminal=True,
         no_color=not environment.colour_allowed(stream),
         markup=False,
         highlight=False,
         emoji=False,
     )
-    # What others write to stderr meanwhile is printed above the bar; stdout belongs to the results.
+    # Other output to stderr is printed above the bar; stdout is for the results.
     ours = stream is sys.stderr
     return Live(console=console, get_renderable=render, auto_refresh=False, redirect_stdout=False, redirect_stderr=ours)
 
 
 def format_seconds(seconds: float) -> str:
-    """A duration as people read it: `0:07`, `12:30`, `1:02:30`, `3 d 1:02:30`."""
+    """Format a duration: `0:07`, `12:30`, `1:02:30`, `3 d 1:02:30`."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)
@@ -261,7 +260,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_minutes(minutes: float) -> str:
-    """A limit of time: `45 minutes`, `0:40 minutes`."""
+    """Format a time limit: `45 minutes`, `0:40 minutes`."""
     seconds = round(60 * minutes)
     if minutes == int(minutes) or not math.isclose(60 * minutes, seconds):
         return f"{minutes:g} minute{'s' * (minutes != 1)}"

@@ -9,7 +9,7 @@ import traceback
 from pathlib import PurePath
 from typing import TextIO
 
-from heed.core.progress import Unheeded
+from heed.core.progress import BestEffort
 
 Value = str | int | float | bool | None
 
@@ -36,7 +36,7 @@ class Log:
     def _write(self, level: str, name: str, fields: dict[str, Value]) -> None:
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = json.dumps({"time": moment, "level": level, "event": name, **fields}, ensure_ascii=True)
-        stream = Unheeded(self._stream)  # a server whose log nobody reads any more serves on
+        stream = BestEffort(self._stream)  # a log that cannot be written must not stop the server
         with self._lock:
             stream.write(line + "\n")
             stream.flush()

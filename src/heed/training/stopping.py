@@ -22,8 +22,8 @@ FOR_LONG = 10
 """Lines of the log in a row."""
 
 
-class BrokenOffError(Exception):
-    """A validation was broken off by a signal; it is made again when the training goes on."""
+class ValidationInterrupted(Exception):
+    """A signal interrupted a validation, which is repeated when the training is resumed."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Stop:
             sys.exit(128 + number)
         self.signal = number
         if self.in_validation:
-            raise BrokenOffError
+            raise ValidationInterrupted
 
 
 def asking_to_stop() -> list[signal.Signals]:
@@ -52,8 +52,8 @@ def asking_to_stop() -> list[signal.Signals]:
 
 
 @contextmanager
-def heeding_signals() -> Iterator[Stop]:
-    """A signal finishes the step and saves; a second one leaves at once. `nohup` is obeyed."""
+def signal_handlers() -> Iterator[Stop]:
+    """Handle signals: the first one finishes the step and saves, a second one exits at once. `nohup` is respected."""
     stop = Stop()
     try:
         for number in asking_to_stop():

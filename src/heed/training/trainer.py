@@ -47,7 +47,7 @@ from heed.training.optimizers import build_optimizer, clip_gradients
 from heed.training.ranks import ALONE, Ranks
 from heed.training.schedules import SCHEDULES
 from heed.training.sharding import shared_like, whole
-from heed.training.stopping import BrokenOffError, Stop, heeding_signals
+from heed.training.stopping import ValidationInterrupted, Stop, signal_handlers
 from heed.training.weights import Weights, mean_of, running_average
 
 HIGHER_IS_BETTER = {"bleu": True, "chrf": True, "perplexity": False}
@@ -169,7 +169,7 @@ class Trainer:
             sole_writer(self.folder) if ranks.is_first else nullcontext(),
             Journal(self.folder, self.config.tensorboard) if ranks.is_first else nullcontext() as journal,
             Bar(self.config.max_steps, "updates", "training", self.quiet, initial=self.progress.step) as bar,
-            heeding_signals() as stop,
+            signal_handlers() as stop,
             closing(loader.batches_from(self.progress.position)) as batches,
         ):
             reason = self._loop(batches, journal, bar, stop)
@@ -307,7 +307,7 @@ class Trainer:
         try:
             stop.in_validation = True
             return None if stop.signal else self.task.validate(self.evaluated, self.task.metrics)
-        except BrokenOffError:
+        except ValidationInterrupted:
             return None
         finally:
             stop.in_validation = False
