@@ -144,7 +144,7 @@ def empty_folder(folder: Path, last: str) -> None:
 
 
 def _temporary_name(target: Path) -> Path:
-    """A new hidden name in the same folder, so that renaming moves no data; short, as the length of names is limited."""
+    """A new hidden name in the same folder, so that renaming moves no data; short, as names are limited in length."""
     return target.with_name(f".heed-{secrets.token_hex(6)}.tmp")
 
 

@@ -22,7 +22,7 @@ FOR_LONG = 10
 """Lines of the log in a row."""
 
 
-class ValidationInterrupted(Exception):
+class ValidationInterrupted(Exception):  # noqa: N818, not an error
     """A signal interrupted a validation, which is repeated when the training is resumed."""
 
 

@@ -47,7 +47,7 @@ from heed.training.optimizers import build_optimizer, clip_gradients
 from heed.training.ranks import ALONE, Ranks
 from heed.training.schedules import SCHEDULES
 from heed.training.sharding import shared_like, whole
-from heed.training.stopping import ValidationInterrupted, Stop, signal_handlers
+from heed.training.stopping import Stop, ValidationInterrupted, signal_handlers
 from heed.training.weights import Weights, mean_of, running_average
 
 HIGHER_IS_BETTER = {"bleu": True, "chrf": True, "perplexity": False}
