@@ -19,13 +19,13 @@ from toy import WORDS, prepared, trainer_of, unchecked_shapes, write_lines
 import heed
 from heed.api import Loaded
 from heed.core.toml import read_toml
-from heed.serve.app import make_app, make_service
+from heed.serve.app import make_app
 from heed.serve.auth import ApiKeys
 from heed.serve.engine.catalogue import Catalogue
 from heed.serve.limits import Limits
-from heed.serve.logs import Log
 from heed.serve.server import Server, bound_socket, make_server, url_of
-from heed.serve.service import Service
+from heed.serve.service import Service, make_service
+from heed.serve.telemetry import Log
 
 SENTENCE = "ba ce di"
 ASK = {"q": SENTENCE, "source": "en", "target": "de"}

@@ -17,7 +17,7 @@ from heed.api import Loaded
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints
 from heed.serve.engine.catalogue import Catalogue, ServedModel
-from heed.serve.engine.language_samples import sample_pairs
+from heed.serve.engine.languages import sample_pairs
 from heed.tasks.prepare import read_valid
 
 

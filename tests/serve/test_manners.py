@@ -203,6 +203,6 @@ def test_what_is_too_much_is_refused_before_anything_is_searched(runs: Runs) -> 
 def test_wrong_methods_and_addresses_are_told_in_each_apis_form(live: Live) -> None:
     assert live.get("/translate").status == 405
     assert live.get("/translate").headers["allow"] == "POST"
-    assert live.get("/nothing").json == {"error": "There is no such address."}
+    assert live.get("/nothing").json == {"error": "There is no such route."}
     assert live.get("/api/nothing").json["error"]["code"] == "not_found"
     assert live.get("/v1/nothing").json["error"]["type"] == "invalid_request_error"

@@ -128,7 +128,7 @@ def test_a_model_that_fails_fails_its_own_requests_and_at_last_the_server(runs: 
         model.failure = RuntimeError("secret text")
         for _ in range(5):
             answer = live.post("/translate", ASK)
-            assert (answer.status, answer.json) == (500, {"error": "The model failed at this request."})
+            assert (answer.status, answer.json) == (500, {"error": "The model failed on this request."})
         assert live.get("/health").json["error"] == "the last searches all failed"
         assert "secret" not in live.log.getvalue()
         model.failure = None

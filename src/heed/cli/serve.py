@@ -49,9 +49,10 @@ def serve(
     from heed.nn.device import share_one_heap
 
     try:
-        from heed.serve.app import make_app, make_service
+        from heed.serve.app import make_app
         from heed.serve.server import bound_socket, url_of
         from heed.serve.server import serve as run_server
+        from heed.serve.service import make_service
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "starlette", "uvicorn", "prometheus_client", "python_multipart", "multipart"):
             raise
@@ -61,7 +62,7 @@ def serve(
     from heed.serve.auth import ApiKeys
     from heed.serve.engine.catalogue import Catalogue
     from heed.serve.limits import Limits
-    from heed.serve.logs import Log
+    from heed.serve.telemetry import Log
 
     keys = ApiKeys.read(api_keys) if api_keys is not None else ApiKeys()
     share_one_heap()

@@ -1,4 +1,4 @@
-"""How is a translated file held until its client fetches it?"""
+"""Translated files, kept in memory until their clients download them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True)
 class Held:
-    """A translated file that waits for its client."""
+    """A translated file."""
 
     name: str
     data: bytes
@@ -26,32 +26,37 @@ class Held:
 
 
 class Downloads:
-    """Translated files, in memory, under names that nobody guesses. The oldest make room for new ones."""
+    """Files under keys that cannot be guessed. The oldest are dropped to make room, and after an hour."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._held: OrderedDict[str, Held] = OrderedDict()
         self._lock = threading.Lock()
 
-    def put(self, name: str, data: bytes) -> str:
-        """Hold a file; the name to fetch it by."""
-        shown = _NOT_IN_NAMES.sub("_", PurePosixPath(name.replace("\\", "/")).name)[-80:].lstrip(".") or "file"
+    def put(self, name: str, language: str, data: bytes) -> str:
+        """Keep the translation of a file, named with its language: `a.txt` becomes `a.de.txt`. Returns its key."""
+        shown = _NOT_IN_NAMES.sub("_", _translated_name(name, language))[-80:].lstrip(".") or "file"
         key = f"{uuid.uuid4()}.{shown}"
         with self._lock:
             self._held[key] = Held(shown, data, self._clock())
-            self._forget()
+            self._drop_old()
         return key
 
     def get(self, key: str) -> Held | None:
-        """The file, or None when there is none, or none any longer."""
+        """The file, or None if there is none or it has been dropped."""
         with self._lock:
-            self._forget()
+            self._drop_old()
             return self._held.get(key)
 
-    def _forget(self) -> None:
+    def _drop_old(self) -> None:
         oldest_allowed = self._clock() - MAX_HELD_SECONDS
         while self._held and (
             sum(len(held.data) for held in self._held.values()) > MAX_HELD_BYTES
             or next(iter(self._held.values())).since < oldest_allowed
         ):
             self._held.popitem(last=False)
+
+
+def _translated_name(name: str, language: str) -> str:
+    path = PurePosixPath(PurePosixPath(name.replace("\\", "/")).name)
+    return f"{path.stem}.{language}{path.suffix}"

@@ -1,4 +1,4 @@
-"""What do all routes share?"""
+"""The parts of one server, which all routes share."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
+from heed.core.errors import HeedError
 from heed.serve.auth import ApiKeys, RateLimiter
 from heed.serve.downloads import Downloads
+from heed.serve.engine.admission import Jobs
 from heed.serve.engine.catalogue import Catalogue
-from heed.serve.engine.jobs import Jobs
 from heed.serve.engine.worker import Worker
+from heed.serve.errors import ApiError, BadRequestError
 from heed.serve.limits import Limits
-from heed.serve.logs import Log
-from heed.serve.metrics import Metrics
+from heed.serve.telemetry import Log, Metrics
 from heed.text.language.identify import LanguageIdentifier
 
 
@@ -33,13 +34,40 @@ class Service:
     downloads: Downloads = field(default_factory=Downloads)
 
     def admit(self, request: Request, key: str | None) -> None:
-        """Raise ApiError for a client without a valid key, or one that asks too often."""
+        """Raise ApiError for a client without a valid key, or with too many requests."""
         self.keys.check(key)
         client = request.client.host if request.client else ""
         self.rates.check(key if key and self.keys.required else client)
 
+    def reported(self, error: Exception, event: str = "stream_failed") -> ApiError:
+        """The error to send to a client. An unexpected one is logged, and its message is not sent."""
+        if isinstance(error, ApiError):
+            return error
+        if isinstance(error, HeedError):
+            return BadRequestError(str(error))
+        self.log.error(event, error)
+        return ApiError("The server failed to handle this request.")
+
+
+def make_service(
+    catalogue: Catalogue, limits: Limits | None = None, keys: ApiKeys | None = None, per_minute: int = 0,
+    log: Log | None = None,
+) -> Service:  # fmt: skip
+    """The parts of a server. Nothing runs yet."""
+    limits, log, metrics = limits or Limits(), log or Log(), Metrics()
+
+    def warm_up() -> None:
+        for model in catalogue.models.values():
+            model.warm_up()
+
+    worker = Worker(warm_up, metrics, log)
+    jobs = Jobs(worker, limits, metrics)
+    return Service(
+        catalogue, catalogue.detector(), worker, jobs, limits, keys or ApiKeys(), RateLimiter(per_minute), metrics, log
+    )
+
 
 def bearer_key(request: Request) -> str | None:
-    """The key in the header `Authorization: Bearer KEY`."""
+    """The key of the header `Authorization: Bearer KEY`."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" and key.strip() else None

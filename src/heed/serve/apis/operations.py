@@ -1,4 +1,4 @@
-"""Is the server alive, is it ready, what has it counted, and what can be asked of it? And its page."""
+"""Operation of the server: health, readiness, metrics, the OpenAPI description, and the files of its web page."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import html
 import mimetypes
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from heed.inspect import PAGE as VIEWS
-from heed.serve.apis.openapi import Answers, answers, error_answers, json_answer, objects
+from heed.serve.apis.schema import Answer, PlainError, content, errors
 from heed.serve.errors import NotFoundError
 from heed.serve.service import Service, bearer_key
 
@@ -24,12 +24,16 @@ CONTENT_SECURITY_POLICY = (
 )
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
 
-_ERROR = objects({"error": {"type": "string"}}, required=["error"])
-_STATUS = objects({"status": {"type": "string"}, "error": {"type": "string"}}, required=["status"])
+
+class Status(Answer):
+    """Whether the server works, and if not, why."""
+
+    status: Literal["ok", "unavailable"]
+    error: str | None = None
 
 
 class Operations:
-    """The routes of one server that are about itself."""
+    """The routes of one server."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -39,12 +43,12 @@ class Operations:
     async def health(self, request: Request) -> Response:
         """GET /health"""
         self.service.metrics.heartbeat.set(self.service.worker.heartbeat_age)
-        return _told(self.service.worker.trouble)
+        return _status(self.service.worker.trouble)
 
     async def ready(self, request: Request) -> Response:
         """GET /ready"""
         jobs = self.service.jobs
-        return _told("the server is shutting down" if jobs.is_draining else self.service.worker.trouble)
+        return _status("the server is shutting down" if jobs.is_draining else self.service.worker.trouble)
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics"""
@@ -57,16 +61,16 @@ class Operations:
         return JSONResponse(request.app.openapi())
 
     async def docs(self, request: Request) -> Response:
-        """GET /docs: a list of what can be asked."""
+        """GET /docs: a list of all routes."""
         rows = "".join(
-            f"<tr><td><code>{html.escape(method.upper())} {html.escape(path)}</code><td>{html.escape(said['summary'])}"
+            f"<tr><td><code>{html.escape(f'{method.upper()} {path}')}</code><td>{html.escape(operation['summary'])}"
             for path, methods in request.app.openapi()["paths"].items()
-            for method, said in methods.items()
+            for method, operation in methods.items()
         )
-        title = "What this server can be asked"
+        title = "Routes of this server"
         text = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>'
-            f'<table>{rows}</table><p>In full, as OpenAPI: <a href="openapi.json">openapi.json</a></html>'
+            f'<table>{rows}</table><p>Full description, as OpenAPI: <a href="openapi.json">openapi.json</a></html>'
         )
         return HTMLResponse(text, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
@@ -79,7 +83,7 @@ class Operations:
         return self._file(name)
 
     def _file(self, name: str) -> Response:
-        """One of the files that were there at the start; no path is ever made from what a client says."""
+        """A file that existed at the start. No path is ever built from a request."""
         path = self._files.get(name)
         if path is None:
             raise NotFoundError("There is no such file.")
@@ -93,36 +97,30 @@ class Operations:
         return Response(path.read_bytes(), media_type=kind, headers=head)
 
 
-def _told(trouble: str | None) -> Response:
+def _status(trouble: str | None) -> Response:
     if trouble is None:
         return JSONResponse({"status": "ok"})
     return JSONResponse({"status": "unavailable", "error": trouble}, 503, headers={"Retry-After": "2"})
 
 
-def _one(description: str, kind: str) -> Answers:
-    return {200: {"description": description, "content": {kind: {}}}}
-
-
 def routes(service: Service) -> APIRouter:
-    """What is asked of the server about itself."""
+    """Operation of one server, and its web page."""
     api, router = Operations(service), APIRouter(tags=["Operation"])
-    get = partial(router.add_api_route, methods=["GET"], response_model=None)
-    broken = error_answers(_ERROR, 413, 500)
+    get = partial(router.add_api_route, methods=["GET"])
     for path, endpoint, summary in (
-        ("/health", api.health, "Is it alive, its worker included?"),
-        ("/ready", api.ready, "Does it take work?"),
+        ("/health", api.health, "Whether the server and its worker are alive."),
+        ("/ready", api.ready, "Whether the server accepts requests."),
     ):
-        told = answers(json_answer("Yes.", _STATUS), error_answers(_STATUS, 503), broken)
-        get(path, endpoint, summary=summary, responses=told)
-    metrics: dict[str, Any] = {
-        "summary": "Prometheus metrics.",
-        "responses": answers(_one("Counts.", "text/plain"), error_answers(_ERROR, 400, 403), broken),
-    }
-    get("/metrics", api.metrics, **metrics)
-    get("/spec", api.spec, summary="This description.", responses=answers(json_answer("OpenAPI.", {}), broken))
-    get("/docs", api.docs, summary="A list of all this.", responses=answers(_one("A page.", "text/html"), broken))
-    missing = error_answers(_ERROR, 404)
-    get("/", api.index, summary="The page.", responses=answers(_one("A page.", "text/html"), missing, broken))
-    files = answers({200: {"description": "A file.", "content": {"*/*": {}}}}, missing, broken)
-    get("/page/{name}", api.page, summary="Its files.", responses=files)
+        described = {**errors(PlainError), **errors(Status, 503)}
+        get(path, endpoint, summary=summary, response_model=Status, responses=described)
+    files = errors(PlainError, 404)
+    for path, page, summary, media_type, failures in (
+        ("/metrics", api.metrics, "Prometheus metrics.", "text/plain", errors(PlainError, 400, 403)),
+        ("/spec", api.spec, "This description, as OpenAPI.", "application/json", errors(PlainError)),
+        ("/docs", api.docs, "List of all routes.", "text/html", errors(PlainError)),
+        ("/", api.index, "The web page.", "text/html", files),
+        ("/page/{name}", api.page, "Files of the web page.", "*/*", files),
+    ):
+        described = {**content(summary, media_type), **failures}
+        get(path, page, summary=summary, response_model=None, responses=described)
     return router

@@ -1,4 +1,4 @@
-"""Which models are served, between which languages, and which of them lead from one language to another?"""
+"""Catalogue of the served models: their abilities, their languages, and paths from one language to another."""
 
 from __future__ import annotations
 
@@ -15,38 +15,17 @@ from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.documents.text_translator import Step
 from heed.run import WEIGHTS, Run
-from heed.serve.engine.language_samples import sample_pairs
+from heed.serve.engine.languages import Language, detector_of, language_pair
 from heed.serve.errors import BadRequestError, ModelNotFoundError
-from heed.text.language.codes import code_of, is_right_to_left, name_of
-from heed.text.language.frequent_words import FREQUENT_WORDS
-from heed.text.language.identify import LanguageIdentifier
+from heed.text.language.codes import code_of
+from heed.text.language.identify import Detected, LanguageIdentifier
 
-_NAMES = {"src": "Source language", "tgt": "Target language", "und": "Unknown language"}
-"""Where a run does not say its languages."""
+_ABILITIES = {
+    "translation": frozenset({"translate", "score", "inspect"}),
+    "language-model": frozenset({"generate", "score", "inspect"}),
+}
 MAX_HOPS = 3
-"""Models that one translation may go through."""
-
-
-@dataclass(frozen=True)
-class Language:
-    """A language by its code, as the run calls it."""
-
-    code: str
-
-    @property
-    def name(self) -> str:
-        """In English; the code itself for one that is not known."""
-        return _NAMES.get(self.code) or name_of(self.code)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the run says what it is."""
-        return self.code not in _NAMES
-
-    @property
-    def direction(self) -> str:
-        """How it is written."""
-        return "rtl" if is_right_to_left(self.code) else "ltr"
+"""Models on the way from one language to another, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +37,34 @@ class Direction:
     source: Language
     target: Language
     tag: str = ""
-    """What stands before each source; empty: nothing does."""
+    """Prepended to each source; may be empty."""
 
     @property
     def step(self) -> Step:
-        """This one as a step of a translation."""
+        """The direction as a step of a translation."""
         return Step(self.model.name, self.translator, self.model.options, self.source.code)
+
+
+@dataclass(frozen=True)
+class Route:
+    """How a text is translated: its languages, the source as detected if it was not given, and the models in turn."""
+
+    source: Language
+    target: Language
+    path: list[Direction]
+    detected: Detected | None
+
+    @property
+    def steps(self) -> list[Step]:
+        """The path, for translating."""
+        return [direction.step for direction in self.path]
+
+    @property
+    def codes(self) -> tuple[str, str]:
+        """The codes of the first and the last language; empty where a run does not name its own."""
+        ends = (self.path[0].source, self.path[-1].target) if self.path else (Language("und"), Language("und"))
+        source, target = (language.code if language.is_known else "" for language in ends)
+        return source, target
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +77,17 @@ class ServedModel:
 
     @property
     def run(self) -> Run:
-        """Its folder."""
+        """Its run folder."""
         return self.loaded.run
 
     @property
-    def is_translator(self) -> bool:
-        """Whether it translates, or else is a language model."""
-        return self.run.recipe.task == "translation"
+    def abilities(self) -> frozenset[str]:
+        """What requests it answers. The only place that knows which task has which abilities."""
+        return _ABILITIES[self.run.recipe.task]
+
+    def can(self, ability: str) -> bool:
+        """Whether it has an ability."""
+        return ability in self.abilities
 
     @property
     def translator(self) -> ModelTranslator:
@@ -91,7 +96,7 @@ class ServedModel:
 
     @property
     def options(self) -> SearchOptions:
-        """How it searches unless something else is asked for."""
+        """How it searches by default."""
         return self.run.recipe.decoding
 
     @property
@@ -107,23 +112,23 @@ class ServedModel:
 
     @cached_property
     def attends(self) -> bool:
-        """Whether it has attention to its source; for the thread that owns the model."""
-        if not self.is_translator:
+        """Whether it has attention to its source. Call it from the thread that owns the model."""
+        if not self.can("translate"):
             return False
         trace, _, _ = self.translator.trace("1", "1")
         return any(name.endswith("cross") for name in trace.weights)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Eight digits that are others for another model."""
+        """Eight hexadecimal digits that identify the weights."""
         weights = self.run.folder / WEIGHTS
         with weights.open("rb") as file:
             head = file.read(1 << 20)
         return hashlib.sha256(head + str(weights.stat().st_size).encode()).hexdigest()[:8]
 
     def warm_up(self) -> None:
-        """Use it once."""
-        if self.is_translator:
+        """Run it once."""
+        if self.can("translate"):
             for direction in self.directions:
                 direction.translator.translate(
                     ["1"], self.options.model_copy(update={"max_tokens": 2, "min_tokens": 0})
@@ -142,7 +147,7 @@ class Catalogue:
 
     @staticmethod
     def of_runs(loaded: Sequence[Loaded]) -> Catalogue:
-        """Names are those of the folders; two of one name get numbers."""
+        """Models are named after their folders; folders of the same name are numbered."""
         names: list[str] = []
         for each in loaded:
             name = each.run.folder.resolve().name
@@ -150,43 +155,46 @@ class Catalogue:
             names.append(f"{name}-{same + 1}" if name in names else name)
         return Catalogue([_served(name, each) for name, each in zip(names, loaded, strict=True)])
 
-    def model(self, name: str | None, task: str) -> ServedModel:
-        """A model by name; without one, the first of its task. Raises ModelNotFoundError or BadRequestError."""
-        fitting = [model for model in self.models.values() if model.run.recipe.task == task]
+    def able_to(self, ability: str) -> list[ServedModel]:
+        """The models that have an ability."""
+        return [model for model in self.models.values() if model.can(ability)]
+
+    def model(self, name: str | None, ability: str) -> ServedModel:
+        """A model by name; without one, the first with the ability. Raises ModelNotFoundError or BadRequestError."""
         if name is None:
-            if not fitting:
-                raise ModelNotFoundError(f"This server has no {task} model.", "model")
-            return fitting[0]
+            able = self.able_to(ability)
+            if not able:
+                raise ModelNotFoundError(f"No model of this server can {ability}.", "model")
+            return able[0]
         if name not in self.models:
             raise ModelNotFoundError(
-                f"The model {name!r} does not exist; there are: {', '.join(self.models)}.", "model"
+                f"The model {name!r} does not exist; available models: {', '.join(self.models)}.", "model"
             )
-        if self.models[name] not in fitting:
-            what = "a translation model" if self.models[name].is_translator else "a language model"
-            raise BadRequestError(f"The model {name!r} is {what}, and this needs a {task} model.", "model")
+        if not self.models[name].can(ability):
+            raise BadRequestError(f"The model {name!r} cannot {ability}.", "model")
         return self.models[name]
 
     @property
     def languages(self) -> list[Language]:
-        """All that are translated from or to, in the order of the runs."""
-        found = [side for direction in self.directions for side in (direction.source, direction.target)]
-        return list(dict.fromkeys(found))
+        """All languages that are translated from or to, in the order of the runs."""
+        sides = [side for direction in self.directions for side in (direction.source, direction.target)]
+        return list(dict.fromkeys(sides))
 
-    def language(self, said: str) -> Language | None:
-        """The language that somebody means by a code: `en`, `EN`, `en-GB`, `eng`."""
+    def language(self, requested: str) -> Language | None:
+        """The language that a code means: `en`, `EN`, `en-GB`, `eng`."""
         by_code = {language.code.lower(): language for language in self.languages}
-        if (exact := by_code.get(said.strip().lower())) is not None:
+        if (exact := by_code.get(requested.strip().lower())) is not None:
             return exact
-        code = code_of(said)
+        code = code_of(requested)
         return next((language for language in self.languages if code and code_of(language.code) == code), None)
 
     def targets(self, source: Language) -> list[Language]:
-        """What a language can be translated to, itself left out."""
+        """The languages that a language can be translated to, without itself."""
         others = [language for language in self.languages if language != source]
         return [language for language in others if self.path(source, language) is not None]
 
     def path(self, source: Language, target: Language) -> list[Direction] | None:
-        """The fewest models that lead from one language to another; None where none do. To itself: no model at all."""
+        """The shortest path from one language to another, or None. From a language to itself it is empty."""
         seen, paths = {source}, deque[list[Direction]]([[]])
         while paths:
             path = paths.popleft()
@@ -200,48 +208,34 @@ class Catalogue:
         return None
 
     def detector(self) -> LanguageIdentifier:
-        """Tells the languages apart that are translated from or to, by what the runs were trained on."""
-        samples = {
-            language.code: [" ".join(FREQUENT_WORDS.get(code_of(language.code), ()))] for language in self.languages
-        }
-        for model in self.models.values():
-            for codes, texts in sample_pairs(model.run) if model.directions else ():
-                for language, text in zip(_pair(codes), texts, strict=True):
-                    if language.code in samples:  # a part without a tag may be of a language that nothing leads to
-                        samples[language.code].append(text)
-        return LanguageIdentifier(samples)
+        """Detects the languages that are translated from or to."""
+        return detector_of((model.run for model in self.models.values() if model.directions), self.languages)
 
 
 def _served(name: str, loaded: Loaded) -> ServedModel:
-    """With a direction for each pair of languages that its tags lead to."""
+    """A model with a direction for each pair of languages among its tags."""
     model = ServedModel(name, loaded)
-    if not model.is_translator:
+    if not model.can("translate"):
         return model
     directions: dict[tuple[Language, Language], Direction] = {}
     for run, translator in _translators(loaded):
-        pair = _pair(run.languages)
+        pair = language_pair(run.languages)
         directions.setdefault(pair, Direction(model, translator, *pair, run.source_tag))
     object.__setattr__(model, "directions", tuple(directions.values()))
     return model
 
 
-def _pair(codes: tuple[str, str]) -> tuple[Language, Language]:
-    """Source and target as a server calls them, where a run does not say them too."""
-    source, target = codes
-    return Language(source or "src"), Language(target or "tgt")
-
-
 def _translators(loaded: Loaded) -> list[tuple[Run, ModelTranslator]]:
-    """The run as it is, and with each of its tags. Raises UsageError for one that cannot be used at all."""
-    found: list[tuple[Run, ModelTranslator]] = []
+    """The run without a tag and with each of its tags. Raises UsageError if neither works."""
+    translators: list[tuple[Run, ModelTranslator]] = []
     refused: UsageError | None = None
     try:
-        found.append((loaded.run, loaded.translator))
+        translators.append((loaded.run, loaded.translator))
     except UsageError as error:  # each of its sources needs a tag
         refused = error
     for tag in loaded.run.recipe.data.tags:
         run = loaded.run.with_tag(tag)
-        found.append((run, run.translator))
-    if refused is not None and not found:
+        translators.append((run, run.translator))
+    if refused is not None and not translators:
         raise refused
-    return found
+    return translators

@@ -1,11 +1,10 @@
-"""How likely is each token of a text to a language model, what else was likely there, and what does each token read?"""
+"""Token probabilities of a text, likely next tokens, and tokens as text."""
 
 from __future__ import annotations
 
 import codecs
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
@@ -18,54 +17,46 @@ from heed.decoding.translator import ModelTranslator
 
 @torch.inference_mode()
 def places_in_text(translator: ModelTranslator, ids: Sequence[int], num_choices: int) -> list[Place]:
-    """For each of the ids, after those before it and the begin of sentence. For the thread that owns the model."""
+    """Probabilities of each id, given those before it. Call it from the thread that owns the model."""
     if not ids:
         return []
     model, form = translator.model, translator.roles.form
     read = torch.tensor([[BOS_ID, *as_read(form, ids)[:-1]]], device=translator.device)
     features, _ = model.advance(read, model.start(None))
-    return places_of(model, features[0], as_said(form, ids), num_choices)
+    return places_of(model, features[0], as_written(form, ids), num_choices)
 
 
 def finite(value: float) -> float:
-    """JSON has no infinity."""
+    """The value, or -1e9 for an infinity, which JSON lacks."""
     return value if math.isfinite(value) else -1e9
 
 
 def as_read(form: TextForm, ids: Sequence[int]) -> list[int]:
-    """What a model reads of tokens that were said: in some forms another token in the place of an end of sentence."""
+    """Output tokens as the model reads them: some tokenizers have another token in place of the end of sentence."""
     end = form.read_for_end
     return list(ids) if end is None else [end if id == EOS_ID else id for id in ids]
 
 
-def as_said(form: TextForm, ids: Sequence[int]) -> list[int]:
-    """The other way round."""
+def as_written(form: TextForm, ids: Sequence[int]) -> list[int]:
+    """The inverse of `as_read`."""
     end = form.read_for_end
     return list(ids) if end is None else [EOS_ID if id == end else id for id in ids]
 
 
-@dataclass(frozen=True)
-class Spelling:
-    """Tokens as texts, and the character of the whole text at which each begins."""
-
-    tokens: list[str]
-    offsets: list[int]
-
-
-def spell(form: TextForm, ids: Sequence[int], start: int = 0) -> Spelling:
-    """A token that is no whole character reads `bytes:\\xe2\\x80`, as in OpenAI's API."""
+def spell(form: TextForm, ids: Sequence[int], start: int = 0) -> tuple[list[str], list[int]]:
+    """The tokens as texts, and the character of the whole text at which each begins, counted from `start`."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    tokens, offsets, place = [], [], start
-    for id in as_said(form, ids):
+    tokens, offsets, offset = [], [], start
+    for id in as_written(form, ids):
         piece = form.spelled[id]
         tokens.append(spell_one(piece))
-        offsets.append(place)
-        place += len(decoder.decode(piece))
-    return Spelling(tokens, offsets)
+        offsets.append(offset)
+        offset += len(decoder.decode(piece))
+    return tokens, offsets
 
 
 def spell_one(piece: bytes) -> str:
-    """One token."""
+    """A token as text; `bytes:\\xe2\\x80`, as in OpenAI's API, if it is not whole characters."""
     try:
         return piece.decode("utf-8")
     except UnicodeDecodeError:
@@ -76,9 +67,9 @@ def spell_one(piece: bytes) -> str:
 def next_choices(
     translator: ModelTranslator, source: str | None, prefix: str, num_choices: int
 ) -> list[dict[str, int | float | str | bool]]:
-    """The likeliest tokens behind the beginning of an output, or of a text, as they read behind it.
+    """The likeliest tokens after the beginning of an output or a text, as they read after it.
 
-    For the thread that owns the model.
+    Call it from the thread that owns the model.
     """
     src_ids, ids = translator.encoded(source, prefix.rstrip() if source is not None else prefix)
     if source is None:
@@ -91,8 +82,8 @@ def next_choices(
     form = translator.roles.form
 
     def text(id: int) -> str:
-        said = spell_one(form.spelled[id])
-        return form.gap(prefix, said) + (said.removesuffix(" ") if form.spaced else said)
+        token = spell_one(form.spelled[id])
+        return form.gap(prefix, token) + (token.removesuffix(" ") if form.spaced else token)
 
     return [
         {

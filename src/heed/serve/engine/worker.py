@@ -18,8 +18,7 @@ from heed.core.errors import HeedError
 from heed.nn.device import give_memory_back
 from heed.serve.engine.scheduler import Scheduler, Ticket
 from heed.serve.errors import ApiError
-from heed.serve.logs import Log
-from heed.serve.metrics import Metrics
+from heed.serve.telemetry import Log, Metrics
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from heed.serve.logs import Log
+from heed.serve.telemetry import Log
 
 
 class Full(io.StringIO):

@@ -1,0 +1,125 @@
+"""Request bodies of heed's own API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from heed.serve.apis.schema import Whole
+
+Text = Annotated[str, Field(min_length=1)]
+Term = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S")]
+Name = Annotated[str, Field(max_length=200)]
+Short = Annotated[str, Field(max_length=2000)]
+Seed = Annotated[Whole, Field(ge=0, lt=1 << 31)]
+Stop = Annotated[str, Field(min_length=1, max_length=100)]
+BeamSize = Annotated[Whole, Field(ge=1, le=16)]
+Number = Annotated[Whole, Field(ge=1, le=10)]
+"""Of hypotheses or continuations."""
+
+
+class _Body(BaseModel):
+    """A request body. Unknown fields are refused; an unpaired surrogate becomes a question mark."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
+
+    @field_validator("*")
+    @classmethod
+    def _encodable(cls, value: Any) -> Any:
+        return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
+
+    @field_validator("model", check_fields=False)
+    @classmethod
+    def _named(cls, value: str | None) -> str | None:
+        return value or None
+
+
+class GlossaryTerm(_Body):
+    """A term of the source and its translation."""
+
+    source: Term
+    target: Term
+
+
+class TranslateBody(_Body):
+    """POST /api/translate"""
+
+    text: Text
+    source: Name = "auto"
+    """Language of the text, or `auto`."""
+    target: Name | None = None
+    """Language to translate to; by default that of the model."""
+    model: Name | None = None
+    """Which model to use, where several translate between these languages."""
+    nbest: Number = 1
+    beam_size: BeamSize | None = None
+    length_penalty: Annotated[float, Field(ge=0, le=10)] | None = None
+    prefix: str = ""
+    """Beginning of the translation; for a text of one sentence."""
+    glossary: Annotated[list[GlossaryTerm], Field(max_length=1000)] = []
+    keep: Annotated[list[Term], Field(max_length=1000)] = []
+    """Terms that are not translated."""
+    format: Literal["text", "html"] = "text"
+    stream: bool = False
+    """Send events: `partial` with sentences as they grow, then `done` with the answer, or `error`."""
+
+
+class DirectionBody(_Body):
+    """A request to one direction of a model; by default its first."""
+
+    model: Name | None = None
+    source_language: Name | None = None
+    target_language: Name | None = None
+
+
+class InspectBody(DirectionBody):
+    """POST /api/inspect: `source` with an optional `target`, or `text`."""
+
+    source: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
+    target: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
+    text: Annotated[str, Field(max_length=10_000, pattern=r"\S")] | None = None
+    """For a language model, instead of source and target."""
+    beam_size: BeamSize | None = None
+    nbest: Number | None = None
+    """By default the beam size, at most five."""
+
+
+class NextBody(DirectionBody):
+    """POST /api/next"""
+
+    source: Short | None = None
+    """For a translation model."""
+    prefix: Short = ""
+    size: Annotated[Whole, Field(ge=1, le=100)] = 20
+
+
+class ScoreBody(DirectionBody):
+    """POST /api/score"""
+
+    text: Short
+    source: Short | None = None
+    """For a translation model."""
+
+
+class GenerateBody(_Body):
+    """POST /api/generate"""
+
+    model: Name | None = None
+    prompt: str = ""
+    max_tokens: Annotated[Whole, Field(ge=1, le=1024)] | None = None
+    """Default: the limit in the run's recipe, or 64 if it has none."""
+    samples: Number = 1
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """0: always the likeliest token."""
+    top_k: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: Seed | None = None
+    stop: Annotated[list[Stop], Field(max_length=4)] = []
+    stream: bool = False
+
+
+class DetectBody(_Body):
+    """POST /api/detect"""
+
+    text: Text

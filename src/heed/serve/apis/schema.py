@@ -1,0 +1,69 @@
+"""Parts of the OpenAPI description that all APIs share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+Responses = dict[int | str, dict[str, Any]]
+
+_REASONS = {
+    400: "The request is invalid; the message says why.",
+    401: "The API key is missing or wrong.",
+    403: "The API key is wrong, or this server has the route disabled.",
+    404: "Not found.",
+    408: "The body did not arrive in time.",
+    413: "The body is too large.",
+    429: "Too many requests from this client.",
+    500: "The server failed to handle the request.",
+    503: "The server is busy; retry after the number of seconds in Retry-After.",
+    504: "The request took too long.",
+}
+_RETRY_AFTER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+
+
+def _as_whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_as_whole)]
+"""A whole number, which JSON may write as 1.0."""
+
+
+class Answer(BaseModel):
+    """A JSON object that the server sends."""
+
+    model_config = ConfigDict(protected_namespaces=(), use_attribute_docstrings=True)
+
+
+class PlainError(Answer):
+    """An error of LibreTranslate's API and of the routes about the server itself."""
+
+    error: str
+
+
+def errors(model: type[BaseModel], *statuses: int) -> Responses:
+    """The documented errors of a route. Every route may answer 408, 413 and 500."""
+    return {
+        status: {
+            "model": model,
+            "description": _REASONS[status],
+            **({"headers": _RETRY_AFTER} if status in (429, 503) else {}),
+        }
+        for status in sorted({*statuses, 408, 413, 500})
+    }
+
+
+def content(description: str, *media_types: str) -> Responses:
+    """A successful answer that is not JSON, or not only JSON."""
+    return {200: {"description": description, "content": {media_type: {} for media_type in media_types}}}
+
+
+def without_422(description: Mapping[str, Any]) -> dict[str, Any]:
+    """FastAPI's description without the status 422: invalid requests are answered with 400."""
+    for operations in description["paths"].values():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)
+    return dict(description)

@@ -1,0 +1,186 @@
+"""The work of one request: a plain function in a thread of its own, which waits for searches of the worker."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import TypeVar
+
+from heed.core.errors import HeedError
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
+from heed.decoding.request import Constraints, Request
+from heed.decoding.translator import ModelTranslator
+from heed.documents.text_translator import Step, Watch
+from heed.serve.engine.scheduler import Outcome, Ticket
+from heed.serve.engine.worker import Worker
+from heed.serve.errors import ApiError, BadRequestError, LateError, OverloadError
+from heed.serve.limits import Limits
+from heed.serve.telemetry import Metrics
+
+T = TypeVar("T")
+
+SEPARATE_BATCH = 8
+"""Sentences that are searched together where the searches of other requests cannot join."""
+WINDOW = 64
+"""Sentences of one request that are submitted to the worker at once."""
+MAX_TERM_STEPS = 64
+"""Tokens of all terms that one output must contain: each of them widens its beam."""
+RETRY_AFTER = 2
+"""Seconds that a client is asked to wait when the server is busy."""
+
+
+class ClientLeftError(Exception):
+    """The client has disconnected, or the work was cancelled."""
+
+
+class Job:
+    """The work of one request. Its methods block: call them from the thread of the work."""
+
+    def __init__(self, worker: Worker, limits: Limits, metrics: Metrics, seconds: float) -> None:
+        self._worker = worker
+        self._metrics = metrics
+        self._limits = limits
+        self._admitted = time.monotonic()
+        self._deadline = self._admitted + seconds
+        self._inbox: SimpleQueue[tuple[Ticket | None, Outcome | None, list[int] | None]] = SimpleQueue()
+        self._is_cancelled = threading.Event()
+        self._has_started = False
+
+    def cancel(self) -> None:
+        """Cancel the work, from another thread."""
+        self._is_cancelled.set()
+        self._inbox.put((None, None, None))
+
+    def translate(
+        self, step: Step, texts: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None,
+        watch: Watch | None = None,
+    ) -> list[Hypothesis]:  # fmt: skip
+        """Translate texts with one model. The worker batches the searches with those of all other requests."""
+
+        def find(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+            return self.find(step.name, step.translator, requests, options, watch)
+
+        hypotheses = step.translator.searched_by(find).translate(texts, options, constraints)
+        for hypothesis in hypotheses:
+            for flag in hypothesis.flags:
+                self._metrics.flags.labels(step.name, flag).inc()
+        return hypotheses
+
+    def find(
+        self, model: str, translator: ModelTranslator, requests: Sequence[Request], options: SearchOptions,
+        watch: Watch | None = None,
+    ) -> dict[Request, Hypothesis]:  # fmt: skip
+        """Search each request in the worker."""
+        outputs = self._find(translator, requests, options, watch)
+        self._metrics.searched(model, outputs)
+        return outputs
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Run something else that needs a model in the worker's thread. Raises what it raises."""
+        future = self._worker.call(work)
+        try:
+            while True:
+                self._has_started |= future.running()
+                self._require_time()
+                try:
+                    return future.result(timeout=0.1)
+                except FutureTimeout:
+                    if future.done():  # the work itself raised a time-out
+                        raise
+                    if self._is_cancelled.is_set():
+                        raise ClientLeftError from None
+        finally:
+            future.cancel()  # no effect on what has started
+
+    def _find(
+        self, translator: ModelTranslator, requests: Sequence[Request], options: SearchOptions, watch: Watch | None
+    ) -> dict[Request, Hypothesis]:
+        self._check(translator, requests)
+        if options.coverage_penalty:  # needs attention, so it cannot join a batch; in parts, so that others get turns
+            separate: dict[Request, Hypothesis] = {}
+            for first in range(0, len(requests), SEPARATE_BATCH):
+                some = requests[first : first + SEPARATE_BATCH]
+                separate |= self.call(partial(translator.in_batches, some, options))
+            return separate
+        if requests and not self._has_started and self._worker.num_waiting >= self._limits.queue:
+            raise OverloadError("The queue is full; retry later.", retry_after=RETRY_AFTER)
+        outputs: dict[Request, Hypothesis] = {}
+        todo, missing = list(reversed(requests)), dict[Ticket, Request]()
+        try:
+            while todo or missing:
+                fresh = [
+                    self._ticket(translator, todo.pop(), options, watch)
+                    for _ in range(min(len(todo), WINDOW - len(missing)))
+                ]
+                missing.update((ticket, ticket.request) for ticket in fresh)
+                if fresh:
+                    self._worker.submit(fresh)
+                ticket, outcome = self._next(missing, watch)
+                request = missing.pop(ticket)
+                outputs[request] = self._received(translator, outcome, options)
+        finally:
+            if missing:
+                self._worker.cancel(list(missing))
+        return outputs
+
+    def _check(self, translator: ModelTranslator, requests: Sequence[Request]) -> None:
+        """Raise BadRequestError for requests that are too long, before anything is searched."""
+        limit = self._limits.sentence_tokens
+        for request in requests:
+            if translator.num_steps(request) > MAX_TERM_STEPS:  # also raises for a term that cannot be encoded
+                raise BadRequestError("A sentence has too many required terms.", "glossary")
+            length = len(request.source) + len(request.prefix)
+            if length > limit:
+                raise BadRequestError(f"A sentence or prompt has {length:,} tokens; the limit is {limit:,}.", "text")
+
+    def _ticket(
+        self, translator: ModelTranslator, request: Request, options: SearchOptions, watch: Watch | None
+    ) -> Ticket:
+        ticket = Ticket(
+            translator, request, options, self, deliver=lambda outcome: self._inbox.put((ticket, outcome, None))
+        )
+        if watch is not None:
+            ticket.watch = lambda ids: self._inbox.put((ticket, None, ids))
+        return ticket
+
+    def _next(self, missing: dict[Ticket, Request], watch: Watch | None) -> tuple[Ticket, Outcome]:
+        """The next outcome. `watch` sees the partial outputs that arrive before it."""
+        while True:
+            if not self._has_started:
+                self._has_started = any(ticket.has_departed for ticket in missing)
+            self._require_time()
+            try:
+                ticket, outcome, ids = self._inbox.get(timeout=0.5)
+            except Empty:
+                continue
+            if self._is_cancelled.is_set():
+                raise ClientLeftError
+            if ticket is None or ticket not in missing:
+                continue
+            if outcome is not None:
+                self._has_started = True
+                return ticket, outcome
+            if watch is not None and ids is not None:
+                watch(missing[ticket], ids)
+
+    def _require_time(self) -> None:
+        now = time.monotonic()
+        if now > self._deadline:
+            raise LateError("The request took too long.")
+        if not self._has_started and now > self._admitted + self._limits.queue_seconds and self._worker.num_waiting:
+            raise OverloadError("The request waited too long in the queue; retry later.", retry_after=RETRY_AFTER)
+
+    def _received(self, translator: ModelTranslator, outcome: Outcome, options: SearchOptions) -> Hypothesis:
+        failure = outcome if isinstance(outcome, Exception) else None
+        self._worker.delivered(failure)
+        if failure is not None:
+            raise (
+                failure if isinstance(failure, HeedError | ApiError) else ApiError("The model failed on this request.")
+            ) from failure
+        assert not isinstance(outcome, Exception)
+        return translator.best_of(outcome, options)

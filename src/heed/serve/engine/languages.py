@@ -1,0 +1,90 @@
+"""Languages of the served models, and samples of them for language detection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from heed.core.errors import DataError, MissingInputError
+from heed.data.store import TokenStore
+from heed.run import Run
+from heed.tasks.prepare import read_valid, vocabulary_digests
+from heed.text.language.codes import code_of, is_right_to_left, name_of
+from heed.text.language.frequent_words import FREQUENT_WORDS
+from heed.text.language.identify import LanguageIdentifier
+
+_NAMES = {"src": "Source language", "tgt": "Target language", "und": "Unknown language"}
+"""Stand-ins for languages that a run does not name."""
+PLACES, NEIGHBOURS = 200, 10
+"""Samples of the training data: rows are read at evenly spaced places, several neighbouring ones at each."""
+
+Pair = tuple[tuple[str, str], tuple[str, str]]
+"""The codes of source and target, empty where the run does not name them, and the texts."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language by its code, as a run writes it."""
+
+    code: str
+
+    @property
+    def name(self) -> str:
+        """In English; the code itself for an unknown one."""
+        return _NAMES.get(self.code) or name_of(self.code)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the run names it."""
+        return self.code not in _NAMES
+
+    @property
+    def direction(self) -> Literal["ltr", "rtl"]:
+        """Writing direction: `ltr` or `rtl`."""
+        return "rtl" if is_right_to_left(self.code) else "ltr"
+
+
+def language_pair(codes: tuple[str, str]) -> tuple[Language, Language]:
+    """Source and target, with stand-ins for those that a run does not name."""
+    source, target = codes
+    return Language(source or "src"), Language(target or "tgt")
+
+
+def detector_of(runs: Iterable[Run], languages: Sequence[Language]) -> LanguageIdentifier:
+    """A detector of these languages, from their frequent words and from what the runs were trained on."""
+    samples = {language.code: [" ".join(FREQUENT_WORDS.get(code_of(language.code), ()))] for language in languages}
+    for run in runs:
+        for codes, texts in sample_pairs(run):
+            for language, text in zip(language_pair(codes), texts, strict=True):
+                if language.code in samples:  # a part without a tag may have a language that no direction has
+                    samples[language.code].append(text)
+    return LanguageIdentifier(samples)
+
+
+def sample_pairs(run: Run) -> Iterator[Pair]:
+    """Validation pairs, and a sample of the training pairs with the languages of their tags.
+
+    Only detection needs them, so missing or damaged files are skipped.
+    """
+    data = run.recipe.data
+    with suppress(DataError):
+        for row in read_valid(run.folder):
+            if len(row) == 2:
+                yield data.languages(data.tag_of_validation), (row[0], row[1])
+    with suppress(DataError, MissingInputError, OSError):
+        store = TokenStore.open(run.folder / "data" / "train")
+        if vocabulary_digests(run.tokenizers).items() <= store.manifest.fingerprint.items():
+            yield from _trained_on(run, store)
+
+
+def _trained_on(run: Run, store: TokenStore) -> Iterator[Pair]:
+    src, tgt = (run.tokenizers[side] for side in ("src", "tgt"))
+    tags = {id: tag for tag, id in src.vocabulary.tag_ids.items()}
+    distance = max(NEIGHBOURS, len(store) // PLACES)
+    for place in range(0, len(store), distance):
+        for number in range(place, min(place + NEIGHBOURS, len(store))):
+            ids = store.row("src", number).tolist()
+            [source], [target] = src.decode([ids]), tgt.decode([store.row("tgt", number).tolist()])
+            yield run.recipe.data.languages(tags.get(ids[0], "") if ids else ""), (source, target)
