@@ -33,7 +33,7 @@ def test_an_event_is_one_line_and_an_error_tells_no_text() -> None:
         log.error("failed", error)
     started, failed = map(json.loads, stream.getvalue().splitlines())
     assert (started["event"], started["port"], failed["kind"]) == ("started", 1, "ValueError")
-    assert failed["at"].startswith("test_logs.py:")
+    assert failed["at"].startswith("test_telemetry.py:")
     assert "somebody" not in stream.getvalue()
 
 
