@@ -157,7 +157,7 @@ def same_loss(rows: Rows, vocab_size: int) -> str:
     model, batch = Transformer(peers.MODEL, Vocabularies(vocab_size, vocab_size)), padded(rows)
     torch.nn.init.normal_(model.head.bias)
     with torch.no_grad():
-        loss_sum, _, num_tokens, _ = chain_rule_loss(model, batch, Smoothing(SMOOTHING), noise=None)
+        loss_sum, _, num_tokens, _ = chain_rule_loss(model, batch, Smoothing(SMOOTHING), dropout_keys=None)
         peer = peers.marian(peers.MODEL, vocab_size, 0.0, 0.0).eval()
         peers.give_weights_to_marian(model, peer)
         ours, theirs = float(loss_sum) / num_tokens, float(smoothed_loss(marian_logits(peer, batch), batch))

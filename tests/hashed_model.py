@@ -13,7 +13,7 @@ from random_models import PAD
 from torch import Tensor
 
 from heed.nn.contract import Smoothing, Source, Trace
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,11 @@ class HashedModel:
         self.advanced: list[tuple[int, int]] = []
 
     def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
     ) -> Prefixes:
         """Each row begins with the ids of its source."""
         if source is None:

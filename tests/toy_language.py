@@ -18,8 +18,8 @@ from toy import write_lines
 from heed.api import Planner, TrainOptions, execute, prepare_run
 from heed.core.config import Document
 from heed.nn.contract import Source, Trace, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
-from heed.nn.noise import Noise, dropout
 from heed.run import Run
 from heed.tasks.config import DataConfig
 from heed.tasks.language_modelling import LanguageModellingTask, prepare_language_model
@@ -65,14 +65,20 @@ class TinyState:
 
     hidden: Tensor
     length: int = 0
-    noise: Noise | None = None
+    dropout_keys: DropoutKeys | None = None
 
     def select(self, rows: Tensor) -> TinyState:
-        return replace(self, hidden=self.hidden[rows], noise=self.noise and Noise(self.noise.keys[rows]))
+        return replace(
+            self, hidden=self.hidden[rows], dropout_keys=self.dropout_keys and DropoutKeys(self.dropout_keys.keys[rows])
+        )
 
     def join(self, other: TinyState) -> TinyState:
-        noise = self.noise and other.noise and Noise(torch.cat((self.noise.keys, other.noise.keys)))
-        return replace(self, hidden=torch.cat((self.hidden, other.hidden)), noise=noise)
+        dropout_keys = (
+            self.dropout_keys
+            and other.dropout_keys
+            and DropoutKeys(torch.cat((self.dropout_keys.keys, other.dropout_keys.keys)))
+        )
+        return replace(self, hidden=torch.cat((self.hidden, other.hidden)), dropout_keys=dropout_keys)
 
     def detach(self) -> TinyState:
         return replace(self, hidden=self.hidden.detach())
@@ -91,17 +97,23 @@ class TinyRecurrent(nn.Module):
         self.head = LinearHead(self.embedding, vocabularies.pad_id)
 
     def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
     ) -> TinyState:
-        return TinyState(self.embedding.new_zeros(rows_per_source, self.embedding.shape[1]), 0, noise and noise.fold(3))
+        return TinyState(
+            self.embedding.new_zeros(rows_per_source, self.embedding.shape[1]), 0, dropout_keys and dropout_keys.fold(3)
+        )
 
     def advance(self, ids: Tensor, state: TinyState, trace: Trace | None = None) -> tuple[Tensor, TinyState]:
-        embedded = dropout(self.embedding[ids], 0.2, state.noise, 0, state.length)
+        embedded = dropout(self.embedding[ids], 0.2, state.dropout_keys, 0, state.length)
         hidden, features = state.hidden, []
         for x in self.input(embedded).unbind(1):
             hidden = torch.tanh(x + self.recurrent(hidden))
             features.append(hidden)
-        return torch.stack(features, 1), TinyState(hidden, state.length + ids.shape[1], state.noise)
+        return torch.stack(features, 1), TinyState(hidden, state.length + ids.shape[1], state.dropout_keys)
 
 
 def tiny_model(task: LanguageModellingTask, seed: int = 0) -> TinyRecurrent:

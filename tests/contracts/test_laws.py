@@ -15,16 +15,16 @@ from torch import Tensor
 
 from heed.models import MODELS
 from heed.nn.contract import Autoregressive, Smoothing, Source, State, Trace
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 every_model = pytest.mark.parametrize("name", NAMES)
 # Float32, and products of few and of many rows round differently.
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
-def noise_of(rows: list[int]) -> Noise:
+def dropout_keys_of(rows: list[int]) -> DropoutKeys:
     """The dropout of some update, for these rows of a corpus."""
-    return Noise.for_step(7, 3, torch.tensor(rows))
+    return DropoutKeys.for_step(7, 3, torch.tensor(rows))
 
 
 def in_chunks(model: Autoregressive, ids: Tensor, sizes: list[int], state: State) -> Tensor:
@@ -69,9 +69,16 @@ def test_the_target_may_be_cut_into_any_chunks(name: str, sizes: list[int], rese
 @every_model
 @torch.no_grad()
 def test_dropout_does_not_depend_on_the_chunks_either(name: str) -> None:
-    model, source, ids, noise = model_of(name), random_source([5, 2]), random_targets(2, 7), noise_of([8, 9])
-    whole, _ = model.advance(ids, model.start(source, noise=noise))
-    torch.testing.assert_close(in_chunks(model, ids, [1, 4, 2], model.start(source, noise=noise)), whole, **CLOSE)
+    model, source, ids, dropout_keys = (
+        model_of(name),
+        random_source([5, 2]),
+        random_targets(2, 7),
+        dropout_keys_of([8, 9]),
+    )
+    whole, _ = model.advance(ids, model.start(source, dropout_keys=dropout_keys))
+    torch.testing.assert_close(
+        in_chunks(model, ids, [1, 4, 2], model.start(source, dropout_keys=dropout_keys)), whole, **CLOSE
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not model_of(name).count_based])
@@ -95,9 +102,9 @@ def test_gradients_do_not_depend_on_the_chunks(name: str) -> None:
 @torch.no_grad()
 def test_padding_and_neighbours_do_not_change_a_row(name: str, noisy: bool) -> None:
     model, source, ids = model_of(name), random_source([3, 11, 1, 6]), random_targets(4, 5)
-    together, _ = model.advance(ids, model.start(source, noise=noise_of([4, 5, 6, 7]) if noisy else None))
+    together, _ = model.advance(ids, model.start(source, dropout_keys=dropout_keys_of([4, 5, 6, 7]) if noisy else None))
     for row in range(4):
-        state = model.start(row_of(source, row), noise=noise_of([4 + row]) if noisy else None)
+        state = model.start(row_of(source, row), dropout_keys=dropout_keys_of([4 + row]) if noisy else None)
         alone, _ = model.advance(ids[row : row + 1], state)
         torch.testing.assert_close(together[row : row + 1], alone, **CLOSE)
 
@@ -224,11 +231,16 @@ def test_rows_of_one_source_stay_together_through_beam_search(name: str) -> None
 @every_model
 @torch.no_grad()
 def test_many_rows_of_a_source_equal_the_source_repeated(name: str) -> None:
-    model, source, ids, noise = model_of(name), random_source([3, 7]), random_targets(4, 5), noise_of([2, 3])
+    model, source, ids, dropout_keys = (
+        model_of(name),
+        random_source([3, 7]),
+        random_targets(4, 5),
+        dropout_keys_of([2, 3]),
+    )
     repeated = Source(source.ids.repeat_interleave(2, 0), source.mask.repeat_interleave(2, 0))
-    for few, many in ((None, None), (noise, noise.repeat(2))):
-        shared, _ = model.advance(ids, model.start(source, 2, noise=few))
-        apart, _ = model.advance(ids, model.start(repeated, noise=many))
+    for few, many in ((None, None), (dropout_keys, dropout_keys.repeat(2))):
+        shared, _ = model.advance(ids, model.start(source, 2, dropout_keys=few))
+        apart, _ = model.advance(ids, model.start(repeated, dropout_keys=many))
         torch.testing.assert_close(shared, apart, **CLOSE)
 
 

@@ -71,7 +71,7 @@ def learn(model: Model, stream: Iterator[list[Pair]], num_updates: int, lr: floa
         sides = zip(*next(stream), strict=True)
         src, tgt = (DIGITS.encode([" ".join(digits) for digits in side]) for side in sides)
         batch = collate(src, tgt, range(len(src)), BOS, EOS, PAD)
-        loss_sum, _, num_tokens, _ = chain_rule_loss(model, batch, Smoothing(0.1), noise=None)
+        loss_sum, _, num_tokens, _ = chain_rule_loss(model, batch, Smoothing(0.1), dropout_keys=None)
         (loss_sum / num_tokens).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.param_groups[0]["lr"] = lr * min((update + 1) / 50, 1 - update / num_updates)

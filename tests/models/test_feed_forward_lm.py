@@ -8,7 +8,7 @@ from random_models import BOS, VOCABULARIES, random_targets
 from torch import nn
 
 from heed.models.feed_forward_lm import FeedForward, FeedForwardConfig
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 
 def build(**choices: object) -> FeedForward:
@@ -49,9 +49,9 @@ def test_words_before_the_last_n_minus_one_do_not_matter() -> None:
 
 @torch.no_grad()
 def test_dropout_is_a_choice() -> None:
-    noise, ids = Noise.for_step(1, 1, torch.arange(2)), random_targets(2, 6)
+    dropout_keys, ids = DropoutKeys.for_step(1, 1, torch.arange(2)), random_targets(2, 6)
     for share in (0.0, 0.5):
         model = build(dropout=share)
-        noisy, _ = model.advance(ids, model.start(None, 2, noise=noise))
+        noisy, _ = model.advance(ids, model.start(None, 2, dropout_keys=dropout_keys))
         plain, _ = model.advance(ids, model.start(None, 2))
         assert torch.equal(noisy, plain) == (share == 0.0)

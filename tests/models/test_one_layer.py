@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heed.models.one_layer import OneLayer, OneLayerConfig
 from heed.nn.contract import Vocabularies
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 SIZE = 12
 
@@ -61,9 +61,9 @@ def test_the_last_position_of_the_unmasked_window_predicts() -> None:
 
 
 def test_both_variants_are_alike_with_dropout_too_while_the_window_lasts() -> None:
-    ids, noise = random_ids(2, 9), Noise.for_step(1, 2, torch.tensor([4, 5]))
+    ids, dropout_keys = random_ids(2, 9), DropoutKeys.for_step(1, 2, torch.tensor([4, 5]))
     every, last = (build(predicts=predicts) for predicts in ("every", "last"))
-    found = [model.advance(ids, model.start(None, 2, noise=noise))[0] for model in (every, last)]
+    found = [model.advance(ids, model.start(None, 2, dropout_keys=dropout_keys))[0] for model in (every, last)]
     torch.testing.assert_close(*found)
     assert not torch.allclose(found[0], every.advance(ids, every.start(None, 2))[0])
 

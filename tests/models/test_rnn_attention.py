@@ -10,7 +10,7 @@ from torch import nn
 from heed.core.errors import UsageError
 from heed.models.rnn_attention import RecurrentAttention, RecurrentAttentionConfig
 from heed.nn.contract import Vocabularies
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 CONFIG = CONFIGS["rnn_attention"]
 assert isinstance(CONFIG, RecurrentAttentionConfig)
@@ -49,10 +49,10 @@ def test_the_features_are_those_of_the_equations_written_out() -> None:
 
 @torch.no_grad()
 def test_dropout_changes_what_is_computed_and_dropout_of_zero_does_not() -> None:
-    source, ids, noise = random_source([5, 3]), random_targets(2, 4), Noise.for_step(1, 1, torch.arange(2))
+    source, ids, dropout_keys = random_source([5, 3]), random_targets(2, 4), DropoutKeys.for_step(1, 1, torch.arange(2))
     for share in (0.0, 0.5):
         model = build(dropout=share)
-        noisy, _ = model.advance(ids, model.start(source, noise=noise))
+        noisy, _ = model.advance(ids, model.start(source, dropout_keys=dropout_keys))
         plain, _ = model.advance(ids, model.start(source))
         assert torch.allclose(noisy, plain) == (share == 0.0)
 

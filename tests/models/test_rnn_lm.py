@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from heed.models.rnn_lm import Recurrent, RecurrentConfig
 from heed.nn.contract import Smoothing
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.packing import pack
 from heed.nn.recurrent import CELLS
 
@@ -31,14 +31,14 @@ def build(config: RecurrentConfig) -> Recurrent:
     return model
 
 
-def noise_of(seed: int = 1) -> Noise:
+def dropout_keys_of(seed: int = 1) -> DropoutKeys:
     """The dropout of one update."""
-    return Noise.for_step(seed, 2, torch.arange(ROWS))
+    return DropoutKeys.for_step(seed, 2, torch.arange(ROWS))
 
 
-def run(model: Recurrent, noise: Noise | None = None) -> Tensor:
+def run(model: Recurrent, dropout_keys: DropoutKeys | None = None) -> Tensor:
     """Features of random tokens from a fresh start."""
-    return model.advance(random_targets(ROWS, STEPS), model.start(None, ROWS, noise=noise))[0]
+    return model.advance(random_targets(ROWS, STEPS), model.start(None, ROWS, dropout_keys=dropout_keys))[0]
 
 
 @torch.no_grad()
@@ -79,7 +79,7 @@ def test_residual_layers_add_their_input_to_their_output(cell: str) -> None:
 @torch.no_grad()
 def test_variational_dropout_drops_the_same_features_everywhere_and_plain_dropout_others() -> None:
     for variational in (True, False):
-        features = run(build(RecurrentConfig(d_model=40, dropout=0.5, variational=variational)), noise_of())
+        features = run(build(RecurrentConfig(d_model=40, dropout=0.5, variational=variational)), dropout_keys_of())
         dropped = features == 0
         assert 0.3 < dropped.float().mean() < 0.7
         assert torch.equal(dropped.all(1), dropped.any(1)) == variational
@@ -90,11 +90,11 @@ def test_variational_dropout_drops_the_same_features_everywhere_and_plain_dropou
 def test_embedding_dropout_drops_words_from_the_whole_batch() -> None:
     config = RecurrentConfig(d_model=30, hidden_size=30, num_layers=1, dropout=0.0, embedding_dropout=0.5)
     model = build(config)
-    vectors = model._embed(torch.arange(V)[:, None], noise_of())[:, 0]
+    vectors = model._embed(torch.arange(V)[:, None], dropout_keys_of())[:, 0]
     factors = vectors / model.embedding
     assert set(factors.mean(1).round(decimals=3).tolist()) == {0.0, 2.0}
     assert torch.allclose(factors, factors[:, :1].expand_as(factors)), "a word as a whole"
-    other = model._embed(torch.arange(V)[:, None], noise_of(seed=8))[:, 0]
+    other = model._embed(torch.arange(V)[:, None], dropout_keys_of(seed=8))[:, 0]
     assert not torch.equal(other == 0, vectors == 0)
 
 
@@ -103,12 +103,12 @@ def test_each_place_of_dropout_has_a_share_of_its_own() -> None:
     none = dict.fromkeys(("dropout", "input_dropout", "layer_dropout", "embedding_dropout", "recurrent_dropout"), 0.0)
     still = AWD.model_copy(update={**none, "activation_penalty": 0.0, "change_penalty": 0.0})
     plain = run(build(still))
-    torch.testing.assert_close(run(build(still), noise_of()), plain)
+    torch.testing.assert_close(run(build(still), dropout_keys_of()), plain)
     for place in none:
-        assert not torch.allclose(run(build(still.model_copy(update={place: 0.5})), noise_of()), plain), place
+        assert not torch.allclose(run(build(still.model_copy(update={place: 0.5})), dropout_keys_of()), plain), place
     usual = still.model_copy(update={"dropout": 0.5, "input_dropout": None, "layer_dropout": None})
     written = still.model_copy(update={"dropout": 0.5, "input_dropout": 0.5, "layer_dropout": 0.5})
-    torch.testing.assert_close(run(build(usual), noise_of()), run(build(written), noise_of()))
+    torch.testing.assert_close(run(build(usual), dropout_keys_of()), run(build(written), dropout_keys_of()))
 
 
 # Activation regularisation
@@ -117,7 +117,7 @@ def test_each_place_of_dropout_has_a_share_of_its_own() -> None:
 def test_the_penalty_is_that_of_merity_et_al() -> None:
     """loss + α mean(dropped output²) + β mean((h_{t+1} - h_t)²), for the mean loss of a batch without padding."""
     model, ids = build(AWD), random_targets(ROWS, STEPS)
-    features = run(model, noise_of())
+    features = run(model, dropout_keys_of())
     dropped, plain = features.split(AWD.d_model, dim=-1)
     mask = torch.ones_like(ids, dtype=torch.bool)
     loss_sum, nll_sum, num_tokens = model.head.loss(features, ids, mask, Smoothing())
@@ -131,7 +131,7 @@ def test_the_penalty_is_that_of_merity_et_al() -> None:
 
 def test_padding_has_no_penalty() -> None:
     model, ids = build(AWD), random_targets(ROWS, STEPS)
-    features = run(model, noise_of())
+    features = run(model, dropout_keys_of())
     mask = torch.arange(STEPS) < torch.tensor([STEPS, 4, 4])[:, None]
     whole, _, _ = model.head.loss(features, ids, mask, Smoothing())
     features[1:, 4:] = 99.0

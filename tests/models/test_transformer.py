@@ -13,7 +13,7 @@ from heed.core.errors import UsageError
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.nn.attention import MultiHeadAttention
 from heed.nn.contract import Source, Vocabularies
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 VOCAB_SIZE = 19
 JOINT = Vocabularies(VOCAB_SIZE, VOCAB_SIZE)
@@ -118,7 +118,7 @@ def test_its_gradients_equal_those_of_marian() -> None:
 def test_dropout_of_zero_is_no_dropout() -> None:
     model = build(SMALL.model_copy(update={"dropout": 0.0, "attention_dropout": 0.0}))
     source, ids = random_source([4, 6], vocabularies=JOINT), random_targets(2, 5)
-    noisy, _ = model.advance(ids, model.start(source, noise=Noise.for_step(1, 1, torch.arange(2))))
+    noisy, _ = model.advance(ids, model.start(source, dropout_keys=DropoutKeys.for_step(1, 1, torch.arange(2))))
     plain, _ = model.advance(ids, model.start(source))
     torch.testing.assert_close(noisy, plain)
 
@@ -128,7 +128,7 @@ def test_dropout_of_zero_is_no_dropout() -> None:
 def test_each_dropout_changes_what_is_computed(where: str) -> None:
     model = build(SMALL.model_copy(update={"dropout": 0.0, "attention_dropout": 0.0, where: 0.5}))
     source, ids = random_source([4, 6], vocabularies=JOINT), random_targets(2, 5)
-    noisy, _ = model.advance(ids, model.start(source, noise=Noise.for_step(1, 1, torch.arange(2))))
+    noisy, _ = model.advance(ids, model.start(source, dropout_keys=DropoutKeys.for_step(1, 1, torch.arange(2))))
     plain, _ = model.advance(ids, model.start(source))
     assert not torch.allclose(noisy, plain, atol=0.01)
 

@@ -9,7 +9,7 @@ from random_models import VOCABULARIES, random_targets
 from torch import nn
 
 from heed.models.trellisnet import TrellisNet, TrellisNetConfig
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 SIZE = 5
 FROM_PYTORCH = (1, 0, 2, 3)
@@ -78,7 +78,9 @@ def test_a_token_sees_as_many_tokens_as_there_are_levels_and_no_more() -> None:
 def test_dropout_is_the_same_at_all_positions() -> None:
     config = TrellisNetConfig(d_model=SIZE, hidden_size=7, num_levels=3, dropout=0.5)
     model = TrellisNet(config, VOCABULARIES)
-    features, _ = model.advance(random_targets(3, 9), model.start(None, 3, noise=Noise.for_step(1, 1, torch.arange(3))))
+    features, _ = model.advance(
+        random_targets(3, 9), model.start(None, 3, dropout_keys=DropoutKeys.for_step(1, 1, torch.arange(3)))
+    )
     dropped = features == 0
     assert 0 < dropped.float().mean() < 1
     assert torch.equal(dropped.all(1), dropped.any(1))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from heed.nn.attention import AdditiveAttention, MultiHeadAttention, attention_weights
 from heed.nn.contract import Trace
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 D_MODEL, HEADS = 12, 3
 
@@ -86,17 +86,17 @@ def test_dropout_falls_on_the_weights() -> None:
         nn.init.zeros_(linear.weight)
     attention.output.weight.data = torch.eye(4)
     keys, values = torch.zeros(2, 1, 4, 4), torch.eye(4).expand(2, 1, 4, 4)
-    noise = Noise.for_step(1, 1, torch.arange(2))
-    weights = attention(torch.zeros(2, 300, 4), keys, values, noise=noise)
+    dropout_keys = DropoutKeys.for_step(1, 1, torch.arange(2))
+    weights = attention(torch.zeros(2, 300, 4), keys, values, dropout_keys=dropout_keys)
     assert weights.unique().tolist() == pytest.approx([0.0, 0.25 * 256 / 192])
     assert abs((weights == 0).float().mean().item() - 0.25) < 0.03
 
 
 def test_without_a_share_to_drop_noise_changes_nothing() -> None:
     attention = MultiHeadAttention(D_MODEL, HEADS, dropout=0.0)
-    x, noise = torch.randn(2, 3, D_MODEL), Noise.for_step(1, 1, torch.arange(2))
+    x, dropout_keys = torch.randn(2, 3, D_MODEL), DropoutKeys.for_step(1, 1, torch.arange(2))
     keys, values = attention.project(x)
-    assert attention(x, keys, values, noise=noise).equal(attention(x, keys, values))
+    assert attention(x, keys, values, dropout_keys=dropout_keys).equal(attention(x, keys, values))
 
 
 def test_in_bfloat16_attention_is_close_to_float32() -> None:

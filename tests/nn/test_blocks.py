@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from heed.nn.attention import MultiHeadAttention
 from heed.nn.blocks import DecoderBlock, EncoderBlock, FeedForward, Residual
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 D_MODEL, HEADS, D_FF = 12, 3, 20
 norms = pytest.mark.parametrize("pre_norm", [False, True], ids=["post-norm", "pre-norm"])
@@ -102,13 +102,13 @@ def test_the_feed_forward_layer_is_equation_2() -> None:
 @norms
 def test_dropout_is_on_the_output_of_the_sublayer_before_the_sum(pre_norm: bool) -> None:
     """LayerNorm(x + Dropout(Sublayer(x))), or x + Dropout(Sublayer(LayerNorm(x)))."""
-    residual, noise = Residual(D_MODEL, pre_norm, 0.4), Noise.for_step(1, 2, torch.arange(3))
+    residual, dropout_keys = Residual(D_MODEL, pre_norm, 0.4), DropoutKeys.for_step(1, 2, torch.arange(3))
     x = torch.randn(3, 4, D_MODEL)
-    found = residual(x, lambda x: 2 * x, noise, site=5)
+    found = residual(x, lambda x: 2 * x, dropout_keys, site=5)
     if pre_norm:
-        expected = x + noise.dropout(2 * residual.norm(x), 0.4, site=5)
+        expected = x + dropout_keys.dropout(2 * residual.norm(x), 0.4, site=5)
     else:
-        expected = residual.norm(x + noise.dropout(2 * x, 0.4, site=5))
+        expected = residual.norm(x + dropout_keys.dropout(2 * x, 0.4, site=5))
     torch.testing.assert_close(found, expected)
     assert not torch.allclose(found, residual(x, lambda x: 2 * x, None, site=5))
 
@@ -117,7 +117,7 @@ def test_the_sublayers_of_a_block_drop_different_things() -> None:
     """Where one sublayer gives ones and the others nothing, what a block adds to zeros is that sublayer's mask."""
     encoder = EncoderBlock(8, 2, 8, 0.5, 0.0, pre_norm=True, activation="relu")
     decoder = DecoderBlock(8, 2, 8, 0.5, 0.0, pre_norm=True, activation="relu")
-    noise, zeros = Noise.for_step(1, 2, torch.arange(1)), torch.zeros(1, 40, 8)
+    dropout_keys, zeros = DropoutKeys.for_step(1, 2, torch.arange(1)), torch.zeros(1, 40, 8)
     memory = decoder.cross_attention.project(zeros)
     sublayers = {
         encoder: (encoder.attention.output, encoder.feed_forward.contract),
@@ -129,7 +129,7 @@ def test_the_sublayers_of_a_block_drop_different_things() -> None:
             for end in ends:
                 nn.init.zeros_(end.weight)
                 nn.init.constant_(end.bias, float(end is one))
-            grown = (lambda keys, values: (keys, values), None, memory, None, noise, 0)
-            masks.append(block(zeros, None, noise) if block is encoder else block(zeros, *grown))
+            grown = (lambda keys, values: (keys, values), None, memory, None, dropout_keys, 0)
+            masks.append(block(zeros, None, dropout_keys) if block is encoder else block(zeros, *grown))
             assert 0.3 < (masks[-1] > 0).float().mean() < 0.7
             assert all(0.3 < (masks[-1] == other).float().mean() < 0.7 for other in masks[:-1])

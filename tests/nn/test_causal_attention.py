@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from heed.nn.causal_attention import BLOCK, CausalSelfAttention, WeightDropout, causal_context
-from heed.nn.noise import Noise
-from heed.nn.states import Columns
+from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.states import RowPositions
 
-NOISE = Noise.for_step(1, 2, torch.tensor([3, 4]))
+DROPOUT_KEYS = DropoutKeys.for_step(1, 2, torch.tensor([3, 4]))
 
 
 def heads(num_positions: int, seed: int) -> Tensor:
@@ -22,13 +22,17 @@ def heads(num_positions: int, seed: int) -> Tensor:
     return x.requires_grad_()
 
 
-def written_out(query: Tensor, keys: Tensor, values: Tensor, columns: Columns, dropout: WeightDropout | None) -> Tensor:
+def written_out(
+    query: Tensor, keys: Tensor, values: Tensor, columns: RowPositions, dropout: WeightDropout | None
+) -> Tensor:
     """The whole square of weights."""
     mask = columns.causal_mask(query.shape[2], query.device)
     scores = query @ keys.transpose(2, 3) / math.sqrt(query.shape[3])
     weights = (scores if mask is None else scores.masked_fill(~mask, float("-inf"))).softmax(-1)
     if dropout is not None:
-        weights = NOISE.dropout_ragged(weights.transpose(1, 2), dropout.probability, 0, dropout.offset).transpose(1, 2)
+        weights = DROPOUT_KEYS.dropout_ragged(
+            weights.transpose(1, 2), dropout.probability, 0, dropout.offset
+        ).transpose(1, 2)
     return weights @ values
 
 
@@ -38,9 +42,9 @@ def written_out(query: Tensor, keys: Tensor, values: Tensor, columns: Columns, d
 )
 def test_blocks_equal_the_whole_square(num_queries: int, past: int, probability: float) -> None:
     query, keys, values = heads(num_queries, 1), heads(past + num_queries, 2), heads(past + num_queries, 3)
-    dropout = WeightDropout(NOISE, probability, past) if probability else None
-    found = causal_context(query, keys, values, Columns(past), dropout)
-    expected = written_out(query, keys, values, Columns(past), dropout)
+    dropout = WeightDropout(DROPOUT_KEYS, probability, past) if probability else None
+    found = causal_context(query, keys, values, RowPositions(past), dropout)
+    expected = written_out(query, keys, values, RowPositions(past), dropout)
     torch.testing.assert_close(found, expected)
     wish = torch.randn(found.shape, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     for ours, theirs in zip(
@@ -51,19 +55,21 @@ def test_blocks_equal_the_whole_square(num_queries: int, past: int, probability:
 
 def test_gradients_are_those_of_finite_differences() -> None:
     query, keys, values = heads(4, 1), heads(6, 2), heads(6, 3)
-    dropout = WeightDropout(NOISE, 0.4, 2)
-    assert torch.autograd.gradcheck(lambda q, k, v: causal_context(q, k, v, Columns(2), dropout), (query, keys, values))
+    dropout = WeightDropout(DROPOUT_KEYS, 0.4, 2)
+    assert torch.autograd.gradcheck(
+        lambda q, k, v: causal_context(q, k, v, RowPositions(2), dropout), (query, keys, values)
+    )
 
 
 @pytest.mark.parametrize("with_gradients", [True, False])
 def test_the_empty_columns_of_a_row_that_began_later_are_not_seen(with_gradients: bool) -> None:
     query, keys, values = heads(3, 1), heads(9, 2), heads(9, 3)
-    columns = Columns(6, torch.tensor([0, 4]))
+    columns = RowPositions(6, torch.tensor([0, 4]))
     with torch.set_grad_enabled(with_gradients):
         found = causal_context(query, keys, values, columns)
-        alone = causal_context(query[1:], keys[1:, :, 4:], values[1:, :, 4:], Columns(2))
+        alone = causal_context(query[1:], keys[1:, :, 4:], values[1:, :, 4:], RowPositions(2))
         torch.testing.assert_close(found[1:], alone)
-        torch.testing.assert_close(found[:1], causal_context(query[:1], keys[:1], values[:1], Columns(6)))
+        torch.testing.assert_close(found[:1], causal_context(query[:1], keys[:1], values[:1], RowPositions(6)))
 
 
 def test_it_is_pytorchs_multi_head_attention_with_a_causal_mask() -> None:
@@ -78,4 +84,4 @@ def test_it_is_pytorchs_multi_head_attention_with_a_causal_mask() -> None:
     x = torch.randn(2, 9, 24)
     mask = torch.ones(9, 9, dtype=torch.bool).triu(1)
     expected, _ = theirs(x, x, x, attn_mask=mask)
-    torch.testing.assert_close(ours(x, lambda *pair: pair, Columns(), None, 0), expected)
+    torch.testing.assert_close(ours(x, lambda *pair: pair, RowPositions(), None, 0), expected)

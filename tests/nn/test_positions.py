@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
+from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.embeddings import TokenEmbedding
-from heed.nn.noise import Noise
 from heed.nn.positions import POSITIONS, half_split, interleaved
 
 SIZE = 6
@@ -102,13 +102,13 @@ def test_positions_are_no_part_of_the_weights() -> None:
 
 def test_dropout_falls_on_the_sum_of_embedding_and_position() -> None:
     """Vaswani et al. (2017), section 5.4."""
-    embedding, ids, noise = embedding_of("interleaved"), torch.tensor([[3, 9], [1, 2]]), noise_of_two_rows()
-    dropped: Tensor = embedding(ids, noise)
+    embedding, ids, dropout_keys = embedding_of("interleaved"), torch.tensor([[3, 9], [1, 2]]), noise_of_two_rows()
+    dropped: Tensor = embedding(ids, dropout_keys)
     kept = dropped != 0
     assert 0 < kept.sum() < kept.numel()
     torch.testing.assert_close(dropped[kept], 2 * embedding(ids)[kept])
 
 
-def noise_of_two_rows() -> Noise:
+def noise_of_two_rows() -> DropoutKeys:
     """The dropout of some update."""
-    return Noise.for_step(3, 4, torch.tensor([10, 20]))
+    return DropoutKeys.for_step(3, 4, torch.tensor([10, 20]))

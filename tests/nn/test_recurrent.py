@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.recurrent import CELLS, Bidirectional, Cell, GRUCell, States, unroll
 
 INPUT, HIDDEN, ROWS, STEPS = 5, 4, 3, 9
@@ -175,13 +175,13 @@ def test_in_bfloat16_a_sequence_is_the_same_but_for_rounding(name: str) -> None:
 
 @every_cell
 def test_dropconnect_is_dropout_of_the_recurrent_weights_once_for_all_steps(name: str) -> None:
-    noise, x = Noise.for_step(3, 4, torch.arange(ROWS)), torch.randn(STEPS, ROWS, INPUT)
+    dropout_keys, x = DropoutKeys.for_step(3, 4, torch.arange(ROWS)), torch.randn(STEPS, ROWS, INPUT)
     cell = cell_of(name)
     states = random_states(cell)
-    dropped = unroll(cell, x, states, 0.5, noise)
+    dropped = unroll(cell, x, states, 0.5, dropout_keys)
     for site, linear in enumerate(cell.recurrents()):
         weight = linear.weight.data
-        linear.weight.data = noise.weights(weight, 0.5, site)
+        linear.weight.data = dropout_keys.weights(weight, 0.5, site)
         assert set((linear.weight / weight).unique().tolist()) == {0.0, 2.0}
     torch.testing.assert_close(dropped, unroll(cell, x, states), **CLOSE)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from heed.nn.noise import Noise
-from heed.nn.states import CachedState, Columns, KeyValueCache, Memory
+from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.states import CachedState, KeyValueCache, Memory, RowPositions
 
 
 def memory_of(lengths: list[int], rows_per_source: int = 1, dim: int = 2) -> Memory:
@@ -52,14 +52,14 @@ def test_selected_caches_hold_only_what_was_used() -> None:
 
 
 def test_one_new_token_needs_no_mask_where_all_rows_began_together() -> None:
-    assert Columns(5).causal_mask(1, torch.device("cpu")) is None
+    assert RowPositions(5).causal_mask(1, torch.device("cpu")) is None
 
 
 def test_a_token_sees_itself_and_what_came_before_since_its_row_began() -> None:
-    found = Columns(2, torch.tensor([0, 1])).causal_mask(2, torch.device("cpu"))
+    found = RowPositions(2, torch.tensor([0, 1])).causal_mask(2, torch.device("cpu"))
     assert found is not None
     assert found[:, 0].int().tolist() == [[[1, 1, 1, 0], [1, 1, 1, 1]], [[0, 1, 1, 0], [0, 1, 1, 1]]]
-    together = Columns(2).causal_mask(2, torch.device("cpu"))
+    together = RowPositions(2).causal_mask(2, torch.device("cpu"))
     assert together is not None
     assert together.int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
 
@@ -109,8 +109,8 @@ def test_a_memory_without_padding_needs_no_mask() -> None:
 
 def state_of(rows: list[list[float]], keys: Tensor | None = None) -> CachedState:
     """A state after these tokens."""
-    noise = None if keys is None else Noise(keys)
-    return CachedState(memory_of([2] * len(rows)), (cache_of(rows),), Columns(len(rows[0])), noise)
+    dropout_keys = None if keys is None else DropoutKeys(keys)
+    return CachedState(memory_of([2] * len(rows)), (cache_of(rows),), RowPositions(len(rows[0])), dropout_keys)
 
 
 def test_rows_that_join_keep_their_place_through_later_joins_and_selections() -> None:
@@ -130,8 +130,8 @@ def test_rows_of_one_length_join_without_a_mask() -> None:
 def test_the_dropout_of_a_row_goes_with_it() -> None:
     joined = state_of([[1.0]], torch.tensor([10])).join(state_of([[2.0], [3.0]], torch.tensor([20, 30])))
     selected = joined.select(torch.tensor([2, 0]))
-    assert selected.noise is not None
-    assert selected.noise.keys.tolist() == [30, 10]
+    assert selected.dropout_keys is not None
+    assert selected.dropout_keys.keys.tolist() == [30, 10]
 
 
 def test_taking_all_rows_in_their_order_copies_nothing() -> None:

@@ -15,7 +15,7 @@ from toy import events, prepared, trainer_of
 from heed.core.errors import UsageError
 from heed.data.batch import Batch, collate
 from heed.nn.contract import Smoothing
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.recipe import SOURCE_MODELS
 from heed.tasks.r_drop import SECOND_PASS, r_drop_loss
 from heed.training.checkpoints import list_checkpoints, load_checkpoint
@@ -36,15 +36,15 @@ def gradients(loss: Tensor, model: Any) -> list[Tensor]:
 @pytest.mark.parametrize("name", SOURCE_MODELS)
 def test_it_is_two_passes_with_other_noise_and_their_divergence(name: str) -> None:
     model, batch = model_of(name), batch_of()
-    noise = Noise.for_step(1, 7, batch.rows)
-    found = r_drop_loss(model, batch, Smoothing(0.1), noise, ALPHA)
+    dropout_keys = DropoutKeys.for_step(1, 7, batch.rows)
+    found = r_drop_loss(model, batch, Smoothing(0.1), dropout_keys, ALPHA)
 
-    def log_probs(noise: Noise) -> Tensor:
-        features, _ = model.advance(batch.tgt_in, model.start(batch.source, noise=noise))
+    def log_probs(dropout_keys: DropoutKeys) -> Tensor:
+        features, _ = model.advance(batch.tgt_in, model.start(batch.source, dropout_keys=dropout_keys))
         result: Tensor = model.head.log_probs(features)[batch.tgt_mask]
         return result
 
-    p, q = log_probs(noise), log_probs(noise.fold(SECOND_PASS))
+    p, q = log_probs(dropout_keys), log_probs(dropout_keys.fold(SECOND_PASS))
     assert not torch.allclose(p, q)
     truth = batch.tgt_out[batch.tgt_mask]
     nll = sum(F.cross_entropy(x, truth, reduction="sum", label_smoothing=0.1) for x in (p, q))
@@ -61,7 +61,7 @@ def test_a_batch_is_the_sum_of_its_halves(name: str) -> None:
     model, batch = model_of(name), batch_of((4, 2, 5, 3))
 
     def loss(part: Batch) -> Tensor:
-        return r_drop_loss(model, part, Smoothing(0.1), Noise.for_step(1, 7, part.rows), ALPHA).loss_sum
+        return r_drop_loss(model, part, Smoothing(0.1), DropoutKeys.for_step(1, 7, part.rows), ALPHA).loss_sum
 
     left, right = batch.halves()
     torch.testing.assert_close(loss(batch), loss(left) + loss(right), rtol=1e-5, atol=1e-4)

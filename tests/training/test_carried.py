@@ -13,9 +13,9 @@ from trainings import content, gradients, interrupt_after, scarce
 
 from heed.core.errors import UsageError
 from heed.data.batch import Batch
-from heed.nn.carried import state_tensors
 from heed.nn.contract import Smoothing
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.state_io import state_tensors
 from heed.tasks.task import chain_rule_loss
 from heed.training.checkpoints import list_checkpoints, newest_checkpoint
 from heed.training.trainer import Trainer
@@ -91,10 +91,10 @@ def test_the_state_matters_and_an_epoch_begins_without_one(tmp_path: Path) -> No
 def test_two_segments_of_one_update_are_one_segment_of_twice_the_length(tmp_path: Path) -> None:
     trainer = trainer_for(tmp_path)
     pair = batches_of(trainer, 2)
-    noise = Noise.for_step(1, 1, pair[0].rows)
-    found = chain_rule_loss(trainer.model, pair[0], Smoothing(), noise)
-    then = chain_rule_loss(trainer.model, pair[1], Smoothing(), noise, found.state)
-    state = trainer.model.start(None, 4, noise=noise)
+    dropout_keys = DropoutKeys.for_step(1, 1, pair[0].rows)
+    found = chain_rule_loss(trainer.model, pair[0], Smoothing(), dropout_keys)
+    then = chain_rule_loss(trainer.model, pair[1], Smoothing(), dropout_keys, found.state)
+    state = trainer.model.start(None, 4, dropout_keys=dropout_keys)
     together, _ = trainer.model.advance(torch.cat([batch.tgt_in for batch in pair], 1), state)
     ids, mask = (torch.cat([getattr(batch, name) for batch in pair], 1) for name in ("tgt_out", "tgt_mask"))
     _, nll_sum, _ = trainer.model.head.loss(together, ids, mask, Smoothing())

@@ -16,7 +16,7 @@ from heed.core.errors import HeedError, StorageError, UsageError
 from heed.core.progress import Progress
 from heed.data.batch import Batch, collate
 from heed.metrics.score import Score
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.task import Loss, Validation
 from heed.training.checkpoints import list_checkpoints, load_checkpoint
 from heed.training.stopping import Divergence
@@ -63,9 +63,9 @@ def test_the_gradient_is_that_of_the_mean_over_all_target_tokens(trainer: Traine
     assert batches[0].num_tokens != batches[1].num_tokens
     found = gradients(trainer, batches)
     total = sum(
-        trainer.task.loss(trainer.model, batch, trainer.config.smoothing, Noise.for_step(trainer.seed, 1, batch.rows))[
-            0
-        ]
+        trainer.task.loss(
+            trainer.model, batch, trainer.config.smoothing, DropoutKeys.for_step(trainer.seed, 1, batch.rows)
+        )[0]
         for batch in batches
     )
     assert isinstance(total, Tensor)

@@ -19,7 +19,7 @@ from heed.decoding.coverage import Coverage
 from heed.decoding.hypothesis import Hypothesis, LengthPenalty
 from heed.decoding.stops import Stops
 from heed.decoding.topk import top_k
-from heed.nn.noise import mix_int
+from heed.nn.dropout_keys import mix_int
 
 _NEVER = float("-inf")
 SORTED_QUICKLY = 1024

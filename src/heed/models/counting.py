@@ -19,7 +19,7 @@ from torch import Tensor
 
 from heed.models.model import GenerativeModel
 from heed.nn.contract import Smoothing, Source, Trace, Vocabularies
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.statistical.arrays import Bools, Ints
 from heed.statistical.predictor import Predictor
 
@@ -117,7 +117,11 @@ class Counting(GenerativeModel, ABC):
         self.hold(self.restored({name: _array(tensor) for name, tensor in state_dict.items()}))
 
     def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
     ) -> CountingState:
         """As many rows as asked for; a source tells nothing to this model."""
         num_rows = rows_per_source * (1 if source is None else len(source))

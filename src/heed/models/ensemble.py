@@ -22,26 +22,26 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heed.nn.contract import Autoregressive, Smoothing, Source, State, Trace
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 
 @dataclass(frozen=True)
-class Together:
+class EnsembleState:
     """The states of the members, row by row alike."""
 
     states: tuple[State, ...]
 
-    def select(self, rows: Int[Tensor, " R"]) -> Together:
+    def select(self, rows: Int[Tensor, " R"]) -> EnsembleState:
         """The given rows in the given order."""
-        return Together(tuple(state.select(rows) for state in self.states))
+        return EnsembleState(tuple(state.select(rows) for state in self.states))
 
-    def join(self, other: Together) -> Together:
+    def join(self, other: EnsembleState) -> EnsembleState:
         """These rows, then those of `other`."""
-        return Together(tuple(a.join(b) for a, b in zip(self.states, other.states, strict=True)))
+        return EnsembleState(tuple(a.join(b) for a, b in zip(self.states, other.states, strict=True)))
 
-    def detach(self) -> Together:
+    def detach(self) -> EnsembleState:
         """The same values, cut off from the graph."""
-        return Together(tuple(state.detach() for state in self.states))
+        return EnsembleState(tuple(state.detach() for state in self.states))
 
 
 class _Part:
@@ -138,22 +138,26 @@ class _Joint(nn.Module):
             begin += features.shape[-1]
 
     def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
-    ) -> Together:
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
+    ) -> EnsembleState:
         """The states of all members; one without a source gets as many rows as the others."""
         num_rows = rows_per_source * (1 if source is None else len(source))
-        row_noise = noise and noise.repeat(rows_per_source)
+        row_keys = dropout_keys and dropout_keys.repeat(rows_per_source)
         starts = [
-            member.start(source, rows_per_source, reserve, noise)
+            member.start(source, rows_per_source, reserve, dropout_keys)
             if conditioned
-            else member.start(None, num_rows, reserve, row_noise)
+            else member.start(None, num_rows, reserve, row_keys)
             for member, conditioned in self._each()
         ]
-        return Together(tuple(starts))
+        return EnsembleState(tuple(starts))
 
     def advance(
-        self, ids: Int[Tensor, "B T"], state: Together, trace: Trace | None = None
-    ) -> tuple[Float[Tensor, "B T D"], Together]:
+        self, ids: Int[Tensor, "B T"], state: EnsembleState, trace: Trace | None = None
+    ) -> tuple[Float[Tensor, "B T D"], EnsembleState]:
         """The features of all members, side by side, in a type that holds each exactly."""
         traces = [Trace() for _ in state.states] if trace is not None else []
         found = [
@@ -163,7 +167,7 @@ class _Joint(nn.Module):
         if trace is not None:
             _merge(trace, traces)
         features = torch.cat([features.to(self._dtype) for features, _ in found], dim=-1)
-        return features, Together(tuple(state for _, state in found))
+        return features, EnsembleState(tuple(state for _, state in found))
 
 
 def _merge(trace: Trace, of_members: Sequence[Trace]) -> None:

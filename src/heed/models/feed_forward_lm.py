@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from heed.models.model import GenerativeModel, ModelConfig
 from heed.nn.contract import Source, Trace, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
-from heed.nn.noise import Noise, dropout
 
 
 class FeedForwardConfig(ModelConfig):
@@ -51,16 +51,16 @@ class FeedForwardState:
 
     vectors: Float[Tensor, "B N E"]
     length: int
-    noise: Noise | None = None
+    dropout_keys: DropoutKeys | None = None
 
     def select(self, rows: Int[Tensor, " R"]) -> FeedForwardState:
         """The given rows in the given order."""
-        return FeedForwardState(self.vectors[rows], self.length, self.noise and self.noise.select(rows))
+        return FeedForwardState(self.vectors[rows], self.length, self.dropout_keys and self.dropout_keys.select(rows))
 
     def join(self, other: FeedForwardState) -> FeedForwardState:
         """These rows, then those of `other`."""
-        noise = self.noise and other.noise and self.noise.join(other.noise)
-        return FeedForwardState(torch.cat((self.vectors, other.vectors)), max(self.length, other.length), noise)
+        dropout_keys = self.dropout_keys and other.dropout_keys and self.dropout_keys.join(other.dropout_keys)
+        return FeedForwardState(torch.cat((self.vectors, other.vectors)), max(self.length, other.length), dropout_keys)
 
     def detach(self) -> FeedForwardState:
         """The same values, cut off from the graph."""
@@ -86,25 +86,29 @@ class FeedForward(GenerativeModel):
         self.head = LinearHead(weight, vocabularies.pad_id)
 
     def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
     ) -> FeedForwardState:
         """Rows that have read nothing but the beginning; a source tells nothing to this model."""
         if source is not None:
-            noise = noise and noise.repeat(rows_per_source)
+            dropout_keys = dropout_keys and dropout_keys.repeat(rows_per_source)
             rows_per_source *= len(source)
         beginning = self.embedding[self.bos_id].expand(rows_per_source, self.config.order - 2, -1)
-        return FeedForwardState(beginning, 0, noise)
+        return FeedForwardState(beginning, 0, dropout_keys)
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: FeedForwardState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], FeedForwardState]:
         """The hidden layer's values for the next word after each of the given ones, with `direct` also x."""
-        rate, noise, offset = self.config.dropout, state.noise, state.length
-        new = dropout(nn.functional.embedding(ids, self.embedding), rate, noise, 0, offset)
+        rate, dropout_keys, offset = self.config.dropout, state.dropout_keys, state.length
+        new = dropout(nn.functional.embedding(ids, self.embedding), rate, dropout_keys, 0, offset)
         vectors = torch.cat((state.vectors, new), dim=1)
         length = ids.shape[1]
         newest_first = [vectors[:, back : back + length] for back in range(self.config.order - 2, -1, -1)]
         context = torch.cat(newest_first, dim=-1)  # [B, T, (n - 1) E]
-        hidden = dropout(torch.tanh(self.hidden(context)), rate, noise, 1, offset)
+        hidden = dropout(torch.tanh(self.hidden(context)), rate, dropout_keys, 1, offset)
         features = torch.cat((hidden, context), dim=-1) if self.config.direct else hidden
-        return features, FeedForwardState(vectors[:, length:], offset + length, noise)
+        return features, FeedForwardState(vectors[:, length:], offset + length, dropout_keys)

@@ -23,9 +23,9 @@ from heed.models.limited_context import Grow, LimitedContext
 from heed.models.model import ModelConfig
 from heed.nn.causal_attention import CausalSelfAttention
 from heed.nn.contract import Trace, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
-from heed.nn.noise import Noise, dropout
-from heed.nn.states import Columns
+from heed.nn.states import RowPositions
 
 
 class GptConfig(ModelConfig):
@@ -77,15 +77,15 @@ class GptBlock(nn.Module):
         self.dropout = config.dropout
 
     def forward(
-        self, x: Float[Tensor, "B T D"], grow: Grow, columns: Columns,
-        noise: Noise | None, offset: int, trace: Trace | None, name: str,
+        self, x: Float[Tensor, "B T D"], grow: Grow, columns: RowPositions,
+        dropout_keys: DropoutKeys | None, offset: int, trace: Trace | None, name: str,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
         """The same shape."""
-        inner = noise and noise.fold(0)
+        inner = dropout_keys and dropout_keys.fold(0)
         attended = self.attention(self.attention_norm(x), grow, columns, inner, offset, trace, name)
-        x = x + dropout(attended, self.dropout, noise, 1, offset)
+        x = x + dropout(attended, self.dropout, dropout_keys, 1, offset)
         hidden = F.gelu(self.expand(self.feed_forward_norm(x)), approximate="tanh")
-        return x + dropout(self.contract(hidden), self.dropout, noise, 2, offset)
+        return x + dropout(self.contract(hidden), self.dropout, dropout_keys, 2, offset)
 
 
 class Gpt(LimitedContext):
@@ -115,14 +115,14 @@ class Gpt(LimitedContext):
                 nn.init.zeros_(parameter)
 
     def compute(
-        self, ids: Int[Tensor, "B T"], columns: Columns, grow: Sequence[Grow], noise: Noise | None, offset: int,
-        trace: Trace | None,
+        self, ids: Int[Tensor, "B T"], columns: RowPositions, grow: Sequence[Grow],
+        dropout_keys: DropoutKeys | None, offset: int, trace: Trace | None,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
         """LayerNorm(h_L), h_0 = E[w] + P[t]."""
         x = F.embedding(ids, self.embedding) + F.embedding(columns.positions(ids.shape[1], ids.device), self.positions)
-        x = dropout(x, self.config.dropout, noise and noise.fold(0), 0, offset)
+        x = dropout(x, self.config.dropout, dropout_keys and dropout_keys.fold(0), 0, offset)
         for number, block in enumerate(self.blocks):
-            inner = noise and noise.fold(1 + number)
+            inner = dropout_keys and dropout_keys.fold(1 + number)
             x = block(x, grow[number], columns, inner, offset, trace, f"decoder.{number}.self")
         features: Tensor = self.norm(x)
         return features

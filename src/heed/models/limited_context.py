@@ -18,9 +18,9 @@ from torch import Tensor
 
 from heed.models.model import GenerativeModel
 from heed.nn.contract import Source, Trace
+from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.heads import LinearHead
-from heed.nn.noise import Noise
-from heed.nn.states import Columns, KeyValueCache, is_identity
+from heed.nn.states import KeyValueCache, RowPositions, is_identity
 
 Grow = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Appends keys and values to one block's cache, and gives all of it."""
@@ -31,14 +31,14 @@ class ContextState:
     """The tokens that are seen, with the keys and values of each block for them."""
 
     caches: tuple[KeyValueCache, ...]
-    columns: Columns
+    columns: RowPositions
     ids: Int[Tensor, "B C"]
     """The tokens in these columns."""
     capacity: int = 0
-    """Columns that caches are made for; without, they grow."""
+    """RowPositions that caches are made for; without, they grow."""
     num_left: int = 0
-    """Columns that were left behind."""
-    noise: Noise | None = None
+    """RowPositions that were left behind."""
+    dropout_keys: DropoutKeys | None = None
 
     def select(self, rows: Int[Tensor, " R"]) -> ContextState:
         """The given rows in the given order."""
@@ -49,7 +49,7 @@ class ContextState:
             caches=tuple(cache.select(rows, self.columns.length) for cache in self.caches),
             columns=self.columns.select(rows),
             ids=self.ids[rows],
-            noise=self.noise and self.noise.select(rows),
+            dropout_keys=self.dropout_keys and self.dropout_keys.select(rows),
         )
 
     def join(self, other: ContextState) -> ContextState:
@@ -63,7 +63,7 @@ class ContextState:
             ids=torch.cat(padded),
             capacity=max(self.capacity, other.capacity),
             num_left=max(self.num_left, other.num_left),
-            noise=self.noise and other.noise and self.noise.join(other.noise),
+            dropout_keys=self.dropout_keys and other.dropout_keys and self.dropout_keys.join(other.dropout_keys),
         )
 
     def without_first(self, num_columns: int) -> ContextState:
@@ -74,7 +74,7 @@ class ContextState:
         return replace(
             self,
             caches=tuple(cache.without_first(num_columns) for cache in self.caches),
-            columns=Columns(self.columns.length - num_columns, first),
+            columns=RowPositions(self.columns.length - num_columns, first),
             ids=self.ids[:, num_columns:],
             num_left=self.num_left + num_columns,
         )
@@ -97,29 +97,33 @@ class LimitedContext(GenerativeModel, ABC):
 
     @abstractmethod
     def compute(
-        self, ids: Int[Tensor, "B T"], columns: Columns, grow: Sequence[Grow], noise: Noise | None, offset: int,
-        trace: Trace | None,
+        self, ids: Int[Tensor, "B T"], columns: RowPositions, grow: Sequence[Grow],
+        dropout_keys: DropoutKeys | None, offset: int, trace: Trace | None,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
         """Features of tokens that come behind `columns`; each block grows its cache. `offset`: their place in the text,
         which keys the dropout."""
 
     def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
     ) -> ContextState:
         """Nothing is seen yet; a source tells nothing to a language model."""
         num_sources = 1 if source is None else len(source)
-        if noise is not None and source is not None:
-            noise = noise.repeat(rows_per_source)
-        return self._fresh(num_sources * rows_per_source, min(reserve or 0, self.max_len), noise)
+        if dropout_keys is not None and source is not None:
+            dropout_keys = dropout_keys.repeat(rows_per_source)
+        return self._fresh(num_sources * rows_per_source, min(reserve or 0, self.max_len), dropout_keys)
 
-    def _fresh(self, num_rows: int, capacity: int, noise: Noise | None, num_left: int = 0) -> ContextState:
+    def _fresh(self, num_rows: int, capacity: int, dropout_keys: DropoutKeys | None, num_left: int = 0) -> ContextState:
         num_blocks, num_heads, head_size = self.cache_shape
         like: Tensor = self.head.weight
-        if noise is None and like.device.type == "cpu":  # PyTorch attends to bfloat16 keys several times slower
+        if dropout_keys is None and like.device.type == "cpu":  # PyTorch attends to bfloat16 keys several times slower
             like = like.new_empty(0, dtype=torch.float32)
         caches = tuple(KeyValueCache.empty(num_rows, num_heads, head_size, capacity, like) for _ in range(num_blocks))
         ids = torch.empty((num_rows, 0), dtype=torch.long, device=like.device)
-        return ContextState(caches, Columns(), ids, capacity, num_left, noise)
+        return ContextState(caches, RowPositions(), ids, capacity, num_left, dropout_keys)
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: ContextState, trace: Trace | None = None
@@ -155,8 +159,8 @@ class LimitedContext(GenerativeModel, ABC):
             return grow
 
         grow = [growing(number) for number in range(len(caches))]
-        features = self.compute(ids, columns, grow, state.noise, state.num_left + columns.length, trace)
-        grown = Columns(columns.length + ids.shape[1], columns.first)
+        features = self.compute(ids, columns, grow, state.dropout_keys, state.num_left + columns.length, trace)
+        grown = RowPositions(columns.length + ids.shape[1], columns.first)
         seen = torch.cat((state.ids, ids), dim=1)
         return features, replace(state, caches=tuple(caches), columns=grown, ids=seen)
 
@@ -178,7 +182,7 @@ class LimitedContext(GenerativeModel, ABC):
         """The last half of the tokens, read from the first position on; all rows have taken all columns."""
         kept = state.ids[:, state.columns.length - self.max_len // 2 :]
         num_left = state.num_left + state.columns.length - kept.shape[1]
-        _, begun = self._read(kept, self._fresh(len(kept), state.capacity, state.noise, num_left))
+        _, begun = self._read(kept, self._fresh(len(kept), state.capacity, state.dropout_keys, num_left))
         return begun
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from heed.core.config import Config
 from heed.nn.contract import Head, Source, Trace
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 
 class ModelConfig(Config):
@@ -50,7 +50,11 @@ class GenerativeModel(Model):
     head: Head
 
     def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
     ) -> Any:
         """The state before the first token."""
         raise NotImplementedError

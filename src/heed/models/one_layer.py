@@ -32,10 +32,10 @@ from heed.models.model import ModelConfig
 from heed.nn.attention import attention_weights
 from heed.nn.causal_attention import causal_context
 from heed.nn.contract import Trace, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
-from heed.nn.noise import Noise, dropout
 from heed.nn.positions import interleaved
-from heed.nn.states import Columns
+from heed.nn.states import RowPositions
 
 WINDOW_ELEMENTS = 1 << 23
 """Numbers in the embedded windows that are computed at once."""
@@ -120,14 +120,14 @@ class OneLayer(LimitedContext):
             return super().advance(ids, state, trace)
         past, first = state.columns.length, state.columns.first
         seen = torch.cat((state.ids, ids), dim=1)
-        embedded = self._embedded(seen, state.noise, state.num_left)
+        embedded = self._embedded(seen, state.dropout_keys, state.num_left)
         ends = torch.arange(past, seen.shape[1], device=ids.device).expand(len(ids), -1)  # [B, T]
         begins = (ends - self.max_len + 1).clamp(min=0 if first is None else first[:, None])
         at_once = max(1, WINDOW_ELEMENTS // (max(1, len(ids)) * self.max_len * self.config.d_model))
         spans = zip(torch.split(begins, at_once, dim=1), torch.split(ends, at_once, dim=1), strict=True)
         h = torch.cat([self._of_windows(embedded, *span) for span in spans], dim=1)
-        after = replace(state, ids=seen, columns=Columns(seen.shape[1], first))
-        features = self._output(h, state.noise, state.num_left + past)
+        after = replace(state, ids=seen, columns=RowPositions(seen.shape[1], first))
+        features = self._output(h, state.dropout_keys, state.num_left + past)
         return features, after.without_first(max(0, seen.shape[1] - self.max_len))
 
     def _of_windows(
@@ -144,18 +144,22 @@ class OneLayer(LimitedContext):
         return h
 
     def compute(
-        self, ids: Int[Tensor, "B T"], columns: Columns, grow: Sequence[Grow], noise: Noise | None, offset: int,
-        trace: Trace | None,
+        self, ids: Int[Tensor, "B T"], columns: RowPositions, grow: Sequence[Grow],
+        dropout_keys: DropoutKeys | None, offset: int, trace: Trace | None,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
         """O at every position, each seeing itself and what stands before it."""
-        x = self._embedded(ids, noise, offset) + self.positions[columns.positions(ids.shape[1], ids.device)]
+        x = self._embedded(ids, dropout_keys, offset) + self.positions[columns.positions(ids.shape[1], ids.device)]
         keys, values = grow[0](self.key(x)[:, None], self.value(x)[:, None])
         h = causal_context(self.query(x)[:, None], keys, values, columns, None, trace, "decoder.self")
-        return self._output(h[:, 0], noise, offset)
+        return self._output(h[:, 0], dropout_keys, offset)
 
-    def _embedded(self, ids: Int[Tensor, "B T"], noise: Noise | None, offset: int) -> Float[Tensor, "B T D"]:
-        return dropout(F.embedding(ids, self.embedding), self.config.dropout, noise, 0, offset)
+    def _embedded(
+        self, ids: Int[Tensor, "B T"], dropout_keys: DropoutKeys | None, offset: int
+    ) -> Float[Tensor, "B T D"]:
+        return dropout(F.embedding(ids, self.embedding), self.config.dropout, dropout_keys, 0, offset)
 
-    def _output(self, h: Float[Tensor, "B T N"], noise: Noise | None, offset: int) -> Float[Tensor, "B T D"]:
-        h = dropout(h, self.config.dropout, noise, 1, offset)
-        return dropout(self.output(h), self.config.dropout, noise, 2, offset)
+    def _output(
+        self, h: Float[Tensor, "B T N"], dropout_keys: DropoutKeys | None, offset: int
+    ) -> Float[Tensor, "B T D"]:
+        h = dropout(h, self.config.dropout, dropout_keys, 1, offset)
+        return dropout(self.output(h), self.config.dropout, dropout_keys, 2, offset)

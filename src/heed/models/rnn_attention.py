@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from heed.models.model import GenerativeModel, ModelConfig
 from heed.nn.attention import AdditiveAttention
 from heed.nn.contract import Source, Trace, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
-from heed.nn.noise import Noise, dropout
 from heed.nn.recurrent import Bidirectional, GRUCell
 from heed.nn.states import Memory
 
@@ -55,18 +55,18 @@ class RecurrentState:
     memory: Memory
     hidden: Float[Tensor, "R N"]
     length: int
-    noise: Noise | None = None
+    dropout_keys: DropoutKeys | None = None
 
     def select(self, rows: Int[Tensor, " R"]) -> RecurrentState:
         """The given rows in the given order."""
-        noise = self.noise and self.noise.select(rows)
-        return replace(self, memory=self.memory.select(rows), hidden=self.hidden[rows], noise=noise)
+        dropout_keys = self.dropout_keys and self.dropout_keys.select(rows)
+        return replace(self, memory=self.memory.select(rows), hidden=self.hidden[rows], dropout_keys=dropout_keys)
 
     def join(self, other: RecurrentState) -> RecurrentState:
         """These rows, then those of `other`."""
-        noise = self.noise and other.noise and self.noise.join(other.noise)
+        dropout_keys = self.dropout_keys and other.dropout_keys and self.dropout_keys.join(other.dropout_keys)
         hidden = torch.cat((self.hidden, other.hidden))
-        return RecurrentState(self.memory.join(other.memory), hidden, max(self.length, other.length), noise)
+        return RecurrentState(self.memory.join(other.memory), hidden, max(self.length, other.length), dropout_keys)
 
     def detach(self) -> RecurrentState:
         """The same values, cut off from the graph."""
@@ -100,22 +100,26 @@ class RecurrentAttention(GenerativeModel):
         out_weight = weight(vocabularies.tgt_size) if config.tie == "none" else self.embedding
         self.head = LinearHead(out_weight, vocabularies.pad_id)
 
-    def _embed(self, weight: Tensor, ids: Tensor, noise: Noise | None, offset: int = 0) -> Tensor:
+    def _embed(self, weight: Tensor, ids: Tensor, dropout_keys: DropoutKeys | None, offset: int = 0) -> Tensor:
         vectors = nn.functional.embedding(ids, weight) * self.config.d_model**0.5
-        return dropout(vectors, self.config.dropout, noise, 0, offset)
+        return dropout(vectors, self.config.dropout, dropout_keys, 0, offset)
 
     def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
     ) -> RecurrentState:
         """Read the source from both ends; s_0 = tanh(W · the last right-to-left state)."""
         if source is None:
             raise ValueError("a translation model needs a source")
-        embedded = self._embed(self.src_embedding, source.ids, noise and noise.fold(1))
+        embedded = self._embed(self.src_embedding, source.ids, dropout_keys and dropout_keys.fold(1))
         encoded, last = self.encoder(embedded, source.mask)
         memory = Memory((self.attention.project(encoded),), source.mask, rows_per_source, source_dim=1)
         hidden = torch.tanh(self.initial(last)).repeat_interleave(rows_per_source, dim=0)
-        row_noise = noise and noise.fold(2).repeat(rows_per_source)
-        return RecurrentState(memory, hidden, 0, row_noise)
+        row_keys = dropout_keys and dropout_keys.fold(2).repeat(rows_per_source)
+        return RecurrentState(memory, hidden, 0, row_keys)
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: RecurrentState, trace: Trace | None = None
@@ -123,7 +127,7 @@ class RecurrentAttention(GenerativeModel):
         """Features of the next token after each of the given ones."""
         keys, values = state.memory.layers[0]
         mask = state.memory.attention_mask()
-        embedded = self._embed(self.embedding, ids, state.noise, state.length)
+        embedded = self._embed(self.embedding, ids, state.dropout_keys, state.length)
         hidden, states, contexts = state.hidden, [], []
         for t in range(ids.shape[1]):
             context = self.attention(hidden[:, None], keys, values, mask, trace, "decoder.cross")[:, 0]
@@ -132,5 +136,5 @@ class RecurrentAttention(GenerativeModel):
             contexts.append(context)
         together = torch.cat((torch.stack(states, 1), torch.stack(contexts, 1), embedded), dim=-1)
         features = torch.tanh(self.readout(together))
-        features = dropout(features, self.config.dropout, state.noise, 1, state.length)
-        return features, RecurrentState(state.memory, hidden, state.length + ids.shape[1], state.noise)
+        features = dropout(features, self.config.dropout, state.dropout_keys, 1, state.length)
+        return features, RecurrentState(state.memory, hidden, state.length + ids.shape[1], state.dropout_keys)

@@ -23,8 +23,8 @@ from heed.models.model import GenerativeModel, ModelConfig
 from heed.nn.activation_penalty import PenalisedHead, side_by_side
 from heed.nn.adaptive_softmax import AdaptiveHead
 from heed.nn.contract import Head, Source, Trace, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.heads import LinearHead
-from heed.nn.noise import Noise
 from heed.nn.recurrent import CELLS, Cell, States, unroll
 
 
@@ -101,12 +101,12 @@ class RecurrentState:
 
     layers: tuple[States, ...]
     length: int
-    noise: Noise | None = None
+    dropout_keys: DropoutKeys | None = None
 
     def select(self, rows: Int[Tensor, " R"]) -> RecurrentState:
         """The given rows in the given order."""
         layers = tuple(tuple(state[rows] for state in states) for states in self.layers)
-        return RecurrentState(layers, self.length, self.noise and self.noise.select(rows))
+        return RecurrentState(layers, self.length, self.dropout_keys and self.dropout_keys.select(rows))
 
     def join(self, other: RecurrentState) -> RecurrentState:
         """These rows, then those of `other`."""
@@ -114,8 +114,8 @@ class RecurrentState:
             tuple(torch.cat(pair) for pair in zip(mine, theirs, strict=True))
             for mine, theirs in zip(self.layers, other.layers, strict=True)
         )
-        noise = self.noise and other.noise and self.noise.join(other.noise)
-        return RecurrentState(layers, max(self.length, other.length), noise)
+        dropout_keys = self.dropout_keys and other.dropout_keys and self.dropout_keys.join(other.dropout_keys)
+        return RecurrentState(layers, max(self.length, other.length), dropout_keys)
 
     def detach(self) -> RecurrentState:
         """The same values, cut off from the graph."""
@@ -158,52 +158,56 @@ class Recurrent(GenerativeModel):
         return cast(Iterable[Cell], self.layers)
 
     def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
     ) -> RecurrentState:
         """As many rows as asked for; a source tells nothing to this model."""
         if source is not None:
-            noise = noise and noise.repeat(rows_per_source)
+            dropout_keys = dropout_keys and dropout_keys.repeat(rows_per_source)
             rows_per_source *= len(source)
-        return RecurrentState(tuple(cell.zeros(rows_per_source) for cell in self._cells), 0, noise)
+        return RecurrentState(tuple(cell.zeros(rows_per_source) for cell in self._cells), 0, dropout_keys)
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: RecurrentState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], RecurrentState]:
         """Features of the next token after each of the given ones; in training with those that the penalty needs."""
-        config, noise = self.config, state.noise
-        x = self._dropped(self._embed(ids.t(), noise), config.input_dropout, state, site=0)  # [T, B, D]
+        config, dropout_keys = self.config, state.dropout_keys
+        x = self._dropped(self._embed(ids.t(), dropout_keys), config.input_dropout, state, site=0)  # [T, B, D]
         layers = []
         for number, (cell, states) in enumerate(zip(self._cells, state.layers, strict=True)):
-            inner = noise and noise.fold(number)
+            inner = dropout_keys and dropout_keys.fold(number)
             plain, states = unroll(cell, x, states, config.recurrent_dropout, inner)
             layers.append(states)
             is_last = number + 1 == len(self.layers)
             out = self._dropped(plain, config.dropout if is_last else config.layer_dropout, state, site=number + 1)
             x = x + out if config.residual else out
         features = x.transpose(0, 1)
-        if noise is not None and self.penalised:
+        if dropout_keys is not None and self.penalised:
             features = side_by_side(features, plain.transpose(0, 1))
-        return features, RecurrentState(tuple(layers), state.length + ids.shape[1], noise)
+        return features, RecurrentState(tuple(layers), state.length + ids.shape[1], dropout_keys)
 
-    def _embed(self, ids: Int[Tensor, "T B"], noise: Noise | None) -> Float[Tensor, "T B D"]:
+    def _embed(self, ids: Int[Tensor, "T B"], dropout_keys: DropoutKeys | None) -> Float[Tensor, "T B D"]:
         """The words' vectors; with embedding dropout some words are zero in the whole batch (Gal & Ghahramani 2016)."""
         vectors = nn.functional.embedding(ids, self.embedding)
-        if noise is None or not self.config.embedding_dropout:
+        if dropout_keys is None or not self.config.embedding_dropout:
             return vectors
-        kept = noise.weights(vectors.new_ones(len(self.embedding)), self.config.embedding_dropout, site=1000)
+        kept = dropout_keys.weights(vectors.new_ones(len(self.embedding)), self.config.embedding_dropout, site=1000)
         return vectors * kept[ids][..., None]
 
     def _dropped(
         self, x: Float[Tensor, "T B D"], probability: float | None, state: RecurrentState, site: int
     ) -> Float[Tensor, "T B D"]:
         """Dropout of a layer's output, the same at all positions or anew at each."""
-        noise, probability = state.noise, self.config.dropout if probability is None else probability
-        if noise is None or not probability:
+        dropout_keys, probability = state.dropout_keys, self.config.dropout if probability is None else probability
+        if dropout_keys is None or not probability:
             return x
         rows_first = x.transpose(0, 1)
         if self.config.variational:
-            return noise.locked(rows_first, probability, site).transpose(0, 1)
-        return noise.dropout(rows_first, probability, site, state.length).transpose(0, 1)
+            return dropout_keys.locked(rows_first, probability, site).transpose(0, 1)
+        return dropout_keys.dropout(rows_first, probability, site, state.length).transpose(0, 1)
 
 
 def _uniform(num_rows: int, size: int, bound: float) -> nn.Parameter:

@@ -21,10 +21,10 @@ from heed.core.config import KeyOf
 from heed.models.model import GenerativeModel, ModelConfig
 from heed.nn.blocks import ACTIVATIONS, DecoderBlock, EncoderBlock
 from heed.nn.contract import Source, Trace, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.embeddings import TokenEmbedding
 from heed.nn.heads import LinearHead
-from heed.nn.noise import Noise
-from heed.nn.states import CachedState, Columns, KeyValueCache, Memory
+from heed.nn.states import CachedState, KeyValueCache, Memory, RowPositions
 
 
 class TransformerConfig(ModelConfig):
@@ -93,12 +93,14 @@ class Encoder(nn.Module):
         )  # fmt: skip
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
-    def forward(self, source: Source, noise: Noise | None, trace: Trace | None = None) -> Float[Tensor, "B S D"]:
+    def forward(
+        self, source: Source, dropout_keys: DropoutKeys | None, trace: Trace | None = None
+    ) -> Float[Tensor, "B S D"]:
         """One vector for each source position."""
         mask = None if bool(source.mask.all()) else source.mask[:, None, None]
-        x = self.embedding(source.ids, noise and noise.fold(0))
+        x = self.embedding(source.ids, dropout_keys and dropout_keys.fold(0))
         for index, block in enumerate(self.blocks):
-            x = block(x, mask, noise and noise.fold(1 + index), trace, f"encoder.{index}.self")
+            x = block(x, mask, dropout_keys and dropout_keys.fold(1 + index), trace, f"encoder.{index}.self")
         memory: Tensor = self.norm(x)
         return memory
 
@@ -135,12 +137,16 @@ class Transformer(GenerativeModel):
         return TokenEmbedding(weight, self.config.d_model, self.config.positions, self.config.dropout)
 
     def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
     ) -> CachedState:
         """Encode the source and project each decoder block's keys and values of it, once."""
         if source is None:
             raise ValueError("a translation model needs a source")
-        encoded = self.encoder(source, noise and noise.fold(1))
+        encoded = self.encoder(source, dropout_keys and dropout_keys.fold(1))
         blocks = cast(Iterable[DecoderBlock], self.blocks)
         layers = tuple(block.cross_attention.project(encoded) for block in blocks)
         memory = Memory(layers, source.mask, rows_per_source, source_dim=2)
@@ -149,15 +155,15 @@ class Transformer(GenerativeModel):
             KeyValueCache.empty(memory.num_rows, self.config.num_heads, head_size, reserve or 0, encoded)
             for _ in self.blocks
         )
-        row_noise = noise and noise.fold(2).repeat(rows_per_source)
-        return CachedState(memory, caches, Columns(), row_noise)
+        row_keys = dropout_keys and dropout_keys.fold(2).repeat(rows_per_source)
+        return CachedState(memory, caches, RowPositions(), row_keys)
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: CachedState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], CachedState]:
         """Features of the next token after each of the given ones."""
-        columns, noise = state.columns, state.noise
-        x = self.embedding(ids, noise and noise.fold(0), columns.length, columns.first)
+        columns, dropout_keys = state.columns, state.dropout_keys
+        x = self.embedding(ids, dropout_keys and dropout_keys.fold(0), columns.length, columns.first)
         self_mask = columns.causal_mask(ids.shape[1], ids.device)
         memory_mask = state.memory.attention_mask()
         caches: list[KeyValueCache] = []
@@ -169,11 +175,11 @@ class Transformer(GenerativeModel):
                 return keys, values
 
             x = block(
-                x, grow, self_mask, state.memory.layers[index], memory_mask, noise and noise.fold(1 + index),
-                columns.length, trace, f"decoder.{index}",
+                x, grow, self_mask, state.memory.layers[index], memory_mask,
+                dropout_keys and dropout_keys.fold(1 + index), columns.length, trace, f"decoder.{index}",
             )  # fmt: skip
-        grown = Columns(columns.length + ids.shape[1], columns.first)
-        return self.norm(x), CachedState(state.memory, tuple(caches), grown, noise)
+        grown = RowPositions(columns.length + ids.shape[1], columns.first)
+        return self.norm(x), CachedState(state.memory, tuple(caches), grown, dropout_keys)
 
 
 def _embedding_weight(vocab_size: int, size: int) -> nn.Parameter:

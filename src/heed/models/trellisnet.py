@@ -25,8 +25,8 @@ from torch.nn.functional import linear
 
 from heed.models.model import GenerativeModel, ModelConfig
 from heed.nn.contract import Source, Trace, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.heads import LinearHead
-from heed.nn.noise import Noise
 
 
 class TrellisNetConfig(ModelConfig):
@@ -71,17 +71,19 @@ class TrellisState:
     x: Float[Tensor, "B E"]
     z: Float[Tensor, "B L N"]
     c: Float[Tensor, "B L N"]
-    noise: Noise | None = None
+    dropout_keys: DropoutKeys | None = None
 
     def select(self, rows: Int[Tensor, " R"]) -> TrellisState:
         """The given rows in the given order."""
-        return TrellisState(self.x[rows], self.z[rows], self.c[rows], self.noise and self.noise.select(rows))
+        return TrellisState(
+            self.x[rows], self.z[rows], self.c[rows], self.dropout_keys and self.dropout_keys.select(rows)
+        )
 
     def join(self, other: TrellisState) -> TrellisState:
         """These rows, then those of `other`."""
-        noise = self.noise and other.noise and self.noise.join(other.noise)
+        dropout_keys = self.dropout_keys and other.dropout_keys and self.dropout_keys.join(other.dropout_keys)
         x, z, c = (torch.cat(pair) for pair in ((self.x, other.x), (self.z, other.z), (self.c, other.c)))
-        return TrellisState(x, z, c, noise)
+        return TrellisState(x, z, c, dropout_keys)
 
     def detach(self) -> TrellisState:
         """The same values, cut off from the graph."""
@@ -108,25 +110,31 @@ class TrellisNet(GenerativeModel):
         self.head = LinearHead(self.embedding, vocabularies.pad_id)
 
     def start(
-        self, source: Source | None, rows_per_source: int = 1, reserve: int | None = None, noise: Noise | None = None
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
     ) -> TrellisState:
         """Rows that have read nothing: all is zero. A source tells nothing to this model."""
         if source is not None:
-            noise = noise and noise.repeat(rows_per_source)
+            dropout_keys = dropout_keys and dropout_keys.repeat(rows_per_source)
             rows_per_source *= len(source)
         column = self.embedding.new_zeros(rows_per_source, self.config.num_levels, self.config.hidden_size)
-        return TrellisState(self.embedding.new_zeros(rows_per_source, self.config.d_model), column, column, noise)
+        return TrellisState(
+            self.embedding.new_zeros(rows_per_source, self.config.d_model), column, column, dropout_keys
+        )
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: TrellisState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], TrellisState]:
         """Features of the next token after each of the given ones: the last level's last features."""
-        noise, config = state.noise, self.config
-        x = self._locked(nn.functional.embedding(ids, self.embedding), config.dropout, noise, 0)
+        dropout_keys, config = state.dropout_keys, self.config
+        x = self._locked(nn.functional.embedding(ids, self.embedding), config.dropout, dropout_keys, 0)
         injected = self.input(_with_before(state.x, x))
         between: Callable[[Tensor], Tensor] = self.between
-        if noise is not None:
-            between = partial(linear, weight=noise.weights(self.between.weight, config.weight_dropout, 0))
+        if dropout_keys is not None:
+            between = partial(linear, weight=dropout_keys.weights(self.between.weight, config.weight_dropout, 0))
         z = x.new_zeros(*ids.shape, config.hidden_size)
         c, last_z, last_c = z, [], []
         for level in range(config.num_levels):
@@ -134,13 +142,13 @@ class TrellisNet(GenerativeModel):
             last_c.append(c[:, -1])
             gates = injected + between(_with_before(state.z[:, level], z))
             z, c = _gated(gates, _shifted(state.c[:, level], c))
-            z = self._locked(z, config.hidden_dropout, noise, 1)
-        features = self._locked(z[..., -config.d_model :], config.dropout, noise, 2)
-        return features, TrellisState(x[:, -1], torch.stack(last_z, 1), torch.stack(last_c, 1), noise)
+            z = self._locked(z, config.hidden_dropout, dropout_keys, 1)
+        features = self._locked(z[..., -config.d_model :], config.dropout, dropout_keys, 2)
+        return features, TrellisState(x[:, -1], torch.stack(last_z, 1), torch.stack(last_c, 1), dropout_keys)
 
     @staticmethod
-    def _locked(x: Tensor, probability: float, noise: Noise | None, site: int) -> Tensor:
-        return x if noise is None else noise.locked(x, probability, site)
+    def _locked(x: Tensor, probability: float, dropout_keys: DropoutKeys | None, site: int) -> Tensor:
+        return x if dropout_keys is None else dropout_keys.locked(x, probability, site)
 
 
 def _shifted(before: Float[Tensor, "B N"], x: Float[Tensor, "B T N"]) -> Float[Tensor, "B T N"]:

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heed.nn.contract import Trace
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 
 def split_heads(x: Float[Tensor, "B T D"], num_heads: int) -> Float[Tensor, "B H T K"]:
@@ -88,7 +88,7 @@ class MultiHeadAttention(nn.Module):
         keys: Float[Tensor, "B H S K"],
         values: Float[Tensor, "B H S K"],
         mask: Bool[Tensor, "..."] | None = None,
-        noise: Noise | None = None,
+        dropout_keys: DropoutKeys | None = None,
         offset: int = 0,
         trace: Trace | None = None,
         name: str = "",
@@ -99,16 +99,16 @@ class MultiHeadAttention(nn.Module):
         """
         shared = self.query(x).view(keys.shape[0], -1, x.shape[2])  # [B, W·T, D]
         query = split_heads(shared, self.num_heads)
-        noise = noise if self.dropout > 0 else None
+        dropout_keys = dropout_keys if self.dropout > 0 else None
         plain_is_faster = query.requires_grad and query.dtype == torch.bfloat16 and query.device.type == "cpu"
-        if noise is not None or trace is not None or plain_is_faster:
+        if dropout_keys is not None or trace is not None or plain_is_faster:
             weights = attention_weights(query, keys, mask)
             # Positions first, so that a mask of dropout does not depend on how the target is cut.
             by_position = weights.transpose(1, 2).reshape(*x.shape[:2], self.num_heads, -1)  # [R, T, H, S]
             if trace is not None:
                 trace.record(name, by_position.transpose(1, 2))
-            if noise is not None:
-                dropped = noise.dropout_ragged(by_position, self.dropout, site=0, offset=offset)
+            if dropout_keys is not None:
+                dropped = dropout_keys.dropout_ragged(by_position, self.dropout, site=0, offset=offset)
                 weights = dropped.reshape(*shared.shape[:2], self.num_heads, -1).transpose(1, 2)
             context = weights @ values
         else:

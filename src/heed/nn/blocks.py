@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from heed.nn.attention import MultiHeadAttention
 from heed.nn.contract import Trace
-from heed.nn.noise import Noise, dropout
+from heed.nn.dropout_keys import DropoutKeys, dropout
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
@@ -51,14 +51,14 @@ class Residual(nn.Module):
         self,
         x: Float[Tensor, "B T D"],
         sublayer: Callable[[Tensor], Tensor],
-        noise: Noise | None,
+        dropout_keys: DropoutKeys | None,
         site: int,
         offset: int = 0,
     ) -> Float[Tensor, "B T D"]:
         """LayerNorm(x + Dropout(Sublayer(x))), or its pre-norm form."""
         if self.pre_norm:
-            return x + dropout(sublayer(self.norm(x)), self.dropout, noise, site, offset)
-        normalised: Tensor = self.norm(x + dropout(sublayer(x), self.dropout, noise, site, offset))
+            return x + dropout(sublayer(self.norm(x)), self.dropout, dropout_keys, site, offset)
+        normalised: Tensor = self.norm(x + dropout(sublayer(x), self.dropout, dropout_keys, site, offset))
         return normalised
 
 
@@ -76,18 +76,18 @@ class EncoderBlock(nn.Module):
         self.feed_forward_residual = Residual(d_model, pre_norm, dropout)
 
     def forward(
-        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"] | None, noise: Noise | None,
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"] | None, dropout_keys: DropoutKeys | None,
         trace: Trace | None = None, name: str = "",
     ) -> Float[Tensor, "B S D"]:  # fmt: skip
         """The same shape; padding is not attended to."""
 
         def attend(x: Tensor) -> Tensor:
-            inner = noise and noise.fold(0)
+            inner = dropout_keys and dropout_keys.fold(0)
             contexts: Tensor = self.attention(x, *self.attention.project(x), mask, inner, 0, trace, name)
             return contexts
 
-        x = self.attention_residual(x, attend, noise, site=1)
-        x = self.feed_forward_residual(x, self.feed_forward, noise, site=2)
+        x = self.attention_residual(x, attend, dropout_keys, site=1)
+        x = self.feed_forward_residual(x, self.feed_forward, dropout_keys, site=2)
         return x
 
 
@@ -113,7 +113,7 @@ class DecoderBlock(nn.Module):
         self_mask: Bool[Tensor, "..."] | None,
         memory: tuple[Tensor, Tensor],
         memory_mask: Bool[Tensor, "B 1 1 S"] | None,
-        noise: Noise | None,
+        dropout_keys: DropoutKeys | None,
         offset: int,
         trace: Trace | None = None,
         name: str = "",
@@ -122,16 +122,16 @@ class DecoderBlock(nn.Module):
 
         def attend_self(x: Tensor) -> Tensor:
             keys, values = grow(*self.self_attention.project(x))
-            inner = noise and noise.fold(0)
+            inner = dropout_keys and dropout_keys.fold(0)
             contexts: Tensor = self.self_attention(x, keys, values, self_mask, inner, offset, trace, f"{name}.self")
             return contexts
 
         def attend_source(x: Tensor) -> Tensor:
-            inner = noise and noise.fold(1)
+            inner = dropout_keys and dropout_keys.fold(1)
             contexts: Tensor = self.cross_attention(x, *memory, memory_mask, inner, offset, trace, f"{name}.cross")
             return contexts
 
-        x = self.self_residual(x, attend_self, noise, 2, offset)
-        x = self.cross_residual(x, attend_source, noise, 3, offset)
-        x = self.feed_forward_residual(x, self.feed_forward, noise, 4, offset)
+        x = self.self_residual(x, attend_self, dropout_keys, 2, offset)
+        x = self.cross_residual(x, attend_source, dropout_keys, 3, offset)
+        x = self.feed_forward_residual(x, self.feed_forward, dropout_keys, 4, offset)
         return x

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from heed.nn.attention import attend, attention_weights, merge_heads
 from heed.nn.contract import Trace
-from heed.nn.noise import Noise, as_factors
-from heed.nn.states import Columns
+from heed.nn.dropout_keys import DropoutKeys, as_factors
+from heed.nn.states import RowPositions
 
 BLOCK = 64
 """Queries of one block: small enough to leave out much, large enough for fast products."""
@@ -42,8 +42,8 @@ class CausalSelfAttention(nn.Module):
         self,
         x: Float[Tensor, "B T D"],
         grow: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
-        columns: Columns,
-        noise: Noise | None,
+        columns: RowPositions,
+        dropout_keys: DropoutKeys | None,
         offset: int,
         trace: Trace | None = None,
         name: str = "",
@@ -53,15 +53,19 @@ class CausalSelfAttention(nn.Module):
         split = self.query_key_value(x).view(*x.shape[:2], 3, self.num_heads, -1)  # [B, T, 3, H, K]
         query, keys, values = split.permute(2, 0, 3, 1, 4)  # each [B, H, T, K]
         keys, values = grow(keys, values)
-        dropped = None if noise is None or not round(self.dropout * 256) else WeightDropout(noise, self.dropout, offset)
+        dropped = (
+            None
+            if dropout_keys is None or not round(self.dropout * 256)
+            else WeightDropout(dropout_keys, self.dropout, offset)
+        )
         context = causal_context(query, keys, values, columns, dropped, trace, name)
         out: Tensor = self.output(merge_heads(context))
         return out
 
 
 def causal_context(
-    query: Float[Tensor, "B H T K"], keys: Float[Tensor, "B H S K"], values: Float[Tensor, "B H S K"], columns: Columns,
-    dropout: WeightDropout | None = None, trace: Trace | None = None, name: str = "",
+    query: Float[Tensor, "B H T K"], keys: Float[Tensor, "B H S K"], values: Float[Tensor, "B H S K"],
+    columns: RowPositions, dropout: WeightDropout | None = None, trace: Trace | None = None, name: str = "",
 ) -> Float[Tensor, "B H T K"]:  # fmt: skip
     """softmax(Q Kᵀ / √K) V over the positions up to each query's own; the queries are the last T of the S positions,
     which come behind `columns`. Keys and values may be kept in another precision than the queries'."""
@@ -80,15 +84,15 @@ def causal_context(
 class WeightDropout:
     """What is kept of the attention weights of some queries."""
 
-    def __init__(self, noise: Noise, probability: float, offset: int) -> None:
-        self.noise = noise
+    def __init__(self, dropout_keys: DropoutKeys, probability: float, offset: int) -> None:
+        self.dropout_keys = dropout_keys
         self.probability = probability
         self.offset = offset
 
     def factors(self, weights: Float[Tensor, "B H T S"], first: int) -> Float[Tensor, "B H T S"]:
         """0, or what keeps the mean, for the weights of the queries from number `first` on."""
         _, num_heads, num_queries, size = weights.shape
-        keep = self.noise.keep_ragged((num_queries, num_heads, size), self.probability, 0, self.offset + first)
+        keep = self.dropout_keys.keep_ragged((num_queries, num_heads, size), self.probability, 0, self.offset + first)
         return as_factors(keep.transpose(1, 2), weights.dtype, round(self.probability * 256))
 
 

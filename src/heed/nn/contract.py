@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heed.core.errors import UsageError
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class Trace:
 class State(Protocol):
     """What a model carries from token to token: rows of a batch, each at its own length. A value.
 
-    A frozen dataclass of tensors, whole numbers, tuples of them, further such dataclasses, and `Noise`: so any state
-    can be kept in a checkpoint and go on with new noise (`heed.nn.carried`).
+    A frozen dataclass of tensors, whole numbers, tuples of them, further such dataclasses, and `DropoutKeys`: so any
+    state can be saved in a checkpoint and continue with new dropout keys (`heed.nn.state_io`).
 
     `advance` consumes the state that it is given: use the one it returns.
     """
@@ -155,13 +155,13 @@ class Autoregressive(Protocol):
         source: Source | None,
         rows_per_source: int = 1,
         reserve: int | None = None,
-        noise: Noise | None = None,
+        dropout_keys: DropoutKeys | None = None,
     ) -> State:
         """The state before the first token.
 
         `rows_per_source` rows share one copy of what was computed from each source; without a source it is
         the number of rows. `reserve`: at most so many tokens will follow, so the state may preallocate and be
-        written in place (no gradients then). `noise`: the dropout of training; None means no dropout.
+        written in place (no gradients then). `dropout_keys`: for the dropout of training; None means no dropout.
         """
         ...
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heed.nn.noise import Noise, dropout
+from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.positions import POSITIONS, interleaved
 
 
@@ -43,7 +43,11 @@ class TokenEmbedding(nn.Module):
         return self.positions[index]
 
     def forward(
-        self, ids: Int[Tensor, "B T"], noise: Noise | None = None, offset: int = 0, first: Tensor | None = None
+        self,
+        ids: Int[Tensor, "B T"],
+        dropout_keys: DropoutKeys | None = None,
+        offset: int = 0,
+        first: Tensor | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Vectors of tokens that stand in columns `offset …`; row b's first token is in column `first[b]`."""
         vectors = nn.functional.embedding(ids, self.weight) * self.scale
@@ -55,4 +59,4 @@ class TokenEmbedding(nn.Module):
             vectors = torch.cat((vectors, encodings), dim=-1)
         else:
             vectors = vectors + encodings
-        return dropout(vectors, self.dropout, noise, site=0, offset=offset)
+        return dropout(vectors, self.dropout, dropout_keys, site=0, offset=offset)

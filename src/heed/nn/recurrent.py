@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.packing import is_packed
 from heed.nn.repeated_product import Product, repeated_product
 
@@ -193,15 +193,17 @@ CELLS: dict[str, type[Cell]] = {
 
 
 def unroll(
-    cell: Cell, x: Float[Tensor, "T B I"], states: States, dropout: float = 0.0, noise: Noise | None = None
+    cell: Cell, x: Float[Tensor, "T B I"], states: States, dropout: float = 0.0, dropout_keys: DropoutKeys | None = None
 ) -> tuple[Float[Tensor, "T B N"], States]:
     """Read T tokens, time first: h after each of them, and the state after the last.
 
     `dropout` is DropConnect's on the recurrent weights (Merity et al. 2018, section 2), one mask for the whole call.
     """
     if cell.fuses(x):
-        return _fused(cell, x, states, dropout, noise)
-    products = [repeated_product(linear, len(x), dropout, noise, site) for site, linear in enumerate(cell.recurrents())]
+        return _fused(cell, x, states, dropout, dropout_keys)
+    products = [
+        repeated_product(linear, len(x), dropout, dropout_keys, site) for site, linear in enumerate(cell.recurrents())
+    ]
     outputs = []
     for gates in cell.input(x).unbind(0):
         states = cell.step(gates, states, *products)
@@ -210,10 +212,12 @@ def unroll(
 
 
 def _fused(
-    cell: Cell, x: Float[Tensor, "T B I"], states: States, dropout: float, noise: Noise | None
+    cell: Cell, x: Float[Tensor, "T B I"], states: States, dropout: float, dropout_keys: DropoutKeys | None
 ) -> tuple[Float[Tensor, "T B N"], States]:
     assert cell.kernel is not None
-    recurrent = cell.recurrent.weight if noise is None else noise.weights(cell.recurrent.weight, dropout, 0)
+    recurrent = (
+        cell.recurrent.weight if dropout_keys is None else dropout_keys.weights(cell.recurrent.weight, dropout, 0)
+    )
     weights = [cell.input.weight, recurrent, cell.input.bias, cell.recurrent.bias]
     before = tuple(state[None].to(x.dtype) for state in states)
     if x.is_cuda:  # cuDNN puts the weights together at each call, which costs little beside the sequence

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.packing import is_packed, product_with
 
 Product = Callable[[Tensor], Tensor]
@@ -78,16 +78,16 @@ class _Step(torch.autograd.Function):
 
 
 def repeated_product(
-    linear: nn.Module, num_steps: int, dropout: float = 0.0, noise: Noise | None = None, site: int = 0
+    linear: nn.Module, num_steps: int, dropout: float = 0.0, dropout_keys: DropoutKeys | None = None, site: int = 0
 ) -> Product:
-    """x ↦ `linear(x)` for the rows `[B, K]` of each of `num_steps` steps; `dropout` is DropConnect's, by `noise`."""
+    """x ↦ `linear(x)` for the rows `[B, K]` of each of `num_steps` steps; `dropout` is DropConnect's."""
     if is_packed(linear):  # and only computing
         return linear
     weight, bias = linear.weight, linear.bias
     assert isinstance(weight, Tensor)
     assert bias is None or isinstance(bias, Tensor)
-    if noise is not None:
-        weight = noise.weights(weight, dropout, site)
+    if dropout_keys is not None:
+        weight = dropout_keys.weights(weight, dropout, site)
     if num_steps < FEW_STEPS:
         return lambda x: F.linear(x, weight, bias)
     if not torch.is_grad_enabled():

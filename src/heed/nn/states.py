@@ -1,7 +1,7 @@
 """What does a decoder remember between tokens, and how do rows leave, move and arrive?
 
 Three values that models compose into their states: `Memory` (what was computed from each source, shared by
-the rows of that source), `KeyValueCache` (one block's keys and values of the tokens so far), and `Columns` (where
+the rows of that source), `KeyValueCache` (one block's keys and values of the tokens so far), and `RowPositions` (where
 each row's tokens stand). Caches are aligned at the right: every row's newest token is in the last column,
 and a row that began later has empty columns on its left. So appending is the same for rows of any length.
 """
@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 
 def _missing(x: Tensor, size: int, dim: int) -> Tensor:
@@ -111,7 +111,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Columns:
+class RowPositions:
     """Where the tokens of each row stand: columns `first[b] … length - 1`; None means that all begin at 0."""
 
     length: int = 0
@@ -140,7 +140,7 @@ class Columns:
         """The first column of each row, written out."""
         return torch.zeros(num_rows, dtype=torch.long, device=device) if self.first is None else self.first
 
-    def select(self, rows: Int[Tensor, " R"]) -> Columns:
+    def select(self, rows: Int[Tensor, " R"]) -> RowPositions:
         """The columns of the given rows."""
         return self if self.first is None else replace(self, first=self.first[rows])
 
@@ -149,14 +149,14 @@ class Columns:
         """The oldest columns, in which no row has a token."""
         return 0 if self.first is None else int(self.first.min())
 
-    def without_first(self, num_columns: int) -> Columns:
+    def without_first(self, num_columns: int) -> RowPositions:
         """The same without so many empty columns."""
         if self.first is None or not num_columns:
             return self
         first = self.first - num_columns
-        return Columns(self.length - num_columns, first if bool(first.any()) else None)
+        return RowPositions(self.length - num_columns, first if bool(first.any()) else None)
 
-    def join(self, other: Columns, num_rows: int, other_rows: int, device: torch.device) -> Columns:
+    def join(self, other: RowPositions, num_rows: int, other_rows: int, device: torch.device) -> RowPositions:
         """Those of the rows of both, aligned at the right."""
         length = max(self.length, other.length)
         first = torch.cat(
@@ -165,7 +165,7 @@ class Columns:
                 other.starts(other_rows, device) + length - other.length,
             )
         )
-        return Columns(length, first if bool(first.any()) else None)
+        return RowPositions(length, first if bool(first.any()) else None)
 
 
 @dataclass(frozen=True)
@@ -222,12 +222,12 @@ class KeyValueCache:
 
 @dataclass(frozen=True)
 class CachedState:
-    """The state of an attention decoder: memory, a cache for each block, columns, and the noise of training."""
+    """The state of an attention decoder: memory, a cache for each block, columns, and the dropout keys of training."""
 
     memory: Memory
     caches: tuple[KeyValueCache, ...]
-    columns: Columns
-    noise: Noise | None = None
+    columns: RowPositions
+    dropout_keys: DropoutKeys | None = None
 
     def select(self, rows: Int[Tensor, " R"]) -> CachedState:
         """The given rows in the given order."""
@@ -235,8 +235,8 @@ class CachedState:
             return self
         memory = self.memory.select(rows)
         caches = tuple(cache.select(rows, self.columns.length) for cache in self.caches)
-        noise = self.noise and self.noise.select(rows)
-        return CachedState(memory, caches, self.columns.select(rows), noise)
+        dropout_keys = self.dropout_keys and self.dropout_keys.select(rows)
+        return CachedState(memory, caches, self.columns.select(rows), dropout_keys)
 
     def join(self, other: CachedState) -> CachedState:
         """These rows, then those of `other`; columns that only rows had which have left are given back."""
@@ -244,8 +244,8 @@ class CachedState:
         mine, theirs = left.columns, right.columns
         caches = tuple(a.join(b, mine.length, theirs.length) for a, b in zip(left.caches, right.caches, strict=True))
         columns = mine.join(theirs, self.memory.num_rows, other.memory.num_rows, self.memory.mask.device)
-        noise = self.noise and other.noise and self.noise.join(other.noise)
-        return CachedState(self.memory.join(other.memory), caches, columns, noise)
+        dropout_keys = self.dropout_keys and other.dropout_keys and self.dropout_keys.join(other.dropout_keys)
+        return CachedState(self.memory.join(other.memory), caches, columns, dropout_keys)
 
     def _without_empty_columns(self) -> CachedState:
         num_empty = self.columns.num_empty
@@ -257,4 +257,4 @@ class CachedState:
     def detach(self) -> CachedState:
         """The same values, cut off from the graph."""
         caches = tuple(cache.detach() for cache in self.caches)
-        return CachedState(self.memory.detach(), caches, self.columns, self.noise)
+        return CachedState(self.memory.detach(), caches, self.columns, self.dropout_keys)

@@ -29,7 +29,7 @@ from heed.decoding.translator import ModelTranslator
 from heed.metrics.score import Score
 from heed.metrics.scoring import score_likelihoods
 from heed.nn.contract import Autoregressive, Smoothing, State
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks import prepare
 from heed.tasks.config import DataConfig
 from heed.tasks.task import Corpus, Loader, Loss, Validation, chain_rule_loss
@@ -163,11 +163,11 @@ class LanguageModellingTask:
         return (store.row("tgt", index).tolist()[: -1 if ended else None] for index in range(len(store)))
 
     def loss(
-        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, noise: Noise | None,
+        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
         before: State | None = None,
     ) -> Loss:  # fmt: skip
         """Cross-entropy of each token after those before it."""
-        return chain_rule_loss(model, batch, smoothing, noise, before)
+        return chain_rule_loss(model, batch, smoothing, dropout_keys, before)
 
     def translator(self, model: Autoregressive) -> ModelTranslator:
         """The model with this run's tokenizer, to generate."""

@@ -15,9 +15,9 @@ from heed.decoding.translator import ModelTranslator, TokenScores
 from heed.metrics.likelihood import TextLikelihood
 from heed.metrics.score import Score
 from heed.metrics.scoring import score_likelihoods
-from heed.nn.carried import renewed
 from heed.nn.contract import Autoregressive, Smoothing, State
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.state_io import renewed
 from heed.text.vocabulary import Vocabulary
 
 
@@ -107,7 +107,7 @@ class Task(Protocol):
         ...
 
     def loss(
-        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, noise: Noise | None,
+        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
         before: State | None = None,
     ) -> Loss:  # fmt: skip
         """What a model makes of a batch, whose rows go on from the state `before` where there is one."""
@@ -141,14 +141,18 @@ def perplexity_per_token(
 
 
 def chain_rule_loss(
-    model: Autoregressive, batch: Batch, smoothing: Smoothing, noise: Noise | None, before: State | None = None
+    model: Autoregressive,
+    batch: Batch,
+    smoothing: Smoothing,
+    dropout_keys: DropoutKeys | None,
+    before: State | None = None,
 ) -> Loss:
     """Teacher forcing: `advance` over the whole target, and the head's fused loss.
 
-    Rows begin from a fresh start, or go on `before` with the noise of this update (truncated back-propagation).
+    Rows begin from a fresh start, or go on `before` with the dropout keys of this update (truncated back-propagation).
     """
     rows = 1 if batch.source is not None else batch.tgt_in.shape[0]
-    state = model.start(batch.source, rows, noise=noise)
+    state = model.start(batch.source, rows, dropout_keys=dropout_keys)
     if before is not None:
         state = renewed(before, state)
     features, after = model.advance(batch.tgt_in, state)

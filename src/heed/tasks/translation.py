@@ -22,7 +22,7 @@ from heed.metrics.scoring import score_outputs
 from heed.metrics.translation import bleu_tokenizer
 from heed.metrics.word_frequency import WordCounts
 from heed.nn.contract import Autoregressive, Smoothing, State
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks import prepare
 from heed.tasks.config import DataConfig
 from heed.tasks.parts import Part, listed, with_tag
@@ -168,13 +168,13 @@ class TranslationTask:
         return (store.row("tgt", index).tolist() for index in range(len(store)))
 
     def loss(
-        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, noise: Noise | None,
+        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
         before: State | None = None,
     ) -> Loss:  # fmt: skip
         """Cross-entropy of the target given the source, under teacher forcing. No pair goes on from another."""
-        if self.r_drop and noise is not None:
-            return r_drop_loss(model, batch, smoothing, noise, self.r_drop)
-        return chain_rule_loss(model, batch, smoothing, noise)
+        if self.r_drop and dropout_keys is not None:
+            return r_drop_loss(model, batch, smoothing, dropout_keys, self.r_drop)
+        return chain_rule_loss(model, batch, smoothing, dropout_keys)
 
     def translator(self, model: Autoregressive) -> ModelTranslator:
         """The model with this run's tokenizers, for validation data."""

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from heed.core.errors import UsageError
-from heed.nn.carried import state_tensors, with_tensors
 from heed.nn.contract import State
+from heed.nn.state_io import state_tensors, with_tensors
 from heed.training.ranks import Ranks
 
 NUM_STREAMS = "/num_streams"

@@ -16,7 +16,7 @@ import torch
 from heed.core.progress import format_minutes, format_seconds
 from heed.data.batch import Batch, collate
 from heed.nn.contract import Autoregressive, Vocabularies
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.r_drop import r_drop_loss
 from heed.tasks.task import chain_rule_loss
 from heed.training.config import TrainingConfig
@@ -84,11 +84,11 @@ def _random_batch(num_rows: int, length: int, vocabularies: Vocabularies) -> Bat
 
 def _timed_update(model: Autoregressive, weights: Weights, batch: Batch, config: TrainingConfig) -> float:
     begin = time.perf_counter()
-    noise = Noise.for_step(0, 0, batch.rows)
+    dropout_keys = DropoutKeys.for_step(0, 0, batch.rows)
     if config.r_drop:
-        loss_sum, _, num_tokens, _ = r_drop_loss(model, batch, config.smoothing, noise, config.r_drop)
+        loss_sum, _, num_tokens, _ = r_drop_loss(model, batch, config.smoothing, dropout_keys, config.r_drop)
     else:
-        loss_sum, _, num_tokens, _ = chain_rule_loss(model, batch, config.smoothing, noise)
+        loss_sum, _, num_tokens, _ = chain_rule_loss(model, batch, config.smoothing, dropout_keys)
     (loss_sum / num_tokens).backward()  # type: ignore[no-untyped-call]
     weights.collect_gradients()
     weights.clear_gradients()

@@ -18,7 +18,7 @@ from heed.core.progress import warn
 from heed.data.batch import Batch
 from heed.nn.contract import State
 from heed.nn.device import is_out_of_memory
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.task import Task
 from heed.training.checkpoints import Progress
 from heed.training.config import TrainingConfig
@@ -96,8 +96,8 @@ class Gradients:
     def _backward(
         self, step: int, batch: Batch, num_tokens: float, before: State | None
     ) -> tuple[float, float, State | None]:
-        noise = Noise.for_step(self.seed, step, batch.rows)
-        found = self.task.loss(self.model, batch, self.config.smoothing, noise, before)
+        dropout_keys = DropoutKeys.for_step(self.seed, step, batch.rows)
+        found = self.task.loss(self.model, batch, self.config.smoothing, dropout_keys, before)
         (found.loss_sum / num_tokens).backward()  # type: ignore[no-untyped-call]
         self.weights.collect_gradients()
         return float(found.loss_sum.detach()), float(found.nll_sum), found.state

@@ -7,8 +7,8 @@ import torch
 from random_models import CONFIGS, model_of, random_targets
 from safetensors.torch import load, save
 
-from heed.nn.carried import renewed, state_tensors, with_tensors
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.state_io import renewed, state_tensors, with_tensors
 from heed.recipe import SOURCE_MODELS
 
 LANGUAGE_MODELS = [name for name, config in CONFIGS.items() if config.kind not in SOURCE_MODELS]
@@ -16,8 +16,8 @@ CPU = torch.device("cpu")
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
-def noise_of(step: int) -> Noise:
-    return Noise.for_step(7, step, torch.arange(3))
+def dropout_keys_of(step: int) -> DropoutKeys:
+    return DropoutKeys.for_step(7, step, torch.arange(3))
 
 
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)
@@ -40,12 +40,12 @@ def test_a_state_goes_on_with_new_noise_whole_or_in_parts(name: str) -> None:
 
     def carried(rows: list[int]) -> object:
         _, state = model.advance(
-            ids[rows, :4], model.start(None, len(rows), noise=noise_of(1).select(torch.tensor(rows)))
+            ids[rows, :4], model.start(None, len(rows), dropout_keys=dropout_keys_of(1).select(torch.tensor(rows)))
         )
         return state.detach()
 
     def then(state: object, rows: list[int]) -> torch.Tensor:
-        fresh = model.start(None, len(rows), noise=noise_of(2).select(torch.tensor(rows)))
+        fresh = model.start(None, len(rows), dropout_keys=dropout_keys_of(2).select(torch.tensor(rows)))
         features, _ = model.advance(ids[rows, 4:], renewed(state, fresh))
         return features
 
@@ -55,6 +55,6 @@ def test_a_state_goes_on_with_new_noise_whole_or_in_parts(name: str) -> None:
     torch.testing.assert_close(then(parts, [0, 1, 2]), expected, **CLOSE)
     cut = [then(whole.select(torch.tensor(rows)), rows) for rows in ([0, 1], [2])]  # type: ignore[attr-defined]
     torch.testing.assert_close(torch.cat(cut), expected, **CLOSE)
-    taken_up = with_tensors(model.start(None, 3, noise=noise_of(2)), state_tensors(whole), CPU)  # type: ignore[arg-type]
+    taken_up = with_tensors(model.start(None, 3, dropout_keys=dropout_keys_of(2)), state_tensors(whole), CPU)  # type: ignore[arg-type]
     again, _ = model.advance(ids[:, 4:], taken_up)
     torch.testing.assert_close(again, expected, rtol=0, atol=0)

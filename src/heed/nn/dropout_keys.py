@@ -2,7 +2,7 @@
 
 A mask is a hash of (seed, step, row, site, position): a counter-based generator (Salmon et al. 2011, "Parallel
 random numbers: as easy as 1, 2, 3"). A sentence gets the same mask alone or in any batch, on any rank, and after
-a resume, and nothing has to be saved. Noise is a value that is handed down: without it there is no
+a resume, and nothing has to be saved. DropoutKeys is a value that is handed down: without it there is no
 dropout, so no layer has a training mode to forget.
 
 One 64-bit hash gives eight mask bytes, so a dropout probability is rounded to a multiple of 1/256; the kept
@@ -52,7 +52,7 @@ def _signed(x: int) -> int:
 
 
 @dataclass(frozen=True)
-class Noise:
+class DropoutKeys:
     """The random streams of one training step: one key for each row of the batch, and one that all rows share."""
 
     keys: Int[Tensor, " B"]
@@ -60,31 +60,31 @@ class Noise:
     """The key of the step itself, for what is dropped alike in all rows: weights (see `shared`)."""
 
     @staticmethod
-    def for_step(seed: int, step: int, rows: Int[Tensor, " B"]) -> Noise:
+    def for_step(seed: int, step: int, rows: Int[Tensor, " B"]) -> DropoutKeys:
         """Streams keyed by the run's seed, the number of the update, and each row's index in the corpus."""
         base = mix_int(mix_int(seed) + step)
-        return Noise(_mix(rows * _GOLDEN + base), base)
+        return DropoutKeys(_mix(rows * _GOLDEN + base), base)
 
-    def fold(self, site: int) -> Noise:
+    def fold(self, site: int) -> DropoutKeys:
         """Independent streams for a numbered part of the model."""
         place = _signed((site + 1) * _GOLDEN)
-        return Noise(_mix(self.keys + place), mix_int(self.step + place))
+        return DropoutKeys(_mix(self.keys + place), mix_int(self.step + place))
 
-    def shared(self) -> Noise:
+    def shared(self) -> DropoutKeys:
         """One stream for what all rows have in common: masks of weights, not of activations."""
-        return Noise(torch.tensor([self.step], device=self.keys.device), self.step)
+        return DropoutKeys(torch.tensor([self.step], device=self.keys.device), self.step)
 
-    def select(self, rows: Int[Tensor, " R"]) -> Noise:
+    def select(self, rows: Int[Tensor, " R"]) -> DropoutKeys:
         """The streams of the given rows."""
-        return Noise(self.keys[rows], self.step)
+        return DropoutKeys(self.keys[rows], self.step)
 
-    def join(self, other: Noise) -> Noise:
+    def join(self, other: DropoutKeys) -> DropoutKeys:
         """The streams of these rows, then those of `other`, of the same step."""
-        return Noise(torch.cat((self.keys, other.keys)), self.step)
+        return DropoutKeys(torch.cat((self.keys, other.keys)), self.step)
 
-    def repeat(self, times: int) -> Noise:
+    def repeat(self, times: int) -> DropoutKeys:
         """Each row's stream `times` times: the rows of one source."""
-        return Noise(self.keys.repeat_interleave(times), self.step)
+        return DropoutKeys(self.keys.repeat_interleave(times), self.step)
 
     def keep(self, shape: tuple[int, ...], probability: float, offset: int = 0) -> Tensor:
         """A boolean mask `[B, *shape]`, False with `probability` (rounded to 1/256).
@@ -149,6 +149,6 @@ def as_factors(keep: Tensor, dtype: torch.dtype, drop_below: int) -> Tensor:
     return keep.view(torch.uint8).to(dtype).mul_(256.0 / (256 - drop_below))  # bytes are converted many times faster
 
 
-def dropout(x: Tensor, probability: float, noise: Noise | None, site: int, offset: int = 0) -> Tensor:
-    """`noise.dropout`, or `x` itself where there is no noise."""
-    return x if noise is None else noise.dropout(x, probability, site, offset)
+def dropout(x: Tensor, probability: float, dropout_keys: DropoutKeys | None, site: int, offset: int = 0) -> Tensor:
+    """`dropout_keys.dropout`, or `x` itself where there are none."""
+    return x if dropout_keys is None else dropout_keys.dropout(x, probability, site, offset)

@@ -1,8 +1,8 @@
-"""How does a state live on: from one batch of a stream to the next, and in a checkpoint?
+"""States as named tensors: to continue one in the next batch of a stream, or to save it in a checkpoint.
 
-A state is a frozen dataclass of tensors, whole numbers, tuples and further such dataclasses; its `Noise` belongs to
-one update. So it can be put down as tensors by name, and a fresh state of the same model can take them up again,
-whichever model that is.
+A state is a frozen dataclass of tensors, whole numbers, tuples and further such dataclasses; its dropout keys belong to
+one update. So the state of any model can be taken apart into tensors by name, and put together again from them and a
+fresh state of the same model.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from heed.nn.contract import State
-from heed.nn.noise import Noise
+from heed.nn.dropout_keys import DropoutKeys
 
 AnyState = TypeVar("AnyState")
 
 
 def state_tensors(state: State) -> dict[str, Tensor]:
-    """What a state holds, by name: `hidden`, `caches.0.keys`; a whole number is a tensor too. Noise is left out."""
+    """The tensors of a state by name (`hidden`, `caches.0.keys`); whole numbers become tensors. No dropout keys."""
     return dict(_named("", state))
 
 
@@ -36,16 +36,16 @@ def _named(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:
-    """The fields of a dataclass or the members of a tuple; Noise and what is absent have none."""
+    """The fields of a dataclass or the members of a tuple; dropout keys and what is absent have none."""
     if isinstance(value, tuple):
         return [(str(index), inner) for index, inner in enumerate(value)]
-    if is_dataclass(value) and not isinstance(value, Noise):
+    if is_dataclass(value) and not isinstance(value, DropoutKeys):
         return [(field.name, getattr(value, field.name)) for field in fields(value)]
     return []
 
 
 def with_tensors(fresh: AnyState, tensors: Mapping[str, Tensor], device: torch.device) -> AnyState:
-    """The state that `state_tensors` put down, with the noise of `fresh`, a state of as many rows from `start`.
+    """The state with these tensors and the dropout keys of `fresh`, which is a state of as many rows from `start`.
 
     Raises KeyError where they do not belong to a state of this kind.
     """
@@ -66,12 +66,12 @@ def _filled(name: str, fresh: Any, tensors: Mapping[str, Tensor], device: torch.
 
 
 def renewed(state: AnyState, fresh: AnyState) -> AnyState:
-    """The values of `state`, with the noise of `fresh`, a state of as many rows from `start`."""
+    """The values of `state`, with the dropout keys of `fresh`, a state of as many rows from `start`."""
     return cast(AnyState, _renewed(state, fresh))
 
 
 def _renewed(old: Any, fresh: Any) -> Any:
-    if isinstance(old, Noise) or isinstance(fresh, Noise):
+    if isinstance(old, DropoutKeys) or isinstance(fresh, DropoutKeys):
         return fresh
     if isinstance(old, Tensor | int) or old is None or fresh is None:
         return old
