@@ -1,4 +1,4 @@
-"""Is every recipe of the checkout one that heed takes, and does it say where its data is and what it was seen to do?"""
+"""Recipes: each one is valid, and its first comment gives its command and what was measured."""
 
 from __future__ import annotations
 
