@@ -1,10 +1,10 @@
-"""Does a wider beam translate better? BLEU and length ratio by beam size, with and without length normalisation.
+"""BLEU and length ratio by beam size, with and without length normalisation.
 
     python benchmarks/beam_curse.py runs/en-de --src val.en.gz --ref val.de.gz --plot beam_curse.png
 
-The curse (Koehn & Knowles 2017, section 3.6; Murray & Chiang 2018): a wider beam finds more likely outputs, these are
-shorter, and BLEU falls; dividing by the length takes most of it away. The guard is off, as nothing but the search is
-looked at. Choose a beam on validation data, not on a test set. Prints a table in Markdown, never asserts.
+The beam search curse (Koehn & Knowles 2017, section 3.6; Murray & Chiang 2018): a wider beam finds more likely outputs,
+which are shorter, so BLEU falls. Dividing by the length removes most of the effect. Output checks are off, so that only
+the search is measured. Choose a beam on validation data, not on a test set. Prints a Markdown table, never asserts.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ NORMS: dict[str, dict[str, Any]] = {
     "GNMT, α = 0.6": {"length_penalty": 0.6, "length_norm": "gnmt"},
     "mean per token": {"length_penalty": 1.0, "length_norm": "mean"},
 }
-"""How hypotheses of different lengths are compared."""
+"""Ways to compare hypotheses of different lengths."""
 
 COLOURS = ("#b5432a", "#33658a", "#4f7a4a")
 
 
 @dataclass(frozen=True)
 class Point:
-    """One search of the whole test set."""
+    """The result of one search over the whole test set."""
 
     norm: str
     beam_size: int
     bleu: float
     length_ratio: float
     empty: int
-    """Empty outputs for sources that are not."""
+    """Empty outputs for non-empty sources."""
     seconds: float
 
 
@@ -60,7 +60,7 @@ def measure(loaded: Loaded, sources: Sequence[str], references: Sequence[str], n
 
 
 def table(points: Sequence[Point]) -> str:
-    """A row for each beam size; for each way to compare: BLEU (length ratio)."""
+    """A row for each beam size and, for each way to compare, BLEU (length ratio)."""
     rows = [
         "| beam | " + " | ".join(NORMS) + " | seconds |",
         "| ---: |" + " ---: |" * (len(NORMS) + 1),
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--src", type=Path, required=True)
     parser.add_argument("--ref", type=Path, required=True)
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 2, 5, 10, 20, 50, 100])
-    parser.add_argument("--lines", type=int, default=0, help="only the first so many lines (0: all)")
+    parser.add_argument("--lines", type=int, default=0, help="only the first N lines (0: all)")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--plot", type=Path, help="write a PNG")
     given = parser.parse_args()

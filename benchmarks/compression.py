@@ -1,12 +1,12 @@
-"""How many bits per character does a language model need, as a code, beside gzip, bzip2, xz and zstd?
+"""Bits per character of language models used as codes, compared with gzip, bzip2, xz and zstd.
 
     python benchmarks/compression.py RUN [RUN ...] --text FOLDER/alice29.txt.xz FOLDER/book1.xz [--really]
     python benchmarks/compression.py --others --text FOLDER/*.xz --really -- --model.order=6
 
-A model's row is its entropy: what `heed compress` needs but for a header, to 1 % and 64 bits. `--really` compresses and
-decompresses each text too, which takes the time of reading it a token at a time twice, and checks that the bytes
-come back. `--primer F`: what the general compressors have seen before, as the models have seen their training text.
-`--others`: each text behind all the others, for the compressors and for n-grams of bytes that are trained on them.
+A model's row is its entropy: the size that `heed compress` needs apart from a header, to 1 % and 64 bits. `--really`
+also compresses and decompresses each text and checks that the bytes come back; this reads it token by token twice,
+which is slow. `--primer F`: what the general compressors have seen before, as the models have seen their training
+text. `--others`: each text after all the others, for the compressors and for n-grams of bytes trained on them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def content_of(path: Path) -> bytes:
 
 
 def really(folder: Path, rows: int, threads: int, data: bytes) -> str:
-    """Bits per byte of the file that comes of it, and how fast it came and went."""
+    """Bits per byte of the compressed file, and the speed in both directions."""
     loaded = heed.load(folder, threads=threads)
     begin = time.monotonic()
     found = compress(loaded, data, rows)
@@ -64,11 +64,11 @@ TRAIN = (
     "--data.filter.drop_duplicates=false", "--data.normaliser.form=none", "--data.normaliser.strip_control=false",
     "--force", "--quiet",
 )  # fmt: skip
-"""Lines of a book are what they are."""
+"""Keep every line of a book."""
 
 
 def ngram_of(text: bytes, flags: Sequence[str], folder: Path) -> Path:
-    """A run that has counted the bytes of a text."""
+    """A run that counted the bytes of a text."""
     source, out = folder / "text", folder / "ngram"
     source.write_bytes(text)
     words = ["train", *TRAIN, f"--text={source}", f"--out={out}", *flags]
@@ -77,7 +77,7 @@ def ngram_of(text: bytes, flags: Sequence[str], folder: Path) -> Path:
 
 
 def column(data: bytes, primer: bytes, runs: Mapping[str, Path], given: argparse.Namespace) -> dict[str, str]:
-    """Bits per byte of one text, by all that are asked for."""
+    """Bits per byte of one text for every requested system."""
     found = {}
     for name in COMPRESSORS:
         found[name] = general(name, b"", data)
@@ -96,9 +96,9 @@ def main() -> None:
     parser.add_argument("runs", nargs="*", metavar="RUN", help="runs of language models; behind --: flags of --others")
     parser.add_argument("--text", nargs="+", type=Path, required=True, help="texts, plain, .gz, .xz or .zst")
     parser.add_argument("--primer", type=Path, help="a text that the general compressors have seen")
-    parser.add_argument("--others", action="store_true", help="each text behind all the others")
+    parser.add_argument("--others", action="store_true", help="each text after all the others")
     parser.add_argument("--really", action="store_true", help="compress and decompress with the models")
-    parser.add_argument("--rows", type=int, default=1, help="as of heed compress (default 1)")
+    parser.add_argument("--rows", type=int, default=1, help="as in heed compress (default 1)")
     parser.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
     given = parser.parse_args()
     print(peers.machine_line(given.threads, []), flush=True)

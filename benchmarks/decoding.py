@@ -1,13 +1,14 @@
-"""How fast does heed translate, beside `transformers`' generate and CTranslate2 with the same weights?
+"""Translation speed of heed, `transformers`' generate and CTranslate2 with the same weights.
 
-All sides go from lines to lines with the same tokenizer: cut into pieces, search sorted by length with at most 60 new
-tokens, join. The hypotheses of a beam are compared by their mean log-probability on all sides (heed: "mean", α = 1).
-The weights are those of `--run`, if that is a Marian model, or of one trained for `--train-minutes` and kept in
+All sides go from lines to lines with the same tokenizer: split into pieces, search sorted by length with at most 60
+new tokens, join. All sides compare the hypotheses of a beam by their mean log-probability (heed: "mean", α = 1). The
+weights are those of `--run`, if that is a Marian model, or of one that is trained for `--train-minutes` and kept in
 `--cache`. Prints, never asserts.
 
-The beams stop by different rules: heed when as many hypotheses have ended as the beam is wide, `generate` by default
-only when no open one looks better than the worst of those (it searches longer), with early_stopping when heed does.
-CTranslate2 stops when the best one has ended. So outputs agree but for a few sentences; greedy ones must agree.
+The beams stop by different rules. heed stops when as many hypotheses have ended as the beam is wide. `generate` by
+default stops only when no open hypothesis scores better than the worst of those, so it searches longer; with
+early_stopping it stops like heed. CTranslate2 stops when the best hypothesis has ended. So a few outputs differ;
+greedy ones must agree.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import Vocabulary
 
-MAX_TOKENS = 59  # and the end of sentence; a peer may put a 60th token in its place, which is cut off
+MAX_TOKENS = 59  # plus the end of sentence; a peer may put a 60th token in its place, which is cut off
 TEST = "test_2016_flickr"
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to translate: who, in which precision, and what else must be said."""
+    """One way to translate: the side, its precision, and its other options."""
 
     side: str
     precision: str
@@ -52,13 +53,13 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """As it stands in the table."""
+        """Its name in the table."""
         return f"{self.side} {self.precision}" + (f", {self.option}" if self.option else "")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is translated, and how."""
+    """What is translated, with which search."""
 
     beam: int
     batch: int
@@ -66,30 +67,30 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """As it stands in the table."""
+        """Its name in the table."""
         how = f"{self.batch} at a time" if self.batch > 1 else "one at a time"
         return f"beam {self.beam}, {how}"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a side made of a setting: translations in order, and how long it took."""
+    """A side's result in a setting: translations in order, and times."""
 
     texts: list[str]
     num_tokens: int
-    """Generated tokens, the ends of sentences included."""
+    """Generated tokens, including the ends of sentences."""
     seconds: float
     latencies: list[float]
     """Seconds of each call."""
 
 
 Translate = Callable[[list[str]], tuple[list[str], int]]
-"""From lines to lines and the number of generated tokens."""
+"""A function from lines to translations and the number of generated tokens."""
 Job = tuple[Variant, Setting]
 
 
 def timed(translate: Translate, setting: Setting) -> Answer:
-    """All lines in one call, which makes its own batches; or each line in a call of its own."""
+    """Translate all lines in one call, which makes its own batches; or each line in its own call."""
     groups = [list(setting.lines)] if setting.batch > 1 else [[line] for line in setting.lines]
     texts, num_tokens, latencies = [], 0, []
     begin = time.perf_counter()
@@ -116,7 +117,7 @@ def heed_side(folder: Path, threads: int) -> Callable[[Job], Answer]:
         variant, setting = job
         options = SearchOptions(
             beam_size=setting.beam, batch_size=setting.batch, length_norm="mean", length_penalty=1.0,
-            max_tokens=MAX_TOKENS, guard=False,  # the peers give whatever they find, and so must it here
+            max_tokens=MAX_TOKENS, guard=False,  # the peers return every output unchecked, and so must heed here
         )  # fmt: skip
         return timed(lambda lines: heed_translate(translators[variant.precision], lines, options), setting)
 
@@ -134,7 +135,7 @@ def heed_translate(translator: ModelTranslator, lines: list[str], options: Searc
 
 @dataclass(frozen=True)
 class Text:
-    """The way from lines to ids and back, the same for the peers as for heed."""
+    """Conversion from lines to ids and back, the same for the peers as for heed."""
 
     tokenizer: Tokenizer
     normaliser: Normaliser
@@ -146,12 +147,12 @@ class Text:
 
     @staticmethod
     def of(run: Run) -> Text:
-        """That of a run."""
+        """The text conversion of a run."""
         return Text(run.tokenizers["src"], run.recipe.data.normaliser)
 
 
 def longest_first(ids: Sequence[Sequence[int]]) -> list[int]:
-    """The order in which batches have little padding."""
+    """An order of the lines in which batches need little padding."""
     return sorted(range(len(ids)), key=lambda index: -len(ids[index]))
 
 
@@ -179,7 +180,7 @@ def marian_side(folder: Path, threads: int) -> Callable[[Job], Answer]:
 def marian_translate(
     model: Any, text: Text, lines: list[str], setting: Setting, early_stopping: bool
 ) -> tuple[list[str], int]:
-    """Batches of like length through `generate`."""
+    """Translate batches of similar length with `generate`."""
     ids = text.ids(lines)
     order = longest_first(ids)
     out: list[list[int]] = [[] for _ in lines]
@@ -199,7 +200,7 @@ def marian_translate(
 
 
 def ctranslate2_precisions() -> list[str]:
-    """What CTranslate2 computes with on this processor."""
+    """The compute type that CTranslate2 uses on this processor."""
     import ctranslate2
 
     able = ctranslate2.get_supported_compute_types("cpu")
@@ -207,7 +208,7 @@ def ctranslate2_precisions() -> list[str]:
 
 
 def ctranslate2_layouts(threads: int) -> dict[str, tuple[int, int]]:
-    """Workers and threads of each: one worker with all threads, or as many workers as threads."""
+    """Number of workers and threads per worker: one worker with all threads, or as many workers as threads."""
     layouts = [(1, threads), (threads, 1)] if threads > 1 else [(1, 1)]
     return {f"{workers} x {each}": (workers, each) for workers, each in layouts}
 
@@ -219,7 +220,7 @@ def ctranslate2_side(folder: Path, threads: int) -> Callable[[Job], Answer]:
     run = Run(folder)
     text = Text.of(run)
     vocabulary = text.tokenizer.vocabulary
-    # Kept as long as this process lives, which reads it when a translator is made.
+    # Kept as long as this process lives, because it reads the folder when it creates a translator.
     place = tempfile.TemporaryDirectory()
     translators: dict[tuple[str, str], Any] = {}
     for quantization in (None, "int8"):
@@ -261,20 +262,20 @@ def ctranslate2_translate(translator: Any, text: Text, lines: list[str], setting
 
 
 def marian_run(given: argparse.Namespace, data: Path) -> Path:
-    """The run folder whose weights are used: the one given, the one kept, or a new one."""
+    """The run folder whose weights are used: the given one, the cached one, or a new one."""
     folder: Path = given.run or given.cache
     if given.run is None and not (folder / WEIGHTS).exists():
         train(data, folder, given.train_minutes, given.threads)
     if not (folder / RECIPE).exists():
-        sys.exit(f"{folder} is no run folder: it has no {RECIPE}.")
+        sys.exit(f"{folder} is not a run folder: it has no {RECIPE}.")
     problem = peers.why_not_marian(Run(folder).recipe.model)
     if problem:
-        sys.exit(f"{folder} cannot be given to Marian: {problem}. Without --run a fitting model is trained.")
+        sys.exit(f"{folder} cannot be given to Marian: {problem}. Without --run, a suitable model is trained.")
     return folder
 
 
 def train(data: Path, folder: Path, minutes: float, threads: int) -> None:
-    """A small Marian model by heed: long enough for sentences of a natural length, not for a good score."""
+    """A small Marian model, trained by heed long enough for outputs of a natural length, not for a good score."""
     print(f"Training a Marian model for {minutes:g} minutes into {folder}", file=sys.stderr)
     keys: dict[str, object] = {
         "task": "translation", "data.dir": str(data), "data.src": "train.en.gz", "data.tgt": "train.de.gz",
@@ -292,7 +293,7 @@ def train(data: Path, folder: Path, minutes: float, threads: int) -> None:
 
 
 def start(folder: Path, threads: int) -> dict[str, peers.Side]:
-    """A process for each side that is installed."""
+    """A process for each installed side."""
     sides = {"heed": peers.Side(heed_side, folder, threads)}
     if peers.installed("transformers"):
         sides["transformers"] = peers.Side(marian_side, folder, threads)
@@ -302,7 +303,7 @@ def start(folder: Path, threads: int) -> dict[str, peers.Side]:
 
 
 def variants_for(sides: dict[str, peers.Side], beam: int, threads: int) -> list[Variant]:
-    """Everything to measure in a setting, ours and theirs in turn."""
+    """The variants to measure in a setting, heed's and the peers' in turn."""
     out: list[Variant] = []
     for precision in ("float32", "bfloat16"):
         out.append(Variant("heed", precision))
@@ -318,7 +319,7 @@ def variants_for(sides: dict[str, peers.Side], beam: int, threads: int) -> list[
 def measure(
     sides: dict[str, peers.Side], setting: Setting, repeats: int, threads: int
 ) -> dict[Variant, list[Answer]]:  # fmt: skip
-    """The answers of all variants, in turn, `repeats` times after a first look at a few lines."""
+    """The results of all variants, in turn, `repeats` times after a warm-up on a few lines."""
     variants = variants_for(sides, setting.beam, threads)
     for variant in variants:
         sides[variant.side].run((variant, Setting(setting.beam, setting.batch, setting.lines[:16])))
@@ -330,7 +331,7 @@ def measure(
 
 
 def row_of(variant: Variant, setting: Setting, answers: list[Answer], exact: Answer, refs: list[str]) -> list[str]:
-    """One line of the table. `exact` is heed's answer in float32 to the same beam, for as many lines or more."""
+    """One row of the table. `exact` is heed's float32 result with the same beam, for as many lines or more."""
     seconds = statistics.median(answer.seconds for answer in answers)
     latencies = sorted(1000 * latency for answer in answers for latency in answer.latencies)
     first = answers[0]
@@ -376,13 +377,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of Multi30k's raw .gz files")
     parser.add_argument("--run", type=Path, help="a heed run with a Marian model")
     parser.add_argument(
-        "--cache", type=Path, default=peers.ROOT / "runs" / "benchmark-marian", help="where one is kept"
+        "--cache", type=Path, default=peers.ROOT / "runs" / "benchmark-marian", help="where a trained model is cached"
     )
-    parser.add_argument("--train-minutes", type=float, default=5.0, help="how long one is trained (default 5)")
+    parser.add_argument("--train-minutes", type=float, default=5.0, help="how long a model is trained (default 5)")
     parser.add_argument("--sentences", type=int, default=1000, help=f"lines of {TEST} (default all 1,000)")
-    parser.add_argument("--alone", type=int, default=60, help="lines that are translated one at a time (default 60)")
-    parser.add_argument("--batch", type=int, default=64, help="sentences of a batch (default 64)")
-    parser.add_argument("--repeats", type=int, default=3, help="times that each is measured (default 3)")
+    parser.add_argument("--alone", type=int, default=60, help="lines to translate one at a time (default 60)")
+    parser.add_argument("--batch", type=int, default=64, help="sentences per batch (default 64)")
+    parser.add_argument("--repeats", type=int, default=3, help="repetitions of each measurement (default 3)")
     parser.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
     given = parser.parse_args()
     data = peers.multi30k(given.data)

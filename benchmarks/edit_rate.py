@@ -1,9 +1,9 @@
-"""How much faster than sacreBLEU does heed count the edits of TER, and are they the same?
+"""Speed of TER's edit counts compared with sacreBLEU, and a check that the counts are equal.
 
     python benchmarks/edit_rate.py --hyp out.de --ref val.de.gz
 
-Both count the same lines in turns: those of the files as they are, those joined to about so many words, and random ones
-of Chinese characters of which two in five are replaced and three runs are moved. Every count is compared.
+Both count the same lines in turns: the lines of the files unchanged; neighbouring lines joined to a given number of
+words; and random lines of Chinese characters with two in five replaced and three runs moved. Every count is compared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Pair = tuple[list[str], list[str]]
 def main() -> None:
     """Count, compare, print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hyp", type=Path, required=True, help="translations, a line each")
+    parser.add_argument("--hyp", type=Path, required=True, help="translations, one per line")
     parser.add_argument("--ref", type=Path, required=True)
     parser.add_argument("--lines", type=int, default=300)
     given = parser.parse_args()
@@ -35,7 +35,7 @@ def main() -> None:
     pairs = list(zip(*lines, strict=True))[: given.lines]
     print("| | lines | words | sacreBLEU, ms a line | heed | times as fast (median of lines) |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    tell("as they are", pairs)
+    tell("unchanged", pairs)
     for words, count in ((100, 8), (200, 3), (350, 2)):
         tell(f"joined to {words} words", joined(pairs, words)[:count])
     for characters in (100, 150):
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def tell(name: str, pairs: Sequence[Pair]) -> None:
-    """A row of the table."""
+    """One row of the table."""
     times: list[tuple[float, float]] = []
     for hypothesis, reference in pairs:
         began = time.perf_counter()
@@ -61,7 +61,7 @@ def tell(name: str, pairs: Sequence[Pair]) -> None:
 
 
 def joined(pairs: Sequence[Pair], words: int) -> list[Pair]:
-    """Neighbouring lines as one, until its reference has so many words."""
+    """Join neighbouring lines until the reference has the given number of words."""
     together: list[Pair] = [([], [])]
     for hypothesis, reference in pairs:
         if len(together[-1][1]) >= words:
@@ -72,7 +72,7 @@ def joined(pairs: Sequence[Pair], words: int) -> list[Pair]:
 
 
 def damaged(length: int, seed: int) -> Pair:
-    """Characters, and the same with some replaced and runs moved."""
+    """Random characters, and a copy with some replaced and runs moved."""
     rng = random.Random(seed)
     reference = [chr(rng.randrange(0x4E00, 0x4E00 + 400)) for _ in range(length)]
     hypothesis = [chr(rng.randrange(0x4E00, 0x4E00 + 400)) if rng.random() < 0.4 else word for word in reference]

@@ -1,8 +1,8 @@
-"""How are named experiments trained under one budget, and compared on validation data alone?
+"""Named experiments, trained under one budget and compared on validation data only.
 
-Each experiment is a run of `heed train` in a process of its own, in a folder named after it. What has ended is not
-trained again, and what was interrupted goes on, so a table can be made in slices. Runs are compared on the validation
-lines that each keeps in its folder; no other file is read, so no test set is touched.
+Each experiment is a run of `heed train` in its own process and in a folder named after it. Finished experiments are not
+trained again and interrupted ones are resumed, so a table can be made in slices of time. Runs are compared on the
+validation lines that each keeps in its folder. No other file is read, so no test set is touched.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from heed.training.checkpoints import list_checkpoints
 from heed.training.journal import read_journal
 
 Flags = Sequence[str]
-"""Words behind `heed train`."""
+"""Arguments of `heed train`."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A name, and what it changes."""
+    """A named experiment and the flags that it changes."""
 
     name: str
     flags: Flags
@@ -42,7 +42,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Budget:
-    """What each experiment may take; early stopping is off, so that all take it."""
+    """The budget of each experiment; early stopping is off, so that all of them use it up."""
 
     minutes: float
     updates: int
@@ -55,27 +55,27 @@ class Budget:
 
 
 def add_arguments(parser: argparse.ArgumentParser, out: str) -> None:
-    """What all tables of experiments ask for."""
+    """The arguments that all tables of experiments share."""
     parser.add_argument("--out", type=Path, default=Path(out), help=f"folder of the runs (default {out})")
     parser.add_argument("--minutes", type=float, default=0.0, help="minutes of training for each experiment")
     parser.add_argument("--updates", type=int, default=0, help="updates for each experiment")
     parser.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
-    parser.add_argument("--only", default="", help="names, with a comma between; NAME+NAME is both at once")
-    parser.add_argument("--table", action="store_true", help="train nothing, compare what has ended")
-    parser.add_argument("train", nargs="*", metavar="-- FLAGS", help="data and whatever else `heed train` shall get")
+    parser.add_argument("--only", default="", help="comma-separated names; NAME+NAME applies both")
+    parser.add_argument("--table", action="store_true", help="train nothing, compare the finished runs")
+    parser.add_argument("train", nargs="*", metavar="-- FLAGS", help="data and other arguments for `heed train`")
 
 
 def budget_of(given: argparse.Namespace) -> Budget:
-    """The budget that was said."""
+    """The budget given on the command line."""
     if not given.table and not (given.minutes or given.updates):
-        sys.exit("error: say how much each experiment may take: --minutes M or --updates N.")
+        sys.exit("error: give the budget of each experiment: --minutes M or --updates N.")
     if not given.table and not given.train:
-        sys.exit("error: say behind -- what to train on: -- --src F --tgt F, or a recipe.")
+        sys.exit("error: after --, give the training data: -- --src F --tgt F, or a recipe.")
     return Budget(given.minutes, given.updates)
 
 
 def chosen(table: Mapping[str, Flags], only: str, always: str, own: Sequence[str] = ()) -> list[Experiment]:
-    """The experiments that are asked for, and one's own, behind the one that the others are compared with."""
+    """The requested experiments and the user's own, after the one that the others are compared with."""
     names = [name.strip() for name in only.split(",") if name.strip()]
     names = [*names, *own] if names else list(table)
     parts = {name: name.split("+") for name in dict.fromkeys([always, *names])}
@@ -85,15 +85,15 @@ def chosen(table: Mapping[str, Flags], only: str, always: str, own: Sequence[str
 
 
 def require_comparable(experiments: Sequence[Experiment], flags: Flags) -> None:
-    """Without validation files the lines that are held out are drawn by the seed: runs of two seeds have others."""
+    """Refuse two seeds without validation files: the seed draws the held-out lines, so the runs differ in them."""
     has_files = any(word.startswith(("--valid", "--data.valid")) for word in flags) or not flags[0].startswith("-")
     seeds = [it.name for it in experiments if any(flag.startswith("--seed") for flag in it.flags)]
     if seeds and not has_files:
-        sys.exit(f"error: {', '.join(seeds)} would hold out other lines than the first: give validation files.")
+        sys.exit(f"error: {', '.join(seeds)} would hold out other lines than the first: pass validation files.")
 
 
 def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads: int, flags: Flags) -> None:
-    """Train what has not ended yet, one after the other. A signal ends this process too."""
+    """Train the unfinished experiments one after the other. A signal ends this process too."""
     for number, experiment in enumerate(experiments, start=1):
         folder = out / folder_name(experiment.name)
         _require_same(folder, shlex.join([*flags, *budget.flags, *experiment.flags]))
@@ -107,27 +107,27 @@ def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads:
         print(f"[{number} of {len(experiments)}] {experiment.name}: {told}", file=sys.stderr, flush=True)
         code = _run(command)
         if code and (code < 0 or code > 128):
-            sys.exit(f"error: {experiment.name} ended with {code}. The same command again goes on from there.")
+            sys.exit(f"error: {experiment.name} ended with {code}. The same command again resumes it.")
         if code and number == 1:
             sys.exit(f"error: {experiment.name} ended with {code}, and the others are compared with it.")
         if code:
             told = f"error: {experiment.name} ended with {code} and has no row"
-            print(f"{told}; the same command again tries it once more.", file=sys.stderr, flush=True)
+            print(f"{told}; the same command again retries it.", file=sys.stderr, flush=True)
 
 
 def _require_same(folder: Path, said: str) -> None:
-    """A run of this name that was made with other flags or another budget is not compared with the others."""
+    """Refuse an existing run that was made with other flags or another budget."""
     note = folder.with_name(f"{folder.name}.flags")
     if folder.is_dir() and not note.exists():
-        sys.exit(f"error: {folder} was made by somebody else, with flags that nobody knows: name another --out.")
+        sys.exit(f"error: {folder} was not made by this script, so its flags are unknown: choose another --out.")
     if folder.is_dir() and note.read_text(encoding="utf-8") != said:
-        sys.exit(f"error: {folder} was made with other flags ({note}): remove it, or name another --out.")
+        sys.exit(f"error: {folder} was made with other flags ({note}): remove it, or choose another --out.")
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(said, encoding="utf-8")
 
 
 def _run(command: Sequence[str]) -> int:
-    """Run to the end. An interrupt reaches the training too, which saves before it ends; SIGTERM is passed on."""
+    """Run a command. An interrupt reaches the training too, which saves before it ends; SIGTERM is passed on."""
     with subprocess.Popen(command) as process:
         before = signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
         try:
@@ -141,19 +141,19 @@ def _run(command: Sequence[str]) -> int:
 
 
 def folder_name(name: str) -> str:
-    """`vocabulary 2,000` as the name of a folder."""
+    """A name such as `vocabulary 2,000` as the name of a folder."""
     return "".join(char if char.isalnum() or char in "+.-" else "-" for char in name)
 
 
 def has_ended(folder: Path) -> bool:
-    """Whether a training came to an end of its own."""
+    """Whether a training ended by itself."""
     ends = [event for event in read_journal(folder) if event["event"] == "end"] if folder.is_dir() else []
     return bool(ends) and not str(ends[-1]["reason"]).startswith("stopped by")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One experiment as the table shows it."""
+    """One experiment's row of the table."""
 
     name: str
     flags: Flags
@@ -166,20 +166,20 @@ def compare(
     experiments: Sequence[Experiment], out: Path, threads: int, num_common: int = 50_000,
     ensembles: Sequence[Sequence[str]] = (),
 ) -> list[Row]:  # fmt: skip
-    """What has ended, scored on the validation lines that all of them have; the first is what they are tested against.
+    """Finished runs, scored on their common validation lines and tested against the first.
 
     `ensembles`: names of experiments whose runs together make one more row.
     """
     ended = [experiment for experiment in experiments if has_ended(out / folder_name(experiment.name))]
     if not ended:
-        sys.exit("error: nothing has ended yet.")
+        sys.exit("error: no experiment has finished yet.")
     runs = {it.name: load(out / folder_name(it.name), threads=threads).run.of_validation() for it in ended}
     first = runs[ended[0].name]
     test = _common_validation(runs)
     systems = [_named(name, translated(run, test, run.recipe.decoding, quiet=True)) for name, run in runs.items()]
     for names in ensembles:
         if missing := {*names} - runs.keys():
-            print(f"no ensemble of {', '.join(names)}: {', '.join(missing)} has not ended", file=sys.stderr)
+            print(f"no ensemble of {', '.join(names)}: {', '.join(missing)} has not finished", file=sys.stderr)
             continue
         try:
             joint = together([runs[name] for name in names], test, first.recipe.decoding, quiet=True)
@@ -197,7 +197,7 @@ def _common_validation(runs: Mapping[str, Run]) -> HeldOut:
     lines = {name: read_valid(run.folder) for name, run in runs.items()}
     first = next(iter(lines.values()))
     if others := [name for name, rows in lines.items() if rows != first]:
-        sys.exit(f"error: {', '.join(others)} validated on other lines than the first: give validation files.")
+        sys.exit(f"error: {', '.join(others)} validated on other lines than the first: pass validation files.")
     return HeldOut(("validation source", "validation target"), first)
 
 
@@ -214,14 +214,14 @@ def _spent(run: Run | None) -> tuple[int | None, float | None]:
 
 
 def machine_line(threads: int) -> str:
-    """What computed."""
+    """A description of the machine."""
     return f"{threads} threads of {num_cpus()} CPU cores ({processor_name()})"
 
 
 def cells(row: Row, metric: str) -> list[str]:
-    """A score with its interval, and the difference to the first row with its p.
+    """A score with its interval, and its difference to the first row with its p-value.
 
-    By paired bootstrap; of fewer than 20 lines by randomisation.
+    The test is a paired bootstrap; with fewer than 20 lines, approximate randomisation.
     """
     return [row.evaluation.scores[metric].numbers, _difference(row.evaluation.against_first.get(metric))]
 
@@ -234,6 +234,6 @@ def _difference(comparison: Comparison | None) -> str:
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
+    """A Markdown table."""
     marks = ["---", *["---:"] * (len(heads) - 1)]
     return "\n".join("| " + " | ".join(row) + " |" for row in [heads, marks, *rows])

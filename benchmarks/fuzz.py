@@ -1,7 +1,7 @@
-"""Does anything that goes in bring heed down? The properties of tests/properties.py, with thousands of cases.
+"""Fuzzing: the properties of tests/properties.py, with thousands of cases.
 
-Exits 0 when all of them held, 1 with the smallest case that broke one. A case that takes longer than a minute broke
-it too.
+Exits with 0 if all of them hold, and with 1 and the smallest failing case otherwise. A case that takes longer than a
+minute fails too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SECONDS_PER_CASE = 60
 
 @contextmanager
 def in_time() -> Iterator[None]:
-    """Raise TimeoutError when the work hangs."""
+    """Raise TimeoutError if the work hangs."""
 
     def stop(*_: object) -> None:
         raise TimeoutError(f"a case took more than {SECONDS_PER_CASE} seconds")
@@ -45,7 +45,7 @@ def in_time() -> Iterator[None]:
 
 
 def limited(check: Callable[..., None]) -> Callable[..., None]:
-    """The same check, which must end in time."""
+    """The same check with a time limit."""
 
     @wraps(check)
     def work(*arguments: object, **case: object) -> None:
@@ -56,7 +56,7 @@ def limited(check: Callable[..., None]) -> Callable[..., None]:
 
 
 def make_subjects(folder: Path) -> Subjects:
-    """A tiny translator, a counted language model, and a test set in the folder where commands run."""
+    """Create a tiny translator, a counting language model and a test set in the folder where the commands run."""
     src, tgt = write_pairs(folder)
     text = write_lines(folder / "text", [source for source, _ in pairs(300)])
     made = [
@@ -75,10 +75,10 @@ def make_subjects(folder: Path) -> Subjects:
 
 
 def main() -> int:
-    """Try every property; print a row for each."""
+    """Check every property and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000, help="of all properties together")
-    parser.add_argument("--seed", type=int, default=None, help="the same number, the same cases (default: drawn)")
+    parser.add_argument("--seed", type=int, default=None, help="the same seed gives the same cases (default: random)")
     arguments = parser.parse_args()
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1 << 30)
     folder = Path(tempfile.mkdtemp(prefix="heed-fuzz-"))

@@ -1,10 +1,10 @@
-"""How far back does a recurrent language model learn from a mistake? The norms of gradients through time, plotted.
+"""Norms of gradients through time: how far back a recurrent language model learns from a mistake.
 
     python benchmarks/gradients.py runs/ptb-rnn runs/ptb-lstm --text ptb.valid.txt --plot gradients.png
 
-For each run, with its trained weights and with the first ones: the norm of the gradient of a token's -log p by the
-state k tokens before, the median over many tokens of the text, divided by that at k = 1. Below 1 it vanishes, above 1
-it explodes. Prints a table in Markdown, never asserts.
+For each run, with its trained and with its initial weights: the norm of the gradient of a token's -log p with respect
+to the state k tokens before, as the median over many tokens of the text, divided by that at k = 1. Below 1 the
+gradient vanishes, above 1 it explodes. Prints a Markdown table, never asserts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LINES = {"trained": "-", "first weights": ":"}
 
 
 def ids_of(run: Run, path: Path, num_tokens: int) -> Tensor:
-    """The first tokens of a text, with an end after each line."""
+    """The first tokens of a text, with an end-of-sentence token after each line."""
     ids: list[int] = []
     for line in read_lines(path):
         ids += [*run.tokenizers["tgt"].encode([run.recipe.data.normaliser.apply(line)])[0], Vocabulary.eos_id]
@@ -39,7 +39,10 @@ def ids_of(run: Run, path: Path, num_tokens: int) -> Tensor:
 
 
 def decay(model: Recurrent, ids: Tensor, rows: int, distance: int) -> Tensor:
-    """`[distance]`: the median norm 1, 2, … tokens before the mistake, by the first. Half of a row is read before."""
+    """Median gradient norm `[distance]` at 1, 2, … tokens before the loss, relative to the first.
+
+    Half of each row is read before the measured part.
+    """
     stretches = ids.view(rows, -1)
     begin = stretches.shape[1] - distance - 1
     with torch.no_grad():
@@ -49,7 +52,7 @@ def decay(model: Recurrent, ids: Tensor, rows: int, distance: int) -> Tensor:
 
 
 def table(curves: dict[tuple[str, str], Tensor]) -> str:
-    """A row for each model, a column for each of some distances."""
+    """A table with a row for each model and a column for each of some distances."""
     shown = [k for k in SHOWN if k <= len(next(iter(curves.values())))]
     lines = ["| | " + " | ".join(f"k = {k}" for k in shown) + " |", "| --- |" + " ---: |" * len(shown)]
     for (name, weights), curve in curves.items():
@@ -58,7 +61,7 @@ def table(curves: dict[tuple[str, str], Tensor]) -> str:
 
 
 def draw(path: Path, curves: dict[tuple[str, str], Tensor]) -> None:
-    """The norm over the distance, on a logarithmic scale."""
+    """Plot the norm over the distance, on a logarithmic scale."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -71,7 +74,7 @@ def draw(path: Path, curves: dict[tuple[str, str], Tensor]) -> None:
             range(1, len(curve) + 1), curve.clamp(min=1e-30), LINES[weights], color=colour, label=f"{name}, {weights}"
         )
     axes.axhline(1.0, color="#999999", linewidth=0.8)
-    axes.set_xlabel("tokens between the state and the mistake")
+    axes.set_xlabel("tokens between the state and the loss")
     axes.set_title("norm of the gradient through time, relative")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
@@ -81,9 +84,9 @@ def draw(path: Path, curves: dict[tuple[str, str], Tensor]) -> None:
 
 
 def recurrent(run: Run) -> Recurrent:
-    """The trained model. Ends the program where it is no recurrent one."""
+    """The trained model. Exits if it is not a recurrent one."""
     if not isinstance(run.model, Recurrent):
-        sys.exit(f"{run.folder} is no recurrent language model (model.kind is {run.recipe.model.kind!r}).")
+        sys.exit(f"{run.folder} is not a recurrent language model (model.kind is {run.recipe.model.kind!r}).")
     return run.model
 
 
@@ -92,8 +95,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     parser.add_argument("--text", type=Path, required=True)
-    parser.add_argument("--distance", type=int, default=100, help="tokens that are gone back (default 100)")
-    parser.add_argument("--rows", type=int, default=64, help="mistakes that are looked at (default 64)")
+    parser.add_argument("--distance", type=int, default=100, help="tokens to go back (default 100)")
+    parser.add_argument("--rows", type=int, default=64, help="number of losses (default 64)")
     parser.add_argument("--plot", type=Path, help="write a PNG")
     given = parser.parse_args()
     curves: dict[tuple[str, str], Tensor] = {}

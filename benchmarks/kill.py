@@ -1,17 +1,17 @@
-"""Does a training that is killed at any moment go on as if nothing had been?
+"""Kill test: trainings killed at random moments must continue as if nothing had happened.
 
     python benchmarks/kill.py --kills 100
     python benchmarks/kill.py --kills 20 --ranks 2
 
-Small trainings on the built-in corpus, translators and a language model that carries its state, their settings drawn at
-random, are killed outright (SIGKILL) at random moments, a part of them while a checkpoint is being written, and gone on
-with until they end. Each is compared with the same training that ran straight through: every checkpoint that a killed
-one leaves, every loss and score it logs, and its last weights, bit for bit; and nothing half-written may be left. Of
-several ranks one is killed, and the others must end by themselves, with one sentence. Prints what was seen; exits with
-0 only when all held.
+Small trainings on the built-in corpus (translators, and a language model that carries its state) with randomly drawn
+settings are killed outright (SIGKILL) at random moments, some of them while a checkpoint is being written, and resumed
+until they end. Each is compared bit for bit with the same training that was never killed: every checkpoint left by a
+kill, every logged loss and score, and the final weights. Nothing half-written may remain. With several ranks, one is
+killed, and the others must end by themselves with one sentence. Prints what was measured; exits with 0 only if
+everything held.
 
-This process has imported everything and computes nothing; it forks the processes that train, so that a kill costs
-tenths of a second.
+This process imports everything and computes nothing. It forks the processes that train, so that a kill costs tenths of
+a second.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from heed.training.checkpoints import list_checkpoints
 from heed.training.ranks import joined
 
 KILLS_OF_ONE = 10
-"""Of one training at most, of several ranks half as many; then the next settings are drawn."""
+"""Kills per training at most (half as many with several ranks); then the next settings are drawn."""
 LOST = "another process of this training was lost"
-"""What a rank says that another has left alone."""
+"""The message of a rank after another one was killed."""
 JOINED = "has joined"
 MAX_STEPS = 60
 BEGIN_SECONDS, SAVE_SECONDS = 0.4, 0.015
-"""A training takes about so long to begin, and to save."""
+"""Approximate seconds that a training takes to start, and to save."""
 
 SMALL: dict[str, Any] = {
     "data.synthetic": True, "tokenizer.vocab_size": 400, "model.d_model": 16,
@@ -83,12 +83,12 @@ DRAWN: dict[str, tuple[Any, ...]] = {
     "training.average": ("none", "ema", "last"), "training.save_every": (1, 2, 3, 5),
     "training.loader_workers": (0, 0, 0, 1),
 }  # fmt: skip
-"""What is drawn at random, each value as often as the others of its key."""
+"""Settings to draw from; the values of a key are equally frequent."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How often is killed, and with what luck; and how many ranks train together."""
+    """Number of kills, seed, and number of ranks that train together."""
 
     kills: int
     in_a_save: int
@@ -96,7 +96,7 @@ class Wanted:
     num_ranks: int
 
     def satisfied(self, seen: Seen) -> bool:
-        """Whether there were enough kills of both sorts, and one that left updates to repeat behind a checkpoint."""
+        """Whether there were enough kills of both kinds, and one that left updates to repeat after a checkpoint."""
         return seen.kills >= self.kills and seen.in_a_save >= self.in_a_save and seen.behind > 0
 
 
@@ -104,7 +104,7 @@ class Wanted:
 
 
 def start(work: Callable[[], int | None], log: Path) -> int:
-    """The number of a new process that does the work and ends with what it returns; what it prints goes to the log."""
+    """Fork a process that does the work and exits with its return value; its output goes to the log. Returns its id."""
     sys.stdout.flush()
     pid = os.fork()
     if pid:
@@ -121,7 +121,7 @@ def start(work: Callable[[], int | None], log: Path) -> int:
 
 
 def train(folder: Path, keys: dict[str, Any]) -> int:
-    """Begin a training, or go on from its last checkpoint, refusing any damage; its exit code."""
+    """Start a training, or resume it from its last checkpoint, refusing any damage. Returns its exit code."""
     options = api.TrainOptions(folder, overwrite=True, device="cpu", threads=1, quiet=True)
     try:
         with joined(torch.device("cpu")) as ranks:
@@ -139,7 +139,7 @@ def train(folder: Path, keys: dict[str, Any]) -> int:
 
 
 def train_straight(folder: Path, keys: dict[str, Any], imported: Path) -> int:
-    """The training that nobody kills, with every checkpoint kept; and what it has imported on its way."""
+    """The training that is never killed, with every checkpoint kept, and the modules that it imported."""
     code = train(folder, {**keys, "training.keep_checkpoints": MAX_STEPS + 1})
     imported.write_text("\n".join(sys.modules), encoding="utf-8")
     return code
@@ -147,13 +147,13 @@ def train_straight(folder: Path, keys: dict[str, Any], imported: Path) -> int:
 
 @dataclass
 class Member:
-    """One rank as the launcher handles it."""
+    """One rank, as the launcher sees it."""
 
     pid: int
     code: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code, or minus the signal that ended it; None while it runs."""
+        """The exit code, or minus the signal that ended the process; None while it runs."""
         if self.code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self.code = os.waitstatus_to_exitcode(status) if pid else None
@@ -164,7 +164,7 @@ class Member:
         os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it."""
+        """Kill the process."""
         os.kill(self.pid, signal.SIGKILL)
 
 
@@ -173,25 +173,25 @@ class Training:
     """The processes of one training."""
 
     pid: int
-    """Which ends when all have ended."""
+    """The process that ends when all have ended."""
     members: list[int]
-    """Those that compute, of which one is killed."""
+    """The processes that compute, one of which is killed."""
     logs: list[Path]
-    """What they print."""
+    """Their logs."""
 
     def printed(self, member: int) -> str:
-        """What one of them said."""
+        """The output of one of them."""
         return self.logs[member].read_text(encoding="utf-8", errors="replace") if self.logs[member].exists() else ""
 
     def require_success(self) -> None:
-        """Wait for the end. Raises BrokenError unless it was a good one."""
+        """Wait for the end. Raises BrokenError if the training failed."""
         if code := os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]):
             said = "\n".join(self.printed(member)[-3000:] for member in range(len(self.members)))
             raise BrokenError(f"a training ended with {code}:\n{said}")
 
 
 def begin(work: Callable[[], int], log: Path, num_ranks: int) -> Training:
-    """Start the work in one process, or in several ranks that the launcher looks after."""
+    """Start the work in one process, or in several ranks under the launcher."""
     logs = [log.with_name(f"{log.name}-{rank}.log") for rank in range(num_ranks)]
     for path in logs:
         path.unlink(missing_ok=True)
@@ -224,14 +224,14 @@ def _as_rank(work: Callable[[], int], rank: int, num_ranks: int, listener: socke
 
 
 def import_the_same(imported: Path) -> None:
-    """Import here what a training imports late, so that none after it has to."""
+    """Import the modules that a training imports late, so that forked processes need not."""
     for name in imported.read_text(encoding="utf-8").split("\n"):
         with suppress(ImportError):
             importlib.import_module(name)
 
 
 def wait_until(pid: int, reached: Callable[[], bool]) -> bool:
-    """Look again and again until something is reached; False when the process ends, and stays to be asked how."""
+    """Poll until a condition holds. Returns False if the process ends first; its exit code remains available."""
     while not reached():
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             return False
@@ -240,7 +240,7 @@ def wait_until(pid: int, reached: Callable[[], bool]) -> bool:
 
 
 class SaveWatch:
-    """Tells when the n-th save from now begins, by the folder that is being written."""
+    """A condition that becomes true when the n-th save from now begins, detected by the folder being written."""
 
     def __init__(self, checkpoints: Path, number: int) -> None:
         self.folder, self.number = checkpoints, number
@@ -257,7 +257,7 @@ class SaveWatch:
 
 
 def look_after_kill(folder: Path, straight: Path, stale: set[Path], seen: Seen) -> None:
-    """What the dead process has left, and not one before it: count it, and compare the checkpoints."""
+    """Count what this killed process left behind, not an earlier one, and compare its checkpoints."""
     seen.kills += 1
     parents = {path.parent.name for path in unfinished(folder) - stale}
     seen.in_a_save += "checkpoints" in parents
@@ -271,7 +271,7 @@ def look_after_kill(folder: Path, straight: Path, stale: set[Path], seen: Seen) 
 
 
 def kill(training: Training, member: int, seen: Seen) -> bool:
-    """Kill one process and wait for the end of all; False when the training had ended before."""
+    """Kill one process and wait for the end of all. Returns False if the training had already ended."""
     with suppress(ProcessLookupError):
         os.kill(training.members[member], signal.SIGKILL)
     begun = time.perf_counter()
@@ -287,7 +287,7 @@ def kill(training: Training, member: int, seen: Seen) -> bool:
 
 
 def look_at_survivor(said: str, rank: int, seen: Seen) -> None:
-    """What a rank said that another has left alone: one sentence, unless it was still waiting to join."""
+    """Check the message of a rank whose peer was killed: one sentence, unless the rank was still waiting to join."""
     if LOST in said and "Traceback" not in said:
         seen.survivors += 1
     elif JOINED in said or "Traceback" in said:
@@ -297,7 +297,7 @@ def look_at_survivor(said: str, rank: int, seen: Seen) -> None:
 
 
 def kill_and_go_on(folder: Path, keys: dict[str, Any], straight: Path, wanted: Wanted, seen: Seen) -> None:
-    """Kill a training again and again; let it end at last, and compare."""
+    """Kill a training repeatedly, then let it end, and compare."""
     dice, work = wanted.dice, partial(begin, partial(train, folder, keys), folder, wanted.num_ranks)
     newest = list_checkpoints(straight / "checkpoints")[-1]
     seconds = BEGIN_SECONDS + json.loads((newest / "state.json").read_bytes())["seconds"] / 2
@@ -321,13 +321,13 @@ def kill_and_go_on(folder: Path, keys: dict[str, Any], straight: Path, wanted: W
 
 
 def shuffled(values: tuple[Any, ...], dice: random.Random) -> Iterator[Any]:
-    """The values in random order, and again, without end."""
+    """An endless stream of the values, each time in random order."""
     while True:
         yield from dice.sample(values, len(values))
 
 
 def draw(dice: random.Random) -> Iterator[dict[str, Any]]:
-    """Settings without end, as recipe keys."""
+    """An endless stream of settings, as recipe keys."""
     values = {name: shuffled(choices, dice) for name, choices in DRAWN.items()}
     while True:
         drawn = {name: next(endless) for name, endless in values.items()}
@@ -335,7 +335,7 @@ def draw(dice: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def killed_often(folder: Path, wanted: Wanted) -> Seen:
-    """Train and kill until there were enough kills of both sorts."""
+    """Train and kill until there were enough kills of both kinds."""
     seen, settings = Seen(), draw(wanted.dice)
     imported = folder / "imported"
     while not wanted.satisfied(seen):
@@ -357,7 +357,7 @@ def killed_often(folder: Path, wanted: Wanted) -> Seen:
 
 
 def report(seen: Seen, seconds: float) -> str:
-    """The table."""
+    """The results as a table."""
     rows = {
         "kills": seen.kills,
         "... during a save, leaving a half-written or half-removed checkpoint": seen.in_a_save,

@@ -1,18 +1,18 @@
-"""How fast does heed train and run language models, beside the loops that others are used in?
+"""Speed of training and running language models, compared with the loops of other libraries.
 
     python benchmarks/language_models.py lstm --data FOLDER
     python benchmarks/language_models.py adaptive gpt generation
 
 `lstm`: one update of an LSTM language model of 2 x 650 with tied weights and dropout of 0.5 on the Penn Treebank (20
-streams of 35 words, SGD, gradients clipped at 5), beside `torch.nn.LSTM` in the loop of PyTorch's own
-word-language-model example, in float32 and with autocast to bfloat16. heed's step is its trainer's own.
+streams of 35 words, SGD, gradients clipped at 5). The peer is `torch.nn.LSTM` in the loop of PyTorch's own
+word-language-model example, in float32 and with autocast to bfloat16. heed's step is that of its trainer.
 
-`adaptive`: one update of an LSTM of 256 whose vocabulary has 300,000 words, with the adaptive softmax and without it.
+`adaptive`: one update of an LSTM of 256 whose vocabulary has 300,000 words, with and without the adaptive softmax.
 
 `gpt`: one update of a decoder-only Transformer (6 layers of 384, 6 heads, 16 windows of 256 characters, dropout 0.2
-everywhere, AdamW's rate of 1e-3, gradients clipped at 1), beside `transformers`' GPT-2 in a plain loop with its faster
-attention. `generation`: the same model continues 1 and 16 prompts of 32 tokens by 200, drawn from the 20 likeliest,
-beside `generate` with its cache.
+everywhere, AdamW with a rate of 1e-3, gradients clipped at 1). The peer is `transformers`' GPT-2 in a plain loop with
+its faster attention. `generation`: the same model continues 1 and 16 prompts of 32 tokens by 200, sampled from the 20
+likeliest; the peer is `generate` with its cache.
 
 Prints, never asserts.
 """
@@ -67,16 +67,16 @@ Job = tuple[str, int]
 
 
 def penn_treebank(given: Path | None) -> Path:
-    """The file of the training words: in the folder given, HEED_DATA, or `shared/data/ptb` beside the checkout."""
+    """The file of the training words, in the given folder, HEED_DATA, or `shared/data/ptb` next to the checkout."""
     folder = given or data_dir() or DEFAULT_PTB
     for name in ("ptb.train.txt", "ptb.train.txt.xz"):
         if (folder / name).exists():
             return folder / name
-    sys.exit(f"{folder} has no ptb.train.txt (or .xz): give its folder with --data DIR.")
+    sys.exit(f"{folder} has no ptb.train.txt (or .xz): pass its folder with --data DIR.")
 
 
 def words_of(path: Path) -> tuple[TextStream, int]:
-    """The words of a text with an end after each line, as ids in order of appearance, and how many ids there are."""
+    """The words of a text as ids in order of appearance, with an end after each line, and the number of ids."""
     ids: dict[str, int] = {}
     lines = [
         [ids.setdefault(word, len(SPECIAL_PIECES) + len(ids)) for word in line.split()] + [Vocabulary.eos_id]
@@ -92,7 +92,7 @@ LSTM = RecurrentConfig(d_model=SIZE, hidden_size=SIZE, num_layers=2, dropout=DRO
 
 
 class OnlyALoss:
-    """As much of a task as a training step needs."""
+    """The part of a task that a training step needs."""
 
     loss = staticmethod(chain_rule_loss)
 
@@ -221,7 +221,7 @@ LARGE = RecurrentConfig(d_model=256, hidden_size=256, num_layers=1, dropout=0.0,
 
 
 def zipfian(num_batches: int) -> list[Batch]:
-    """Random words of which the n-th most frequent is n times as rare as the first (Zipf's law)."""
+    """Random words with Zipf's law: the n-th most frequent is n times as rare as the first."""
     generator = torch.Generator().manual_seed(SEED)
     chances = 1.0 / torch.arange(1, WORDS - len(SPECIAL_PIECES) + 1)
     words = torch.multinomial(chances, num_batches * ROWS * (STEPS + 1), replacement=True, generator=generator)
@@ -255,7 +255,7 @@ ATTENTIONS = ("sdpa", "eager")
 
 
 def windows_of(num_batches: int) -> list[Batch]:
-    """Random characters: how long an update takes does not depend on what they are."""
+    """Random characters; the time of an update does not depend on them."""
     generator = torch.Generator().manual_seed(SEED)
     ids = torch.randint(
         len(SPECIAL_PIECES), CHARACTERS.tgt_size, (num_batches, WINDOWS, WINDOW + 1), generator=generator
@@ -267,7 +267,7 @@ def windows_of(num_batches: int) -> list[Batch]:
 
 
 def gpt2_of(model: Gpt, attention: str) -> Any:
-    """The model of `transformers` with the same weights."""
+    """The `transformers` model with the same weights."""
     from transformers import GPT2Config, GPT2LMHeadModel
     from transformers.utils.logging import set_verbosity_error
 
@@ -279,7 +279,7 @@ def gpt2_of(model: Gpt, attention: str) -> Any:
 
 
 def new_gpt(max_len: int = WINDOW) -> Gpt:
-    """The model with its first weights."""
+    """The model with its initial weights."""
     torch.manual_seed(SEED)
     return Gpt(GPT.model_copy(update={"max_len": max_len}), CHARACTERS)
 
@@ -365,7 +365,7 @@ def gpt_training(given: argparse.Namespace) -> None:
 
 
 def heed_generation(num_rows: int, threads: int) -> Callable[[Job], float]:
-    """Seconds of one generation, as `heed generate` makes it."""
+    """Seconds of one generation, as in `heed generate`."""
     set_threads(threads)
     letters = [chr(ord("!") + place) for place in range(CHARACTERS.tgt_size - len(SPECIAL_PIECES))]
     options = SearchOptions(sample=True, nbest=num_rows, top_k=TOP_K, max_tokens=NEW)
@@ -427,9 +427,9 @@ def generation(given: argparse.Namespace) -> None:
 def speeds_of(
     sides: dict[str, peers.Side], batches: Sequence[Batch | int], warm_up: int, more: Sequence[tuple[str, str]] = ()
 ) -> dict[tuple[str, str], list[float]]:
-    """Tokens per second of each side in each precision on each batch (or so many tokens) after the warm-up, in turn.
+    """Tokens per second of each side and precision on each batch (or number of tokens) after the warm-up, in turn.
 
-    `more`: a side in a precision of its own.
+    `more`: an additional side in its own precision.
     """
     variants = [*((side, precision) for precision in PRECISIONS for side in sides), *more]
     speeds: dict[tuple[str, str], list[float]] = {variant: [] for variant in variants}
@@ -443,7 +443,7 @@ def speeds_of(
 
 
 def report(speeds: dict[tuple[str, str], list[float]], title: str) -> None:
-    """The table and the ratios: in each precision, and each side in its better one."""
+    """The table and the ratios: in each precision, and with each side in its better one."""
     middle = {variant: statistics.median(values) for variant, values in speeds.items()}
     rows = [
         [f"{side} {precision}", f"{middle[side, precision]:,.0f}", f"{min(v):,.0f} to {max(v):,.0f}"]
@@ -471,7 +471,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of the texts")
     parser.add_argument("--steps", type=int, default=15, help="timed updates of each variant (default 15)")
     parser.add_argument("--repeats", type=int, default=5, help="timed generations of each variant (default 5)")
-    parser.add_argument("--warm-up", type=int, default=3, help="updates before (default 3)")
+    parser.add_argument("--warm-up", type=int, default=3, help="warm-up updates (default 3)")
     parser.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)

@@ -1,16 +1,17 @@
-"""Which choices make a translator better on this data? Named experiments under one budget, compared on validation data.
+"""Quality experiments: which choices make a translator better on your data.
 
     python benchmarks/levers.py --minutes 20 --threads 2 --out runs/levers -- \\
         --src train.en.gz --tgt train.de.gz --valid-src val.en.gz --valid-tgt val.de.gz
 
-Behind `--` stands what every experiment has: the data, or a recipe. The baseline is that alone, which is what heed
-chooses; each of the others changes one thing, and heed chooses anew what follows from it: with another vocabulary an
-epoch has more or fewer tokens, and batches may be of another size (`--training.tokens_per_batch` behind `--` holds
-them); another width has a learning rate of its own. `--only r-drop,r-drop+bpe-dropout` trains these two (and the
-baseline), `--add "huge=--model.d_model=512"` one of your own too, `--ensemble baseline,seed-2,seed-3` scores runs
-together. The same command again goes on where it was stopped; `--table` prints what has ended. Differences have a p by
-paired bootstrap over the sentences (of fewer than 20 by randomisation), which says nothing of the luck of a seed:
-`seed-2` and `seed-3` show that.
+After `--` comes what all experiments share: the data, or a recipe. The baseline is that alone, with heed's defaults.
+Each other experiment changes one thing, and heed adapts the defaults that depend on it. For example, another
+vocabulary gives an epoch more or fewer tokens, so the batch size may change (fix it with `--training.tokens_per_batch`
+after `--`); another width has its own learning rate.
+
+`--only r-drop,r-drop+bpe-dropout` trains these two and the baseline, `--add "huge=--model.d_model=512"` adds one of
+your own, `--ensemble baseline,seed-2,seed-3` scores runs together. The same command again resumes; `--table` prints
+the finished experiments. Differences have a p-value by paired bootstrap over the sentences (by randomisation for fewer
+than 20), which does not account for the choice of the seed: `seed-2` and `seed-3` show that.
 """
 
 from __future__ import annotations
@@ -75,24 +76,24 @@ LEVERS: dict[str, Flags] = {
     "lr-8e-3": ["--training.lr=8e-3"],
     "recurrent": ["--model.kind=rnn_attention"],
 }
-"""What each experiment changes."""
+"""The flags that each experiment changes."""
 
 
 def added(texts: list[str]) -> dict[str, Flags]:
-    """Experiments of one's own, given as `NAME=FLAGS`."""
+    """The user's own experiments, given as `NAME=FLAGS`."""
     found: dict[str, Flags] = {}
     for text in texts:
         name, equals, flags = text.partition("=")
         if not (name and equals and flags.startswith("--")):
             sys.exit(f'error: --add is "NAME=--KEY=VALUE ...", got {text!r}.')
         if LEVERS.get(name, shlex.split(flags)) != shlex.split(flags):
-            sys.exit(f"error: --add {name}: there is an experiment of this name with other flags; take another name.")
+            sys.exit(f"error: --add {name}: an experiment with this name and other flags exists; choose another name.")
         found[name] = shlex.split(flags)
     return found
 
 
 def report(rows: list[Row]) -> str:
-    """The table."""
+    """The results as a table."""
     heads = ["experiment", "BLEU", "against the first", "chrF2", "against the first", "updates", "minutes", "flags"]
     lines = []
     for row in rows:
@@ -107,7 +108,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser, "runs/levers")
     parser.add_argument("--add", action="append", default=[], metavar='"NAME=FLAGS"', help="an experiment of your own")
-    parser.add_argument("--ensemble", action="append", default=[], metavar="NAME,NAME", help="runs as one more row")
+    parser.add_argument(
+        "--ensemble",
+        action="append",
+        default=[],
+        metavar="NAME,NAME",
+        help="runs to score as an ensemble, in one more row",
+    )
     given = parser.parse_args()
     budget = budget_of(given)
     own = added(given.add)

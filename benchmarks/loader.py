@@ -1,9 +1,9 @@
-"""Does it gain anything to let other processes prepare batches?
+"""Loader workers: what is gained when other processes prepare the batches.
 
-With subword dropout each batch is cut into subwords anew. For several numbers of loader workers: the CPU time that a
-batch costs the process that trains, and the time of an update when that process trains on them. Turns are taken, so
-that a disturbance meets all; printed are medians. The built-in corpus, a Transformer of two layers a side.
-Never asserts.
+With subword dropout, each batch is split into subwords anew. For several numbers of loader workers, this measures the
+CPU time per batch in the training process, and the time of an update when that process trains on them. The variants
+take turns, so that disturbances affect all of them. Prints medians. Uses the built-in corpus and a Transformer with
+two layers per side. Never asserts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from heed.text.synthetic import build_corpus, write_corpus
 from heed.training.trainer import Trainer
 
 WARM_UP = 5
-"""Batches until the workers have begun and the thread is ahead."""
+"""Batches until the workers have started and the thread is ahead."""
 
 
 def prepared(folder: Path, given: argparse.Namespace) -> Run:
@@ -49,12 +49,12 @@ def prepared(folder: Path, given: argparse.Namespace) -> Run:
 
 
 def batches_of(run: Run, workers: int) -> Iterator[tuple[object, Batch]]:
-    """The training batches, made by so many workers."""
+    """The training batches, prepared by the given number of workers."""
     return run.task().loader(run.recipe.training.tokens_per_batch, 1, workers=workers).batches_from()
 
 
 def cpu_of_a_batch(run: Run, workers: int, num: int) -> float:
-    """Milliseconds of this process's CPU time."""
+    """Milliseconds of this process's CPU time per batch."""
     with closing(batches_of(run, workers)) as batches:  # type: ignore[type-var]
         list(islice(batches, WARM_UP))
         begin = time.process_time()
@@ -63,7 +63,7 @@ def cpu_of_a_batch(run: Run, workers: int, num: int) -> float:
 
 
 def time_of_an_update(trainer: Trainer, run: Run, workers: int, num: int) -> float:
-    """Milliseconds on the clock."""
+    """Milliseconds of wall-clock time per update."""
     with closing(batches_of(run, workers)) as batches:  # type: ignore[type-var]
         train(trainer, batches, WARM_UP)
         begin = time.perf_counter()
@@ -72,20 +72,20 @@ def time_of_an_update(trainer: Trainer, run: Run, workers: int, num: int) -> flo
 
 
 def train(trainer: Trainer, batches: Iterator[tuple[Any, Batch]], num: int) -> None:
-    """So many updates."""
+    """Make the given number of updates."""
     for _, batch in islice(batches, num):
         trainer.train_step([batch.to(trainer.device)])
 
 
 def trainer_of(run: Run) -> Trainer:
-    """A trainer from its first update."""
+    """A new trainer, before its first update."""
     recipe = run.recipe
     d_model = recipe.model.model_dump()["d_model"]
     return Trainer(recipe.training, run.new_model(), run.task(), run.folder, 1, run.device, d_model, quiet=True)
 
 
 def main() -> None:
-    """Measure in turn, print medians."""
+    """Measure the variants in turn and print medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,10 +1,10 @@
-"""How much does a training lose to another one on the same processors, and what do waiting threads have to do with it?
+"""Two trainings on the same processors: how much they slow each other down, by OpenMP's spin count.
 
     python benchmarks/neighbours.py --seconds 25 -- --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de
 
-One training alone and two at once, each with all processors, in turns: with the wait that heed asks OpenMP's threads
-for (`heed.core.environment.SPINS`) and with others. Prints the updates that each made in that time. The
-processors should have nothing else to do.
+Runs one training alone and two at once, each with all processors, in turns, with heed's spin count for OpenMP's threads
+(`heed.core.environment.SPINS`) and with others. Prints the updates that each made in that time. Run nothing else on the
+processors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from heed.core.environment import SPINS
 
 LOOKS = (3_000, SPINS, 300_000)
-"""How often a thread looks before it sleeps (GOMP_SPINCOUNT)."""
+"""How often a thread spins before it sleeps (GOMP_SPINCOUNT)."""
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=25)
     parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("flags", nargs="*", help="what `heed train` gets")
+    parser.add_argument("flags", nargs="*", help="arguments of `heed train`")
     given = parser.parse_args()
     for turn in range(given.repeat):
         for spins in LOOKS:
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def updates(num: int, spins: int, seconds: float, flags: list[str]) -> list[int]:
-    """How many updates each of `num` trainings at once made in that many seconds."""
+    """Updates that each of `num` simultaneous trainings made in the given seconds."""
     with tempfile.TemporaryDirectory() as folder:
         runs = [Path(folder) / str(index) for index in range(num)]
         limits = [f"--training.max_minutes={seconds / 60}", "--training.log_every=1", "--training.eval_every=1000000"]

@@ -1,11 +1,11 @@
-"""How long do n-grams take: to count, estimate, write, read and score, beside KenLM's `lmplz` where there is one?
+"""Time to count, estimate, write, read and score n-grams, compared with KenLM's `lmplz` if given.
 
     python benchmarks/ngram.py --train ptb.train.txt.xz --test ptb.test.txt.xz --order 5 --lmplz kenlm/build/bin/lmplz
 
-Modified Kneser-Ney on words between blanks, blank lines left out and `<unk>` a word like others, as lmplz needs it; one
-process, one thread. The two take turns; times are medians, ratios the median over pairs (smallest to largest). lmplz
-reads a plain file and writes an ARPA file, so that is what both are timed for; what heed needs to have a model in
-memory stands beside it. Prints tables in Markdown and the perplexity, never asserts.
+Modified Kneser-Ney on words separated by spaces, as lmplz needs it: no blank lines, and `<unk>` is a word like others.
+One process, one thread. The two take turns; times are medians, ratios the median over pairs (smallest to largest).
+lmplz reads a plain file and writes an ARPA file, so both are timed for that. The time heed needs to have a model in
+memory is shown separately. Prints Markdown tables and the perplexity, never asserts.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ T = TypeVar("T")
 
 @dataclass
 class Times:
-    """Seconds of each step, a number for each repetition."""
+    """Seconds of each step, one number per repetition."""
 
     steps: dict[str, list[float]] = field(default_factory=dict)
 
     def measure(self, step: str, work: Callable[..., T], *arguments: object) -> T:
-        """Do it, and remember how long it took."""
+        """Run a step and record its time."""
         begin = time.perf_counter()
         result = work(*arguments)
         self.steps.setdefault(step, []).append(time.perf_counter() - begin)
@@ -58,14 +58,14 @@ class Times:
 
 
 def write_plain(path: Path, out: Path) -> Path:
-    """The text as lmplz takes it: unpacked, `<unk>` renamed, without blank lines."""
+    """The text as lmplz expects it: unpacked, `<unk>` renamed, without blank lines."""
     lines = (line.replace("<unk>", "<rare>") for line in read_lines(path))
     out.write_text("".join(f"{line}\n" for line in lines if line.strip()), encoding="utf-8")
     return out
 
 
 def read_numbered(path: Path) -> tuple[list[list[int]], Vocabulary]:
-    """Lines as ids, words being numbered as they come."""
+    """Lines as ids; words are numbered in order of appearance."""
     ids: dict[str, int] = {}
     lines = [
         [ids.setdefault(word, len(ids) + len(SPECIAL_PIECES)) for word in line.split()]
@@ -75,7 +75,7 @@ def read_numbered(path: Path) -> tuple[list[list[int]], Vocabulary]:
 
 
 def train(plain: Path, order: int, arpa: Path, times: Times) -> tuple[BackoffModel, Vocabulary]:
-    """From a text to an ARPA file, and what is in memory on the way."""
+    """Go from a text to an ARPA file, timing each step."""
     lines, vocabulary = times.measure("read the text", read_numbered, plain)
     size = len(vocabulary)
     counts = times.measure("count", NgramCounts.of, lines, order, size, BOS, EOS, PAD)
@@ -85,7 +85,7 @@ def train(plain: Path, order: int, arpa: Path, times: Times) -> tuple[BackoffMod
 
 
 def run_lmplz(program: Path, plain: Path, order: int, arpa: Path) -> None:
-    """The peer, in a process of its own, with as much memory as its reference figures had."""
+    """Run lmplz in its own process, with as much memory as for its reference figures."""
     words = [str(program), "-o", str(order), "-S", "1G", "-T", str(arpa.parent)]
     with plain.open("rb") as text, arpa.open("wb") as out:
         subprocess.run(words, stdin=text, stdout=out, stderr=subprocess.DEVNULL, check=True)
@@ -99,7 +99,7 @@ def log_probs(model: BackoffModel, lines: Sequence[Sequence[int]]) -> np.ndarray
 
 
 def report(times: Times, peer: list[float], num_words: int) -> None:
-    """The tables."""
+    """Print the tables."""
     print("| step | seconds |\n| --- | ---: |")
     for step, seconds in times.steps.items():
         print(f"| {step} | {statistics.median(seconds):.2f} |")
@@ -123,7 +123,7 @@ def main() -> None:
     parser.add_argument("--train", type=Path, required=True, help="text to count")
     parser.add_argument("--test", type=Path, required=True, help="text to score")
     parser.add_argument("--order", type=int, default=5)
-    parser.add_argument("--lmplz", type=Path, help="KenLM's program, to take turns with")
+    parser.add_argument("--lmplz", type=Path, help="KenLM's program, to compare with")
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
     times, peer = Times(), Times()

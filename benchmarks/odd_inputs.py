@@ -1,11 +1,11 @@
-"""What does a run make of inputs that make translation models babble, and what does the guard say?
+"""Odd inputs: what a run makes of inputs that break translation models, and what the output checks report.
 
     python benchmarks/odd_inputs.py runs/en-de
 
 Inputs that users of other toolkits report: single words, capitals, digits, addresses, emoji, another language, a
-thousand words. Each line is translated alone and among all the others, which must give the same. Prints a table in
-Markdown with the best hypothesis, how sure a run is of it that has learned to tell (`heed evaluate RUN --calibrate`)
-and, where the guard found fault with it, what is given in its place.
+thousand words. Each line is translated alone and together with all others, which must give the same result. Prints a
+Markdown table with the best hypothesis, its confidence if the run has learned one (`heed evaluate RUN --calibrate`),
+and, if the output checks flagged it, its replacement.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _shown(text: str) -> str:
 
 
 def table(loaded: Loaded, inputs: dict[str, str]) -> Sequence[str]:
-    """All inputs, guarded and not, together and alone."""
+    """Translate all inputs with and without output checks, together and alone."""
     options = loaded.run.recipe.decoding
     lines = list(inputs.values())
     plain = loaded.hypotheses(lines, options.model_copy(update={"guard": False}))

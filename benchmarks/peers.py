@@ -1,8 +1,8 @@
-"""How are heed and its peers run side by side, on the same weights, and how is the comparison printed?
+"""Comparisons of heed with other libraries: both sides in turn, on the same weights, printed as ratios.
 
-Each side works in a process of its own, because settings of a process (threads, how the C library keeps memory) would
-help or harm the other. The parent hands jobs to the sides in turn, A B A B, so that what disturbs the machine disturbs
-both, and a ratio is taken for each pair.
+Each side runs in its own process, because settings of a process (threads, how the C library manages memory) would help
+or harm the other. The parent sends jobs to the sides in turn, A B A B, so that disturbances affect both, and takes a
+ratio for each pair.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from heed.text.vocabulary import Vocabulary
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_DATA = ROOT.parent / "shared" / "data" / "multi30k"
 
-# The model of every comparison, as Marian computes it: post-norm, half-split positions, one embedding for all.
+# The model of every comparison, as in Marian: post-norm, half-split positions, one embedding for all.
 MODEL = TransformerConfig(
     d_model=256, d_ff=1024, num_heads=4, num_encoder_layers=3, num_decoder_layers=3, dropout=0.1,
     attention_dropout=0.1, norm="post", positions="half_split", tie="all",
@@ -46,10 +46,10 @@ VOCAB_SIZE = 8000
 
 
 def multi30k(given: Path | None) -> Path:
-    """The folder of Multi30k's raw files: the one given, HEED_DATA, or `shared/data/multi30k` beside the checkout."""
+    """The folder of Multi30k's raw files: the given one, HEED_DATA, or `shared/data/multi30k` next to the checkout."""
     folder = given or data_dir() or DEFAULT_DATA
     if not (folder / "train.en.gz").exists():
-        sys.exit(f"{folder} has no train.en.gz: give the folder of Multi30k's raw .gz files with --data DIR.")
+        sys.exit(f"{folder} has no train.en.gz: pass the folder of Multi30k's raw .gz files with --data DIR.")
     return folder
 
 
@@ -59,7 +59,7 @@ def both_sides(folder: Path, part: str) -> tuple[list[str], list[str]]:
 
 
 def installed(package: str) -> bool:
-    """Whether a peer is there; says so in a line when it is not."""
+    """Whether a peer is installed; prints a line if it is not."""
     there = importlib.util.find_spec(package) is not None
     if not there:
         print(f"{package} is not installed: left out.")
@@ -67,7 +67,7 @@ def installed(package: str) -> bool:
 
 
 def machine_line(threads: int, packages: Sequence[str]) -> str:
-    """Where, when and with what was measured."""
+    """A line about the machine, the date and the versions."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -89,7 +89,7 @@ def machine_line(threads: int, packages: Sequence[str]) -> str:
 
 
 class Side:
-    """One side in a process of its own: `build(*arguments)` there makes the function that does the jobs."""
+    """One side in its own process, where `build(*arguments)` creates the function that does the jobs."""
 
     def __init__(self, build: Callable[..., Callable[[Any], Any]], *arguments: Any) -> None:
         context = get_context("spawn")
@@ -99,12 +99,12 @@ class Side:
         theirs.close()
 
     def run(self, job: Any) -> Any:
-        """What the other process makes of a job."""
+        """The other process's result for a job."""
         try:
             self._pipe.send(job)
             return self._pipe.recv()
         except (EOFError, BrokenPipeError):
-            sys.exit("one side of the comparison ended before its time; its error stands above.")
+            sys.exit("one side of the comparison ended early; see its error above.")
 
 
 def _serve(pipe: Connection, build: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]) -> None:
@@ -112,18 +112,18 @@ def _serve(pipe: Connection, build: Callable[..., Callable[[Any], Any]], argumen
     while True:
         try:
             pipe.send(do(pipe.recv()))
-        except (EOFError, BrokenPipeError):  # the parent is gone
+        except (EOFError, BrokenPipeError):  # the parent has ended
             return
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
-    """The median of the pairs' ratios, and the smallest and the largest of them."""
+    """The median, the smallest and the largest of the pairs' ratios."""
     pairs = sorted(a / b for a, b in zip(ours, theirs, strict=True))
     return f"**{statistics.median(pairs):.2f}x** ({pairs[0]:.2f} to {pairs[-1]:.2f})"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A markdown table; all columns but the first are numbers."""
+    """A Markdown table whose columns are numbers, except the first."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -132,7 +132,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def why_not_marian(config: Any) -> str:
-    """What keeps a model from being a Marian model; empty where nothing does."""
+    """Why a model cannot be converted to Marian; empty if it can."""
     wanted = {"kind": "transformer", "norm": "post", "positions": "half_split", "tie": "all"}
     found = config.model_dump()
     return ", ".join(
@@ -181,7 +181,7 @@ def give_weights_to_marian(model: Transformer, peer: Any) -> None:
                 renamed[f"model.{side}.layers.{match[2]}.{part}.{match[5]}"] = value
     missing, unexpected = peer.load_state_dict(renamed, strict=False)
     left = [name for name in missing if not name.endswith(("embed_tokens.weight", "embed_positions.weight"))]
-    if unexpected or left != ["lm_head.weight"]:  # those are tied, or computed
+    if unexpected or left != ["lm_head.weight"]:  # these are tied, or computed
         sys.exit(f"the weights do not fit: {[*unexpected, *left]}")
     peer.tie_weights()
 

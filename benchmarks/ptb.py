@@ -1,11 +1,11 @@
-"""What are language models worth on the Penn Treebank, each with the same time? The recipes of that name, in one table.
+"""The Penn Treebank recipes, each trained for the same time, in one table.
 
     python benchmarks/ptb.py --data FOLDER --out runs/ptb --minutes 30 --threads 1 --test -- --dynamic sgd
 
 FOLDER holds ptb.train.txt.xz, ptb.valid.txt.xz and ptb.test.txt.xz (the recipes say where they come from). Each recipe
-is trained for so many minutes (counting models take seconds); `--only kn5,lstm` takes some of them. What has ended is
-not trained again and what was stopped goes on, so `timeout -s TERM 1h python benchmarks/ptb.py ...` makes an hour of
-the table. At the end `heed evaluate` prints it: on validation text, and with `--test` on test text.
+is trained for `--minutes` (counting models take seconds); `--only kn5,lstm` selects some of them. Finished runs are
+not trained again and interrupted ones are resumed, so `timeout -s TERM 1h python benchmarks/ptb.py ...` does an hour
+of the work. At the end, `heed evaluate` prints the table: on validation text, and with `--test` on test text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PREFIX = "ptb-"
 
 
 def recipes() -> dict[str, Path]:
-    """The recipes by name; counting models come first, since they are what the others have to beat."""
+    """The recipes by name; counting models come first, as the baseline."""
     found = {path.stem.removeprefix(PREFIX): path for path in sorted(RECIPES.glob(f"{PREFIX}*.toml"))}
     return dict(sorted(found.items(), key=lambda item: "text_as" in item[1].read_text(encoding="utf-8")))
 
@@ -34,17 +34,17 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--data", type=Path, required=True, help="folder of the texts")
     made.add_argument("--out", type=Path, default=Path("runs/ptb"), help="folder of the runs (default runs/ptb)")
-    made.add_argument("--only", default="", help=f"names, with a comma between: {', '.join(recipes())}")
+    made.add_argument("--only", default="", help=f"comma-separated names: {', '.join(recipes())}")
     made.add_argument("--minutes", type=float, default=30.0, help="minutes of training for each recipe (default 30)")
     made.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
-    made.add_argument("--table", action="store_true", help="train nothing, score what has ended")
+    made.add_argument("--table", action="store_true", help="train nothing, score the finished runs")
     made.add_argument("--test", action="store_true", help="score on test text too")
-    made.add_argument("scoring", nargs="*", metavar="FLAGS", help="behind --: what `heed evaluate` shall get")
+    made.add_argument("scoring", nargs="*", metavar="FLAGS", help="after --: arguments of `heed evaluate`")
     return made
 
 
 def main() -> None:
-    """Train what is asked for, and print the table."""
+    """Train the requested recipes and print the table."""
     given = parser().parse_args()
     known = recipes()
     names = [name.strip() for name in given.only.split(",") if name.strip()] or list(known)
@@ -55,7 +55,7 @@ def main() -> None:
         train(experiments, given.out, Budget(given.minutes, 0), given.threads, [])
     ended = [given.out / folder_name(name) for name in names if has_ended(given.out / folder_name(name))]
     if not ended:
-        sys.exit("error: nothing has ended yet.")
+        sys.exit("error: no run has finished yet.")
     for part in ["valid", *(["test"] if given.test else [])]:
         text = given.data / f"ptb.{part}.txt.xz"
         words = [*map(str, ended), "--text", str(text), "--threads", str(given.threads), *given.scoring]

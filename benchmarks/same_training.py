@@ -1,4 +1,4 @@
-"""Is a training that was killed and gone on with the one that was never killed? What kill.py compares and counts."""
+"""Equality of a resumed training with one that was never killed: the comparisons and counts of kill.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heed.training.checkpoints import files_of, list_checkpoints, step_of
 from heed.training.manifest import checked_manifest
 
 TIMES = ("seconds", "tokens_per_second")
-"""What differs between two equal trainings."""
+"""Fields that may differ between two equal trainings."""
 
 
 class BrokenError(Exception):
@@ -23,7 +23,7 @@ class BrokenError(Exception):
 
 @dataclass
 class Seen:
-    """What happened, added up."""
+    """Counts of everything that was compared."""
 
     kills: int = 0
     in_a_save: int = 0
@@ -41,19 +41,19 @@ class Seen:
 
 
 def unfinished(folder: Path) -> set[Path]:
-    """What is in a folder or below it and not whole yet."""
+    """Incomplete files and folders in a folder, at any depth."""
     return {path for path in folder.rglob(".heed-*") if is_debris(path)} if folder.exists() else set()
 
 
 def without_times(value: Any) -> Any:
-    """The same without what a clock says."""
+    """An event without its times."""
     if isinstance(value, dict):
         return {name: without_times(inner) for name, inner in value.items() if name not in TIMES}
     return value
 
 
 def compare_checkpoint(path: Path, straight: Path) -> None:
-    """Whole, and equal bit for bit to the straight run's checkpoint of that update."""
+    """Check that a checkpoint is complete and equal, bit for bit, to the straight run's at that update."""
     try:
         checked_manifest(path, files_of(path))
     except HeedError as error:
@@ -68,7 +68,7 @@ def compare_checkpoint(path: Path, straight: Path) -> None:
 
 
 def events(folder: Path) -> Iterator[tuple[tuple[str, int], Any]]:
-    """The lines of the log by kind and update; a kill may have cut one off."""
+    """The lines of the log by kind and update; a kill may have truncated one."""
     for line in (folder / "metrics.jsonl").read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             event = json.loads(line)
@@ -79,15 +79,15 @@ def events(folder: Path) -> Iterator[tuple[tuple[str, int], Any]]:
 
 
 def is_behind(folder: Path) -> bool:
-    """Whether updates were logged that the newest checkpoint does not hold: whoever goes on computes them again."""
+    """Whether the log has updates that the newest checkpoint does not contain, which resuming computes again."""
     held = [step_of(path) for path in list_checkpoints(folder / "checkpoints")]
-    if not held or not (folder / "metrics.jsonl").exists():  # without a checkpoint it begins again, with a new log
+    if not held or not (folder / "metrics.jsonl").exists():  # without a checkpoint it starts again, with a new log
         return False
     return any(kind == "train" and step > max(held) for (kind, step), _ in events(folder))
 
 
 def compare_log(folder: Path, straight: Path, seen: Seen) -> None:
-    """Every line that was written, however often, is the straight run's, and none is missing."""
+    """Check that every logged line equals the straight run's, and that none is missing."""
     expected = dict(events(straight))
     found: set[tuple[str, int]] = set()
     for key, event in events(folder):
@@ -102,7 +102,7 @@ def compare_log(folder: Path, straight: Path, seen: Seen) -> None:
 
 
 def compare_end(folder: Path, straight: Path, most_checkpoints: int, seen: Seen) -> None:
-    """The training has ended as the straight one, and left nothing half-written."""
+    """Check that the training ended like the straight one and left nothing half-written."""
     compare_log(folder, straight, seen)
     if (folder / "model.safetensors").read_bytes() != (straight / "model.safetensors").read_bytes():
         raise BrokenError(f"{folder}: the weights are not those of the straight run")

@@ -1,15 +1,16 @@
-"""How should text be cut? Words, characters, pairs of them, BPE for both sides or for each: one table on one pair.
+"""Segmentation: words, characters, character pairs, and BPE for both sides or for each, in one table.
 
     python benchmarks/segmentation.py --minutes 20 --threads 2 --out runs/segmentation -- --data.tokenised=true \\
         --src train.tok.en --tgt train.tok.de --valid-src val.tok.en --valid-tgt val.tok.de
 
 The table of Sennrich et al. (2016, tables 2 and 3): BLEU, chrF and unigram F1 of all, of rare and of unseen words, on
-validation data. Rare are words beyond the `--rare` most frequent of the training target (theirs: 50,000; by default as
-many as the word model has). Unknown words are never put out, so a word model must say something else in their place.
+validation data. Rare words are those beyond the `--rare` most frequent of the training target (theirs: 50,000; by
+default as many as the word model has). Unknown words never appear in an output, so a word model must produce another
+word.
 
-Words are what stands between blanks, so the text has to be tokenised, as theirs was: in "a dog," the last word of plain
-text is another one than in "a dog." Batches are what heed chooses for so many tokens: an epoch has 250 updates or more,
-or batches of 1,024 tokens. The same command again goes on where it was stopped; `--table` prints what has ended.
+Words are separated by spaces, so the text has to be tokenised, as theirs was: in plain text, the last word of "a dog,"
+differs from that of "a dog." Batches are what heed chooses for the number of tokens: an epoch has 250 updates or more,
+or batches have 1,024 tokens. The same command again resumes; `--table` prints the finished experiments.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ TOGETHER = ["--tokenizer.joint=true", "--model.tie=all"]
 APART = ["--tokenizer.joint=false", "--model.tie=target"]
 LONG = ["--data.max_tokens=1024"]
 ALL_WORDS = ["--tokenizer.min_frequency=1", "--force"]
-"""So many words as are asked for, and no stop for unknown ones: they are what is measured."""
+"""Take the requested number of words, and do not stop for unknown ones, which are what is measured."""
 
 
 def tokenizers(num_pieces: int, num_words: int, shortlist: int) -> dict[str, Flags]:
-    """What each experiment changes."""
+    """The flags that each experiment changes."""
     words = [f"--tokenizer.vocab_size={num_words}"]
     return {
         BASELINE: ["--tokenizer.kind=bpe", f"--tokenizer.vocab_size={num_pieces}", *TOGETHER],
@@ -47,7 +48,7 @@ def tokenizers(num_pieces: int, num_words: int, shortlist: int) -> dict[str, Fla
 
 
 def report(rows: list[Row]) -> str:
-    """The table, with the size of the vocabularies."""
+    """The results as a table, with the sizes of the vocabularies."""
     kinds = rows[0].evaluation.unigram_f1
     heads = [f"F1 {kind} ({matches.num_reference:,})" for kind, matches in kinds.items()]
     lines = []
@@ -62,7 +63,7 @@ def report(rows: list[Row]) -> str:
 
 
 def _sizes(run: Run) -> str:
-    """`4,000`, or `9,870 + 10,000` where each side has its own."""
+    """The size of the vocabulary, such as `4,000`; or of both, such as `9,870 + 10,000`."""
     sizes = [f"{len(tokenizer.vocabulary):,}" for tokenizer in run.tokenizers.values()]
     return sizes[0] if run.tokenizers["src"] is run.tokenizers["tgt"] else " + ".join(sizes)
 
@@ -72,9 +73,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser, "runs/segmentation")
     parser.add_argument("--pieces", type=int, default=4000, help="of a subword vocabulary (default 4000)")
-    parser.add_argument("--words", type=int, default=10_000, help="of a list of words, a side (default 10000)")
-    parser.add_argument("--shortlist", type=int, default=2000, help="whole words beside pairs (default 2000)")
-    parser.add_argument("--rare", type=int, help="words beyond the so many most frequent are rare (default: --words)")
+    parser.add_argument("--words", type=int, default=10_000, help="of a word vocabulary, per side (default 10000)")
+    parser.add_argument("--shortlist", type=int, default=2000, help="whole words in addition to pairs (default 2000)")
+    parser.add_argument("--rare", type=int, help="words beyond the N most frequent are rare (default: --words)")
     given = parser.parse_args()
     budget = budget_of(given)
     experiments = chosen(tokenizers(given.pieces, given.words, given.shortlist), given.only, BASELINE)

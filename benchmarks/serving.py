@@ -1,14 +1,15 @@
-"""How does `heed serve` bear many clients, a full queue, a long day, SIGTERM, and the death of its worker?
+"""`heed serve` under load: many clients, a full queue, 10,000 requests, SIGTERM, and the death of its worker.
 
     python benchmarks/serving.py RUN
     python benchmarks/serving.py RUN --only throughput --requests 512
     python benchmarks/serving.py RUN --only queue,memory,drain,worker
 
-`throughput`: 1, 8 and 64 clients, each asking for its next sentence when it has the last, against the same model
-translating one line at a time without a server; they take turns, `--pairs` times. `queue`: 200 clients at once and a
-queue of 256. `memory`: 10,000 requests. `drain`: 500 requests, and SIGTERM after a hundred answers. `worker`: the
-worker's thread is killed under load. Everything stays on this machine's loopback. Sentences are those of the run's
-validation data. Prints Markdown; exits with 0 only when the promises of docs/reliability.md held (speed is none).
+`throughput`: 1, 8 and 64 clients, each asking for its next sentence when it has the last one, compared with the same
+model translating one line at a time without a server; they take turns, `--pairs` times. `queue`: 200 clients at once
+and a queue of 256. `memory`: 10,000 requests. `drain`: 500 requests, and SIGTERM after a hundred answers. `worker`:
+the worker's thread is killed under load. All traffic stays on this machine's loopback. The sentences are those of the
+run's validation data. Prints Markdown; exits with 0 only if the promises of docs/reliability.md held (they include no
+speed).
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ HANGS = 120.0
 
 @dataclass
 class Server:
-    """A server in a process of its own."""
+    """A server in its own process."""
 
     process: subprocess.Popen[str]
     port: int
     languages: tuple[str, str]
 
     def megabytes(self, quiet: float = 3.0) -> float:
-        """Its resident memory, after so many seconds without work."""
+        """Its resident memory after the given seconds without work."""
         time.sleep(quiet)
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         return int(status.partition("VmRSS:")[2].split()[0]) / 1024
@@ -58,26 +59,26 @@ class Server:
 
 @dataclass
 class Seen:
-    """What clients saw: the status of each request, and the seconds of those that were answered with 200."""
+    """The clients' results: the status of each request, and the seconds of those answered with 200."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
 
     def percentile(self, share: float) -> float:
-        """Seconds that this share of the answered requests took at most."""
+        """A quantile of the seconds of the answered requests."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
 
 class Client:
-    """One client, which keeps its connection."""
+    """One client with a persistent connection."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANGS)
 
     def translate(self, text: str) -> str:
-        """The status of a translation, or in a word what happened in its place."""
+        """The status of a translation request, or one word for what happened instead."""
         source, target = self.server.languages
         body = json.dumps({"q": text, "source": source, "target": target})
         try:
@@ -126,7 +127,7 @@ def serving(run: Path, threads: int, killable: bool = False) -> Iterator[Server]
 
 
 def ask(server: Server, texts: Sequence[str], num_clients: int, seen: Seen | None = None) -> Seen:
-    """Clients that ask for the texts one after the other, each when it has its last answer."""
+    """Run clients that request the texts one after the other, each after its last answer."""
     seen, left, lock = seen or Seen(), iter(texts), threading.Lock()
 
     def client() -> None:
@@ -152,7 +153,7 @@ def ask(server: Server, texts: Sequence[str], num_clients: int, seen: Seen | Non
 
 
 def throughput(run: Path, texts: Sequence[str], threads: int, requests: int, pairs: int) -> bool:
-    """Sentences a second and latencies, beside the model alone."""
+    """Sentences per second and latencies, compared with the model alone."""
     loaded = heed.load(run, threads=threads)
     rates: dict[int, list[float]] = {clients: [] for clients in (0, *CLIENTS)}
     seen = {clients: Seen() for clients in rates}
@@ -160,7 +161,7 @@ def throughput(run: Path, texts: Sequence[str], threads: int, requests: int, pai
         ask(server, texts[:16], 4)
         for turn in range(pairs):
             for clients in rates:
-                # Fewer requests where fewer are made at once, so that all take about as long.
+                # Fewer clients make fewer requests, so that all settings take about as long.
                 count = requests if clients > 8 else max(requests // (8 if clients < 2 else 2), 16)
                 part = [texts[(turn * requests + n) % len(texts)] for n in range(count)]
                 begin = time.perf_counter()
@@ -173,7 +174,7 @@ def throughput(run: Path, texts: Sequence[str], threads: int, requests: int, pai
                         seen[0].seconds.append(time.perf_counter() - before)
                         seen[0].statuses["200"] += 1
                 rates[clients].append(count / (time.perf_counter() - begin))
-    print("| | sentences/s | beside the model alone | p50, ms | p90, ms | p99, ms |")
+    print("| | sentences/s | relative to the model alone | p50, ms | p90, ms | p99, ms |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for clients, found in rates.items():
         ratios = [rate / alone for rate, alone in zip(found, rates[0], strict=True)]
@@ -187,7 +188,7 @@ def throughput(run: Path, texts: Sequence[str], threads: int, requests: int, pai
 
 
 def queue(run: Path, texts: Sequence[str], threads: int) -> bool:
-    """200 clients at once."""
+    """Send the requests of 200 clients at once."""
     with serving(run, threads) as server:
         seen = ask(server, [texts[n % len(texts)] + f" {n}." for n in range(1000)], 200)
     print(f"200 clients, 1,000 requests: {shown(seen.statuses)}; p99 of those admitted {seen.percentile(0.99):.1f} s")
@@ -195,7 +196,7 @@ def queue(run: Path, texts: Sequence[str], threads: int) -> bool:
 
 
 def memory(run: Path, texts: Sequence[str], threads: int, requests: int) -> bool:
-    """The server's memory after a first part of the requests, and after all."""
+    """Compare the server's memory after the first part of the requests with that after all."""
     with serving(run, threads) as server:
         first = max(requests // 10, 500)
         ask(server, [texts[n % len(texts)] for n in range(first)], 64)
@@ -211,7 +212,7 @@ def memory(run: Path, texts: Sequence[str], threads: int, requests: int) -> bool
 
 
 def drain(run: Path, texts: Sequence[str], threads: int) -> bool:
-    """SIGTERM in the midst of 500 requests."""
+    """Send SIGTERM in the middle of 500 requests."""
     seen, began = Seen(), 0.0
     with serving(run, threads) as server:
 
@@ -233,7 +234,7 @@ def drain(run: Path, texts: Sequence[str], threads: int) -> bool:
 
 
 def worker(run: Path, texts: Sequence[str], threads: int) -> bool:
-    """The worker's thread is killed while it works."""
+    """Kill the worker's thread while it works."""
     with serving(run, threads, killable=True) as server, ThreadPoolExecutor(1) as pool:
         load = pool.submit(ask, server, [texts[n % len(texts)] for n in range(200)], 8)
         time.sleep(0.5)
@@ -255,12 +256,12 @@ def worker(run: Path, texts: Sequence[str], threads: int) -> bool:
 
 
 def shown(statuses: Counter[str]) -> str:
-    """`200: 480, 503: 20`."""
+    """The counts of the statuses, such as `200: 480, 503: 20`."""
     return ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items()))
 
 
 def serve_killable(arguments: Sequence[str]) -> None:
-    """`heed serve`, whose worker SIGUSR1 kills."""
+    """Run `heed serve` with a worker that SIGUSR1 kills."""
 
     def kill(*_: object) -> None:
         for thread in threading.enumerate():
@@ -280,18 +281,18 @@ def sentences(run: Path) -> list[str]:
 
 
 def main() -> None:
-    """Measure what was asked for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="a translation run")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--requests", type=int, default=512, help="of 64 clients, for each turn of throughput")
+    parser.add_argument("--requests", type=int, default=512, help="of 64 clients, per turn of throughput")
     parser.add_argument("--pairs", type=int, default=3, help="turns of throughput")
     parser.add_argument("--memory-requests", type=int, default=10_000)
     parser.add_argument("--threads", type=int, default=num_cpus(), help="threads that the model computes with")
     said = parser.parse_args()
     wanted = said.only.split(",")
     if unknown := set(wanted) - set(PARTS):
-        parser.error(f"--only: {', '.join(unknown)} is none of {', '.join(PARTS)}")
+        parser.error(f"--only: {', '.join(unknown)} is not one of {', '.join(PARTS)}")
     texts, threads = sentences(said.run), said.threads
     print(f"{processor_name()}, {num_cpus()} cores, {threads} threads; load {os.getloadavg()[0]:.1f}\n")
     held = {}

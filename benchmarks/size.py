@@ -1,10 +1,10 @@
-"""How much memory and time does heed take for a corpus of ten million sentence pairs?
+"""Memory and time for a corpus of ten million sentence pairs.
 
-Generates the pairs, then looks at them, prepares them and reads them, each in a process of its own whose peak memory is
-measured: of a rank with its workers together, four times a second, pages that they share counted once. Checks that
-every pair comes exactly once in an epoch, for one and two ranks and several numbers of loader workers, and that going
-on from the end of an epoch takes no longer than beginning it. Exits 0 only when preparing stayed under 1 GB, the loader
-of a rank with its workers under 1.5 GB, and all pairs came once.
+Generates the pairs, then checks them, prepares them and reads them, each step in its own process whose peak memory is
+measured. For a rank with its workers, memory is sampled together four times a second, and shared pages count once.
+Checks that every pair comes exactly once per epoch, for one and two ranks and several numbers of loader workers, and
+that resuming at the end of an epoch takes no longer than starting it. Exits with 0 only if preparing stayed under 1
+GB, the loader of a rank with its workers under 1.5 GB, and all pairs came once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Measured = dict[str, Any]
 
 
 def write_corpus(folder: Path, num_pairs: int) -> int:
-    """`train.aa` and `train.bb`: words of a Zipfian vocabulary, 3 to 25 a line; their bytes."""
+    """Write `train.aa` and `train.bb` with 3 to 25 words of a Zipfian vocabulary per line. Returns their bytes."""
     dice = np.random.default_rng(1)
     ranks = np.arange(1, 200_001)
     shares = np.cumsum(1 / (ranks + 2.7))
@@ -58,7 +58,7 @@ def write_corpus(folder: Path, num_pairs: int) -> int:
 
 
 def plan_of(folder: Path) -> Any:
-    """The recipe that heed chooses for the corpus; the data doctor looks at all of it."""
+    """The recipe that heed chooses for the corpus, after the data doctor has examined all of it."""
     from heed.api import Planner, TrainOptions
     from heed.core.config import Document
 
@@ -70,7 +70,7 @@ def plan_of(folder: Path) -> Any:
 
 
 def prepare(folder: Path) -> Measured:
-    """The tokenizer and the token store, with the doctor before them."""
+    """Run the doctor, then make the tokenizer and the token store."""
     from heed.api import prepare_run
 
     run = prepare_run(plan_of(folder), folder / "run", quiet=True)
@@ -88,7 +88,7 @@ def loader_of(folder: Path, **options: Any) -> Any:
 
 
 def read_epoch(folder: Path, rank: int, world_size: int, workers: int) -> Measured:
-    """One rank's batches of an epoch, and which pairs they held; a pair that comes twice is an error."""
+    """Read one rank's batches of an epoch and record their pairs; a pair that comes twice is an error."""
     loader = loader_of(folder, rank=rank, world_size=world_size, workers=workers)
     seen = np.zeros(len(loader.store), dtype=np.bool_)
     batches = loader.batches_from()
@@ -102,7 +102,7 @@ def read_epoch(folder: Path, rank: int, world_size: int, workers: int) -> Measur
 
 
 class Watched:
-    """The largest memory of this process and those that it starts, in bytes, while a thread looks."""
+    """Samples the memory of this process and its children in a thread, and keeps the largest value in bytes."""
 
     def __init__(self) -> None:
         self.peak = 0
@@ -111,7 +111,7 @@ class Watched:
         self._thread.start()
 
     def end(self) -> int:
-        """The largest that was seen."""
+        """The largest sample."""
         self._ended.set()
         self._thread.join()
         return self.peak
@@ -122,12 +122,12 @@ class Watched:
 
 
 def children() -> list[str]:
-    """Numbers of the processes that this one has started; Linux tells them."""
+    """Ids of this process's children, from Linux's /proc."""
     return [pid for started in Path("/proc/self/task").glob("*/children") for pid in started.read_text().split()]
 
 
 def proportional_memory(pid: str) -> int:
-    """A process's memory in bytes, each page divided by the number of processes that have it."""
+    """A process's memory in bytes, each page divided by the number of processes that share it."""
     try:
         told = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:  # it has ended
@@ -136,7 +136,7 @@ def proportional_memory(pid: str) -> int:
 
 
 def read_by_all(folder: Path, world_size: int, workers: int) -> Measured:
-    """An epoch by all ranks, one after the other: whether each pair came once; the largest peak, workers included."""
+    """Read an epoch by all ranks in turn. Returns whether each pair came once, and the largest peak with workers."""
     ranks = [measured(read_epoch, folder, rank, world_size, workers) for rank in range(world_size)]
     counts = sum(np.unpackbits(found["seen"])[: found["pairs"]] for found in ranks)
     largest = {name: max(found[name] for found in ranks) for name in ("peak", "peak_together", "seconds")}
@@ -144,7 +144,7 @@ def read_by_all(folder: Path, world_size: int, workers: int) -> Measured:
 
 
 def go_on(folder: Path, share: float) -> Measured:
-    """The first batch after a resume when a share of the epoch is over."""
+    """Read the first batch after resuming at a share of the epoch."""
     from heed.data.schedule import Position
 
     loader = loader_of(folder, prefetch=0)
@@ -162,7 +162,7 @@ def _measured(pipe: Any, work: Callable[..., Measured], arguments: tuple[Any, ..
 
 
 def measured(work: Callable[..., Measured], *arguments: Any) -> Measured:
-    """A piece of work in a new process: what it found, its seconds, and its peak memory in bytes."""
+    """Run work in a new process. Returns its result, its seconds, and its peak memory in bytes."""
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_measured, args=(theirs, work, arguments))
@@ -171,13 +171,13 @@ def measured(work: Callable[..., Measured], *arguments: Any) -> Measured:
     try:
         return dict(ours.recv())
     except EOFError:
-        sys.exit(f"{work.__name__} failed; its error stands above.")
+        sys.exit(f"{work.__name__} failed; see its error above.")
     finally:
         process.join()
 
 
 def checks(folder: Path, readings: list[tuple[int, int]]) -> Iterator[tuple[str, Measured, bool]]:
-    """(what, what was measured, whether it held)."""
+    """Rows of (step, measurements, whether it held)."""
     if not (folder / "run" / "data" / "train").is_dir():
         found = measured(prepare, folder)
         yield "doctor, tokenizer, token store", found, found["peak"] < MOST_TO_PREPARE
@@ -191,14 +191,14 @@ def checks(folder: Path, readings: list[tuple[int, int]]) -> Iterator[tuple[str,
 
 
 def main() -> None:
-    """Measure, print, and say by the exit code whether all held."""
+    """Measure and print; the exit code says whether everything held."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=10_000_000, help="sentence pairs (default ten million)")
     parser.add_argument(
-        "--folder", type=Path, help="where to work; what is prepared there is only read (default: a temporary folder)"
+        "--folder", type=Path, help="where to work; data already prepared there is reused (default: a temporary folder)"
     )
     parser.add_argument(
-        "--all", action="store_true", help="read with 0 to 3 loader workers and 1 and 2 ranks; else with two of these"
+        "--all", action="store_true", help="read with 0 to 3 loader workers and 1 and 2 ranks, not only two of these"
     )
     given = parser.parse_args()
     with ExitStack() as stack:

@@ -1,8 +1,8 @@
-"""How fast does heed train, beside `transformers`' Marian in a plain loop?
+"""Training speed of heed compared with `transformers`' Marian in a plain loop.
 
-Multi30k English to German with heed's joint byte-level BPE; the same batches, padded alike, go to both sides. The model
-is 256/1024, 4 heads, 3 + 3 layers, dropout 0.1 (on attention weights too), label smoothing 0.1, Adam, gradients clipped
-at 1. heed's step is its trainer's own; the peer's is the loop that everybody writes. Prints, never asserts.
+Multi30k English to German with heed's joint byte-level BPE. The same batches, padded alike, go to both sides. The
+model is 256/1024, 4 heads, 3 + 3 layers, dropout 0.1 (also on attention weights), label smoothing 0.1, Adam, gradients
+clipped at 1. heed's step is that of its trainer; the peer's is the usual training loop. Prints, never asserts.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ SMOOTHING = 0.1
 CPU = torch.device("cpu")
 Rows = tuple[list[list[int]], list[list[int]], list[int]]
 Variant = tuple[str, str, str]
-"""(side, precision, what else)."""
+"""(side, precision, other options)."""
 Job = tuple[tuple[str, str], int]
-"""((precision, what else), number of the batch)."""
+"""((precision, other options), number of the batch)."""
 Builder = Callable[..., Callable[[Job], float]]
 
 OURS = [("float32", "no average"), ("bfloat16", "no average"), ("float32", "EMA"), ("bfloat16", "EMA")]
@@ -69,7 +69,7 @@ def padded(rows: Rows) -> Batch:
 
 
 class OnlyALoss:
-    """As much of a task as a training step needs."""
+    """The part of a task that a training step needs."""
 
     loss = staticmethod(chain_rule_loss)
 
@@ -100,7 +100,7 @@ def heed_steps(rows: Sequence[Rows], vocab_size: int, threads: int) -> Callable[
 
 
 class PlainLoop:
-    """A Marian model, Adam and a loop."""
+    """A Marian model with Adam in a plain loop."""
 
     def __init__(self, vocab_size: int, precision: str, optimizer: str, attention: str) -> None:
         torch.manual_seed(SEED)
@@ -130,7 +130,7 @@ def marian_logits(model: Any, batch: Batch) -> torch.Tensor:
 
 
 def smoothed_loss(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """The mean over the real target tokens, as PyTorch has it."""
+    """PyTorch's mean over the real target tokens."""
     flat, truth = logits.flatten(0, 1).float(), batch.tgt_out.flatten()
     return F.cross_entropy(flat, truth, ignore_index=Vocabulary.pad_id, label_smoothing=SMOOTHING)
 
@@ -166,10 +166,10 @@ def same_loss(rows: Rows, vocab_size: int) -> str:
 
 
 def start(builders: dict[str, Builder], *arguments: Any) -> dict[Variant, peers.Side]:
-    """The processes of the variants, ours and theirs in turn; only the precisions share one.
+    """The processes of the variants, heed's and the peer's in turn; only the precisions share one.
 
-    What a process has prepared for a batch's shape (oneDNN generates code for it, which takes about a tenth of a step
-    in bfloat16) would be a gift to the next variant in it; in a training most batches have a shape that is new, or
+    oneDNN generates code for the shape of a batch, which takes about a tenth of a step in bfloat16. In a shared
+    process, the next variant would get that for free, whereas in a real training the shape of most batches is new or
     forgotten.
     """
     shared: dict[tuple[str, str], peers.Side] = {}
@@ -189,7 +189,9 @@ def compare(processes: dict[Variant, peers.Side], batches: Sequence[Rows], warm_
     speeds: dict[Variant, list[float]] = {variant: [] for variant in sorted(variants)}
     for number, (_, tgt, _) in enumerate(batches):
         num_tokens = sum(len(ids) + 1 for ids in tgt)
-        for variant in variants if number % 2 == 0 else variants[::-1]:  # nobody always comes after the same one
+        for variant in (
+            variants if number % 2 == 0 else variants[::-1]
+        ):  # vary the order, so that no variant always follows the same one
             seconds = processes[variant].run((variant[1:], number))
             if number >= warm_up:
                 speeds[variant].append(num_tokens / seconds)
@@ -230,7 +232,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of Multi30k's raw .gz files")
     parser.add_argument("--steps", type=int, default=12, help="timed updates of each variant (default 12)")
-    parser.add_argument("--warm-up", type=int, default=3, help="updates before (default 3)")
+    parser.add_argument("--warm-up", type=int, default=3, help="warm-up updates (default 3)")
     parser.add_argument("--tokens", type=int, default=4096, help="padded tokens of a batch, longer side (default 4096)")
     parser.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
     parser.add_argument("--peer-attention", choices=("sdpa", "eager"), default="sdpa", help="Marian's (default sdpa)")
