@@ -33,7 +33,7 @@ def main() -> None:
     given = parser.parse_args()
     lines = [[line.split() for line in read_lines(path)] for path in (given.hyp, given.ref)]
     pairs = list(zip(*lines, strict=True))[: given.lines]
-    print("| | lines | words | sacreBLEU, ms a line | heed | times as fast (median of lines) |")
+    print("| | lines | words | sacreBLEU, ms per line | heed | times as fast (median of lines) |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     tell("unchanged", pairs)
     for words, count in ((100, 8), (200, 3), (350, 2)):

@@ -76,7 +76,7 @@ def table(loaded: Loaded, inputs: dict[str, str]) -> Sequence[str]:
         row(name, source, p, g, a.text == g.text)
         for (name, source), p, g, a in zip(inputs.items(), plain, guarded, alone, strict=True)
     ]
-    return ["| input | | best hypothesis | confidence | flags | given instead |", f"|{' --- |' * 6}", *rows]
+    return ["| input | | best hypothesis | confidence | flags | replacement |", f"|{' --- |' * 6}", *rows]
 
 
 def main() -> None:
