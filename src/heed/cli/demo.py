@@ -1,4 +1,4 @@
-"""`heed demo`: the built-in corpus, trained, scored, translated."""
+"""The `demo` command: trains a translator on the built-in corpus, evaluates it and translates with it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from heed.cli.options import Debug, Device, Quiet, Threads, parse_minutes
 SENTENCES = (
     "Because Anna was tired, she did not tidy up the kitchen.",
     "My old uncle will give the guitar to the musician on May 3rd.",
-    "Last weekend the friendly waiter called the children who play football.",
+    "The friendly waiter will call the children who play football.",
 )
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The run folder to make.")] = Path("runs/demo"),
-    max_time: Annotated[str, typer.Option(help="Time for the training.")] = "5m",
+    out: Annotated[Path, typer.Option(help="The run folder to create.")] = Path("runs/demo"),
+    max_time: Annotated[str, typer.Option(help="How long to train.")] = "5m",
     pairs: Annotated[int, typer.Option(help="Sentence pairs to generate.", min=1000)] = 20_000,
-    overwrite: Annotated[bool, typer.Option(help="Replace the run that is in --out.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing run in --out.")] = False,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train a small English-German translator on heed's own synthetic corpus; score it and translate with it.
+    """Train a small English-German translator on a synthetic corpus, evaluate it and translate a few sentences.
 
     Example:
 
@@ -65,7 +65,7 @@ def demo(
         texts_out = [hypothesis.text for hypothesis in outputs]
         references = [pair.tgt for pair in held_out]
         exact = sum(a == b for a, b in zip(texts_out, references, strict=True)) / len(references)
-        print(f"\n{name} (synthetic), {len(references)} sentences, {exact:.0%} exactly as the grammar says")
+        print(f"\n{name} (synthetic), {len(references)} sentences, {exact:.0%} identical to the reference")
         for score in score_outputs(texts_out, references, "de", ("bleu", "chrf")):
             print(f"  synthetic {score.render()}")
     print()

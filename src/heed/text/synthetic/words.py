@@ -1,326 +1,190 @@
-"""Which adjectives, adverbs, names and set phrases does the built-in corpus know? (One entry a line.)"""
+"""Words of the built-in corpus: English, its German translation, and the forms of both that rules do not give."""
 
 from __future__ import annotations
 
-# English [comparative superlative] | German [comparative superlative stem] | tags of the nouns it goes with | kind.
-# Without a comparative it is not graded; "more" stands for English "more ... / most ...".
-# The kind "colour" may follow another adjective; "ordinal" goes only with "the".
-ADJECTIVES = """
-old older oldest            | alt älter ältest              | person animal goods building town tree roof
-young younger youngest      | jung jünger jüngst            | person animal
-new newer newest            | neu neuer neuest              | goods building text opening
-big bigger biggest          | groß größer größt             | animal thing furniture building room town fruit tree
-small smaller smallest      | klein kleiner kleinst         | animal thing furniture room town fruit child
-tall taller tallest         | groß größer größt             | adult boy girl
-beautiful more | schön schöner schönst | lady animal plant art clothes sight town nature song colour name
-ugly uglier ugliest         | hässlich hässlicher hässlichst | clothes furniture building lamp vase colour
-good better best | gut besser best | text show song food drink joke idea answer plan restaurant hotel
-bad worse worst             | schlecht schlechter schlechtest | show joke idea answer restaurant hotel weather
-expensive more              | teuer teurer teuerst          | goods food restaurant hotel
-cheap cheaper cheapest      | billig billiger billigst      | goods restaurant hotel
-heavy heavier heaviest      | schwer schwerer schwerst      | furniture lid instrument hammer dictionary
-light lighter lightest      | leicht leichter leichtest     | suitcase bag coat box
-long longer longest         | lang länger längst            | text show street river event wording title
-short shorter shortest      | kurz kürzer kürzest           | text show street event wording thought title
-high higher highest         | hoch höher höchst             | tall tree bill price
-fast faster fastest         | schnell schneller schnellst   | vehicle horse computer
-slow slower slowest         | langsam langsamer langsamst   | bus tram lorry computer waiter
-thick thicker thickest      | dick dicker dickst            | book novel dictionary sweater coat blanket carpet
-thin thinner thinnest       | dünn dünner dünnst            | book jacket blanket soup
-deep deeper deepest         | tief tiefer tiefst            | deep
-wide wider widest           | breit breiter breitest        | street river bed
-narrow narrower narrowest   | schmal schmaler schmalst      | street bed bridge
-dark darker darkest         | dunkel dunkler dunkelst       | room forest coat street colour
-bright brighter brightest   | hell heller hellst            | room lamp
-warm warmer warmest         | warm wärmer wärmst            | clothes water soup room blanket
-cold colder coldest         | kalt kälter kältest           | drink soup room weather lake
-hot hotter hottest          | heiß heißer heißest           | soup coffee tea milk
-fresh fresher freshest      | frisch frischer frischest     | bread fruit milk egg cake
-sweet sweeter sweetest      | süß süßer süßest              | fruit cake apple_pie tea lemonade wine
-ripe riper ripest           | reif reifer reifst            | fruit
-delicious more              | lecker leckerer leckerst      | food
-friendly friendlier friendliest | freundlich freundlicher freundlichst | person
-polite politer politest     | höflich höflicher höflichst   | person
-strict stricter strictest   | streng strenger strengst      | teacher father mother boss judge
-tired more                  | müde müder müdest             | person animal
-sick sicker sickest         | krank kränker kränkst         | person animal
-healthy healthier healthiest | gesund gesünder gesündest    | person animal
-rich richer richest         | reich reicher reichst         | adult
-poor poorer poorest         | arm ärmer ärmst               | adult
-clever cleverer cleverest   | klug klüger klügst            | person animal
-lazy lazier laziest         | faul fauler faulst            | person cat dog
-hard-working more           | fleißig fleißiger fleißigst   | person
-famous more                 | berühmt berühmter berühmtest  | adult sight art story song show
-happy happier happiest      | glücklich glücklicher glücklichst | person
-sad sadder saddest          | traurig trauriger traurigst   | person song story film end
-funny funnier funniest      | lustig lustiger lustigst      | person tale film play
-brave braver bravest        | mutig mutiger mutigst         | person
-strong stronger strongest   | stark stärker stärkst         | adult bear lion horse elephant storm coffee
-weak weaker weakest         | schwach schwächer schwächst   | person coffee tea
-loud louder loudest         | laut lauter lautest           | music noise street radio child
-quiet quieter quietest      | ruhig ruhiger ruhigst         | person street town hotel room
-clean cleaner cleanest      | sauber sauberer sauberst      | room clothes fragile spoon fork knife
-dirty dirtier dirtiest      | schmutzig schmutziger schmutzigst | room clothes fragile vehicle opening
-modern more                 | modern moderner modernst      | building device furniture art town
-interesting more            | interessant interessanter interessantest | text show event thought art town title
-boring more                 | langweilig langweiliger langweiligst | text show event beginning title
-exciting more               | spannend spannender spannendst | story show beginning end
-difficult more              | schwierig schwieriger schwierigst | problem question wording exam choice
-easy easier easiest         | einfach einfacher einfachst   | problem question exam rule
-important more              | wichtig wichtiger wichtigst   | text event thought problem choice
-strange                     | seltsam                       | story idea noise wording name title end
-dangerous more              | gefährlich gefährlicher gefährlichst | danger street mountain
-comfortable more            | bequem bequemer bequemst      | chair armchair sofa bed shoe
-sharp sharper sharpest      | scharf schärfer schärfst      | knife
-elegant more                | elegant eleganter elegantest  | clothes lady
-angry angrier angriest      | wütend wütender wütendst      | person
-curious more                | neugierig neugieriger neugierigst | person cat monkey
-nervous more                | nervös nervöser nervösest     | adult
-empty                       | leer                          | holder room refrigerator bus
-full                        | voll                          | holder bus train
-broken                      | kaputt                        | device vehicle furniture
-wet                         | nass                          | clothes street umbrella
-red                         | rot                           | thing clothes vehicle furniture rose roof | colour
-green                       | grün                          | thing clothes vehicle furniture opening | colour
-blue                        | blau                          | thing clothes vehicle furniture flower | colour
-black                       | schwarz                       | thing clothes vehicle furniture pet | colour
-white                       | weiß                          | thing clothes vehicle furniture pet rose | colour
-brown                       | braun                         | thing clothes pet furniture | colour
-grey                        | grau                          | clothes vehicle pet mouse elephant | colour
-yellow                      | gelb                          | thing clothes vehicle flower | colour
-German                      | deutsch                       | text song film food wording town beer wine
-French                      | französisch                   | text song film cheese wine wording actress
-English                     | englisch                      | text song film wording writer tourist
-Italian                     | italienisch                   | film opera singer restaurant painter car
-first                       | erst                          | text event plan question mistake | ordinal
-second                      | zweit                         | text event plan question mistake | ordinal
-third                       | dritt                         | text event question mistake | ordinal
-fourth                      | viert                         | text event question | ordinal
-fifth                       | fünft                         | text question | ordinal
-last                        | letzt                         | text event train bus question | ordinal
-"""
+import re
+from typing import NamedTuple
 
-# tag of the verb | English | German
-MANNERS = """
-fast    | quickly      | schnell
-fast    | slowly       | langsam
-careful | carefully    | sorgfältig
-careful | attentively  | aufmerksam
-careful | patiently    | geduldig
-voice   | loudly       | laut
-voice   | quietly      | leise
-well    | well         | gut
-well    | badly        | schlecht
-alone   | alone        | allein
-ride    | by train     | mit dem Zug
-ride    | by car       | mit dem Auto
-ride    | by bus       | mit dem Bus
-ride    | by ship      | mit dem Schiff
-"""
+NOM, ACC, DAT = range(3)
+PLURAL = 3  # the column of a declension after the genders: masculine, feminine, neuter
 
-# tense it is limited to | English | German: only at the head of a sentence, with inversion in German
-SENTENCE_ADVERBS = """
-any  | unfortunately,  | leider
-any  | fortunately,    | zum Glück
-any  | of course       | natürlich
-any  | perhaps         | vielleicht
-any  | nevertheless,   | trotzdem
-any  | therefore,      | deshalb
-past | suddenly        | plötzlich
-past | finally,        | schließlich
-"""
 
-# adverbs between the subject and the verb
-FREQUENCIES = """
-always     | immer
-often      | oft
-sometimes  | manchmal
-usually    | meistens
-rarely     | selten
-never      | nie
-"""
+class Words(NamedTuple):
+    """The same words in both languages."""
 
-# tense | English | German
-TIMES = """
-past    | yesterday             | gestern
-past    | yesterday evening     | gestern Abend
-past    | yesterday morning     | gestern Morgen
-past    | the day before yesterday | vorgestern
-past    | last night            | letzte Nacht
-past    | last week             | letzte Woche
-past    | last month            | letzten Monat
-past    | last year             | letztes Jahr
-past    | last summer           | letzten Sommer
-past    | last winter           | letzten Winter
-past    | last weekend          | letztes Wochenende
-past    | this morning          | heute Morgen
-past    | a week ago            | vor einer Woche
-past    | a month ago           | vor einem Monat
-past    | a few days ago        | vor ein paar Tagen
-past    | back then             | damals
-past    | today                 | heute
-future  | today                 | heute
-future  | tomorrow              | morgen
-future  | tomorrow morning      | morgen früh
-future  | tomorrow evening      | morgen Abend
-future  | the day after tomorrow | übermorgen
-future  | next week             | nächste Woche
-future  | next month            | nächsten Monat
-future  | next year             | nächstes Jahr
-future  | next summer           | nächsten Sommer
-future  | soon                  | bald
-future  | this evening          | heute Abend
-future  | in an hour            | in einer Stunde
-future  | in a few days         | in ein paar Tagen
-habit   | every day             | jeden Tag
-habit   | every morning         | jeden Morgen
-habit   | every evening         | jeden Abend
-habit   | every week            | jede Woche
-habit   | every year            | jedes Jahr
-habit   | in the morning        | am Morgen
-habit   | in the evening        | am Abend
-habit   | in summer             | im Sommer
-habit   | in winter             | im Winter
-habit   | on Mondays            | montags
-habit   | on Sundays            | sonntags
-habit   | at the weekend        | am Wochenende
-"""
+    en: str
+    de: str
 
-WEEKDAYS = """
-Monday Montag
-Tuesday Dienstag
-Wednesday Mittwoch
-Thursday Donnerstag
-Friday Freitag
-Saturday Samstag
-Sunday Sonntag
-"""
 
-MONTHS = """
-January Januar
-February Februar
-March März
-April April
-May Mai
-June Juni
-July Juli
-August August
-September September
-October Oktober
-November November
-December Dezember
-"""
+NOTHING = Words("", "")
 
-FIRST_NAMES = """
-f: Anna Maria Julia Sophie Laura Lena Clara Emma Eva Helga Ingrid Katharina Lisa Martha Nina Paula Sarah Susanne
-m: Peter Paul Thomas Max Felix Jonas Lukas Martin Michael Karl Otto Stefan David Daniel Simon Tim Oliver Walter
-"""
 
-LAST_NAMES = "Weber Schmidt Müller Fischer Becker Wagner Neumann Hoffmann Schulz Krüger Brown Miller Smith Johnson"
+class Noun(NamedTuple):
+    kind: str
+    en: str
+    en_plural: str
+    gender: int
+    de: str
+    de_plural: str
+    weak: bool  # takes the form of the plural in all cases but the nominative: den Studenten
 
-# English German (the same when one word)
-CITIES = """
-Berlin
-Hamburg
-Dresden
-Leipzig
-Frankfurt
-Stuttgart
-Salzburg
-Bonn
-Paris
-London
-Madrid
-Oslo
-Munich München
-Cologne Köln
-Nuremberg Nürnberg
-Hanover Hannover
-Vienna Wien
-Zurich Zürich
-Geneva Genf
-Rome Rom
-Milan Mailand
-Venice Venedig
-Florence Florenz
-Prague Prag
-Warsaw Warschau
-Brussels Brüssel
-Lisbon Lissabon
-Copenhagen Kopenhagen
-Athens Athen
-Moscow Moskau
-"""
 
-# English | German where | German whither | German whence
-COUNTRIES = """
-Germany         | in Deutschland       | nach Deutschland      | aus Deutschland
-Austria         | in Österreich        | nach Österreich       | aus Österreich
-France          | in Frankreich        | nach Frankreich       | aus Frankreich
-Italy           | in Italien           | nach Italien          | aus Italien
-Spain           | in Spanien           | nach Spanien          | aus Spanien
-England         | in England           | nach England          | aus England
-Poland          | in Polen             | nach Polen            | aus Polen
-Switzerland     | in der Schweiz       | in die Schweiz        | aus der Schweiz
-Turkey          | in der Türkei        | in die Türkei         | aus der Türkei
-the Netherlands | in den Niederlanden  | in die Niederlande    | aus den Niederlanden
-"""
+class Adjective(NamedTuple):
+    kinds: tuple[str, ...]
+    en: str
+    de: str
+    stem: str  # what the endings are added to: teur for teuer
 
-# English profession | German of a man | German of a woman
-PROFESSIONS = """
-teacher        | Lehrer       | Lehrerin
-doctor         | Arzt         | Ärztin
-lawyer         | Anwalt       | Anwältin
-engineer       | Ingenieur    | Ingenieurin
-journalist     | Journalist   | Journalistin
-baker          | Bäcker       | Bäckerin
-gardener       | Gärtner      | Gärtnerin
-cook           | Koch         | Köchin
-pilot          | Pilot        | Pilotin
-painter        | Maler        | Malerin
-judge          | Richter      | Richterin
-police officer | Polizist     | Polizistin
-farmer         | Bauer        | Bäuerin
-student        | Student      | Studentin
-"""
 
-# "of the": English part noun | tags of the wholes
-PARTS = """
-roof      | house church museum school theatre
-door      | house church car flat library
-window    | kitchen bedroom house train car
-price     | clothes own flat
-colour    | clothes car flower sofa
-beginning | story film concert
-end       | story film concert
-title     | story film opera
-name      | street restaurant town hotel
-"""
+class Slot(NamedTuple):
+    """An object of a verb: its prepositions, its case, and the kinds of nouns that fit."""
 
-# English measure (plural regular) | German singular and plural | gender | tag of what is measured
-MEASURES = """
-cup    | Tasse Tassen     | f | coffee tea
-glass  | Glas Gläser      | n | water milk wine orange_juice
-bottle | Flasche Flaschen | f | water wine beer lemonade
-piece  | Stück Stücke     | n | cheese chocolate bread
-"""
+    en: str
+    de: str
+    case: int
+    kinds: tuple[str, ...]
 
-# whole sentences that cannot be translated word by word
-PROVERBS = """
-Practice makes perfect.            | Übung macht den Meister.
-Better late than never.            | Besser spät als nie.
-The early bird catches the worm.   | Morgenstund hat Gold im Mund.
-All that glitters is not gold.     | Es ist nicht alles Gold, was glänzt.
-It is a piece of cake.             | Es ist ein Kinderspiel.
-All is well that ends well.        | Ende gut, alles gut.
-Time is money.                     | Zeit ist Geld.
-Many hands make light work.        | Viele Hände machen der Arbeit bald ein Ende.
-It is all Greek to me.             | Das kommt mir spanisch vor.
-"""
 
-GREETINGS = """
-Good morning   | Guten Morgen
-Good evening   | Guten Abend
-Hello          | Hallo
-Welcome        | Willkommen
-"""
+class Verb(NamedTuple):
+    en: str
+    en_past: str
+    particle: str  # the "up" of "tidy up"
+    de: str
+    prefix: str  # the "auf" of "aufräumen"; the "Fußball " of "Fußball spielen"
+    de_third: str
+    auxiliary: str
+    participle: str
+    slots: tuple[Slot, ...]
+
+    @property
+    def name(self) -> str:
+        return self.prefix + self.de
+
+
+def third_person(verb: str) -> str:
+    return re.sub(r"(?<=[^aeiou])y$", "ie", verb) + ("es" if re.search(r"(s|x|ch|sh|o)$", verb) else "s")
+
+
+def _noun(kind: str, entry: str) -> Noun:
+    english, gender, german = entry.split()
+    en, en_plural, *_ = *english.split("/"), third_person(english)  # the rule is the same
+    de, de_plural = german.split("/")
+    return Noun(kind, en, en_plural, "mfn".index(gender[0]), de, de_plural, gender.endswith("!"))
+
+
+def _adjective(kinds: str, entry: str) -> Adjective:
+    en, de, *stem = entry.split()
+    return Adjective(tuple(kinds.split()), en, de, *(stem or [de]))
+
+
+def _slot(text: str) -> Slot:
+    en, de, case, *kinds = text.split()
+    return Slot(en.strip("-"), de.strip("-"), {"acc": ACC, "dat": DAT}[case], tuple(kinds))
+
+
+def _verb(line: str) -> Verb:
+    english, german, *slots = line.split("|")
+    forms, _, particle = english.strip().partition(" ")
+    regular = re.sub(r"(?<=[^aeiou])y$", "i", forms).removesuffix("e") + "ed"
+    en, past = forms.split("/") if "/" in forms else (forms, regular)
+    infinitive, third, *auxiliary, perfect = german.split()
+    prefix, _, de = infinitive.replace("_", " ").rpartition("+")
+    return Verb(en, past, particle, de, prefix, third, (*auxiliary, "haben")[0], perfect, tuple(map(_slot, slots)))
+
+
+# English[/plural] gender[!] German/plural; "!" marks weak nouns
+NOUNS = tuple(_noun(kind, entry) for kind, table in {
+    "person": """man/men m Mann/Männer, woman/women f Frau/Frauen, boy m! Junge/Jungen, girl n Mädchen/Mädchen,
+        child/children n Kind/Kinder, teacher m Lehrer/Lehrer, doctor m Arzt/Ärzte, student m! Student/Studenten,
+        farmer m! Bauer/Bauern, customer m! Kunde/Kunden, baker m Bäcker/Bäcker, waiter m Kellner/Kellner,
+        actress f Schauspielerin/Schauspielerinnen, nurse f Krankenschwester/Krankenschwestern,
+        king m König/Könige, queen f Königin/Königinnen, pilot m! Pilot/Piloten, musician m Musiker/Musiker""",
+    "relative": """uncle m Onkel/Onkel, aunt f Tante/Tanten, brother m Bruder/Brüder, sister f Schwester/Schwestern,
+        grandfather m Großvater/Großväter, grandmother f Großmutter/Großmütter,
+        friend m Freund/Freunde, neighbour m! Nachbar/Nachbarn""",
+    "animal": """dog m Hund/Hunde, cat f Katze/Katzen, horse n Pferd/Pferde, bird m Vogel/Vögel,
+        mouse/mice f Maus/Mäuse, cow f Kuh/Kühe, rabbit n Kaninchen/Kaninchen, bear m! Bär/Bären""",
+    "text": """book n Buch/Bücher, letter m Brief/Briefe, newspaper f Zeitung/Zeitungen,
+        poem n Gedicht/Gedichte, story f Geschichte/Geschichten, novel m Roman/Romane, report m Bericht/Berichte""",
+    "food": """apple m Apfel/Äpfel, soup f Suppe/Suppen, cake m Kuchen/Kuchen, egg n Ei/Eier, sausage f Wurst/Würste""",
+    "garment": """coat m Mantel/Mäntel, shirt n Hemd/Hemden, hat m Hut/Hüte, dress n Kleid/Kleider,
+        jacket f Jacke/Jacken, sweater m Pullover/Pullover, cap f Mütze/Mützen""",
+    "machine": "lamp f Lampe/Lampen, computer m Computer/Computer, radio n Radio/Radios, camera f Kamera/Kameras",
+    "vehicle": "car n Auto/Autos, bicycle n Fahrrad/Fahrräder, boat n Boot/Boote",
+    "thing": """guitar f Gitarre/Gitarren, ball m Ball/Bälle, key m Schlüssel/Schlüssel, cup f Tasse/Tassen,
+        knife/knives n Messer/Messer, bag f Tasche/Taschen, picture n Bild/Bilder, suitcase m Koffer/Koffer""",
+    "furniture": "table m Tisch/Tische, chair m Stuhl/Stühle, bed n Bett/Betten",
+    "room": "kitchen f Küche/Küchen, bathroom n Badezimmer/Badezimmer, office n Büro/Büros, cellar m Keller/Keller",
+    "place": """garden m Garten/Gärten, park m Park/Parks, cinema n Kino/Kinos, museum n Museum/Museen,
+        school f Schule/Schulen, forest m Wald/Wälder, castle n Schloss/Schlösser""",
+}.items() for entry in table.split(","))  # fmt: skip
+
+ADJECTIVES = tuple(_adjective(kinds, entry) for kinds, table in {
+    "person relative animal": "tired müde müd, happy glücklich, hungry hungrig, lazy faul, clever klug, young jung",
+    "person relative": "friendly freundlich, rich reich, poor arm, brave mutig, famous berühmt, polite höflich",
+    "person relative animal text garment machine vehicle furniture thing room place": "old alt",
+    "text garment machine vehicle furniture thing": "new neu, expensive teuer teur, cheap billig",
+    "text": "long lang, boring langweilig, sad traurig, interesting interessant",
+    "garment furniture thing vehicle": "red rot, blue blau, black schwarz, white weiß, heavy schwer",
+    "animal garment furniture room place thing": "small klein, big groß",
+    "room place": "dark dunkel dunkl, cold kalt, quiet ruhig",
+    "food": "fresh frisch, hot heiß, delicious lecker",
+}.items() for entry in table.split(","))  # fmt: skip
+
+# English[/past] [particle] | German infinitive, third person, [sein] participle; then the objects in
+# German order, each as English preposition, German preposition, case, kinds of nouns
+VERBS = tuple(map(_verb, """
+    read/read | lesen liest gelesen | - - acc text
+    write/wrote | schreiben schreibt geschrieben | - - acc text
+    buy/bought | kaufen kauft gekauft | - - acc text garment machine vehicle thing furniture food
+    find/found | finden findet gefunden | - - acc text garment thing animal
+    see/saw | sehen sieht gesehen | - - acc person relative animal vehicle place
+    visit | besuchen besucht besucht | - - acc person relative place
+    repair | reparieren repariert repariert | - - acc vehicle machine furniture
+    clean | putzen putzt geputzt | - - acc room furniture
+    eat/ate | essen isst gegessen | - - acc food
+    call | an+rufen ruft angerufen | - - acc person relative
+    pick up | ab+holen holt abgeholt | - - acc person relative
+    invite | ein+laden lädt eingeladen | - - acc person relative
+    tidy up | auf+räumen räumt aufgeräumt | - - acc room
+    turn on | ein+schalten schaltet eingeschaltet | - - acc machine
+    turn off | aus+schalten schaltet ausgeschaltet | - - acc machine
+    throw/threw away | weg+werfen wirft weggeworfen | - - acc text garment thing food
+    try on | an+probieren probiert anprobiert | - - acc garment
+    help | helfen hilft geholfen | - - dat person relative animal
+    give/gave | geben gibt gegeben | to - dat person relative | - - acc text thing garment food
+    wait | warten wartet gewartet | for auf acc person relative vehicle
+    talk | sprechen spricht gesprochen | about über acc person relative text animal
+    go/went | gehen geht sein gegangen | to in acc place
+    put/put | legen legt gelegt | - - acc text garment thing | on auf acc furniture
+    arrive | an+kommen kommt sein angekommen
+    get/got up | auf+stehen steht sein aufgestanden
+    play football | Fußball_+spielen spielt gespielt
+""".strip().splitlines()))  # fmt: skip
+THAT_VERBS = (
+    _verb("say/said | sagen sagt gesagt"),
+    _verb("know/knew | wissen weiß gewusst"),
+    _verb("find/found out | heraus+finden findet herausgefunden"),
+)
+BE = _verb("be/was | sein ist sein gewesen")
+NAMES = {
+    "she": ("Anna", "Julia", "Laura", "Emma", "Nina", "Clara", "Lena"),
+    "he": ("Peter", "Paul", "David", "Martin", "Walter", "Robert", "Oliver"),
+}
+
+
+def _words(text: str) -> tuple[Words, ...]:
+    return tuple(Words(*entry.strip().split("/")) for entry in text.split(","))
+
+
+DATES = _words("""today/heute, on Monday/am Montag, on Friday/am Freitag, in summer/im Sommer, in winter/im Winter,
+    on May 3rd/am 3. Mai, on June 12th/am 12. Juni, on August 21st/am 21. August""")
+TIMES = {
+    "present": DATES + _words("every day/jeden Tag, every morning/jeden Morgen, on Mondays/montags"),
+    "past": DATES + _words("yesterday/gestern, last week/letzte Woche, last weekend/letztes Wochenende"),
+    "future": DATES + _words("tomorrow/morgen, next week/nächste Woche, in two weeks/in zwei Wochen"),
+}
+CONJUNCTIONS = {
+    "present": _words("because/weil, although/obwohl, when/wenn, before/bevor"),
+    "past": _words("because/weil, although/obwohl, when/als, before/bevor"),
+}
