@@ -314,13 +314,13 @@ def test_a_field_that_may_be_none_must_be_none_by_default() -> None:
 
 def test_values_are_written_complete_with_comments_and_tables_in_field_order() -> None:
     recipe = Recipe(seed=3, training=Training(lr=1e-9, stages=(Schedule(steps=5),)))
-    text = to_toml(recipe, {"training.lr": "small\nas asked", "training": "how", "seed": "given"})
+    text = to_toml(recipe, {"training.lr": "small\nas asked", "training": "how", "seed": "given", "quick": "slow"})
     assert (
         text
         == """\
 seed = 3 # given
 title = ""
-quick = false
+quick = false # slow
 
 [model]
 kind = "transformer"

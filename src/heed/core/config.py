@@ -275,8 +275,9 @@ def to_toml(config: Config, comments: Mapping[str, str] = {}) -> str:
     document = tomlkit.document()
     document.update(config.model_dump(mode="json", exclude_none=True))
     for key, comment in comments.items():
-        item: Any = document
-        for name in key.split("."):
-            item = item[name]
-        item.comment(" ".join(comment.split()))
+        *tables, name = key.split(".")
+        container: Any = document
+        for table in tables:
+            container = container[table].value
+        container.item(name).comment(" ".join(comment.split()))  # [name] would unwrap a boolean
     return tomlkit.dumps(document)
