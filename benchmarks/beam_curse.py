@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.api import Loaded, load
-from heed.evaluation.systems import read_parallel
+from heed.evaluation.test_set import read_parallel
 from heed.metrics.scoring import output_metric
 from heed.metrics.translation import length_ratio
 

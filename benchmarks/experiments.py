@@ -20,8 +20,8 @@ from typing import Any
 from heed.api import load
 from heed.core.environment import num_cpus, processor_name
 from heed.core.errors import UsageError
-from heed.evaluation.scoring import Evaluation, evaluate_systems
-from heed.evaluation.systems import HeldOut, System, together, translated
+from heed.evaluation.evaluation import Evaluation, evaluate_outputs
+from heed.evaluation.test_set import HeldOut, System, together, translated
 from heed.metrics.significance import Comparison
 from heed.run import Run
 from heed.tasks.prepare import read_valid
@@ -188,7 +188,7 @@ def compare(
             continue
         systems.append(_named(f"ensemble of {', '.join(names)}", joint))
     how: dict[str, Any] = {"tokenised": first.recipe.data.tokenised, "num_common": num_common}
-    found = evaluate_systems(test, systems, first.languages[1] or None, **how)
+    found = evaluate_outputs(test, systems, first.languages[1] or None, **how)
     flags = {it.name: it.flags for it in ended}
     return [Row(it.system, flags.get(it.system, ()), it, *_spent(runs.get(it.system))) for it in found]
 

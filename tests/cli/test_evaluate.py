@@ -96,14 +96,14 @@ def test_several_test_sets_are_scored_in_one_call(translator: Path, files: tuple
 def test_test_lines_that_were_trained_on_are_told_and_left_out(run: Path, files: tuple[object, ...]) -> None:
     result = call("evaluate", run, *files)
     [told] = re.findall(
-        r"^warning: (\d+) of 40 test lines \(.*%\) stand in the training data of", result.err, re.MULTILINE
+        r"^warning: (\d+) of 40 test lines \(.*%\) are in the training data of", result.err, re.MULTILINE
     )
     assert 30 <= int(told) <= 40
     assert "as pairs" in result.err
     unseen = ("--src", run.parent / "new.aa", "--ref", run.parent / "new.bb")
     write_lines(run.parent / "new.aa", ["ba ba ba ba ba ba ba ba"])
     write_lines(run.parent / "new.bb", ["kan kan kan kan kan kan kan kan"])
-    assert "no test line stands in the training data" in call("evaluate", run, *unseen).out
+    assert "no test line is in the training data" in call("evaluate", run, *unseen).out
     shutil.rmtree(run / "data")
     assert f"leakage: not checked, {run} has no fingerprint" in call("evaluate", run, *unseen).out
 
@@ -168,7 +168,7 @@ def test_a_language_model_is_scored_on_text(bigram: Path) -> None:
     heads, row = (re.split("  +", line.strip()) for line in result.lines[2:4])
     assert heads == [
         "perplexity per word", "perplexity per token", "bits per character", "bits per byte",
-        "perplexity per word without trained lines", "training, per token", "parameters", "reads",
+        "training, per token", "parameters", "reads",
     ]  # fmt: skip
     assert row[0] == str(bigram)
     assert re.fullmatch(r"\d+\.\d+ \[\d+\.\d+, \d+\.\d+\]", row[1])
@@ -195,9 +195,9 @@ def test_text_that_is_tokenised_is_scored_as_it_stands(translator: Path) -> None
         (("--text", "test.aa", "--worst", "3"), 2, "--text is about language models: leave out --worst."),
         (("--src", "test.aa", "--ref", "test.bb", "--src", "test.aa"), 2, "each --src F goes with one"),
         (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=test.csv"), 2, "test.csv is csv; give plain text"),
-        (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x"), 2, "--hyp is NAME=FILE"),
+        (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x"), 2, "--hyp takes NAME=FILE"),
         (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=nowhere"), 66, "nowhere does not exist"),
-        (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=train.bb"), 65, "a translation is needed for each line"),
+        (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=train.bb"), 65, "there must be one translation for each line"),
     ],
 )
 def test_what_cannot_be_scored_is_told(
@@ -262,7 +262,7 @@ def test_several_language_models_are_compared_by_bits_per_byte(bigram: Path) -> 
     result = call("evaluate", bigram, bigram, "--text", bigram.parent / "text")
     assert result.code == 0, result.err
     assert "+0.000 p 1.000 / 1.000" in result.out
-    [told] = re.findall(r"(\d+) of 144 test lines \(.*\) stand in the training data", result.out)
+    [told] = re.findall(r"(\d+) of 144 test lines \(.*\) are in the training data", result.out)
     assert 100 < int(told) < 144  # the others were held out
 
 

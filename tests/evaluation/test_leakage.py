@@ -37,7 +37,7 @@ def test_lines_are_found_by_either_side_and_told_by_number(run: Run) -> None:
     assert found.in_training == {"pair": 1, "src": 3, "tgt": 3}
     assert found.in_validation == 0
     assert found.render("runs/a") == (
-        "4 of 5 test lines (80.0 %) stand in the training data of runs/a: "
+        "4 of 5 test lines (80.0 %) are in the training data of runs/a: "
         "1 as pairs, 3 by their source, 3 by their reference"
     )
 
@@ -50,14 +50,14 @@ def test_lines_are_normalised_as_the_run_normalises_them(run: Run) -> None:
 def test_unseen_lines_are_none(run: Run) -> None:
     found = leakage(run, [("new", "neu")])
     assert (found.lines, found.in_training) == ((), {"pair": 0, "src": 0, "tgt": 0})
-    assert found.render("runs/a") == "no test line stands in the training data of runs/a"
+    assert found.render("runs/a") == "no test line is in the training data of runs/a"
 
 
 def test_a_test_set_of_validation_lines_is_told(run: Run) -> None:
     valid = read_valid(run.folder)
     found = leakage(run, valid)
     assert (found.lines, found.in_validation) == ((), len(valid))
-    assert found.render("a") == f"no test line stands in the training data of a; {len(valid)} in its validation data"
+    assert found.render("a") == f"no test line is in the training data of a; {len(valid)} in its validation data"
 
 
 def test_without_a_fingerprint_nothing_is_said(run: Run, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_short_lines_of_a_text_are_not_compared(tmp_path: Path) -> None:
     trained = [line for line in lines[:20] if (line,) not in read_valid(run.folder)]
     found = leakage(run, [("short",), ("a line that is long enough and new",), (trained[0],)])
     assert (found.lines, found.in_training) == ((3,), {"tgt": 1})
-    assert found.render("lm") == "1 of 2 test lines of 20 characters or more (50.0 %) stand in the training data of lm"
+    assert found.render("lm") == "1 of 2 test lines of 20 characters or more (50.0 %) are in the training data of lm"
     assert leakage(run, [("short",)]).render("lm").startswith("not checked")
 
 

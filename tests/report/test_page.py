@@ -24,10 +24,11 @@ from toy import (
 from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
 from heed.decoding.options import SearchOptions
+from heed.evaluation.evaluation import Evaluation, evaluate_outputs
 from heed.evaluation.leakage import Leakage
-from heed.evaluation.ledger import log_scores
-from heed.evaluation.scoring import Evaluation, evaluate_systems
-from heed.evaluation.systems import HeldOut, System
+from heed.evaluation.outputs import System
+from heed.evaluation.score_log import log_scores
+from heed.evaluation.test_set import HeldOut
 from heed.metrics.score import Score
 from heed.nn.weight_file import save_weights
 from heed.planner import tokenizer_of
@@ -129,7 +130,7 @@ def test_the_analysis_is_of_the_weights_that_were_kept_with_the_search_of_the_re
     rows = read_valid(finished.folder)
     outputs = [h.text for h in finished.translator.translate([src for src, _ in rows], finished.recipe.decoding)]
     test = HeldOut(("a", "b"), rows)
-    [expected] = evaluate_systems(test, [System("", outputs)], "bb")
+    [expected] = evaluate_outputs(test, [System("", outputs)], "bb")
     assert event["scores"][:3] == [score.to_json() for score in expected.scores.values()]
     assert event["by_length"] == [bucket.to_json() for bucket in expected.by_length]
     assert event["num_parameters"] == sum(p.numel() for p in finished.model.parameters())
@@ -138,7 +139,7 @@ def test_the_analysis_is_of_the_weights_that_were_kept_with_the_search_of_the_re
 
 def test_test_scores_are_listed_with_date_files_intervals_and_how_often(copied: Run) -> None:
     rows = [("ba ce", "ler kan"), ("di fo", "not mis")]
-    [found] = evaluate_systems(HeldOut(("test.aa", "test.bb"), rows), [System("run", ["ler kan", "x"], copied)])
+    [found] = evaluate_outputs(HeldOut(("test.aa", "test.bb"), rows), [System("run", ["ler kan", "x"], copied)])
     assert "On test data" not in text_of(copied)
     for time in ("2026-11-21T08:00:00+00:00", "2026-11-22T08:00:00+00:00"):
         log_scores(copied, found, time)
@@ -160,7 +161,7 @@ def test_what_was_said_about_the_search_is_listed(copied: Run) -> None:
         HeldOut(("a", "b"), [("ba ce", "ler kan")]),
         SearchOptions(beam_size=3, length_penalty=2.0, ban=("x",)),
     )
-    [found] = evaluate_systems(test, [System("run", ["ler kan"], copied, options)])
+    [found] = evaluate_outputs(test, [System("run", ["ler kan"], copied, options)])
     log_scores(copied, found, "2026-11-22T08:00:00+00:00")
     refresh_report(copied)
     assert "| beam 3, length_penalty 2.0, ban ['x'] |" in text_of(copied)

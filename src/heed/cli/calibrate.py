@@ -17,7 +17,7 @@ def calibrate_runs(
     """Learn the confidence of each run from its own validation data, print what was learned, and keep it in the run."""
     import heed
     from heed.core.progress import message
-    from heed.evaluation.calibrate import calibrate
+    from heed.evaluation.calibration import calibrate
 
     if not runs:
         raise UsageError("--calibrate learns from the validation data of a run: name the run.")

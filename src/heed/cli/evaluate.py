@@ -26,7 +26,7 @@ from heed.cli.options import (
 from heed.core.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
-    from heed.evaluation.scoring import Evaluation
+    from heed.evaluation.evaluation import Evaluation
 
 Files = list[Path] | None
 
@@ -89,9 +89,9 @@ def evaluate(
     """
     import heed
     from heed.cli.calibrate import calibrate_runs
-    from heed.evaluation.language_table import render_texts
-    from heed.evaluation.systems import tags_for
-    from heed.evaluation.table import render
+    from heed.evaluation.likelihoods_table import render_likelihoods
+    from heed.evaluation.outputs_table import render_outputs
+    from heed.evaluation.translations import tags_for
     from heed.text.readers import parse_column
 
     runs, hyp = runs or [], hyp or []
@@ -141,11 +141,11 @@ def evaluate(
             cache_flatness, compressors or bool(primer), primer,
         )  # fmt: skip
         found = evaluate_text(text, opened, how, errors, quiet)
-        _finish([found], json_output, render_texts(found), quiet)
+        _finish([found], json_output, render_likelihoods(found), quiet)
         return
     options = TranslationOptions(search, src_lang, tgt_lang, tokenised, hyp, ensemble, worst, rare, out)
     evaluated = evaluate_translations(files, opened, options, quiet)
-    table = "\n\n".join(render(evaluations, analysis) for evaluations in evaluated)
+    table = "\n\n".join(render_outputs(evaluations, analysis) for evaluations in evaluated)
     _finish(evaluated, json_output, table, quiet)
 
 
@@ -175,7 +175,7 @@ def _check(runs: list[Path], hyp: list[str], out: Path | None, num_tests: int, b
 
 def _finish(evaluated: Sequence[Sequence[Evaluation]], as_json: bool, table: str, quiet: bool) -> None:
     """Log the scores, and print them as JSON or as a table."""
-    from heed.evaluation.ledger import now
+    from heed.evaluation.score_log import now
 
     time = now()
     for evaluations in evaluated:
@@ -191,11 +191,11 @@ def _finish(evaluated: Sequence[Sequence[Evaluation]], as_json: bool, table: str
 def _tell_and_log(evaluation: Evaluation, time: str, quiet: bool) -> None:
     """Say on stderr what casts doubt on a score, and write the score into the folder of the run, or of each member."""
     from heed.core.progress import message, warn
-    from heed.evaluation.ledger import log_scores, times_scored
+    from heed.evaluation.score_log import log_scores, times_scored
     from heed.report.page import refresh_report
 
     if evaluation.leakage is not None and evaluation.leakage.lines:
-        warn(evaluation.leakage.render(evaluation.system, evaluation.test.counted) + ".", quiet)
+        warn(evaluation.leakage.render(evaluation.system, evaluation.test.unit) + ".", quiet)
     if evaluation.run is not None and (times := times_scored(evaluation.run, evaluation, but_at=time)):
         often = "once" if len(times) == 1 else f"{len(times)} times"
         advice = "choices belong on validation data"

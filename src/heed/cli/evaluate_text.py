@@ -11,10 +11,10 @@ from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.decoding.text_scorer import TextScorer
-    from heed.evaluation.dynamic import DynamicOptions
-    from heed.evaluation.language_models import TextSystem
-    from heed.evaluation.scoring import Evaluation
-    from heed.evaluation.systems import HeldOut
+    from heed.evaluation.dynamic_evaluation import DynamicOptions
+    from heed.evaluation.evaluation import Evaluation
+    from heed.evaluation.likelihoods import TextSystem
+    from heed.evaluation.test_set import HeldOut
     from heed.run import Run
     from heed.text.readers import Errors
 
@@ -53,8 +53,8 @@ def evaluate_text(
     text: Path, runs: Sequence[Run], options: TextOptions, errors: Errors, quiet: bool
 ) -> list[Evaluation]:
     """The scores of all runs, in one table."""
-    from heed.evaluation.language_models import compressed, evaluate_texts, mixture
-    from heed.evaluation.systems import read_monolingual
+    from heed.evaluation.likelihoods import compressed, evaluate_texts, mixture
+    from heed.evaluation.test_set import read_monolingual
     from heed.text.normalise import Normaliser
 
     if options.stride and not any(run.recipe.data.text_as == "windows" for run in runs):
@@ -84,7 +84,7 @@ def _tell_blank_lines(test: HeldOut, runs: Sequence[Run], quiet: bool) -> None:
 
 def _scored(run: Run, test: HeldOut, scorer: TextScorer, how: str, quiet: bool) -> TextSystem:
     from heed.core.progress import message
-    from heed.evaluation.language_models import read_by
+    from heed.evaluation.likelihoods import read_by
 
     name = f"{run.folder}{how and f' ({how})'}"
     message(f"scoring {test.label} with {name}", quiet)
@@ -93,7 +93,7 @@ def _scored(run: Run, test: HeldOut, scorer: TextScorer, how: str, quiet: bool) 
 
 def _going_on(runs: Sequence[Run], test: HeldOut, options: TextOptions, quiet: bool) -> Iterator[TextSystem]:
     """The runs that have weights, read with what they make of the text."""
-    from heed.evaluation.language_models import dynamic_scorer
+    from heed.evaluation.likelihoods import dynamic_scorer
     from heed.run import Run
 
     trained = [run for run in runs if not run.model.count_based] if options.goes_on else []
@@ -107,7 +107,7 @@ def _going_on(runs: Sequence[Run], test: HeldOut, options: TextOptions, quiet: b
 
 def _dynamic(options: TextOptions) -> DynamicOptions:
     from heed.core.config import Document, build
-    from heed.evaluation.dynamic import DynamicOptions
+    from heed.evaluation.dynamic_evaluation import DynamicOptions
 
     said = {
         "rule": options.dynamic, "lr": options.dynamic_lr, "decay": options.dynamic_decay,

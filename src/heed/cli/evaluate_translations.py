@@ -12,8 +12,9 @@ from heed.cli.options import language_of, require_writable, search_options
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from heed.evaluation.scoring import Evaluation
-    from heed.evaluation.systems import HeldOut, System
+    from heed.evaluation.evaluation import Evaluation
+    from heed.evaluation.outputs import System
+    from heed.evaluation.test_set import HeldOut
     from heed.run import Run
     from heed.text.readers import Errors
 
@@ -33,7 +34,7 @@ class TestFiles:
 
     def read(self, languages: tuple[str, str]) -> Iterator[HeldOut]:
         """Each of them; `languages` of source and target choose the texts of files that hold several."""
-        from heed.evaluation.systems import read_parallel, read_records
+        from heed.evaluation.test_set import read_parallel, read_records
 
         for src, ref in zip(self.src, self.ref, strict=True):
             yield read_parallel(src, ref, self.errors)
@@ -66,9 +67,9 @@ def evaluate_translations(
     files: TestFiles, runs: Sequence[Run], options: TranslationOptions, quiet: bool
 ) -> list[list[Evaluation]]:
     """The scores of all systems, in one table for each test set."""
-    from heed.evaluation.fit import require_direction, tell_misfit
-    from heed.evaluation.scoring import evaluate_systems
-    from heed.evaluation.systems import read_finished, together, translated
+    from heed.evaluation.compatibility import require_direction, warn_about_test_set
+    from heed.evaluation.outputs import evaluate_outputs, read_finished
+    from heed.evaluation.translations import translated, translated_by_ensemble
 
     src_lang, run_lang = runs[0].languages if runs else ("", language_of(files.ref[0].name) if files.ref else "")
     language = options.tgt_lang or run_lang or None
@@ -84,7 +85,7 @@ def evaluate_translations(
     tests = list(files.read((options.src_lang or src_lang, language or "")))  # what is wrong is told before any work
     for test, run in product(tests, runs):
         require_direction(run, test)
-        tell_misfit(run, test, quiet)
+        warn_about_test_set(run, test, quiet)
     if options.ensemble:
         runs[0].translator_with(runs[1:])
     for test in tests:
@@ -94,9 +95,9 @@ def evaluate_translations(
             _write(options.out, systems[0].outputs)
         if options.ensemble:
             _tell_search(systems, quiet)
-            systems.append(together(runs, test, systems[0].options, quiet))
+            systems.append(translated_by_ensemble(runs, test, systems[0].options, quiet))
         evaluated.append(
-            evaluate_systems(
+            evaluate_outputs(
                 test, [*systems, *finished], language, tokenised=tokenised, num_worst=options.num_worst,
                 num_common=options.num_common,
             )

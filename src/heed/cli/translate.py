@@ -86,7 +86,7 @@ def translate(
     from heed.cli.output import Output
     from heed.cli.stdio import groups_as_they_come
     from heed.decoding.long_lines import MAX_CHARACTERS, shortened, split_if_long
-    from heed.evaluation.fit import tell_strange
+    from heed.evaluation.compatibility import warn_about_input
     from heed.text.sentences import split_long
 
     if lm is None and lm_weight is not None:
@@ -119,7 +119,7 @@ def translate(
     for number, group in enumerate(groups_as_they_come(errors)):
         sources, constraints = wanted.read(group)
         if number == 0:
-            tell_strange(loaded.run, sources, quiet)
+            warn_about_input(loaded.run, sources, quiet)
         prefixes = [kept_to.prefix for kept_to in constraints or ()]
         if paragraphs:
             language = loaded.run.recipe.data.src_lang or None

@@ -129,9 +129,9 @@ class _Shown:
     ) -> list[Hypothesis]:  # fmt: skip
         """What the run makes of each text."""
         from heed.core.progress import Progress
-        from heed.evaluation.fit import tell_strange
+        from heed.evaluation.compatibility import warn_about_input
 
-        tell_strange(self._run, texts, self._quiet)
+        warn_about_input(self._run, texts, self._quiet)
         found: list[Hypothesis] = []
         with Progress(len(texts), "sentences", "translating", self._quiet) as progress:
             for first in range(0, len(texts), AT_ONCE):

@@ -1,1 +1,1 @@
-"""What is found out about systems on a test set, beyond their scores? What `heed evaluate` prints and logs."""
+"""Evaluation of runs and other systems on test sets: scores, significance tests, leakage, and the log of scores."""

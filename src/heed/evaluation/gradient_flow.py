@@ -1,4 +1,4 @@
-"""How far back in time does a recurrent model learn from a mistake: do its gradients vanish, or explode?
+"""Gradient norms through time of a recurrent model, which show whether gradients vanish or explode.
 
 The gradient of one token's loss by the state k steps before is a product of k Jacobians (Bengio, Simard & Frasconi
 1994; Pascanu, Mikolov & Bengio 2013): it shrinks or grows as a power of k, unless gates keep it.
@@ -35,6 +35,6 @@ def norms_through_time(
 
 
 def _required(state: RecurrentState) -> RecurrentState:
-    """The same state, from which a graph can begin though the weights have no gradients."""
+    """The same state, with gradients although the weights have none."""
     layers = tuple(tuple(part.detach().requires_grad_() for part in parts) for parts in state.layers)
     return replace(state, layers=layers)

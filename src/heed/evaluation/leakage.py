@@ -1,8 +1,7 @@
-"""Does a test set stand in what a run was trained on, or chosen by?
+"""Leakage: test lines that are in a run's training or validation data.
 
-Lines are compared by their hashes after the run's own normalisation. A line counts as trained on when either of its
-sides is in the training data: a source that was learned by heart and a sentence that was written often are both no
-test of translating.
+Lines are compared by their hashes after the run's own normalisation. A line counts as trained on if either of its sides
+is in the training data: neither a memorised source nor a sentence that was often generated tests translation.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from heed.run import Run
 from heed.tasks.prepare import LINES_SEEN, VALID, Row, read_valid
 
 MIN_CHARACTERS = 20
-"""Shorter lines of a monolingual text recur in any text, and are not compared."""
+"""Shorter lines of a monolingual text recur in any text, so they are not compared."""
 
 _NAMES = {"pair": "as pairs", "src": "by their source", "tgt": "by their reference"}
 
 
 @dataclass(frozen=True)
 class Leakage:
-    """How many lines of a test set a run has met."""
+    """How many lines of a test set are in the data of a run."""
 
     num_lines: int
     in_training: Mapping[str, int]
@@ -37,39 +36,39 @@ class Leakage:
     num_compared: int
     """Lines that are long enough to be compared."""
 
-    def render(self, name: str, counted: str = "line") -> str:
-        """The same in words; `counted` is what the rows of the test set are."""
+    def render(self, name: str, unit: str = "line") -> str:
+        """A sentence; `unit` is what the rows of the test set are called."""
         if not self.num_compared:
-            return f"not checked, as {counted}s of fewer than {MIN_CHARACTERS} characters recur in any text"
+            return f"not checked, as {unit}s of fewer than {MIN_CHARACTERS} characters recur in any text"
         whole = self.num_compared == self.num_lines
         long = "" if whole else f" of {MIN_CHARACTERS} characters or more"
-        told = f"no test {counted}{long} stands in the training data of {name}"
+        text = f"no test {unit}{long} is in the training data of {name}"
         if self.lines:
             percent = 100 * len(self.lines) / self.num_compared
-            share = f"{len(self.lines):,} of {self.num_compared:,} test {counted}s{long} ({percent:.1f} %)"
-            kinds = [f"{self.in_training[kind]:,} {text}" for kind, text in _NAMES.items() if kind in self.in_training]
-            told = f"{share} stand in the training data of {name}" + f": {', '.join(kinds)}" * (len(kinds) > 1)
-        return told + f"; {self.in_validation:,} in its validation data" * (self.in_validation > 0)
+            share = f"{len(self.lines):,} of {self.num_compared:,} test {unit}s{long} ({percent:.1f} %)"
+            kinds = [f"{self.in_training[kind]:,} {how}" for kind, how in _NAMES.items() if kind in self.in_training]
+            text = f"{share} are in the training data of {name}" + f": {', '.join(kinds)}" * (len(kinds) > 1)
+        return text + f"; {self.in_validation:,} in its validation data" * (self.in_validation > 0)
 
 
 def check_leakage(run: Run, rows: Sequence[Row]) -> Leakage | None:
-    """Which test lines, (source, reference) or (line,), the run has met; None where it has no fingerprint."""
+    """Which test rows, (source, reference) or (line,), the run has seen; None if it has no fingerprints."""
     known = LineHashes.open(run.folder / LINES_SEEN)
     if known is None:
         return None
     normalise = run.recipe.data.normaliser.apply
     rows = [tuple(normalise(side) for side in row) for row in rows]
     compared = np.array([len(row) > 1 or len(row[0]) >= MIN_CHARACTERS for row in rows], dtype=bool)
-    found = {kind: which & compared for kind, which in known.found(rows).items()}
+    in_training = {kind: which & compared for kind, which in known.found(rows).items()}
     valid = LineHashes.of(read_valid(run.folder)) if (run.folder / VALID).exists() else LineHashes({})
     return Leakage(
         num_lines=len(rows),
-        in_training={kind: int(which.sum()) for kind, which in found.items()},
+        in_training={kind: int(which.sum()) for kind, which in in_training.items()},
         in_validation=int((_any(valid.found(rows), len(rows)) & compared).sum()),
-        lines=tuple((np.flatnonzero(_any(found, len(rows))) + 1).tolist()),
+        lines=tuple((np.flatnonzero(_any(in_training, len(rows))) + 1).tolist()),
         num_compared=int(compared.sum()),
     )
 
 
-def _any(found: Mapping[str, NDArray[np.bool_]], num_rows: int) -> NDArray[np.bool_]:
-    return np.logical_or.reduce(list(found.values())) if found else np.zeros(num_rows, dtype=bool)
+def _any(seen: Mapping[str, NDArray[np.bool_]], num_rows: int) -> NDArray[np.bool_]:
+    return np.logical_or.reduce(list(seen.values())) if seen else np.zeros(num_rows, dtype=bool)

@@ -1,6 +1,6 @@
-"""Which sentences went worst, and which are a fair sample of all?
+"""Sentences ranked by score: the worst, and samples at fixed places.
 
-Sentences are ranked by chrF: it is defined for the shortest ones, and half a word right is half right.
+They are ranked by chrF, which is defined for the shortest sentences and counts half a correct word as half.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from heed.decoding.alignment import word_links
-from heed.evaluation.systems import HeldOut, System
+from heed.evaluation.test_set import HeldOut
 from heed.run import Run
 
 
@@ -18,28 +18,30 @@ class ScoredSentence:
     """One line of a test set as a person reads it."""
 
     line: int
-    """Which line of the test files, or which pair of a file of pairs, counted from 1."""
+    """The line of the test files, or the pair of a file of pairs, counted from 1."""
     chrf: float
     source: str
     output: str
     reference: str
     alignment: str = ""
-    """Words that belong together by the model's attention, `0-0 1-2`: source and output, counted from 0."""
+    """Word links by the model's attention, `0-0 1-2`: source and output, counted from 0."""
     links: str = ""
     """The same in words: `Two=Zwei dogs=Hunde`."""
 
 
 def ranked(test: HeldOut, outputs: Sequence[str], chrf: Sequence[float]) -> list[ScoredSentence]:
-    """All lines, the worst first, of equals the earlier; without those that are empty on both sides."""
+    """All lines that are not empty on both sides, the worst first; of equal ones the earlier first."""
     lines = [i for i, row in enumerate(test.rows) if any(side.strip() for side in row)]
     order = sorted(lines, key=lambda i: (chrf[i], i))
     return [ScoredSentence(i + 1, chrf[i], test.rows[i][0], outputs[i], test.rows[i][-1]) for i in order]
 
 
-def worst_sentences(system: System, test: HeldOut, chrf: Sequence[float], number: int) -> list[ScoredSentence]:
-    """The `number` worst; those of a run with the links that its attention makes."""
-    worst = ranked(test, system.outputs, chrf)[:number]
-    return [_aligned(system.run, sentence) for sentence in worst] if system.run else worst
+def worst_sentences(
+    run: Run | None, outputs: Sequence[str], test: HeldOut, chrf: Sequence[float], number: int
+) -> list[ScoredSentence]:
+    """The `number` worst sentences; those of a run with the word links of its attention."""
+    worst = ranked(test, outputs, chrf)[:number]
+    return [_aligned(run, sentence) for sentence in worst] if run else worst
 
 
 def _aligned(run: Run, sentence: ScoredSentence) -> ScoredSentence:
@@ -56,12 +58,12 @@ def _aligned(run: Run, sentence: ScoredSentence) -> ScoredSentence:
 
 
 QUANTILES = {"good": (0.95, 0.85), "middle": (0.55, 0.45), "bad": (0.15, 0.05), "worst": (0.0,)}
-"""Where the samples of a report stand among all sentences: fixed places, so that nobody picked them."""
+"""The places of a report's samples among all sentences: fixed, so that nobody selected them."""
 
 
 def samples(sentences: Sequence[ScoredSentence]) -> list[tuple[str, ScoredSentence]]:
-    """Sentences of each kind, good ones first, from all in the order of `ranked`; fewer where there are few."""
+    """Sentences of each kind, the best first, from all sentences in the order of `ranked`."""
     if not sentences:
         return []
-    picked = {int(share * len(sentences)): kind for kind, shares in QUANTILES.items() for share in shares}
-    return [(kind, sentences[place]) for place, kind in picked.items()]
+    places = {int(share * len(sentences)): kind for kind, shares in QUANTILES.items() for share in shares}
+    return [(kind, sentences[place]) for place, kind in places.items()]

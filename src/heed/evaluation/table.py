@@ -1,32 +1,64 @@
-"""How do evaluations look on a screen? One table for a test set, and what stands below it."""
+"""Tables of evaluations for a terminal: one row for each system, followed by signatures, tests and leakage."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from heed.evaluation.scoring import Evaluation
+from heed.evaluation.evaluation import Evaluation
 from heed.metrics.significance import BOOTSTRAP_DRAWS, FEWEST_ROWS, RANDOMISATION_DRAWS, Comparison
 
 SIGNIFICANCE = (
-    "p: how likely so large a difference is by chance alone, by paired bootstrap (Koehn 2004,\n"
+    "p: the probability of a difference this large by chance alone, by paired bootstrap (Koehn 2004,\n"
     f"{BOOTSTRAP_DRAWS:,} draws) / approximate randomisation (Riezler & Maxwell 2005, {RANDOMISATION_DRAWS:,} draws).\n"
-    "Of twenty comparisons of equal systems one has p < 0.05; of fewer than 100 lines by bootstrap up to two."
+    "One in twenty comparisons of equal systems has p < 0.05; by bootstrap, with fewer than 100 lines, up to two."
 )
-FEW = f"Fewer than {FEWEST_ROWS} lines or blocks of lines: intervals are too narrow, and a bootstrap is no test (-)."
+FEW = (
+    f"Fewer than {FEWEST_ROWS} lines or blocks of lines: intervals are too narrow, and there is no bootstrap test (-)."
+)
 
 
-def render(evaluations: Sequence[Evaluation], analysis: bool = False) -> str:
-    """The evaluations of one test set; with `analysis` also by length of the source and by frequency of words."""
-    parts = [evaluations[0].test.label, _scores(evaluations), _signatures(evaluations)]
-    parts += [*about_tests(evaluations), _leakage(evaluations)]
-    if analysis:
-        parts += [_by_length(evaluations), _by_frequency(evaluations), _unigram_f1(evaluations)]
-    parts += [_worst(evaluation) for evaluation in evaluations if evaluation.worst]
+@dataclass(frozen=True)
+class Column:
+    """One column of the table."""
+
+    head: str
+    cell: Callable[[Evaluation], str]
+    test: Callable[[Evaluation], str] | None = None
+    """The cell below it, in the row that compares a system with the first."""
+    flush_right: bool = False
+
+
+def render_table(
+    evaluations: Sequence[Evaluation],
+    table: Sequence[Column],
+    sections: Sequence[str] = (),
+    clean_scores: Sequence[str] | None = None,
+) -> str:
+    """The evaluations of one test set: their table, and further sections of text.
+
+    `clean_scores` names the scores to show for the lines that no run was trained on; None: all.
+    """
+    parts = [evaluations[0].test.label, _scores(evaluations, table), _signatures(evaluations)]
+    parts += [*_about_tests(evaluations), _leakage(evaluations, clean_scores), *sections]
     return "\n\n".join(part for part in parts if part)
 
 
+def score_column(name: str, evaluations: Sequence[Evaluation], interval: bool = True) -> Column:
+    """The column of one score, with or without its interval, and with its tests."""
+
+    def cell(evaluation: Evaluation) -> str:
+        numbers = evaluation.scores[name].numbers
+        return numbers if interval else numbers.partition(" ")[0]
+
+    def test(evaluation: Evaluation) -> str:
+        return tested(name, evaluation.against_first.get(name))
+
+    return Column(evaluations[0].scores[name].name, cell, test)
+
+
 def columns(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """Rows of cells in columns, the first row being the heads; the columns `right` are flush right."""
+    """Rows of cells in aligned columns, the first row being the heads; the columns `right` are flush right."""
     flush_right = set(right)
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = []
@@ -39,18 +71,14 @@ def columns(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
     return "\n".join(lines)
 
 
-def _scores(evaluations: Sequence[Evaluation]) -> str:
-    names = list(evaluations[0].scores)
-    has_length = evaluations[0].length_ratio is not None
-    heads = ["", *(score.name for score in evaluations[0].scores.values()), *(["length"] * has_length)]
-    rows = [heads]
+def _scores(evaluations: Sequence[Evaluation], table: Sequence[Column]) -> str:
+    rows = [["", *(column.head for column in table)]]
     for evaluation in evaluations:
-        length = [f"{evaluation.length_ratio:.3f}"] if evaluation.length_ratio is not None else []
-        rows.append([_name(evaluation), *(score.numbers for score in evaluation.scores.values()), *length])
+        rows.append([_name(evaluation), *(column.cell(evaluation) for column in table)])
         if evaluation.against_first:
-            tests = [tested(name, evaluation.against_first.get(name)) for name in names]
-            rows.append(["  against the first", *tests, *([""] * has_length)])
-    return columns(rows)
+            tests = [column.test(evaluation) if column.test else "" for column in table]
+            rows.append(["  against the first", *tests])
+    return columns(rows, right=[place for place, column in enumerate(table, start=1) if column.flush_right])
 
 
 def _name(evaluation: Evaluation) -> str:
@@ -59,7 +87,7 @@ def _name(evaluation: Evaluation) -> str:
 
 
 def tested(name: str, comparison: Comparison | None) -> str:
-    """A difference to the first system with the p of both tests; empty for the first itself."""
+    """The difference from the first system with the p-values of both tests; empty for the first itself."""
     if comparison is None:
         return ""
     decimals = 3 if " per " in name else 2
@@ -68,91 +96,46 @@ def tested(name: str, comparison: Comparison | None) -> str:
 
 
 def _probability(p: float | None) -> str:
-    """Three decimals, or the first one that is not 0; a dash where there is none."""
+    """Three decimals, or the first non-zero one; a dash if there is no p-value."""
     return "-" if p is None else f"{p:.3f}" if p >= 0.0005 else f"{p:.1g}"
 
 
-def about_tests(evaluations: Sequence[Evaluation]) -> list[str]:
-    """What the p of a table are, and whether there are too few lines for some."""
-    told = [SIGNIFICANCE] if any(evaluation.against_first for evaluation in evaluations) else []
-    return told + [FEW] * (0 < evaluations[0].num_rows < FEWEST_ROWS)
+def _about_tests(evaluations: Sequence[Evaluation]) -> list[str]:
+    """What the p-values are, and whether there are too few lines."""
+    notes = [SIGNIFICANCE] if any(evaluation.against_first for evaluation in evaluations) else []
+    return notes + [FEW] * (0 < evaluations[0].num_rows < FEWEST_ROWS)
 
 
 def _signatures(evaluations: Sequence[Evaluation]) -> str:
-    """Each once."""
-    scores = [score for found in zip(*(e.scores.values() for e in evaluations), strict=True) for score in found]
-    return columns([list(pair) for pair in dict.fromkeys((score.name, score.signature) for score in scores)])
+    """The signatures of each score; where they differ, with the systems that have them."""
+    rows = []
+    for name in evaluations[0].scores:
+        systems: dict[str, list[str]] = {}
+        for evaluation in evaluations:
+            reads = evaluation.how.get("reads")  # a column of the table
+            signature = evaluation.scores[name].signature.replace(f"|{reads}", "")
+            systems.setdefault(signature, []).append(evaluation.system)
+        title = evaluations[0].scores[name].name
+        rows += [[title, text, ", ".join(names) if len(systems) > 1 else ""] for text, names in systems.items()]
+    return columns(rows)
 
 
-def _leakage(evaluations: Sequence[Evaluation]) -> str:
-    """What is known of each run, and the scores without the lines that a run was trained on."""
-    lines = []
+def _leakage(evaluations: Sequence[Evaluation], names: Sequence[str] | None) -> str:
+    """The leakage of each run, and the scores without the lines that a run was trained on."""
+    unit = evaluations[0].test.unit
+    systems: dict[str, list[str]] = {}
     for evaluation in evaluations:
-        if evaluation.leakage is not None:
-            lines.append(f"leakage: {evaluation.leakage.render(evaluation.system, evaluation.test.counted)}")
-        elif evaluation.run is not None:
-            lines.append(f"leakage: not checked, {evaluation.system} has no fingerprint of what it was trained on")
-    without = [evaluation for evaluation in evaluations if evaluation.without_leaked]
-    if without:
-        those = f"without those {without[0].test.counted}s"
-        heads = [those, *(score.name for score in without[0].without_leaked.values())]
-        rows = [[_name(found), *(score.numbers for score in found.without_leaked.values())] for found in without]
+        leakage = evaluation.leakage
+        if leakage or evaluation.run is not None:
+            unchecked = "not checked, there is no fingerprint of the training data of {}"
+            systems.setdefault(leakage.render("{}", unit) if leakage else unchecked, []).append(evaluation.system)
+    lines = [f"leakage: {text.format(', '.join(of))}" for text, of in systems.items()]
+    clean = [evaluation for evaluation in evaluations if evaluation.without_leaked]
+    if clean:
+        shown = clean[0].without_leaked if names is None else names
+        heads = [f"without those {unit}s", *(clean[0].without_leaked[name].name for name in shown)]
+        rows = [[_name(each), *(each.without_leaked[name].numbers for name in shown)] for each in clean]
         lines.append("\n" + columns([heads, *rows]))
     elif any(evaluation.leakage and evaluation.leakage.lines for evaluation in evaluations):
-        counted = evaluations[0].test.counted
-        lines.append(f"No {counted} is left that was not trained on: these scores say nothing.")
-    return "\n".join(lines)
-
-
-def _by_length(evaluations: Sequence[Evaluation]) -> str:
-    """Buckets are the same for all systems: a row for each bucket and system."""
-    rows = []
-    for buckets in zip(*(evaluation.by_length for evaluation in evaluations), strict=True):
-        for place, (evaluation, bucket) in enumerate(zip(evaluations, buckets, strict=True)):
-            begins = ["", ""] if place else [bucket.label, f"{bucket.num_sentences:,}"]
-            rows.append([*begins, evaluation.system, *(score.numbers for score in bucket.scores.values())])
-    if not rows:
-        return ""
-    first = evaluations[0].by_length[0]
-    number = f"{evaluations[0].test.counted}s"
-    heads = [f"source, {first.unit}", number, "", *(score.name for score in first.scores.values())]
-    return columns([heads, *rows], right=[1])
-
-
-def _by_frequency(evaluations: Sequence[Evaluation]) -> str:
-    """How well each system produces the words of each band that is not empty."""
-    known = next((evaluation.words_of for evaluation in evaluations if evaluation.by_frequency), "")
-    of_run = f" of {known}" if known and len(evaluations) > 1 else ""
-    rows = [["word in training" + of_run, "", "in references", "in output", "right", "precision", "recall", "F1"]]
-    for bands in zip(*(evaluation.by_frequency for evaluation in evaluations), strict=True):
-        if not any(band.num_reference + band.num_output for band in bands):
-            continue
-        for place, (evaluation, band) in enumerate(zip(evaluations, bands, strict=True)):
-            counts = [f"{count:,}" for count in (band.num_reference, band.num_output, band.num_right)]
-            shares = [f"{share:.3f}" for share in (band.precision, band.recall, band.f1)]
-            rows.append(["" if place else band.label, evaluation.system, *counts, *shares])
-    return columns(rows, right=range(2, 8)) if rows[1:] else ""
-
-
-def _unigram_f1(evaluations: Sequence[Evaluation]) -> str:
-    """The table of Sennrich et al. (2016): a column for each kind of word, with how many the references have."""
-    known = [evaluation for evaluation in evaluations if evaluation.unigram_f1]
-    if not known:
-        return ""
-    heads = [f"{kind} words ({it.num_reference:,})" for kind, it in known[0].unigram_f1.items()]
-    rows = [[it.system, *(f"{matches.f1:.3f}" for matches in it.unigram_f1.values())] for it in known]
-    return columns([["unigram F1", *heads], *rows], right=range(1, len(heads) + 1)) + "\n" + known[0].words_as
-
-
-def _worst(evaluation: Evaluation) -> str:
-    lines = [f"worst {evaluation.test.counted}s of {evaluation.system} by chrF2"]
-    for sentence in evaluation.worst:
-        lines += [
-            f"  {evaluation.test.counted} {sentence.line:,}, chrF2 {sentence.chrf:.2f}",
-            f"    source     {sentence.source}",
-            f"    output     {sentence.output}",
-            f"    reference  {sentence.reference}",
-        ]
-        if sentence.links:
-            lines.append(f"    links      {sentence.links}")
+        lines.append(f"Every {unit} was trained on: these scores say nothing about new text.")
     return "\n".join(lines)

@@ -16,10 +16,11 @@ from heed.core.environment import memory_bytes, num_cpus, processor_name
 from heed.core.files import atomic_write, is_plain_file
 from heed.core.progress import message
 from heed.decoding.hypothesis import Hypothesis
-from heed.evaluation.language_models import evaluate_texts, read_by
-from heed.evaluation.scoring import INTERVALS, Evaluation, evaluate_systems
+from heed.evaluation.evaluation import INTERVALS, Evaluation
+from heed.evaluation.likelihoods import evaluate_texts, read_by
+from heed.evaluation.outputs import System, evaluate_outputs
 from heed.evaluation.sentences import ranked, samples
-from heed.evaluation.systems import HeldOut, System
+from heed.evaluation.test_set import HeldOut
 from heed.metrics.score import Score
 from heed.metrics.scoring import score_likelihoods, sentence_scores
 from heed.run import Run
@@ -65,7 +66,7 @@ def _translation(run: Run, quiet: bool) -> dict[str, Any]:
     hypotheses = run.translator.translate(test.sources, options)
     outputs = [hypothesis.text for hypothesis in hypotheses]
     language = run.languages[1] or None
-    [evaluation] = evaluate_systems(test, [System("", outputs, run, options)], language, tokenised=tokenised)
+    [evaluation] = evaluate_outputs(test, [System("", outputs, run, options)], language, tokenised=tokenised)
     perplexity = score_likelihoods(likelihood(run.translator, test.references, test.sources), INTERVALS)["perplexity"]
     chrf = sentence_scores("chrf", outputs, test.references, language=language, tokenised=tokenised)
     picked = samples(ranked(test, outputs, chrf))

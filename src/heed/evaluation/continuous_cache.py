@@ -1,9 +1,4 @@
-"""How does a model make use of the words that it has just seen, without being trained on them?
-
-The continuous cache (Grave, Joulin & Usunier 2017): the features that the last words were predicted from are kept with
-those words, and a word is the likelier the more alike the features now are to those it was found at:
-p_cache(w) ∝ Σ_i 1{w_i = w} exp(θ h · h_i) and p = (1 - λ) p_model + λ p_cache.
-"""
+"""Continuous cache: recent words raise the probability of the same words."""
 
 from __future__ import annotations
 
@@ -15,10 +10,14 @@ from torch import Tensor
 
 
 class ContinuousCache:
-    """The last `size` words, each with the features that it was predicted from."""
+    """The last `size` words with the features that each was predicted from (Grave, Joulin & Usunier 2017).
+
+    A word is the likelier, the more similar the current features are to those that it was predicted from:
+    p_cache(w) ∝ Σ_i 1{w_i = w} exp(θ h · h_i) and p = (1 - λ) p_model + λ p_cache.
+    """
 
     def __init__(self, size: int, flatness: float, share: float) -> None:
-        """`flatness` is θ: 0 counts all words alike. `share` is λ."""
+        """`flatness` is θ: 0 weighs all words equally. `share` is λ."""
         self.size, self.flatness, self.share = size, flatness, share
         self._features: Float[Tensor, "N D"] | None = None
         self._words = torch.zeros(0, dtype=torch.long)
@@ -26,9 +25,9 @@ class ContinuousCache:
     def mixed(
         self, log_probs: Float[Tensor, " T"], features: Float[Tensor, "T D"], words: Int[Tensor, " T"]
     ) -> Float[Tensor, " T"]:
-        """log P (nats) of the next words of the text with the cache, from that without; then they are in it too.
+        """log P (nats) of the next words with the cache, given that without it; then adds the words to the cache.
 
-        While the cache is empty nothing is mixed in.
+        An empty cache changes nothing.
         """
         features = features.float()
         kept = features if self._features is None else torch.cat((self._features, features))
@@ -37,7 +36,7 @@ class ContinuousCache:
         place, end = torch.arange(len(kept), device=words.device), num_before + here[:, None]
         seen = (place < end) & (place >= end - self.size)  # [T, N + T]
         weights = (self.flatness * features @ kept.t()).masked_fill(~seen, -math.inf).softmax(dim=-1)
-        found = weights.masked_fill(kept_words != words[:, None], 0.0).sum(-1).clamp(min=0.0)
-        mixed = torch.logaddexp(log_probs + math.log1p(-self.share), (self.share * found).log())
+        share = weights.masked_fill(kept_words != words[:, None], 0.0).sum(-1).clamp(min=0.0)
+        mixed = torch.logaddexp(log_probs + math.log1p(-self.share), (self.share * share).log())
         self._features, self._words = kept[-self.size :], kept_words[-self.size :]
         return torch.where(seen.any(-1), mixed, log_probs)

@@ -11,9 +11,9 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from toy import pairs, prepared, without_shape_checks
 
 from heed.core.errors import DataError, UsageError
-from heed.evaluation.scoring import evaluate_systems
+from heed.evaluation.outputs import System, evaluate_outputs, read_finished
 from heed.evaluation.sentences import ranked, samples
-from heed.evaluation.systems import HeldOut, System, read_finished, read_monolingual, read_parallel, read_records
+from heed.evaluation.test_set import HeldOut, read_monolingual, read_parallel, read_records
 from heed.metrics.scoring import output_metric
 from heed.metrics.significance import compare
 from heed.metrics.word_frequency import by_frequency
@@ -42,7 +42,7 @@ def test_words_of_references_are_read_as_training_normalised_them(tmp_path: Path
     words = WordCounts("13a", Counter({"café": 3}))
     words.write(run.folder / WORDS_SEEN)
     test = HeldOut(("a", "b"), [("x", "cafe\u0301")])
-    [found] = evaluate_systems(test, [System("s", ["café"], run)])
+    [found] = evaluate_outputs(test, [System("s", ["café"], run)])
     assert found.unigram_f1["unseen"].num_reference == 0
     assert found.unigram_f1["all"].f1 == 1
     assert found.words_as.startswith("words as tok:13a cuts them; rare: not of the 50,000")
@@ -54,7 +54,7 @@ def test_a_letter_may_be_written_as_two_characters(tmp_path: Path, capsys: pytes
     composed, apart = "ein café am see ist schön", "ein cafe\u0301 am see ist scho\u0308n"
     test = HeldOut(("a", "b"), [("x", apart), ("y", composed)])
     both = [System("s", [composed, composed], run), System("file", [apart, apart])]
-    for found in evaluate_systems(test, both):
+    for found in evaluate_outputs(test, both):
         assert [round(score.value, 6) for score in found.scores.values()] == [100, 100, 0]
         assert found.unigram_f1["all"].f1 == 1
     assert "b: 1 references are not in Unicode's form NFC, in which they are compared." in capsys.readouterr().err
@@ -62,14 +62,14 @@ def test_a_letter_may_be_written_as_two_characters(tmp_path: Path, capsys: pytes
 
 def test_a_single_sentence_has_neither_interval_nor_comparison() -> None:
     test = HeldOut(("a", "b"), [("x", "a cat sat on the mat")])
-    _, found = evaluate_systems(test, [System("s", ["a cat sat on a mat"]), System("t", ["a dog sat on the mat"])])
+    _, found = evaluate_outputs(test, [System("s", ["a cat sat on a mat"]), System("t", ["a dog sat on the mat"])])
     assert found.against_first == {}
     assert all(score.low is None and "bs:" not in score.signature for score in found.scores.values())
 
 
 def test_lines_that_are_empty_on_both_sides_are_not_the_worst() -> None:
     test = HeldOut(("a", "b"), [("", " "), ("x", "a cat"), ("y", "a dog")])
-    [found] = evaluate_systems(test, [System("s", ["", "a cat", "a dot"])], num_worst=3)
+    [found] = evaluate_outputs(test, [System("s", ["", "a cat", "a dot"])], num_worst=3)
     assert [sentence.line for sentence in found.worst] == [3, 2]
 
 
@@ -80,7 +80,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_scores_are_sacrebleus_and_systems_are_tested_against_the_first() -> None:
-    first, second = evaluate_systems(TEST, [System("good", GOOD), System("poor", POOR)])
+    first, second = evaluate_outputs(TEST, [System("good", GOOD), System("poor", POOR)])
     for evaluation, outputs in ((first, GOOD), (second, POOR)):
         for name, oracle in (("bleu", BLEU()), ("chrf", CHRF()), ("ter", TER())):
             assert evaluation.scores[name].value == oracle.corpus_score(outputs, [REFERENCES]).score
@@ -96,7 +96,7 @@ def test_scores_are_sacrebleus_and_systems_are_tested_against_the_first() -> Non
 
 
 def test_a_system_without_a_run_has_neither_leakage_nor_frequencies() -> None:
-    [found] = evaluate_systems(TEST, [System("file", GOOD)])
+    [found] = evaluate_outputs(TEST, [System("file", GOOD)])
     assert (found.leakage, found.by_frequency, found.without_leaked, found.synthetic) == (None, (), {}, False)
     assert sum(bucket.num_sentences for bucket in found.by_length) == 20
 
@@ -105,7 +105,7 @@ def test_lines_that_any_run_was_trained_on_are_left_out_for_all(run: Run) -> Non
     seen = [row for row in pairs() if row not in read_valid(run.folder)][:3]
     rows = [*seen, *((f"unseen {i}", f"never {i} before") for i in range(9))]
     outputs = [row[1] for row in rows[:3]] + [f"never {i} again" for i in range(9)]
-    found = evaluate_systems(HeldOut(("a", "b"), rows), [System("run", outputs, run), System("file", outputs)])
+    found = evaluate_outputs(HeldOut(("a", "b"), rows), [System("run", outputs, run), System("file", outputs)])
     assert found[0].leakage is not None and found[0].leakage.lines == (1, 2, 3)
     for evaluation in found:
         alone = CHRF().corpus_score(outputs[3:], [[row[1] for row in rows[3:]]]).score
@@ -115,13 +115,13 @@ def test_lines_that_any_run_was_trained_on_are_left_out_for_all(run: Run) -> Non
 def test_where_all_or_no_lines_are_trained_on_there_is_no_second_score(run: Run) -> None:
     seen = [row for row in pairs() if row not in read_valid(run.folder)][:3]
     for rows in (seen, [("unseen", "ungesehen")]):
-        [found] = evaluate_systems(HeldOut(("a", "b"), rows), [System("run", [row[1] for row in rows], run)])
+        [found] = evaluate_outputs(HeldOut(("a", "b"), rows), [System("run", [row[1] for row in rows], run)])
         assert found.without_leaked == {}
 
 
 def test_frequencies_are_those_of_the_first_run_that_knows_them(run: Run) -> None:
     outputs = ["kan ler zz"] * 20
-    _, found = evaluate_systems(TEST, [System("file", POOR), System("run", outputs, run)])
+    _, found = evaluate_outputs(TEST, [System("file", POOR), System("run", outputs, run)])
     training = WordCounts.read(run.folder / WORDS_SEEN)
     assert training is not None
     assert list(found.by_frequency) == by_frequency(outputs, REFERENCES, training)
@@ -130,7 +130,7 @@ def test_frequencies_are_those_of_the_first_run_that_knows_them(run: Run) -> Non
 
 def test_the_worst_lines_are_those_with_the_lowest_chrf() -> None:
     outputs = [*REFERENCES[:3], "xyz", *REFERENCES[4:9], "", *REFERENCES[10:]]
-    [found] = evaluate_systems(TEST, [System("file", outputs)], num_worst=3)
+    [found] = evaluate_outputs(TEST, [System("file", outputs)], num_worst=3)
     assert [(it.line, it.chrf, it.output) for it in found.worst[:2]] == [(10, 0.0, ""), (4, 0.0, "xyz")][::-1]
     assert found.worst[0].reference == REFERENCES[3]
     assert found.worst[0].source == "source number 3"
@@ -151,8 +151,8 @@ def test_samples_stand_at_fixed_places_from_good_to_worst() -> None:
 
 def test_an_evaluation_can_be_written_as_json(run: Run) -> None:
     evaluations = [
-        *evaluate_systems(TEST, [System("a", GOOD, run), System("b", POOR)]),
-        *evaluate_systems(TEST, [System("c", GOOD)], num_worst=1),
+        *evaluate_outputs(TEST, [System("a", GOOD, run), System("b", POOR)]),
+        *evaluate_outputs(TEST, [System("c", GOOD)], num_worst=1),
     ]
     first, second, third = json.loads(json.dumps([evaluation.to_json() for evaluation in evaluations]))
     assert (first["system"], first["run"], second["run"]) == ("a", str(run.folder), None)
@@ -180,7 +180,7 @@ def test_a_test_set_is_known_by_its_lines_packed_or_not(tmp_path: Path) -> None:
 def test_what_is_no_line_of_its_file_is_counted_as_a_pair(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text('source,target\n"two\nlines",zwei\none,eins\n')
     test = read_records(tmp_path / "t.csv", ("source", "target"), ("aa", "bb"))
-    assert (test.label, test.counted) == ("t.csv (source) and t.csv (reference), 2 pairs", "pair")
+    assert (test.label, test.unit) == ("t.csv (source) and t.csv (reference), 2 pairs", "pair")
 
 
 def test_what_is_no_test_set_is_told(tmp_path: Path) -> None:
@@ -191,8 +191,10 @@ def test_what_is_no_test_set_is_told(tmp_path: Path) -> None:
         read_parallel(tmp_path / "two", tmp_path / "one")
     with pytest.raises(DataError, match="has no text to score"):
         read_monolingual(tmp_path / "none")
-    with pytest.raises(DataError, match=r"one has 1 lines and test\.aa 20: a translation is needed for each line"):
+    with pytest.raises(
+        DataError, match=r"one has 1 lines and test\.aa 20: there must be one translation for each line"
+    ):
         read_finished(f"other={tmp_path / 'one'}", TEST)
     for named in ("other", "=file", "other="):
-        with pytest.raises(UsageError, match="--hyp is NAME=FILE"):
+        with pytest.raises(UsageError, match="--hyp takes NAME=FILE"):
             read_finished(named, TEST)

@@ -1,6 +1,7 @@
-"""What are language models worth on a text? One table over any mixture of them: counted, trained, and compressors.
+"""Evaluation of language models on a text: perplexities and bits, for models of any kind and for compressors.
 
-Each says how likely every line is; the rest follows, whatever a model's tokens are and however it reads.
+Each system gives the likelihood of every line. Scores per word, character and byte follow, whatever the model's tokens
+are and however it reads.
 """
 
 from __future__ import annotations
@@ -14,15 +15,14 @@ from typing import Any
 import numpy as np
 
 from heed.core.errors import UsageError
+from heed.core.progress import warn
 from heed.decoding.text_scorer import ScoredText, TextScorer
-from heed.evaluation.dynamic import DynamicOptions, make_dynamic_reader
-from heed.evaluation.leakage import check_leakage
-from heed.evaluation.scoring import INTERVALS, Evaluation, precision_of, unseen
-from heed.evaluation.systems import HeldOut
+from heed.evaluation.dynamic_evaluation import DynamicOptions, make_dynamic_reader
+from heed.evaluation.evaluation import INTERVALS, Evaluation, check_leakages, compare_all, precision_of
+from heed.evaluation.test_set import HeldOut
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
 from heed.metrics.score import Score
 from heed.metrics.scoring import score_likelihoods
-from heed.metrics.significance import Comparison, compare
 from heed.run import Run
 from heed.statistical.compressors import COMPRESSORS, compressed_bits
 from heed.text.normalise import Normaliser
@@ -30,56 +30,59 @@ from heed.text.readers import Errors, read_text
 from heed.training.journal import read_journal
 
 WORDS_PER_BLOCK, MIN_BLOCKS = 500, 20
-"""Of the blocks of neighbouring lines that are drawn together where a model reads across lines."""
+"""Size and least number of the blocks of lines that are drawn together where a model reads across lines."""
+
+TESTED = "bits per byte"
+"""The score by which models are compared."""
 
 
 @dataclass(frozen=True)
 class TextSystem:
-    """What a system says about a test text."""
+    """The likelihoods that a system gives a test text."""
 
     name: str
     likelihoods: Sequence[TextLikelihood]
-    """One for each line; or one for the whole text, of a system that knows no lines."""
+    """One for each line; one for the whole text from a system that does not separate lines."""
     reads: str
-    """The signature of how it reads."""
+    """How it reads, as part of a signature."""
     run: Run | None = None
     scored: ScoredText | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What else the table shows: `parameters`, `training_perplexity`."""
+    """Further columns of the table: `parameters`, `training_perplexity`."""
     members: Sequence[Run] = ()
     """The runs of a mixture."""
 
 
 def read_by(run: Run, test: HeldOut, scorer: TextScorer, name: str = "") -> TextSystem:
-    """What a run says, read in the scorer's way."""
+    """The likelihoods by a run, read by this scorer."""
     scored = scorer.score(test.sources)
     facts = {"parameters": run.num_parameters, "training_perplexity": training_perplexity(run)}
     return TextSystem(name or str(run.folder), scored.likelihoods(), scorer.signature, run, scored, facts)
 
 
 def dynamic_scorer(run: Run, options: DynamicOptions) -> TextScorer:
-    """The run as a model that goes on learning from the text, whose weights are not packed."""
+    """The run as a model that keeps learning from the text; its weights must not be packed."""
     reader = make_dynamic_reader(run.model, run.device, options, run.training_text)
     return TextScorer(reader, run.tokenizers["tgt"], run.recipe.data.normaliser, run.recipe.data.line_end)
 
 
 def training_perplexity(run: Run) -> float | None:
-    """Perplexity per token of the training text, at the validation whose weights were kept."""
+    """Perplexity per token of the training text at the validation whose weights were kept."""
     kept = [event for event in read_journal(run.folder) if event["event"] == "validation" and event.get("best")]
     value = kept[-1].get("training_perplexity") if kept else None
     return float(value) if isinstance(value, int | float) else None
 
 
 def mixture(systems: Sequence[TextSystem]) -> TextSystem:
-    """All systems as one: the mean of the probabilities that they give each token.
+    """All systems as one, which gives each token the mean of their probabilities.
 
-    Raises UsageError where their tokens are not the same.
+    Raises UsageError if their tokens differ.
     """
     texts = [system.scored for system in systems if system.scored is not None]
     first = texts[0]
     if len(texts) < len(systems) or not all(_same_tokens(systems[0], system) for system in systems):
         raise UsageError(
-            "--ensemble needs runs with the same tokens, and these cut the text in different ways: train one with "
+            "--ensemble needs runs with the same tokens, and these split the text differently: train one with "
             "--tokenizer-of the other, and give both the same data.line_end and data.normaliser."
         )
     log_probs = np.logaddexp.reduce([text.log_probs for text in texts]) - math.log(len(texts))
@@ -93,7 +96,7 @@ def mixture(systems: Sequence[TextSystem]) -> TextSystem:
 
 
 def _same_tokens(one: TextSystem, other: TextSystem) -> bool:
-    """Whether both have the same pieces, whatever their numbers, and cut the text into the same ones."""
+    """Whether both have the same pieces, whatever their ids, and split the text into the same ones."""
     if one.run is None or other.run is None or one.scored is None or other.scored is None:
         return False
     mine, theirs = (system.tokenizers["tgt"].vocabulary for system in (one.run, other.run))
@@ -106,18 +109,18 @@ def _same_tokens(one: TextSystem, other: TextSystem) -> bool:
 def compressed(
     test: HeldOut, normaliser: Normaliser, primer: Path | None = None, errors: Errors = "strict"
 ) -> list[TextSystem]:
-    """What general compressors need for the lines with their line breaks; with a primer, the same behind that text."""
+    """General compressors on the lines with their line breaks; with a primer, also on the lines after that text."""
     lines = [normaliser.apply(line) for line in test.sources]
-    seen = [normaliser.apply(line) for line in read_text(primer, errors)] if primer else []
+    primer_lines = [normaliser.apply(line) for line in read_text(primer, errors)] if primer else []
     counts = sum((TextLikelihood.of_sentence(line, 0.0, len(line.encode()) + 1) for line in lines), TextLikelihood())
-    found = []
-    for behind in [[], *([seen] if primer else [])]:
+    systems = []
+    for before in [[], *([primer_lines] if primer else [])]:
         for name in COMPRESSORS:
-            bits = compressed_bits(name, _joined(lines), _joined(behind))
-            reads = "context:file" + (f"|primer:{primer.name}" if primer and behind else "")
+            bits = compressed_bits(name, _joined(lines), _joined(before))
+            reads = "context:file" + (f"|primer:{primer.name}" if primer and before else "")
             total = replace(counts, log_prob_sum=-bits * math.log(2))
-            found.append(TextSystem(name + " primed" * bool(behind), [total], reads))
-    return found
+            systems.append(TextSystem(name + " primed" * bool(before), [total], reads))
+    return systems
 
 
 def _joined(lines: Sequence[str]) -> bytes:
@@ -125,9 +128,8 @@ def _joined(lines: Sequence[str]) -> bytes:
 
 
 def evaluate_texts(test: HeldOut, systems: Sequence[TextSystem]) -> list[Evaluation]:
-    """Perplexities and bits of each; those after the first are compared with it by bits per byte."""
-    leaks = [check_leakage(system.run, test.rows) if system.run else None for system in systems]
-    clean = unseen(test, leaks)
+    """Perplexities and bits of each system; those after the first are compared with it by bits per byte."""
+    leaks, clean = check_leakages(test, systems)
     block = lines_per_block(test, systems)
     first = LikelihoodStatistics.of(systems[0].likelihoods, block)
     evaluations = []
@@ -138,8 +140,9 @@ def evaluate_texts(test: HeldOut, systems: Sequence[TextSystem]) -> list[Evaluat
         facts = {
             **system.facts,
             "unknown": _num_unknown(statistics) if system.scored else None,
-            **precision_of(system.run, system.members),
+            **precision_of(system),
         }
+        is_compared = place > 0 and _comparable(first, statistics)
         evaluations.append(
             Evaluation(
                 system=system.name,
@@ -147,7 +150,7 @@ def evaluate_texts(test: HeldOut, systems: Sequence[TextSystem]) -> list[Evaluat
                 run=system.run,
                 scores=_scores(system.likelihoods, system.reads, block),
                 how={"reads": system.reads, **{k: v for k, v in facts.items() if v is not None}},
-                against_first=_compared(first, statistics) if place else {},
+                against_first=compare_all({TESTED: first}, {TESTED: statistics}) if is_compared else {},
                 leakage=leakage,
                 without_leaked=_scores(kept, system.reads, block) if kept else {},
                 num_clean=int(clean.sum()),
@@ -155,13 +158,15 @@ def evaluate_texts(test: HeldOut, systems: Sequence[TextSystem]) -> list[Evaluat
                 num_rows=math.ceil(len(test.rows) / block),
             )
         )
+    if differ_in_unknown(evaluations):
+        warn("these scores cannot be compared: the models treat different numbers of words as unknown.")
     return evaluations
 
 
 def lines_per_block(test: HeldOut, systems: Sequence[TextSystem]) -> int:
-    """1 where every system reads each line alone; else enough for about `WORDS_PER_BLOCK` words with the ends.
+    """1 if every system reads each line alone; otherwise as many as have about `WORDS_PER_BLOCK` words.
 
-    Of a short text blocks are smaller, so that there are at least `MIN_BLOCKS`.
+    Blocks of a short text are smaller, so that there are at least `MIN_BLOCKS`.
     """
     num_lines = len(test.rows)
     if all(system.reads == "context:line" for system in systems if len(system.likelihoods) == num_lines):
@@ -171,20 +176,19 @@ def lines_per_block(test: HeldOut, systems: Sequence[TextSystem]) -> int:
 
 
 def _scores(likelihoods: Sequence[TextLikelihood], reads: str, block: int) -> dict[str, Score]:
-    """With intervals where there are lines to draw."""
+    """By title; with intervals if there are lines to draw."""
     intervals = INTERVALS if len(likelihoods) > block else 0
     return {score.name: score for score in score_likelihoods(likelihoods, intervals, reads, block).values()}
 
 
-def _compared(first: LikelihoodStatistics, other: LikelihoodStatistics) -> dict[str, Comparison]:
-    """Only with lines that are counted alike, and not where one holds a line impossible: there is nothing to test.
+def _comparable(first: LikelihoodStatistics, other: LikelihoodStatistics) -> bool:
+    """Whether the lines have the same bytes, all are possible, and the same number of tokens is unknown.
 
-    Nor where one says "unknown" of more words than the other: it need not say which words these are.
+    A model with more unknown tokens need not predict which words these are.
     """
     a, b = first.rows, other.rows
-    alike = a.shape == b.shape and len(a) > 1 and np.array_equal(_num_bytes(first), _num_bytes(other))
-    alike = alike and _num_unknown(first) == _num_unknown(other)
-    return {"bits per byte": compare(first, other)} if alike and np.isfinite([a, b]).all() else {}
+    alike = a.shape == b.shape and np.array_equal(_num_bytes(first), _num_bytes(other))
+    return alike and _num_unknown(first) == _num_unknown(other) and bool(np.isfinite([a, b]).all())
 
 
 def _num_unknown(statistics: LikelihoodStatistics) -> int:
@@ -192,5 +196,10 @@ def _num_unknown(statistics: LikelihoodStatistics) -> int:
 
 
 def _num_bytes(statistics: LikelihoodStatistics) -> Any:
-    """Bytes of each line or block, with the ends."""
+    """Bytes of each line or block, ends included."""
     return np.array([TextLikelihood(*row).count("byte") for row in statistics.rows.tolist()])
+
+
+def differ_in_unknown(evaluations: Sequence[Evaluation]) -> bool:
+    """Whether models treat different numbers of tokens as unknown words."""
+    return len({evaluation.how["unknown"] for evaluation in evaluations if "unknown" in evaluation.how}) > 1

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from heed.core.errors import StorageError
+from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.leakage import Leakage
-from heed.evaluation.ledger import LEDGER, log_scores, read_scores, times_scored
-from heed.evaluation.scoring import Evaluation
-from heed.evaluation.systems import HeldOut
+from heed.evaluation.score_log import SCORE_LOG, log_scores, read_scores, times_scored
+from heed.evaluation.test_set import HeldOut
 from heed.metrics.score import Score
 from heed.run import Run
 
@@ -46,7 +46,7 @@ def test_every_time_is_a_line_with_the_files_the_weights_the_search_and_the_scor
     assert first["search"] == {"beam_size": 5}
     assert (first["length_ratio"], first["leaked"], len(first["weights"])) == (0.98, 1, 64)
     assert datetime.fromisoformat(first["time"]).utcoffset() is not None
-    assert str(run.folder) not in (run.folder / LEDGER).read_text()
+    assert str(run.folder) not in (run.folder / SCORE_LOG).read_text()
 
 
 def test_the_times_are_those_of_the_very_same_lines(run: Run) -> None:
@@ -74,21 +74,21 @@ def test_rows_of_one_command_are_one_look(run: Run) -> None:
                                     ])  # fmt: skip
 def test_damaged_lines_are_passed_over(run: Run, damage: str) -> None:
     log_scores(run, evaluation(run), next(TIMES))
-    with (run.folder / LEDGER).open("a") as file:
+    with (run.folder / SCORE_LOG).open("a") as file:
         file.write(damage + "\n")
     log_scores(run, evaluation(run), next(TIMES))
     assert len(read_scores(run)) == 2
 
 
 def test_a_last_line_that_was_cut_off_does_not_take_the_next_with_it(run: Run) -> None:
-    (run.folder / LEDGER).write_text('{"time": "2026')
+    (run.folder / SCORE_LOG).write_text('{"time": "2026')
     log_scores(run, evaluation(run), next(TIMES))
     assert len(read_scores(run)) == 1
 
 
 def test_an_infinite_score_is_null(run: Run) -> None:
     log_scores(run, evaluation(run, float("inf")), next(TIMES))
-    entry = json.loads((run.folder / LEDGER).read_text(), parse_constant=lambda name: pytest.fail(name))
+    entry = json.loads((run.folder / SCORE_LOG).read_text(), parse_constant=lambda name: pytest.fail(name))
     assert entry["scores"][0]["value"] is None
     assert len(read_scores(run)) == 1
 
@@ -96,8 +96,8 @@ def test_an_infinite_score_is_null(run: Run) -> None:
 def test_a_ledger_that_leads_elsewhere_is_not_written(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "file"
     elsewhere.write_text("precious")
-    (run.folder / LEDGER).symlink_to(elsewhere)
-    with pytest.raises(StorageError, match="no regular file"):
+    (run.folder / SCORE_LOG).symlink_to(elsewhere)
+    with pytest.raises(StorageError, match="not a regular file"):
         log_scores(run, evaluation(run), next(TIMES))
     assert elsewhere.read_text() == "precious"
     assert read_scores(run) == []

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from toy import pairs, prepared
 
-from heed.evaluation.fit import look_another_language, tell_misfit, tell_strange, written_otherwise
-from heed.evaluation.systems import HeldOut
+from heed.evaluation.compatibility import differences, is_another_language, warn_about_input, warn_about_test_set
+from heed.evaluation.test_set import HeldOut
 
 PLAIN = [f"Two dogs, {i} of them brown, run in the snow." for i in range(30)]
 TOKENISED = [line.replace(",", " ,").replace(".", " .") for line in PLAIN]
@@ -22,24 +22,24 @@ LOWER = [line.lower() for line in PLAIN]
         (PLAIN, LOWER, ["has no capital letters, unlike the text of"]),
         (LOWER, PLAIN, ["has capital letters, unlike the text of"]),
         (PLAIN, TOKENISED, ["is tokenised, unlike the text of"]),
-        (TOKENISED, PLAIN, ["is not tokenised, as is the text of"]),
+        (TOKENISED, PLAIN, ["is not tokenised, unlike the text of"]),
         (PLAIN, ["两只狗在雪地里跑。"] * 30, []),
         (["one word"] * 30, ["another"] * 30, []),
     ],
 )
 def test_text_of_another_kind_is_known(own: list[str], lines: list[str], found: list[str]) -> None:
-    assert list(written_otherwise(own, lines)) == found
+    assert list(differences(own, lines)) == found
 
 
 def test_a_reference_in_another_language_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = prepared(tmp_path, data__tgt_lang="de")
     own = HeldOut(("a", "b"), pairs()[:30])
-    tell_misfit(run, own, quiet=False)
+    warn_about_test_set(run, own, quiet=False)
     assert "warning" not in capsys.readouterr().err
     other = HeldOut(("a", "b"), [(src, f"две собаки играют в снегу {i}") for i, src in enumerate(own.sources)])
-    tell_misfit(run, other, quiet=False)
+    warn_about_test_set(run, other, quiet=False)
     assert "the reference does not look like the German of" in capsys.readouterr().err
-    tell_misfit(run, HeldOut(("a", "b"), other.rows[:5]), quiet=False)  # too few to tell
+    warn_about_test_set(run, HeldOut(("a", "b"), other.rows[:5]), quiet=False)  # too few to tell
     assert not capsys.readouterr().err
 
 
@@ -55,12 +55,12 @@ def test_a_reference_in_another_language_is_told(tmp_path: Path, capsys: pytest.
     ids=["Japanese", "Chinese for Japanese", "German for Chinese", "few lines", "French for German"],
 )
 def test_texts_of_one_language_may_be_unlike(own: list[str], lines: list[str], is_another: bool) -> None:
-    assert look_another_language(own, lines) == is_another
+    assert is_another_language(own, lines) == is_another
 
 
 def test_input_with_capitals_is_told_to_a_run_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = prepared(tmp_path)
-    tell_strange(run, [src for src, _ in pairs()[:30]], quiet=False)
+    warn_about_input(run, [src for src, _ in pairs()[:30]], quiet=False)
     assert not capsys.readouterr().err
-    tell_strange(run, [src.title() for src, _ in pairs()[:30]], quiet=False)
+    warn_about_input(run, [src.title() for src, _ in pairs()[:30]], quiet=False)
     assert "the input has capital letters, unlike the text of" in capsys.readouterr().err

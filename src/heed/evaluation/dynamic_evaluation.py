@@ -1,10 +1,9 @@
-"""How does a model go on learning from the text that it is scored on, without knowing what comes?
+"""Dynamic evaluation: scoring a text with a model that adapts to it.
 
 Dynamic evaluation (Mikolov et al. 2010; Krause, Kahembwe, Murray & Renals 2018): a segment is scored first, then the
-weights move towards having predicted it better, and are drawn back towards those that were trained. Kakade's notes:
-θ ← θ - η ∇ + λ (θ_g - θ); Krause et al. give every weight a rate of its own, from the gradients of the training text.
-The cache (`heed.evaluation.cache`) may take part, with this or alone. Any model of the contract that is not counted can
-be read so. Choose η and λ on validation text.
+weights take a gradient step on it and decay towards the trained ones. Kakade's notes: θ ← θ - η ∇ + λ (θ_g - θ); Krause
+et al. give each weight its own rate, from the gradients of the training text. A continuous cache works with it or
+alone. Every model with weights can be read in this way. Choose η and λ on validation text.
 """
 
 from __future__ import annotations
@@ -25,31 +24,31 @@ from heed.data.batch import Batch
 from heed.data.streams import StreamLoader
 from heed.data.text_stream import TextStream
 from heed.decoding.reading import LogProbs
-from heed.evaluation.cache import ContinuousCache
+from heed.evaluation.continuous_cache import ContinuousCache
 from heed.nn.contract import Autoregressive, State
 
 STATISTICS_STREAMS, STATISTICS_BATCHES = 100, 100
-"""Krause et al. take the mean square of the gradient over batches of 100 streams, of the whole training text; here
-200,000 tokens of it are read, with which docs/results.md has what the rule is worth."""
+"""Krause et al. take the mean square of the gradient over batches of 100 streams, of the whole training text; heed
+reads 200,000 tokens of it, and docs/results.md shows what the rule gains with them."""
 STEP = 1.0
-"""η ‖∇‖² where no η is given: a Transformer's gradients are four times those of an LSTM of its size, and so on."""
+"""η ‖∇‖² by default: a Transformer's gradients are four times those of an LSTM of its size, and so on."""
 CACHE_SEGMENT = 256
-"""Tokens that are read at once where no weights move."""
+"""Tokens read at once if no weights change."""
 
 
 class DynamicOptions(Config):
-    """How a text is read by a model that goes on learning, and what it keeps of the text."""
+    """Options of dynamic evaluation and of the cache."""
 
     rule: Literal["none", "sgd", "rms"] = "none"
-    """How weights move: not at all, as in the notes, or with a rate for each weight (Krause et al. 2018)."""
+    """How weights change: not at all, as in the notes, or with a rate for each weight (Krause et al. 2018)."""
     lr: float | None = Field(default=None, gt=0)
-    """η, where the rule shall not find it or take its own."""
+    """η; None: the rule's own."""
     decay: float | None = Field(default=None, ge=0, le=1)
-    """λ, the share by which weights go back to the trained ones, where it shall not be the rule's own."""
+    """λ, the share by which weights decay to the trained ones; None: the rule's own."""
     epsilon: float = Field(default=2e-5, gt=0)
-    """With "rms": what is added to the root mean square of a weight's gradient."""
+    """With "rms": added to the root mean square of a weight's gradient."""
     segment: int = Field(default=20, ge=1)
-    """Tokens between updates; Krause et al. have 5, which takes four times as long."""
+    """Tokens between updates; Krause et al. use 5, which takes four times as long."""
     cache_share: float = Field(default=0.0, ge=0, lt=1)
     """λ of the continuous cache; 0: none."""
     cache_flatness: float = Field(default=1.0, ge=0)
@@ -59,20 +58,20 @@ class DynamicOptions(Config):
 
 
 class Rule(Protocol):
-    """Moves the weights after a segment."""
+    """Changes the weights after a segment."""
 
     signature: str
-    """Its η and λ, as they stand behind a score."""
+    """Its η and λ, as part of a score's signature."""
 
     def __call__(self) -> None:
-        """Take the gradients up, and clear them."""
+        """Apply the gradients and clear them."""
         ...
 
 
 class SgdRule:
-    """θ ← θ - η ∇ + λ (θ_g - θ) (Kakade's notes); λ is 0.001 where not given.
+    """θ ← θ - η ∇ + λ (θ_g - θ) (Kakade's notes); λ is 0.001 by default.
 
-    Without a rate η is STEP by the mean of ‖∇‖² over all segments so far, which have been scored by then.
+    The default η is STEP divided by the mean of ‖∇‖² over all segments so far, which have been scored by then.
     """
 
     def __init__(self, weights: Sequence[nn.Parameter], lr: float | None = None, decay: float | None = None) -> None:
@@ -84,14 +83,14 @@ class SgdRule:
 
     @torch.no_grad()
     def __call__(self) -> None:
-        lr = self._found() if self.lr is None else self.lr
+        lr = self._default_rate() if self.lr is None else self.lr
         for weight, trained in zip(self.weights, self.trained, strict=True):
             weight.lerp_(trained, self.decay)
             if weight.grad is not None:
                 weight.sub_(weight.grad, alpha=lr)
                 weight.grad = None
 
-    def _found(self) -> float:
+    def _default_rate(self) -> float:
         self._squares += sum(float(weight.grad.norm()) ** 2 for weight in self.weights if weight.grad is not None)
         self._segments += 1
         return STEP * self._segments / self._squares if self._squares else 0.0
@@ -101,7 +100,7 @@ class RmsRule:
     """θ ← θ - η ∇ / (RMS + ε) + λ R ⊙ (θ_g - θ), R = RMS / mean(RMS), λ R at most 1 (Krause et al. 2018).
 
     RMS is the root mean square of each weight's gradient over the training text, its mean that over all tensors' means.
-    η is 1e-4 and λ 0.02 where not given.
+    η is 1e-4 and λ 0.02 by default.
     """
 
     def __init__(
@@ -150,13 +149,13 @@ def _read(model: nn.Module, batch: Batch, before: State | None) -> tuple[Tensor,
 
 
 class DynamicReader:
-    """Reads a text as one stream with a copy of the model, which changes as it reads."""
+    """Reads a text as one stream with a copy of the model, which adapts to it."""
 
     def __init__(
         self, model: nn.Module, device: torch.device, options: DynamicOptions,
         training_text: Callable[[], TextStream],
     ) -> None:  # fmt: skip
-        """`training_text` is asked for only where the rule needs it. The model itself stays as it is."""
+        """`training_text` is called only if the rule needs it. The model itself does not change."""
         self.options, self.device = options, device
         self.model = copy.deepcopy(model).requires_grad_(options.rule != "none")
         self.rule = self._rule(training_text)
@@ -175,30 +174,32 @@ class DynamicReader:
 
     @property
     def signature(self) -> str:
-        """What was learned from the text, and what was kept of it."""
+        """How the text is read, as part of a score's signature."""
         options = self.options
-        found = "context:stream"
+        signature = "context:stream"
         if self.rule is not None:
-            found += f"|dynamic:{options.rule}|{self.rule.signature}|segment:{options.segment}"
+            signature += f"|dynamic:{options.rule}|{self.rule.signature}|segment:{options.segment}"
         if options.cache_share:
-            found += f"|cache:{options.cache_size}|share:{options.cache_share:g}|flatness:{options.cache_flatness:g}"
-        return found
+            signature += (
+                f"|cache:{options.cache_size}|share:{options.cache_share:g}|flatness:{options.cache_flatness:g}"
+            )
+        return signature
 
     def read(self, text: TextStream) -> LogProbs:
         """log P (nats) of each token of the next part of the text."""
         text = TextStream(text.ids, text.offsets, self._before)
         self._before = int(text.ids[-1]) if len(text) else self._before
-        found = np.empty(len(text), dtype=np.float64)
+        log_probs = np.empty(len(text), dtype=np.float64)
         step = self.options.segment if self.rule is not None else CACHE_SEGMENT
         for begin in range(0, len(text), step):
             end = min(begin + step, len(text))
             batch = text.batch(np.array([begin]), np.array([end])).to(self.device)
             with torch.set_grad_enabled(self.rule is not None):
-                found[begin:end] = self._segment(batch)
-        return found
+                log_probs[begin:end] = self._segment(batch)
+        return log_probs
 
     def _segment(self, batch: Batch) -> LogProbs:
-        """Score first, then learn."""
+        """Score a segment, then learn from it."""
         generator: Autoregressive = self.model  # type: ignore[assignment]
         state = self._state if self._state is not None else generator.start(None)
         features, after = generator.advance(batch.tgt_in, state)
@@ -216,7 +217,9 @@ class DynamicReader:
 def make_dynamic_reader(
     model: nn.Module, device: torch.device, options: DynamicOptions, training_text: Callable[[], TextStream]
 ) -> DynamicReader:
-    """The reader that the options describe, of a model that is not packed. Raises UsageError for one that counts."""
+    """The reader for these options; the model must not be packed. Raises UsageError for a count-based model."""
     if model.count_based:
-        raise UsageError("a counting model has no weights that could go on learning: leave --dynamic out.")
+        raise UsageError(
+            "--dynamic needs a model with weights that can learn, and this one is count-based: leave it out."
+        )
     return DynamicReader(model, device, options, training_text)

@@ -13,8 +13,8 @@ from torch import nn
 from heed.core.errors import UsageError
 from heed.data.text_stream import TextStream
 from heed.decoding.reading import StreamReader
-from heed.evaluation.cache import ContinuousCache
-from heed.evaluation.dynamic import (
+from heed.evaluation.continuous_cache import ContinuousCache
+from heed.evaluation.dynamic_evaluation import (
     STEP,
     DynamicOptions,
     DynamicReader,
@@ -145,7 +145,7 @@ def test_the_statistics_are_the_root_mean_square_of_the_gradients_of_batches() -
 
 
 def test_a_model_that_counts_is_refused() -> None:
-    with pytest.raises(UsageError, match="counting model"):
+    with pytest.raises(UsageError, match="count-based"):
         reader("bigram", rule="sgd")
 
 

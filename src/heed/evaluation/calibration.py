@@ -1,8 +1,8 @@
-"""How sure may one be of a single translation? Learned from a run's validation data, and shown to hold.
+"""Calibration of confidences: the probability that a translation is good, learned from validation data.
 
-The validation sources are translated as a user's would be, each output is good or not (see
-`heed.decoding.confidence`), and a logistic regression learns to tell. What is printed and drawn is from
-cross-validation. The same data chose the run's weights, so on other text of the kind it may be a little too sure.
+The validation sources are translated with the user's options, each output is labelled good or bad (see
+`heed.decoding.confidence`), and a logistic regression learns to predict the label. Printed and plotted figures are
+cross-validated. The same data selected the run's weights, so confidences on other text may be slightly too high.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ PICTURE = "reliability.png"
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was learned, and how well it holds."""
+    """Learned confidences, and how well calibrated they are."""
 
     confidence: Confidence
     bins: Sequence[Bin]
     """By cross-validation."""
     auc: float
-    """How often a good output is given more than a bad one."""
+    """How often a good output has a higher confidence than a bad one."""
 
     def to_json(self) -> dict[str, Any]:
         """All numbers."""
@@ -49,34 +49,34 @@ class Calibration:
         return {**self.confidence.model_dump(), "auc": self.auc, "reliability": bins}
 
     def render(self) -> str:
-        """For a terminal."""
-        found = self.confidence
+        """The text that is printed."""
+        learned = self.confidence
         lines = [
-            f"confidence from {found.num_sentences:,} validation sentences, beam {found.beam_size}: "
-            f"good is a sentence chrF2 of {found.good_chrf:.1f} or more",
-            f"expected calibration error {found.calibration_error:.3f}, area under the curve {self.auc:.3f} "
+            f"confidence from {learned.num_sentences:,} validation sentences, beam {learned.beam_size}: "
+            f"good is a sentence chrF2 of {learned.good_chrf:.1f} or more",
+            f"expected calibration error {learned.calibration_error:.3f}, area under the curve {self.auc:.3f} "
             "(both by 5-fold cross-validation)",
             "  confidence   good   sentences",
         ]
         lines += [f"  {b.probability:10.2f}   {b.share:4.2f}   {b.count:9,}" for b in self.bins]
-        weights = zip(FEATURES, found.weights, strict=True)
+        weights = zip(FEATURES, learned.weights, strict=True)
         return "\n".join([*lines, "weights: " + ", ".join(f"{name} {weight:+.2f}" for name, weight in weights)])
 
 
 def calibrate(run: Run, options: SearchOptions) -> Calibration:
     """Learn the confidence of a run from its validation data; writes `confidence.json` and the plot into its folder.
 
-    Raises DataError for too few sentences, or for a run that has lost its validation data.
+    Raises DataError for too few sentences, or if the run's validation data is missing.
     """
     pairs = read_valid(run.folder)
     run = run.of_validation()
-    run.confidence = None  # what was learned before is made anew, and may be damaged
-    found = run.translator.translate([pair[0] for pair in pairs], options)
-    if not options.guard:  # what it would say is a feature all the same
-        flags = run.translator.flags([pair[0] for pair in pairs], found)
-        found = [replace(h, flags=of_one) for h, of_one in zip(found, flags, strict=True)]
+    run.confidence = None  # it is replaced, and may be damaged
+    hypotheses = run.translator.translate([pair[0] for pair in pairs], options)
+    if not options.guard:  # its flags are a feature in any case
+        flags = run.translator.flags([pair[0] for pair in pairs], hypotheses)
+        hypotheses = [replace(h, flags=of_one) for h, of_one in zip(hypotheses, flags, strict=True)]
     judged = [
-        (hypothesis, pair[-1]) for hypothesis, pair in zip(found, pairs, strict=True) if hypothesis.token_log_probs
+        (hypothesis, pair[-1]) for hypothesis, pair in zip(hypotheses, pairs, strict=True) if hypothesis.token_log_probs
     ]
     calibration = learn([it for it, _ in judged], [reference for _, reference in judged], options.beam_size)
     with storage_errors("write the confidence", path=run.folder):
@@ -86,7 +86,7 @@ def calibrate(run: Run, options: SearchOptions) -> Calibration:
 
 
 def learn(hypotheses: Sequence[Hypothesis], references: Sequence[str], beam_size: int) -> Calibration:
-    """From translations and their references."""
+    """Learn from translations and their references."""
     scores = np.array(sentence_scores("chrf", [h.text for h in hypotheses], references))
     median = float(np.median(scores))
     good = scores >= median
@@ -106,7 +106,7 @@ def learn(hypotheses: Sequence[Hypothesis], references: Sequence[str], beam_size
 
 
 def draw(path: Path, calibration: Calibration) -> bool:
-    """The reliability diagram, where matplotlib is installed: what was said against what was true."""
+    """Plot the reliability diagram if matplotlib is installed: confidences against shares of good outputs."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -114,7 +114,7 @@ def draw(path: Path, calibration: Calibration) -> bool:
         return False
     figure = Figure(figsize=(4.8, 4.8), layout="constrained")
     axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color="#8a8a8a", linestyle=":", label="as it should be")
+    axes.plot([0, 1], [0, 1], color="#8a8a8a", linestyle=":", label="perfectly calibrated")
     bins = calibration.bins
     axes.plot([b.probability for b in bins], [b.share for b in bins], color="#33658a", marker="o", label="measured")
     for b in bins:

@@ -1,0 +1,116 @@
+"""The evaluation of one system on one test set, and what all kinds of evaluations share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.evaluation.leakage import Leakage, check_leakage
+from heed.evaluation.sentences import ScoredSentence
+from heed.evaluation.test_set import HeldOut
+from heed.metrics.score import Score
+from heed.metrics.sentence_length import LengthBucket
+from heed.metrics.significance import Comparison, Statistics, compare
+from heed.metrics.word_frequency import FrequencyBand, WordMatches
+from heed.run import Run
+
+INTERVALS = 1000
+"""Draws of each bootstrap interval."""
+
+
+class AnySystem(Protocol):
+    """What is evaluated: a run, an ensemble, or another toolkit."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def run(self) -> Run | None: ...
+    @property
+    def members(self) -> Sequence[Run]: ...
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of one system on one test set, with tests against the first system and an analysis of its outputs."""
+
+    system: str
+    test: HeldOut
+    run: Run | None
+    scores: Mapping[str, Score]
+    """By metric, with 95 % intervals."""
+    how: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the search, of reading and of scoring."""
+    length_ratio: float | None = None
+    """Words of the outputs per word of the references."""
+    against_first: Mapping[str, Comparison] = field(default_factory=dict)
+    """By metric; empty for the first system."""
+    leakage: Leakage | None = None
+    """None for a system without fingerprints of its training data."""
+    without_leaked: Mapping[str, Score] = field(default_factory=dict)
+    """Scores on the lines that no run was trained on, if there are others."""
+    num_clean: int | None = None
+    """The number of these lines."""
+    by_length: Sequence[LengthBucket] = ()
+    by_frequency: Sequence[FrequencyBand] = ()
+    """Empty if no run has the word counts of its training data."""
+    unigram_f1: Mapping[str, WordMatches] = field(default_factory=dict)
+    """For `all`, `rare` and `unseen` words; empty likewise."""
+    words_as: str = ""
+    """How words of `by_frequency` and `unigram_f1` are split, and which of them are rare."""
+    words_of: str = ""
+    """The system whose training data gives the frequencies."""
+    num_rows: int = 0
+    """Lines, or blocks of lines, that intervals and tests draw; 0 if unknown."""
+    worst: Sequence[ScoredSentence] = ()
+    members: Sequence[Run] = ()
+    """The runs of an ensemble."""
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether a run was trained on the built-in corpus."""
+        return any(run.recipe.data.synthetic for run in (self.run, *self.members) if run is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it in types that `json` writes; scores in the order of the table."""
+        return {
+            "system": self.system,
+            "run": str(self.run.folder) if self.run else None,
+            "test": self.test.fingerprint(),
+            "counted": self.test.unit,
+            "synthetic": self.synthetic,
+            **self.how,
+            "scores": [score.to_json() for score in self.scores.values()],
+            "length_ratio": self.length_ratio,
+            "against_first": {name: asdict(comparison) for name, comparison in self.against_first.items()},
+            "leakage": asdict(self.leakage) if self.leakage else None,
+            "without_leaked": [score.to_json() for score in self.without_leaked.values()],
+            "by_length": [bucket.to_json() for bucket in self.by_length],
+            "by_frequency": [band.to_json() for band in self.by_frequency],
+            "words_as": self.words_as,
+            "unigram_f1": {kind: matches.to_json() for kind, matches in self.unigram_f1.items()},
+            "worst": [asdict(sentence) for sentence in self.worst],
+        }
+
+
+def check_leakages(test: HeldOut, systems: Sequence[AnySystem]) -> tuple[list[Leakage | None], NDArray[np.bool_]]:
+    """The leakage of each system, and which lines no run was trained on."""
+    leaks = [check_leakage(system.run, test.rows) if system.run else None for system in systems]
+    clean = np.ones(len(test.rows), dtype=bool)
+    for leakage in filter(None, leaks):
+        clean[np.array(leakage.lines, dtype=np.int64) - 1] = False
+    return leaks, clean
+
+
+def compare_all(first: Mapping[str, Statistics], other: Mapping[str, Statistics]) -> dict[str, Comparison]:
+    """Tests against the first system by metric; none for a single sentence, of which every draw is the same."""
+    return {name: compare(ours, other[name]) for name, ours in first.items() if len(ours.rows) > 1}
+
+
+def precision_of(system: AnySystem) -> dict[str, Any]:
+    """The number format of the weights of a run, or of an ensemble's members."""
+    runs = [run for run in (system.run, *system.members) if run is not None]
+    return {"precision": runs[0].precision} if runs else {}
