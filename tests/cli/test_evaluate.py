@@ -105,7 +105,7 @@ def test_test_lines_that_were_trained_on_are_told_and_left_out(run: Path, files:
     write_lines(run.parent / "new.bb", ["kan kan kan kan kan kan kan kan"])
     assert "no test line is in the training data" in call("evaluate", run, *unseen).out
     shutil.rmtree(run / "data")
-    assert f"leakage: not checked, {run} has no fingerprint" in call("evaluate", run, *unseen).out
+    assert f"leakage: not checked, there is no fingerprint of the training data of {run}" in call("evaluate", run, *unseen).out
 
 
 def test_the_worst_lines_and_the_analysis_are_shown_when_asked_for(run: Path, files: tuple[object, ...]) -> None:
