@@ -105,7 +105,7 @@ def test_test_lines_that_were_trained_on_are_told_and_left_out(run: Path, files:
     write_lines(run.parent / "new.bb", ["kan kan kan kan kan kan kan kan"])
     assert "no test line is in the training data" in call("evaluate", run, *unseen).out
     shutil.rmtree(run / "data")
-    assert f"leakage: not checked, there is no fingerprint of the training data of {run}" in call("evaluate", run, *unseen).out
+    assert f"there is no fingerprint of the training data of {run}" in call("evaluate", run, *unseen).out
 
 
 def test_the_worst_lines_and_the_analysis_are_shown_when_asked_for(run: Path, files: tuple[object, ...]) -> None:
@@ -197,7 +197,7 @@ def test_text_that_is_tokenised_is_scored_as_it_stands(translator: Path) -> None
         (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=test.csv"), 2, "test.csv is csv; give plain text"),
         (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x"), 2, "--hyp takes NAME=FILE"),
         (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=nowhere"), 66, "nowhere does not exist"),
-        (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=train.bb"), 65, "there must be one translation for each line"),
+        (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=train.bb"), 65, "one translation for each line"),
     ],
 )
 def test_what_cannot_be_scored_is_told(
