@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heed.documents.spans import Part, Stretch, write_stretch
+from heed.documents.spans import Part, Span, write_span
 from heed.text.sentences import split_paragraph
 
 
@@ -12,11 +12,11 @@ def to_itself(parts: Sequence[Part]) -> str:
     """The text of these parts, its words linked one by one."""
     out = ""
     for part in parts:
-        if isinstance(part, Stretch):
+        if isinstance(part, Span):
             pieces = split_paragraph(part.plain, "en")
             sentences = [piece.text for piece in pieces if piece.is_sentence]
             links = [[(n, n) for n in range(len(sentence.split()))] for sentence in sentences]
-            out += write_stretch(part, pieces, sentences, links)
+            out += write_span(part, pieces, sentences, links)
         else:
             out += part
     return out

@@ -6,7 +6,7 @@ import pytest
 
 from heed.decoding.gaps import written
 from heed.documents.html_spans import parse
-from heed.documents.spans import Stretch, write_stretch
+from heed.documents.spans import Span, write_span
 from heed.text.sentences import Piece, split_long, split_paragraph
 
 
@@ -41,8 +41,8 @@ def test_a_word_that_was_cut_for_its_length_is_not_torn_apart() -> None:
 
 def test_marks_stay_at_their_sentences() -> None:
     def translated(text: str, *translations: str) -> str:
-        [stretch] = (part for part in parse(text) if isinstance(part, Stretch))
-        return write_stretch(stretch, split_paragraph(stretch.plain), translations, [[(0, 0)]] * len(translations))
+        [stretch] = (part for part in parse(text) if isinstance(part, Span))
+        return write_span(stretch, split_paragraph(stretch.plain), translations, [[(0, 0)]] * len(translations))
 
     assert translated("<i>你好。</i><b>好。</b>", "Hello.", "Good.") == "<i>Hello.</i> <b>Good.</b>"
     assert translated("<i>Hello.</i> <b>Good.</b>", "你好。", "好。") == "<i>你好。</i><b>好。</b>"

@@ -1,4 +1,4 @@
-"""Do whole files keep their encoding and form?"""
+"""Translation of whole files: formats, encodings, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.formats import sample_of, translate_file
-from heed.documents.spans import Stretch
+from heed.documents.spans import Span
 from heed.documents.subtitles import _wrapped
-from heed.documents.text_translator import TextTranslator, Translation
+from heed.documents.text_translator import TextTranslator
+from heed.documents.translation import Translation
 from heed.text.readers.to_translate import Sides
 
 EN_DE = Sides("en", "de")
@@ -29,7 +30,7 @@ class Loud:
     def htmls(self, texts: list[str]) -> list[Translation]:
         return [Translation(re.sub(r"(?:(?<=>)|(?<!.))[^<]+", lambda found: found[0].upper(), text)) for text in texts]
 
-    def documents(self, texts: list[list[str | Stretch]]) -> list[Translation]:
+    def documents(self, texts: list[list[str | Span]]) -> list[Translation]:
         return [
             Translation("".join(part if isinstance(part, str) else part.plain.upper() for part in parts))
             for parts in texts
@@ -65,8 +66,8 @@ def test_a_memory_in_an_old_encoding_writes_what_that_lacks_by_number() -> None:
 @pytest.mark.parametrize(
     ("name", "data", "error", "says"),
     [
-        ("a.docx", b"", UsageError, r"\.docx is not supported; supported are \.txt, \.csv"),
-        ("a.xlsx", b"", UsageError, 'save the sheet as "CSV UTF-8"'),
+        ("a.docx", b"", UsageError, r"\.docx is not supported; supported formats: \.txt, \.csv"),
+        ("a.xlsx", b"", UsageError, 'Save the sheet as "CSV UTF-8"'),
         ("a", b"", UsageError, "a file without a suffix is not supported"),
         ("a.txt", b"a\n\xff\n", DataError, "a.txt:2: byte 1 is not valid UTF-8"),
         ("a.csv", b"PK\x03\x04\xff", DataError, "spreadsheet"),

@@ -1,4 +1,4 @@
-"""Is markup kept letter for letter, and what is to be translated found?"""
+"""HTML as spans: markup stays unchanged, and only text is given to the model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from to_itself import to_itself
 
 from heed.documents.html_spans import parse, spoken_text
-from heed.documents.spans import Stretch
+from heed.documents.spans import Span
 from heed.text.sentences import split_paragraph
 
 
@@ -19,7 +19,7 @@ def unchanged(text: str) -> str:
 
 def sentences(text: str) -> list[str]:
     """What is given to the model."""
-    found = [split_paragraph(part.plain, "en") for part in parse(text) if isinstance(part, Stretch)]
+    found = [split_paragraph(part.plain, "en") for part in parse(text) if isinstance(part, Span)]
     return [piece.text for pieces in found for piece in pieces if piece.is_sentence]
 
 
@@ -87,3 +87,9 @@ def test_the_spoken_text_is_without_markup() -> None:
 @given(st.text("<>/ab&;!-\"'= \npi#[]", max_size=60))
 def test_nothing_is_too_broken_to_be_read(text: str) -> None:
     unchanged(text)
+
+
+@pytest.mark.parametrize("repeated", ["<b> </b> ", "<img> ", "<svg>a</svg> ", "<![x ", "&amp; ", "<b>"])
+def test_long_markup_takes_linear_time(repeated: str) -> None:
+    """In quadratic time this would run into the time limit of tests."""
+    parse(repeated * 10_000)

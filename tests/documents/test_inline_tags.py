@@ -1,4 +1,4 @@
-"""Do tags and placeholders find their places by the links between words, and is none ever lost?"""
+"""Inline tags and placeholders: placed by alignment, and never lost."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from heed.documents.html_spans import parse
-from heed.documents.inline_tags import Links, Mark, carry, without_placeholders
+from heed.documents.inline_tags import InlineTag, Links, insert_tags, without_placeholders
 from heed.documents.placeholders import are_kept, placeholders
-from heed.documents.spans import Stretch, escape
+from heed.documents.spans import Span, escape
 
 SOURCE = "A man plays the guitar"
 TARGET = "Die Gitarre spielt ein Mann"  # the guitar plays a man
 LINKS = [(3, 0), (4, 1), (2, 2), (0, 3), (1, 4)]
 
 
-def pair(begin: str, end: str = "", tag: str = "b", number: int = 0, source: str = SOURCE) -> list[Mark]:
+def pair(begin: str, end: str = "", tag: str = "b", number: int = 0, source: str = SOURCE) -> list[InlineTag]:
     """A pair of tags around what stands from one word to another."""
     first = source.index(begin)
     last = source.index(end or begin) + len(end or begin)
-    return [Mark(f"<{tag}>", first, "open", number), Mark(f"</{tag}>", last, "close", number)]
+    return [InlineTag(f"<{tag}>", first, "open", number), InlineTag(f"</{tag}>", last, "close", number)]
 
 
-def in_order(*pairs: list[Mark]) -> list[Mark]:
+def in_order(*pairs: list[InlineTag]) -> list[InlineTag]:
     """Marks as they come in the source."""
-    rank = {"close": 0, "alone": 1, "open": 2}
+    rank = {"close": 0, "single": 1, "open": 2}
     return sorted((mark for each in pairs for mark in each), key=lambda mark: (mark.place, rank[mark.kind]))
 
 
@@ -42,38 +42,41 @@ def in_order(*pairs: list[Mark]) -> list[Mark]:
     ],
 )
 def test_a_pair_goes_around_what_its_words_became(begin: str, end: str, expected: str) -> None:
-    assert carry(pair(begin, end), SOURCE, TARGET, LINKS) == expected
+    assert insert_tags(pair(begin, end), SOURCE, TARGET, LINKS) == expected
 
 
 def test_pairs_stay_inside_of_pairs() -> None:
     outer, inner, other = pair("the", "guitar", "a"), pair("guitar", tag="i", number=1), pair("A", tag="u", number=2)
     marks = [*other, outer[0], *inner, outer[1]]
-    assert carry(marks, SOURCE, TARGET, LINKS) == "<a>Die <i>Gitarre</i></a> spielt <u>ein</u> Mann"
+    assert insert_tags(marks, SOURCE, TARGET, LINKS) == "<a>Die <i>Gitarre</i></a> spielt <u>ein</u> Mann"
 
 
 def test_what_stands_alone_keeps_to_its_right_neighbour() -> None:
-    assert carry([Mark("<img>", SOURCE.index("the"))], SOURCE, TARGET, LINKS) == "<img>Die Gitarre spielt ein Mann"
-    alone = Mark("{x}", SOURCE.index("guitar"), glued_left=False, glued_right=False)
-    assert carry([alone], SOURCE, TARGET, LINKS) == "Die {x} Gitarre spielt ein Mann"
-    assert carry([Mark("{x}", len(SOURCE), glued_left=False)], SOURCE, TARGET, LINKS) == TARGET + " {x}"
-    assert carry([Mark("{x}", 0, glued_right=False)], SOURCE, TARGET, LINKS) == "{x} " + TARGET
+    assert (
+        insert_tags([InlineTag("<img>", SOURCE.index("the"))], SOURCE, TARGET, LINKS)
+        == "<img>Die Gitarre spielt ein Mann"
+    )
+    alone = InlineTag("{x}", SOURCE.index("guitar"), glued_left=False, glued_right=False)
+    assert insert_tags([alone], SOURCE, TARGET, LINKS) == "Die {x} Gitarre spielt ein Mann"
+    assert insert_tags([InlineTag("{x}", len(SOURCE), glued_left=False)], SOURCE, TARGET, LINKS) == TARGET + " {x}"
+    assert insert_tags([InlineTag("{x}", 0, glued_right=False)], SOURCE, TARGET, LINKS) == "{x} " + TARGET
 
 
 def test_signs_stay_outside_of_a_tag_that_they_were_outside_of() -> None:
     source, target = "See the dog, man", "Sieh den Hund, Mann"
     links = [(0, 0), (1, 1), (2, 2), (3, 3)]
-    assert carry(pair("dog", source=source), source, target, links) == "Sieh den <b>Hund</b>, Mann"
-    assert carry(pair("dog,", source=source), source, target, links) == "Sieh den <b>Hund,</b> Mann"
+    assert insert_tags(pair("dog", source=source), source, target, links) == "Sieh den <b>Hund</b>, Mann"
+    assert insert_tags(pair("dog,", source=source), source, target, links) == "Sieh den <b>Hund,</b> Mann"
 
 
 def test_without_links_the_order_is_kept() -> None:
-    marks = in_order(pair("man"), [Mark("<br>", SOURCE.index("guitar"))])
-    assert carry(marks, SOURCE, TARGET, ()) == "<b>Die</b> Gitarre spielt ein <br>Mann"
-    assert carry(marks, SOURCE, "", LINKS) == "<b></b><br>"
+    marks = in_order(pair("man"), [InlineTag("<br>", SOURCE.index("guitar"))])
+    assert insert_tags(marks, SOURCE, TARGET, ()) == "<b>Die</b> Gitarre spielt ein <br>Mann"
+    assert insert_tags(marks, SOURCE, "", LINKS) == "<b></b><br>"
 
 
 def test_text_between_the_marks_is_escaped() -> None:
-    assert carry([Mark("<br>", 1)], "a b", "x<y & z", [(1, 1)], escape) == "x&lt;y <br>&amp; z"
+    assert insert_tags([InlineTag("<br>", 1)], "a b", "x<y & z", [(1, 1)], escape) == "x&lt;y <br>&amp; z"
 
 
 TAGGED = st.recursive(
@@ -89,12 +92,12 @@ TAGGED = st.recursive(
 def test_all_marks_come_once_and_nested_whatever_the_links_say(
     parts: list[str], target: str, data: st.DataObject
 ) -> None:
-    [stretch, *_] = [*[part for part in parse("".join(parts)) if isinstance(part, Stretch)], Stretch()]
+    [stretch, *_] = [*[part for part in parse("".join(parts)) if isinstance(part, Span)], Span()]
     words = st.integers(0, max(0, len(stretch.plain.split()) - 1)), st.integers(0, max(0, len(target.split()) - 1))
     links: Links = data.draw(st.lists(st.tuples(*words), max_size=6, unique_by=lambda link: link[1]))
-    out = carry(stretch.marks, stretch.plain, target, links)
-    for mark in stretch.marks:
-        assert out.count(mark.text) == sum(other.text == mark.text for other in stretch.marks)
+    out = insert_tags(stretch.tags, stretch.plain, target, links)
+    for mark in stretch.tags:
+        assert out.count(mark.text) == sum(other.text == mark.text for other in stretch.tags)
     open_tags: list[str] = []
     for tag in re.findall(r"</?[bia]>", out):
         if tag.startswith("</"):
@@ -138,15 +141,15 @@ def test_a_text_without_them_goes_on_with_one_space() -> None:
         ("{name}", 6, False, False), ("{x}", 17, True, True),
     ]  # fmt: skip
     links = [(0, 0), (1, 1), (2, 2), (3, 3)]
-    assert carry(marks, plain, "Ich traf gestern ().", links) == "Ich traf {name} gestern ({x})."
+    assert insert_tags(marks, plain, "Ich traf gestern ().", links) == "Ich traf {name} gestern ({x})."
 
 
 def test_tags_beside_a_placeholder_leave_it_whole() -> None:
-    marks = [Mark("<b>", 3, "open", 1), Mark("</b>", 9, "close", 1)]
+    marks = [InlineTag("<b>", 3, "open", 1), InlineTag("</b>", 9, "close", 1)]
     links = [(0, 0), (1, 1), (2, 2)]
-    assert carry(marks, "{0}A girl runs", "{0}Ein Kind rennt", links) == "{0}<b>Ein Kind</b> rennt"
-    marks = [Mark("<b>", 2, "open", 1), Mark("</b>", 6, "close", 1)]
-    assert carry(marks, "A girl{0} runs", "Ein Kind{0} rennt", links) == "Ein <b>Kind</b>{0} rennt"
+    assert insert_tags(marks, "{0}A girl runs", "{0}Ein Kind rennt", links) == "{0}<b>Ein Kind</b> rennt"
+    marks = [InlineTag("<b>", 2, "open", 1), InlineTag("</b>", 6, "close", 1)]
+    assert insert_tags(marks, "A girl{0} runs", "Ein Kind{0} rennt", links) == "Ein <b>Kind</b>{0} rennt"
 
 
 @example([(0, 3), (1, 4), (2, 5), (5, 0)], [1, 5])
@@ -155,9 +158,12 @@ def test_tags_whose_partners_are_in_other_sentences_keep_their_order(links: Link
     """What opens last here closes first there, and so the other way round."""
     source, target = "ab cd ef gh ij kl", "mn op qr st uv wx"
     at = [min(3 * place, len(source)) for place in sorted(places)]
-    opens = [Mark(f"<{number}>", place, "open", number) for number, place in enumerate(at)]
+    opens = [InlineTag(f"<{number}>", place, "open", number) for number, place in enumerate(at)]
     closes = [
-        Mark(f"</{number}>", place, "close", number) for number, place in zip(range(len(at))[::-1], at, strict=True)
+        InlineTag(f"</{number}>", place, "close", number)
+        for number, place in zip(range(len(at))[::-1], at, strict=True)
     ]
     for marks in (opens, closes):
-        assert re.findall("<[^>]*>", carry(marks, source, target, sorted(set(links)))) == [mark.text for mark in marks]
+        assert re.findall("<[^>]*>", insert_tags(marks, source, target, sorted(set(links)))) == [
+            mark.text for mark in marks
+        ]

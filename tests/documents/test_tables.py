@@ -1,4 +1,4 @@
-"""Do the rows of a table get what they lack, and stays everything else as it is written?"""
+"""Tables: missing translations are filled in, and everything else stays as it is written."""
 
 from __future__ import annotations
 
@@ -176,12 +176,12 @@ def test_what_is_done_is_told() -> None:
     tables.translate_csv("1;a dog\n", "t.csv", EN_DE, loud, told.append)
     assert told == [
         "column 1 (English) into column 3 (German): 1 of 2 rows",
-        "column 2 into a new column: 1 of 1 rows; the first row is text (if it has names, say one: --src-column NAME)",
+        "column 2 into a new column: 1 of 1 rows; the first row is text (if it is a header, name a column with --src-column)",
     ]
 
 
 def test_a_row_with_too_many_columns_is_refused() -> None:
-    with pytest.raises(DataError, match=r"row 2 has 3 columns, but the first one with text 2 \('English', 'x'\)"):
+    with pytest.raises(DataError, match=r"row 2 has 3 columns, but the first row with text has 2 \('English', 'x'\)"):
         filled_csv("English,x\na dog, a cat,y\n", "t.csv", EN_DE, loud)
 
 

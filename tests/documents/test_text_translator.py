@@ -1,4 +1,4 @@
-"""What does a client's text become on its way through a model: terms, the search, what is seen of it as it forms?"""
+"""Translation of texts: required terms, options, placeholders, and sentences as they grow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
 from heed.decoding.translator import ModelTranslator
-from heed.documents.text_translator import Partial, Step, TextTranslator, Wanted, Watch
+from heed.documents.text_translator import TextTranslator
+from heed.documents.translation import Partial, Step, TranslateOptions, Watch
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.tokenizers.byte_level import Byte
@@ -56,7 +57,7 @@ class Table:
         return [Hypothesis((), 0.0, 0.0, text=self.said[line]) for line in lines]
 
 
-def text_translator(translator: object, wanted: Wanted, options: SearchOptions = OPTIONS) -> TextTranslator:
+def text_translator(translator: object, wanted: TranslateOptions, options: SearchOptions = OPTIONS) -> TextTranslator:
     """From German, or what is taken for it."""
     reads: Any = translator
     return TextTranslator(Here(), [Step("toy", reads, options, "de")], wanted)
@@ -68,45 +69,51 @@ def model(tokenizer: Tokenizer = WORDS) -> ModelTranslator:
 
 
 def test_sentences_without_a_blank_between_them_get_one() -> None:
-    found = text_translator(Table({"你好。": "Hello.", "你好吗？": "How are you?"}), Wanted()).text("你好。你好吗？")
+    found = text_translator(Table({"你好。": "Hello.", "你好吗？": "How are you?"}), TranslateOptions()).text(
+        "你好。你好吗？"
+    )
     assert found.text == "Hello. How are you?"
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_terms_are_found_however_the_text_writes_its_accents(form: Any) -> None:
     text = unicodedata.normalize(form, "ein café")
-    assert "Kaffee" in text_translator(model(), Wanted(glossary={"café": "Kaffee"})).text(text).text
-    assert "café" in text_translator(model(), Wanted(keep=["café"])).text(text).text
+    assert "Kaffee" in text_translator(model(), TranslateOptions(glossary={"café": "Kaffee"})).text(text).text
+    assert "café" in text_translator(model(), TranslateOptions(keep=["café"])).text(text).text
 
 
 def test_a_term_stands_where_a_sentence_of_too_many_tokens_demands_it() -> None:
     """A letter of Thai is three bytes."""
     text = "ก" * 900 + "ข"
-    plain = text_translator(model(Byte()), Wanted()).text(text).sentences
-    found = text_translator(model(Byte()), Wanted(glossary={"ข": "x"})).text(text).sentences
+    plain = text_translator(model(Byte()), TranslateOptions()).text(text).sentences
+    found = text_translator(model(Byte()), TranslateOptions(glossary={"ข": "x"})).text(text).sentences
     assert len(plain) >= 3
     assert found[:-1] == plain[:-1]
     assert "x" in found[-1].texts[-1]
 
 
 def test_what_is_kept_stays_as_the_text_writes_it() -> None:
-    found = text_translator(model(), Wanted(keep=["iphone"])).text("mein iPhone")
+    found = text_translator(model(), TranslateOptions(keep=["iphone"])).text("mein iPhone")
     assert "iPhone" in found.text.split()
 
 
 @pytest.mark.parametrize("said", [{"diversity": 1.0, "nbest": 3}, {"sample": True}])
 def test_terms_are_searched_for_with_a_plain_beam_whatever_the_recipe_says(said: dict[str, Any]) -> None:
     options = SearchOptions(**{**OPTIONS.model_dump(), **said})
-    found = text_translator(model(), Wanted(glossary={"ein": "Hund"}), options).text("ein")
+    found = text_translator(model(), TranslateOptions(glossary={"ein": "Hund"}), options).text("ein")
     assert "Hund" in found.text.split()
 
 
 def test_a_single_output_has_nothing_to_differ_from() -> None:
     diverse = OPTIONS.model_copy(update={"diversity": 0.5, "nbest": 3})
-    assert Wanted().options(diverse).diversity == Wanted(nbest=3).options(diverse, is_last=False).diversity == 0.0
-    assert Wanted(nbest=2).options(diverse).diversity == 0.5
-    assert Wanted().options(diverse.model_copy(update={"mbr": "chrf"})).diversity == 0.5
-    assert Wanted().options(OPTIONS.model_copy(update={"sample": True})).sample
+    assert (
+        TranslateOptions().search_options(diverse).diversity
+        == TranslateOptions(nbest=3).search_options(diverse, is_last=False).diversity
+        == 0.0
+    )
+    assert TranslateOptions(nbest=2).search_options(diverse).diversity == 0.5
+    assert TranslateOptions().search_options(diverse.model_copy(update={"mbr": "chrf"})).diversity == 0.5
+    assert TranslateOptions().search_options(OPTIONS.model_copy(update={"sample": True})).sample
 
 
 def test_half_a_character_is_not_seen() -> None:

@@ -1,4 +1,4 @@
-"""Do the units of a translation memory get what they lack, and stays everything else as it is written?"""
+"""Translation memories: missing translations are filled in, and everything else stays as it is written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from heed.core.errors import DataError, UsageError
 from heed.documents import tmx
-from heed.documents.inline_tags import carry
+from heed.documents.inline_tags import insert_tags
 from heed.documents.spans import Part, escape
 from heed.documents.tables import tell_nobody
 from heed.text.readers.corpus import CorpusFiles
@@ -32,7 +32,7 @@ def _loud(part: Part) -> str:
     if isinstance(part, str):
         return part
     links = [(number, number) for number in range(len(part.plain.split()))]
-    return carry(part.marks, part.plain, part.plain.upper(), links, escape)
+    return insert_tags(part.tags, part.plain, part.plain.upper(), links, escape)
 
 
 def memory(*units: str) -> str:
@@ -168,5 +168,5 @@ def test_what_comes_out_is_read_as_pairs(tmp_path: Path) -> None:
 def test_a_memory_of_other_languages_is_refused_with_those_it_has() -> None:
     with pytest.raises(DataError, match="no unit has fr; its languages are en-US, de-DE"):
         completed(memory(unit(DOG, HUND)), "m.tmx", Sides("fr", "de"), loud)
-    with pytest.raises(UsageError, match="does not say its languages"):
+    with pytest.raises(UsageError, match="does not name its languages"):
         completed(memory(unit(DOG, HUND)), "m.tmx", Sides("", "de"), loud)

@@ -1,4 +1,4 @@
-"""Are the codes of a memory's segment kept as they are written, and is its text found?"""
+"""Segments of translation memories: codes are kept, and their text is found."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from to_itself import to_itself
 
-from heed.documents.inline_tags import carry
-from heed.documents.spans import Part, Stretch, escape
+from heed.documents.inline_tags import insert_tags
+from heed.documents.spans import Part, Span, escape
 from heed.documents.tmx_segments import parse_segment
 
 PIECES = [
@@ -24,12 +24,12 @@ def parsed(inside: str) -> list[Part]:
 
 def texts(inside: str) -> list[str]:
     """What is translated."""
-    return [part.plain for part in parsed(inside) if isinstance(part, Stretch)]
+    return [part.plain for part in parsed(inside) if isinstance(part, Span)]
 
 
 def kinds(inside: str) -> list[str]:
     """Of all marks."""
-    return [mark.kind for part in parsed(inside) if isinstance(part, Stretch) for mark in part.marks]
+    return [mark.kind for part in parsed(inside) if isinstance(part, Span) for mark in part.tags]
 
 
 def unchanged(inside: str) -> str:
@@ -62,10 +62,10 @@ def test_what_is_translated_is_what_a_reader_sees_without_the_texts_in_codes(ins
     [
         ('<bpt i="1"/>a<ept i="1"/>', ["open", "close"]),
         ('<bpt i="1"/><bpt i="2"/>a<ept i="1"/>b<ept i="2"/>', ["open", "open", "close", "close"]),
-        ('<ept i="1"/>a<bpt i="1"/>', ["alone", "alone"]),
-        ('<bpt i="1"/>a<bpt i="1"/>b<ept i="1"/>', ["alone", "open", "close"]),
-        ('a<bpt i="1"/>b', ["alone"]),
-        ("<hi>a<hi/></hi>", ["open", "alone", "close"]),
+        ('<ept i="1"/>a<bpt i="1"/>', ["single", "single"]),
+        ('<bpt i="1"/>a<bpt i="1"/>b<ept i="1"/>', ["single", "open", "close"]),
+        ('a<bpt i="1"/>b', ["single"]),
+        ("<hi>a<hi/></hi>", ["open", "single", "close"]),
         ("<bpt>x</bpt>a<ept>y</ept>", ["open", "close"]),  # of versions before 1.3
     ],
 )
@@ -81,9 +81,9 @@ def test_a_pair_may_span_a_line_break() -> None:
 
 def test_a_pair_goes_around_the_words_that_its_own_became() -> None:
     (stretch,) = [part for part in parsed('a <bpt i="1">&lt;b></bpt>red<ept i="1">&lt;/b></ept> dog') if part]
-    assert isinstance(stretch, Stretch)
+    assert isinstance(stretch, Span)
     links = [(0, 0), (1, 2), (2, 1)]
-    written = carry(stretch.marks, stretch.plain, "un chien rouge", links, escape)
+    written = insert_tags(stretch.tags, stretch.plain, "un chien rouge", links, escape)
     assert written == 'un chien <bpt i="1">&lt;b></bpt>rouge<ept i="1">&lt;/b></ept>'
 
 

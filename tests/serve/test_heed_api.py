@@ -1,4 +1,4 @@
-"""Does heed's own API say what the others cannot, and is it what the models say without a server?"""
+"""heed's own API: its answers are what the models give without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the server say what LibreTranslate's clients expect, field by field?"""
+"""LibreTranslate's API: requests and answers as its clients know them."""
 
 from __future__ import annotations
 

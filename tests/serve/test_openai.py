@@ -1,4 +1,4 @@
-"""Does the server say what OpenAI's client expects of the completions API, field by field?"""
+"""OpenAI's completions API, as called by its client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the server tell how it is, start its worker again, and end without losing what it admitted?"""
+"""Operation: health, metrics, restarts of the worker, and shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the server keep to its own description, whatever it is sent?"""
+"""Conformance to the OpenAPI description, under generated requests."""
 
 from __future__ import annotations
 

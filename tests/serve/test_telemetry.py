@@ -1,4 +1,4 @@
-"""Does a server go on when its log cannot be written?"""
+"""The log: one line per event, and no text of a request."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from heed.decoding.hypothesis import Hypothesis
     from heed.decoding.options import SearchOptions
     from heed.decoding.request import Constraints
-    from heed.documents.text_translator import Step, Watch
+    from heed.documents.translation import Step, Watch
     from heed.run import Run
 
 T = TypeVar("T")
@@ -73,7 +73,8 @@ def translate_file(
     from heed.decoding.glossary import read_terms
     from heed.decoding.roles import require_plain_beam
     from heed.documents.formats import FORMATS, suffix_of, translate_file
-    from heed.documents.text_translator import Step, TextTranslator, Wanted
+    from heed.documents.text_translator import TextTranslator
+    from heed.documents.translation import Step, TranslateOptions
     from heed.text.archives import COMPRESSIONS, open_bytes, plain_name
     from heed.text.readers import parse_column
     from heed.text.readers.corpus import SPREADSHEETS
@@ -90,7 +91,7 @@ def translate_file(
     loaded.run.require("translation", "translate-file")
     options = search_options(loaded.run.recipe.decoding, once(keys, {"beam_size": beam}))
     normalise = loaded.run.recipe.data.normaliser.apply
-    wanted = Wanted(glossary=read_terms(glossary, normalise, errors) if glossary else {}, keep=keep or ())
+    wanted = TranslateOptions(glossary=read_terms(glossary, normalise, errors) if glossary else {}, keep=keep or ())
     if wanted.glossary or wanted.keep:
         require_plain_beam(options)
     src_lang, tgt_lang = loaded.run.languages

@@ -1,1 +1,1 @@
-"""How does a text or a file with a form become its translation, the form kept?"""
+"""Translation of whole texts and files: plain text, HTML, subtitles, tables, translation memories."""

@@ -1,12 +1,12 @@
-"""How is a whole file translated, its form kept?
+"""Translation of whole files, by suffix.
 
 | suffix | what is translated |
 | --- | --- |
 | .txt | sentences; white space, lines and paragraphs stay |
-| .csv, .tsv | the rows of one column that have no translation yet (`tables.py`) |
-| .tmx | the units that lack a translation (`memories.py`) |
+| .csv, .tsv | rows of one column without a translation (`tables.py`) |
+| .tmx | units without a translation (`tmx.py`) |
 | .srt | the text of each subtitle (`subtitles.py`) |
-| .html, .htm | text; markup stays (`html_text.py`) |
+| .html, .htm | text; markup stays (`html_spans.py`) |
 """
 
 from __future__ import annotations
@@ -27,29 +27,28 @@ from heed.text.readers.lines import UTF_16_MARKS, Errors, LineDecoder, utf_16_of
 from heed.text.readers.tmx import encoding_of, mended
 from heed.text.readers.to_translate import Sides
 
-_MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
+_BYTE_ORDER_MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 
 
 def translate_file(
     name: str, data: bytes, translator: TextTranslator, sides: Sides, errors: Errors = "strict",
     tell: Tell = tell_nobody,
 ) -> bytes:  # fmt: skip
-    """The file's translation, in the file's own encoding.
+    """The translated file, in its own encoding.
 
-    `name`: its suffix says the format. `sides`: which languages, and of a table which columns, are meant; `tell` is
-    told what was found. Raises UsageError for a format that is not known, DataError for what is not of its format or
-    cannot be decoded.
+    The suffix of `name` is the format. `sides`: the languages, and the columns of a table. `tell` gets a message about
+    what will be translated. Raises UsageError for an unknown format, DataError for a malformed file.
     """
     suffix = suffix_of(name)
     if suffix in SPREADSHEETS:
-        raise UsageError(f'{suffix} is not supported: save the sheet as "CSV UTF-8" and give that file.')
+        raise UsageError(f'{suffix} is not supported. Save the sheet as "CSV UTF-8" and use that file.')
     if suffix not in FORMATS:
         what = f"{suffix} is" if suffix else "a file without a suffix is"
-        raise UsageError(f"{what} not supported; supported are {', '.join(FORMATS)}.")
-    if not translator.path:  # to the language that it is in
+        raise UsageError(f"{what} not supported; supported formats: {', '.join(FORMATS)}.")
+    if not translator.path:  # to its own language
         return data
     encoding = _encoding_of(data, name, suffix)
-    mark = _MARKS.get(encoding, b"") if data.startswith(tuple(_MARKS.values())) else b""
+    mark = _BYTE_ORDER_MARKS.get(encoding, b"") if data.startswith(tuple(_BYTE_ORDER_MARKS.values())) else b""
     text = _decoded(data[len(mark) :], encoding, name, errors)
     if suffix == ".tmx" and errors == "replace":
         text = "".join(mended([text]))
@@ -58,13 +57,13 @@ def translate_file(
 
 
 def sample_of(name: str, data: bytes) -> str:
-    """The beginning of a file as text, to tell its language; what cannot be read there is U+FFFD."""
+    """The beginning of a file as text, for language detection; undecodable bytes become U+FFFD."""
     encoding = _encoding_of(data, name, suffix_of(name))
     return data[:100_000].decode(encoding, "replace")
 
 
 def suffix_of(name: str) -> str:
-    """`.txt`; in lower case."""
+    """`.txt`, in lower case."""
     return PurePosixPath(name.replace("\\", "/")).suffix.lower()
 
 
@@ -88,7 +87,7 @@ def _decoded(data: bytes, encoding: str, name: str, errors: Errors) -> str:
         ) from error
 
 
-def _plain(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
+def _text(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
     return translator.text(text).text
 
 
@@ -116,10 +115,10 @@ def _srt(text: str, name: str, sides: Sides, translator: TextTranslator, tell: T
 
 
 FORMATS: Mapping[str, Callable[[str, str, Sides, TextTranslator, Tell], str]] = {
-    ".txt": _plain, ".csv": _csv, ".tsv": _tsv, ".tmx": _tmx, ".srt": _srt, ".html": _html, ".htm": _html,
+    ".txt": _text, ".csv": _csv, ".tsv": _tsv, ".tmx": _tmx, ".srt": _srt, ".html": _html, ".htm": _html,
 }  # fmt: skip
 """By suffix."""
 MARKUP = (".html", ".htm", ".tmx")
-"""What is not all text."""
+"""Formats with markup."""
 BILINGUAL = (".csv", ".tsv", ".tmx")
-"""What may be in two languages."""
+"""Formats that may have texts in two languages."""

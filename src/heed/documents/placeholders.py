@@ -1,4 +1,4 @@
-"""Which parts of a text are to stay as they are: addresses, and what a program will fill in?"""
+"""Placeholders: addresses and format fields, which a translation keeps as they are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 _STYLE = r"an?\d{1,2}|pos\(|move\(|org\(|fade?\(|[iubs][01]|[1-4]?[ca]&|fn[A-Z]|fs\d|fr[xyz]?-?\d|k[of]?\d"
-"""How the style codes of subtitles begin; {\\bf ...} is none, but TeX."""
+"""Beginnings of style codes in subtitles; {\\bf ...} is TeX."""
 
 _PLACEHOLDER = re.compile(
     rf"\{{\\(?:{_STYLE})[^{{}}\n]{{0,80}}\}}|"  # {\\an8} {\\pos(1,2)}
@@ -18,15 +18,15 @@ _PLACEHOLDER = re.compile(
 
 
 def placeholders(text: str) -> Counter[str]:
-    """Those of a text, and how often each stands in it."""
+    """The placeholders of a text, and how often each occurs."""
     return Counter(match[0] for match in _PLACEHOLDER.finditer(text))
 
 
 def are_kept(source: str, target: str) -> bool:
-    """Whether each placeholder of the source stands in the target, as often."""
+    """Whether each placeholder of the source occurs in the target at least as often."""
     return all(target.count(text) >= count for text, count in placeholders(source).items())
 
 
-def spans(text: str) -> list[tuple[int, int]]:
-    """Where those of a text are: the first character, and the one behind the last."""
+def placeholder_ranges(text: str) -> list[tuple[int, int]]:
+    """Their places in a text: the first character, and the one after the last."""
     return [match.span() for match in _PLACEHOLDER.finditer(text)]

@@ -1,7 +1,7 @@
-"""How are subtitles, SubRip, translated?
+"""Subtitles (SubRip).
 
-The text of each in one piece, in as many lines as before; lines that all begin with a dash are said by several people
-and go one by one. Numbers, times, tags and codes such as `{\\an8}` stay.
+The text of each subtitle is translated as a whole and wrapped to as many lines as before. Lines that all begin with a
+dash belong to several speakers and are translated one by one. Numbers, times, tags and codes such as `{\\an8}` stay.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from heed.documents.text_translator import TextTranslator
 _CODE = r"\{\\[^{}\n]*\}"
 _CODES = re.compile(rf"(?:[^\S\r]*{_CODE})*")
 _DASH = re.compile(rf"(?:[^\S\r]*(?:{_CODE}|<[^>\n]*>))*[^\S\r]*[-\u2010-\u2015][^\S\r]*")
-_UNSEEN = re.compile(rf"{_CODE}|<[^>\n]*>")
+_INVISIBLE = re.compile(rf"{_CODE}|<[^>\n]*>")
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Lines that are translated together: a subtitle, or what one of its people says."""
+    """Lines that are translated together: a subtitle, or the line of one speaker."""
 
     lines: slice
     before: str
-    """What stands before the text and stays: codes, and a dash."""
+    """Codes and a dash before the text, which stay."""
     text: str
 
 
 def translate_srt(text: str, translator: TextTranslator) -> str:
-    """The subtitles with other texts."""
+    """Translate subtitles."""
     lines = text.split("\n")
     pieces = [piece for cue in _cues(lines) for piece in _pieces(lines, cue)]
     marked = [piece for piece in pieces if "<" in piece.text]
@@ -51,7 +51,7 @@ def translate_srt(text: str, translator: TextTranslator) -> str:
 
 
 def _pieces(lines: Sequence[str], cue: slice) -> Iterator[_Piece]:
-    """What of a subtitle is translated together."""
+    """The parts of a subtitle that are translated separately."""
     dashes = [_DASH.match(line) for line in lines[cue]]
     if len(dashes) > 1 and all(dashes):
         for number, dash in enumerate(dashes, start=cue.start):
@@ -65,7 +65,7 @@ def _pieces(lines: Sequence[str], cue: slice) -> Iterator[_Piece]:
 
 
 def _cues(lines: Sequence[str]) -> list[slice]:
-    """The lines of text of each subtitle: those behind the line of its times, up to an empty one or the next times."""
+    """The text lines of each subtitle: those after its times, up to an empty line or the next times."""
     cues, begin = [], -1
     for number, line in enumerate([*lines, ""]):
         is_next = "-->" in line
@@ -79,10 +79,10 @@ def _cues(lines: Sequence[str]) -> list[slice]:
 
 
 def _wrapped(text: str, num_lines: int) -> list[str]:
-    """A text in so many lines of like length, or fewer; tags and codes have no length, and are not broken."""
-    seen = _UNSEEN.sub(lambda unseen: "\0" * len(unseen[0]), text)
-    length = [0, *accumulate(char != "\0" for char in seen)]
-    spaces = [place for place, char in enumerate(seen) if char == " "]
+    """A text in at most this many lines of similar length. Tags and codes have no length and are not broken."""
+    visible = _INVISIBLE.sub(lambda match: "\0" * len(match[0]), text)
+    length = [0, *accumulate(char != "\0" for char in visible)]
+    spaces = [place for place, char in enumerate(visible) if char == " "]
     lines: list[str] = []
     begin = first = 0
     for left in range(num_lines, 1, -1):

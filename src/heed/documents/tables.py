@@ -1,8 +1,7 @@
-"""How does a table, TSV or CSV, get the translations of one of its columns?
+"""Tables (CSV, TSV): translates one column into another.
 
-Rows that have no translation yet get one, in the column of the target or in a new one behind the others; everything
-else stays as it is written, quotes, line ends and the row of names included. Which columns: see
-`heed.text.readers.to_translate`.
+Rows without a translation get one, in the target's column or in a new last one. Everything else stays as it is written,
+including quotes, line ends and the header. `heed.text.readers.to_translate` chooses the columns.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from heed.text.readers.to_translate import Sides, ToTranslate, find_to_translate
 Lines = Callable[[Sequence[str]], list[str]]
 """Translates many short texts at once."""
 Tell = Callable[[str], None]
-"""Is told what was found in a file."""
+"""Gets a message about what will be translated."""
 
 
-def tell_nobody(found: str) -> None:
-    """Nobody wants to know."""
+def tell_nobody(message: str) -> None:
+    """Ignore the message."""
 
 
 _OPPOSITE = {"source": "target", "src": "tgt", "original": "translation"}
@@ -36,58 +35,58 @@ _NO_CELL = re.compile(r"[\t\r\n]+")
 
 @dataclass(frozen=True)
 class _Row:
-    """A row as it is written, without its end; its fields; and its end."""
+    """A row as it is written, without its line end; its fields; and its line end."""
 
     raw: str
     fields: list[str]
     end: str
 
     def field(self, at: int) -> str:
-        """One of its fields; empty where it has none."""
+        """A field; empty if the row is shorter."""
         return self.fields[at] if at < len(self.fields) else ""
 
 
 @dataclass(frozen=True)
 class _Form:
-    """How rows are written."""
+    """The format of the rows."""
 
     delimiter: str
     is_quoted: bool
 
     def field(self, text: str, as_before: str = "") -> str:
-        """A field; in quotes where it must be, or where the one in its place was."""
+        """A field, in quotes if needed or if the field that it replaces was."""
         if not self.is_quoted:
             return text
         if as_before.startswith('"'):
             return '"' + text.replace('"', '""') + '"'
         out = io.StringIO()
-        csv.writer(out, delimiter=self.delimiter).writerow([text, ""])  # its line end decides what stands in quotes
+        csv.writer(out, delimiter=self.delimiter).writerow([text, ""])  # a second field, as an empty row is quoted
         return out.getvalue().removesuffix(f"{self.delimiter}\r\n")
 
     def parts(self, raw: str) -> list[str]:
-        """The fields of a row, each as it is written."""
+        """The fields of a row as they are written."""
         if not self.is_quoted:
             return raw.split(self.delimiter)
         field = re.compile(rf'(?:"(?:[^"]|"")*")?[^{re.escape(self.delimiter)}]*')
         parts, place = [], 0
         while True:
-            found = field.match(raw, place)
-            assert found is not None
-            parts.append(found[0])
-            if found.end() == len(raw):
+            match = field.match(raw, place)
+            assert match is not None
+            parts.append(match[0])
+            if match.end() == len(raw):
                 return parts
-            place = found.end() + 1
+            place = match.end() + 1
 
 
 def translate_csv(text: str, name: str, sides: Sides, translate: Lines, tell: Tell) -> str:
-    """A table as a spreadsheet exports it. `name`: what messages call it. Raises DataError and UsageError."""
+    """Translate a table as spreadsheets export it. `name` is used in messages. Raises DataError and UsageError."""
     first, delimiter, records = csv_records(csv_lines(text), name)
     rows = [_row(raw, fields) for _, fields, raw in records]
     return first + _filled(rows, name, sides, translate, tell, _Form(delimiter, True))
 
 
 def translate_tsv(text: str, name: str, sides: Sides, translate: Lines, tell: Tell) -> str:
-    """A table whose rows are lines, parted by tabs and never quoted. Raises DataError and UsageError."""
+    """Translate a table of lines, separated by tabs and never quoted. Raises DataError and UsageError."""
     rows = [_row(raw, raw.rstrip("\r\n").split("\t")) for raw in filter(None, _LINE.split(text))]
 
     def cells(texts: Sequence[str]) -> list[str]:
@@ -115,11 +114,11 @@ def _filled(rows: Sequence[_Row], name: str, sides: Sides, translate: Lines, tel
         for row in filled[columns.are_named :]
         if row.field(src).strip() and (tgt is None or not row.field(tgt).strip())
     ]
-    tell(_said(columns, filled, len(todo)))
+    tell(_summary(columns, filled, len(todo)))
     outputs = translate([row.field(src) for row in todo])
     new = {id(row): output for row, output in zip(todo, outputs, strict=True)}
     if columns.are_named and (tgt is None or not filled[0].field(tgt).strip()):
-        new[id(filled[0])] = _name_of_new(sides, filled[0].field(src))
+        new[id(filled[0])] = _header_of_new(sides, filled[0].field(src))
     out = []
     for row in rows:
         raw = row.raw
@@ -130,31 +129,31 @@ def _filled(rows: Sequence[_Row], name: str, sides: Sides, translate: Lines, tel
 
 
 def _require_width(rows: Sequence[_Row], first: _Row, name: str) -> None:
-    """Raise DataError for a row that goes on where the first one ends."""
+    """Raise DataError for a row that is longer than the first one."""
     width = len(first.fields)
     for number, row in enumerate(rows, start=1):
         if any(row.fields[width:]):
             raise DataError(
-                f"{name}: row {number} has {len(row.fields)} columns, but the first one with text {width} "
-                f"({listed(first.fields)}). A field with a delimiter in it must stand in quotes, and no title may "
-                "stand above the table; save it again."
+                f"{name}: row {number} has {len(row.fields)} columns, but the first row with text has {width} "
+                f"({listed(first.fields)}). Quote fields that contain the delimiter, and remove any title above the "
+                "table."
             )
 
 
-def _said(columns: ToTranslate, rows: Sequence[_Row], num_todo: int) -> str:
-    """What is going to be done."""
+def _summary(columns: ToTranslate, rows: Sequence[_Row], num_todo: int) -> str:
+    """The message about what will be translated."""
 
-    def called(at: int) -> str:
+    def label(at: int) -> str:
         name = rows[0].field(at).strip() if columns.are_named else ""
         return f"column {at + 1}" + (f" ({name})" if name else "")
 
-    into = "a new column" if columns.tgt is None else called(columns.tgt)
-    names = "" if columns.are_named else "; the first row is text (if it has names, say one: --src-column NAME)"
-    return f"{called(columns.src)} into {into}: {num_todo:,} of {len(rows) - columns.are_named:,} rows{names}"
+    into = "a new column" if columns.tgt is None else label(columns.tgt)
+    names = "" if columns.are_named else "; the first row is text (if it is a header, name a column with --src-column)"
+    return f"{label(columns.src)} into {into}: {num_todo:,} of {len(rows) - columns.are_named:,} rows{names}"
 
 
 def _with_field(row: _Row, at: int | None, width: int, text: str, form: _Form) -> str:
-    """The row with a text in one of its columns, or behind all of them."""
+    """The row with a text in one of its columns, or in a new last one."""
     parts = form.parts(row.raw)
     if at is None:
         parts = [*parts[:width], *[""] * (width - len(parts)), form.field(text)]
@@ -164,14 +163,14 @@ def _with_field(row: _Row, at: int | None, width: int, text: str, form: _Form) -
     return form.delimiter.join(parts)
 
 
-def _name_of_new(sides: Sides, beside: str) -> str:
-    """What the new column is called, beside the name of the source's: `de` beside `en`, `German` beside `English`."""
+def _header_of_new(sides: Sides, source: str) -> str:
+    """The new column's header, after that of the source: `de` for `en`, `German` for `English`."""
     if isinstance(sides.tgt_column, str):
         return sides.tgt_column
-    opposite = _OPPOSITE.get(beside.strip().casefold(), "")
+    opposite = _OPPOSITE.get(source.strip().casefold(), "")
     if opposite:
-        return opposite.title() if beside[:1].isupper() else opposite
+        return opposite.title() if source[:1].isupper() else opposite
     if not sides.tgt_lang:
         return "translation"
-    named = language_named(beside) and not (code_of(beside) and len(beside.strip()) <= LONGEST_CODE)
+    named = language_named(source) and not (code_of(source) and len(source.strip()) <= LONGEST_CODE)
     return name_of(sides.tgt_lang) if named else sides.tgt_lang

@@ -1,8 +1,8 @@
-"""How do the units of a translation memory, TMX, get the translations that they lack?
+"""Translation memories (TMX): fills in missing translations.
 
-A unit with a text in the source's language and none in the target's gets one, `<tuv xml:lang="de" creationid="heed">`,
-beside its others; or in the segment that is there and empty, whose variant is then marked with `changeid="heed"`.
-Everything else stays as it is written. A segment's formatting codes go with its words (`segments.py`).
+A unit with a source text and no target text gets a variant `<tuv xml:lang="de" creationid="heed">`, or a text in its
+empty target segment, whose variant then gets `changeid="heed"`. Everything else stays as it is written. The formatting
+codes of a segment move with its words (`tmx_segments.py`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.spans import Part, Stretch
+from heed.documents.spans import Part, Span
 from heed.documents.tables import Tell
-from heed.documents.tmx_segments import START_TAG, behind_element, parse_segment
+from heed.documents.tmx_segments import START_TAG, after_element, parse_segment
 from heed.text.language.codes import same_tag
 from heed.text.readers.tmx import UnitParser, tag_of, variant_of
 from heed.text.readers.to_translate import Sides
@@ -25,7 +25,7 @@ Documents = Callable[[Sequence[Sequence[Part]]], list[str]]
 """Translates many marked-up texts at once."""
 
 CREATOR = "heed"
-"""Who is said to have made or changed a variant."""
+"""Recorded as the creator of new variants and of changes."""
 
 _BLOCK = 1 << 16
 _ATTRIBUTE = re.compile(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
@@ -33,28 +33,28 @@ _ATTRIBUTE = re.compile(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 @dataclass
 class _Unit:
-    """Where the parts of a unit are, in bytes of UTF-8."""
+    """A translation unit. Places are in bytes of UTF-8."""
 
     variants: list[tuple[str, str]] = field(default_factory=list)
-    """Language and text of each."""
+    """Language and text of each variant."""
     segments: list[tuple[int, int]] = field(default_factory=list)
-    """From the first byte of `<seg>` to the one behind `</seg>`, of each."""
+    """Range of each variant's segment, from `<seg>` to `</seg>`."""
     attribute: str = "xml:lang"
-    """What says a variant's language."""
+    """The attribute that names a variant's language."""
     begins: list[int] = field(default_factory=list)
-    """Of each variant with a segment."""
+    """Place of each variant with a segment."""
     begin: int = 0
-    """Of the last variant."""
+    """Place of the last variant."""
     end: int = 0
-    """Behind the last variant."""
+    """Place after the last variant."""
 
 
-class _Places(UnitParser):
-    """Units, and where they are."""
+class _PlaceParser(UnitParser):
+    """A parser of units that records their places."""
 
     def __init__(self, name: str, data: bytes) -> None:
         super().__init__(name)
-        self.found: list[_Unit] = []
+        self.units: list[_Unit] = []
         self._data = data
         self._place = _Unit()
         self._segment = 0
@@ -74,75 +74,82 @@ class _Places(UnitParser):
         was_inside = bool(self._codes)
         super()._end(element)
         if was_inside and not self._codes:
-            end = behind_element(self._data, self._expat.CurrentByteIndex, element)
+            end = after_element(self._data, self._expat.CurrentByteIndex, element)
             self._place.segments.append((self._segment, end))
             self._place.begins.append(self._place.begin)
         elif not was_inside and element == "tuv":
-            self._place.end = behind_element(self._data, self._expat.CurrentByteIndex, element)
-        elif not was_inside and element == "tu" and self._place.end:  # or there is no variant, whatever else
+            self._place.end = after_element(self._data, self._expat.CurrentByteIndex, element)
+        elif not was_inside and element == "tu" and self._place.end:  # else it has no variant
             self._place.variants = self._unit
-            self.found.append(self._place)
+            self.units.append(self._place)
 
 
 def translate_tmx(text: str, name: str, sides: Sides, translate: Documents, tell: Tell) -> str:
-    """A memory with what its units lack. Raises DataError for what is no TMX, UsageError without both languages."""
+    """The memory with its missing translations. Raises DataError for invalid TMX, UsageError without both languages."""
     if not (sides.src_lang and sides.tgt_lang):
-        raise UsageError(f"{name}: the model does not say its languages, by which the texts of a memory are found.")
+        raise UsageError(
+            f"{name}: the model does not name its languages, which are needed to read a translation memory."
+        )
     data = text.encode()
-    parser = _Places(name, data)
+    parser = _PlaceParser(name, data)
     for begin in range(0, len(text), _BLOCK):
         parser.feed(text[begin : begin + _BLOCK])
     parser.feed("", is_last=True)
     src_tag, tgt_tag = tag_of(sides.src_lang), tag_of(sides.tgt_lang)
-    units = [(unit, _Sides(unit, src_tag, tgt_tag)) for unit in parser.found]
+    units = [(unit, _Sides(unit, src_tag, tgt_tag)) for unit in parser.units]
     if units and all(variant_of(unit.variants, src_tag) is None for unit, _ in units):
         there = Counter(tag for unit, _ in units for tag, _ in unit.variants)
         raise DataError(f"{name}: no unit has {sides.src_lang}; its languages are {', '.join(there) or 'none'}.")
     without = [
-        (unit, found, parse_segment(data[slice(*unit.segments[found.source])]))
-        for unit, found in units
-        if found.source is not None and found.target is None
+        (unit, its, parse_segment(data[slice(*unit.segments[its.source])]))
+        for unit, its in units
+        if its.source is not None and its.target is None
     ]
-    todo = [(unit, found, parts) for unit, found, parts in without if _has_text(parts)]
+    todo = [(unit, its, parts) for unit, its, parts in without if _has_text(parts)]
     tell(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
     outputs = translate([parts for _, _, parts in todo])
     used = Counter(
         unit.variants[at][0]
-        for unit, found in units
-        if found.source is not None and (at := found.target_or_empty) is not None
+        for unit, its in units
+        if its.source is not None and (at := its.target_or_empty) is not None
     )
     tag = used.most_common(1)[0][0] if used else tgt_tag
     out, done = [], 0
-    for (unit, found, _), output in zip(todo, outputs, strict=True):
+    for (unit, its, _), output in zip(todo, outputs, strict=True):
         segment = f"<seg>{output}</seg>".encode()
-        if found.empty is None:
-            says = f"{unit.attribute}={quoteattr(tag)} creationid={quoteattr(CREATOR)}"
+        if its.empty is None:
+            attributes = f"{unit.attribute}={quoteattr(tag)} creationid={quoteattr(CREATOR)}"
             out += [
                 data[done : unit.end],
                 _space_before(data, unit.begin),
-                f"<tuv {says}>".encode(),
+                f"<tuv {attributes}>".encode(),
                 segment,
                 b"</tuv>",
             ]
             done = unit.end
         else:
-            start_tag = START_TAG.match(data, unit.begins[found.empty])
+            start_tag = START_TAG.match(data, unit.begins[its.empty])
             assert start_tag is not None
-            begin, end = unit.segments[found.empty]
-            out += [data[done : start_tag.start()], _marked(start_tag[0]), data[start_tag.end() : begin], segment]
+            begin, end = unit.segments[its.empty]
+            out += [
+                data[done : start_tag.start()],
+                _with_changeid(start_tag[0]),
+                data[start_tag.end() : begin],
+                segment,
+            ]
             done = end
     return b"".join([*out, data[done:]]).decode()
 
 
 def _has_text(parts: Sequence[Part]) -> bool:
-    """Whether there is something to translate outside of codes."""
-    return any(isinstance(part, Stretch) and part.plain.strip() for part in parts)
+    """Whether there is text outside of codes."""
+    return any(isinstance(part, Span) and part.plain.strip() for part in parts)
 
 
 class _Sides:
-    """Which variants of a unit have the source, the target, and no text for the target (None: none has).
+    """The variants of a unit with the source, the target, and an empty target; None where there is none.
 
-    Of two tags the longer is looked for first: beside `pt-BR`, `pt` is another variety.
+    The longer tag is looked up first: next to `pt-BR`, `pt` is another variety.
     """
 
     def __init__(self, unit: _Unit, src_tag: str, tgt_tag: str) -> None:
@@ -166,21 +173,21 @@ class _Sides:
 
     @property
     def target_or_empty(self) -> int | None:
-        """Where the target is or might be."""
+        """The variant of the target, with or without text."""
         return self.empty if self.target is None else self.target
 
 
-def _marked(start_tag: bytes) -> bytes:
-    """The tag of a variant that says who changed it."""
-    by = quoteattr(CREATOR).encode()
+def _with_changeid(start_tag: bytes) -> bytes:
+    """The start tag of a variant that heed has changed."""
+    creator = quoteattr(CREATOR).encode()
     for attribute in _ATTRIBUTE.finditer(start_tag):
         if attribute[1] == b"changeid":
-            return start_tag[: attribute.start(2)] + by + start_tag[attribute.end(2) :]
-    return start_tag[:-1] + b" changeid=" + by + b">"
+            return start_tag[: attribute.start(2)] + creator + start_tag[attribute.end(2) :]
+    return start_tag[:-1] + b" changeid=" + creator + b">"
 
 
 def _space_before(data: bytes, place: int) -> bytes:
-    """The white space that ends at a place."""
+    """The white space before a place."""
     begin = place
     while begin and data[begin - 1] in b" \t\r\n":
         begin -= 1

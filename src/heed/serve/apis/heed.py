@@ -14,7 +14,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from heed.decoding.translator import ModelTranslator
 from heed.documents.formats import FORMATS
-from heed.documents.text_translator import Wanted
+from heed.documents.translation import TranslateOptions
 from heed.inspect import inspect_text, inspect_translation, likely_words
 from heed.serve.apis.heed_answers import (
     DEFAULT_MAX_TOKENS,
@@ -134,7 +134,7 @@ class HeedApi:
         model, source = self.catalogue.model(body.model, "translate"), body.source or ""
         await asyncio.to_thread(self._require_tokens, model, body.target or "")
         translator = _translator(model, body)
-        options = Wanted(body.nbest or 1, body.beam_size).options(model.options)  # as it is translated
+        options = TranslateOptions(body.nbest or 1, body.beam_size).search_options(model.options)  # as for translating
         if body.nbest is None and not options.sample:
             options = options.model_copy(update={"nbest": min(5, options.beam_size)})
         return await self._call(

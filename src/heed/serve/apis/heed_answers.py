@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from heed.decoding.hypothesis import Hypothesis as Found
-from heed.documents.text_translator import Sentence as TranslatedSentence
+from heed.documents.translation import Sentence as TranslatedSentence
 from heed.report.description import model_sentence
 from heed.serve.apis.schema import Answer
 from heed.serve.engine.catalogue import Direction, ServedModel

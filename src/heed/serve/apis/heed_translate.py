@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from heed.documents.html_spans import spoken_text
-from heed.documents.text_translator import Partial, TextTranslator, Wanted
+from heed.documents.text_translator import TextTranslator
+from heed.documents.translation import Partial, TranslateOptions
 from heed.serve.apis.heed_answers import Detected, Sentence, Translated
 from heed.serve.apis.heed_requests import TranslateBody
 from heed.serve.engine.catalogue import Catalogue, Route, ServedModel
@@ -20,7 +21,7 @@ def translate(
     job: Job, body: TranslateBody, route: Route, on_partial: Callable[[int, str, str], None] | None = None
 ) -> Translated:
     """The answer to a request. `on_partial` gets the number, source and text so far of sentences as they grow."""
-    wanted = Wanted(
+    wanted = TranslateOptions(
         body.nbest, body.beam_size, body.length_penalty, body.prefix,
         {term.source: term.target for term in body.glossary}, body.keep,
     )  # fmt: skip

@@ -15,7 +15,8 @@ from pydantic import Field
 
 from heed.documents.formats import BILINGUAL, FORMATS, MARKUP, sample_of, suffix_of, translate_file
 from heed.documents.html_spans import spoken_text
-from heed.documents.text_translator import TextTranslator, Translation, Wanted
+from heed.documents.text_translator import TextTranslator
+from heed.documents.translation import TranslateOptions, Translation
 from heed.serve.apis import libretranslate_fields as fields_of
 from heed.serve.apis.libretranslate_fields import AUTO, MULTIPART, request_body
 from heed.serve.apis.schema import Answer, PlainError, content, errors
@@ -88,7 +89,7 @@ class LibreTranslateApi:
         if target is None:
             raise BadRequestError("auto is not supported as a target language")
         nbest = fields_of.alternatives_of(fields, self.service.limits.nbest) + 1
-        wanted = Wanted(nbest, glossary=fields_of.glossary_of(fields), keep=fields_of.keep_of(fields))
+        wanted = TranslateOptions(nbest, glossary=fields_of.glossary_of(fields), keep=fields_of.keep_of(fields))
         routes = await asyncio.to_thread(lambda: [self._route(text, source, target, is_html) for text in texts])
         done = await self.service.jobs.run(request, lambda job: _translate(job, texts, routes, wanted, is_html))
         is_list = isinstance(query, list)
@@ -151,7 +152,7 @@ class LibreTranslateApi:
         route = await asyncio.to_thread(
             self._route, sample, source, target, suffix in MARKUP, suffix in BILINGUAL, model
         )
-        wanted = Wanted(glossary=fields_of.glossary_of(fields), keep=fields_of.keep_of(fields))
+        wanted = TranslateOptions(glossary=fields_of.glossary_of(fields), keep=fields_of.keep_of(fields))
         columns = fields_of.column_of(fields, "src_column"), fields_of.column_of(fields, "tgt_column")
         sides = Sides(*route.codes, *columns)
 
@@ -214,7 +215,7 @@ class LibreTranslateApi:
 
 
 def _translate(
-    job: Job, texts: Sequence[str], routes: Sequence[Route], wanted: Wanted, is_html: bool
+    job: Job, texts: Sequence[str], routes: Sequence[Route], wanted: TranslateOptions, is_html: bool
 ) -> list[Translation]:
     """Texts with the same route are translated together; one without a letter stays as it is."""
     done = [Translation(text) for text in texts]

@@ -13,7 +13,7 @@ from heed.api import Loaded
 from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
-from heed.documents.text_translator import Step
+from heed.documents.translation import Step
 from heed.run import WEIGHTS, Run
 from heed.serve.engine.languages import Language, detector_of, language_pair
 from heed.serve.errors import BadRequestError, ModelNotFoundError

@@ -15,7 +15,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints, Request
 from heed.decoding.translator import ModelTranslator
-from heed.documents.text_translator import Step, Watch
+from heed.documents.translation import Step, Watch
 from heed.serve.engine.scheduler import Outcome, Ticket
 from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError, BadRequestError, LateError, OverloadError

@@ -1,4 +1,4 @@
-"""Does the server refuse what is too much, quickly, and go on serving others?"""
+"""Limits, keys and rates: what is refused, and that other clients are still served."""
 
 from __future__ import annotations
 
