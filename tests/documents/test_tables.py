@@ -176,7 +176,8 @@ def test_what_is_done_is_told() -> None:
     tables.translate_csv("1;a dog\n", "t.csv", EN_DE, loud, told.append)
     assert told == [
         "column 1 (English) into column 3 (German): 1 of 2 rows",
-        "column 2 into a new column: 1 of 1 rows; the first row is text (if it is a header, name a column with --src-column)",
+        "column 2 into a new column: 1 of 1 rows; the first row is text "
+        "(if it is a header, name a column with --src-column)",
     ]
 
 
