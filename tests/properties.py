@@ -228,7 +228,7 @@ def check_ending(words: list[str], in_folder: Path, stdin: bytes = b"") -> None:
         result = call(*words, stdin=stdin)
     assert result.code in CODES, result.err
     assert "Traceback" not in result.err
-    assert "did not foresee" not in result.err
+    assert "Internal error" not in result.err
     assert result.code == 0 or result.err or result.out, words
     assert len(result.err.splitlines()) <= 60
 

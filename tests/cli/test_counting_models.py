@@ -117,7 +117,7 @@ def _tensor(rows: list[list[int]]):  # type: ignore[no-untyped-def]
 def test_an_ngram_run_becomes_an_arpa_file_and_a_run_again(folder: Path, tmp_path: Path) -> None:
     exported = call("export", folder / "kn3", "--to", "arpa", "--out", tmp_path / "kn3.arpa")
     assert exported.code == 0, exported.err
-    assert "n-grams of 1, 2, ... words" in exported.err
+    assert "number of n-grams for n = 1, 2, ..." in exported.err
     imported = call("import", tmp_path / "kn3.arpa", "--out", tmp_path / "again")
     assert imported.code == 0, imported.err
     test = (folder / "test").read_bytes()

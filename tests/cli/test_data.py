@@ -103,11 +103,11 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
 def test_wrong_calls_are_told(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path)
     three = call("data", "check", src, tgt, src)
-    assert (three.code, three.err) == (2, "error: give two parallel files or one file of pairs, got 3 files.\n")
+    assert (three.code, three.err) == (2, "error: expected two parallel files or one file of pairs, got 3 files.\n")
     valid = call("data", "check", src, tgt, "--valid", src, "--valid", tgt, "--valid", tgt)
-    assert (valid.code, valid.err[:47]) == (2, "error: --valid: give two parallel files or one ")
+    assert (valid.code, valid.err[:47]) == (2, "error: --valid: expected two parallel files or ")
     two = call("data", "check", "--text", src, tgt)
-    assert (two.code, two.err) == (2, "error: --text takes one file, got 2.\n")
+    assert (two.code, two.err) == (2, f"error: --text takes one file, got 2: {src}, {tgt}.\n")
     missing = call("data", "check", src, tmp_path / "nowhere")
     assert missing.code == 66
     assert "nowhere does not exist" in missing.err
@@ -115,7 +115,7 @@ def test_wrong_calls_are_told(tmp_path: Path) -> None:
 
 def test_files_of_validation_without_a_flag_of_their_own_are_told() -> None:
     one = call("data", "check", "train.en", "train.de", "--valid", "val.en", "val.de")
-    said = "each file of a validation or test set has a flag of its own before it"
+    said = "repeat the flag before each file of a validation or test set"
     assert (one.code, one.err) == (2, f"error: {said}: --valid SRC --valid TGT.\n")
     before = call("data", "check", "--valid", "val.en", "val.de", "train.en", "train.de")
     assert (before.code, before.err) == (2, one.err)
@@ -124,7 +124,7 @@ def test_files_of_validation_without_a_flag_of_their_own_are_told() -> None:
     alone = call("data", "check", "train.tsv", "--test", "t.en.gz")
     assert alone.code == 2
     assert alone.err == (
-        "error: --test came once, with t.en.gz. Two parallel files are --test SRC --test TGT; one file of pairs is "
-        ".tsv, .csv, .jsonl, .parquet or .tmx.\n"
+        "error: --test was given once, with t.en.gz. Give two parallel files as --test SRC --test TGT, or one file "
+        "of pairs (.tsv, .csv, .jsonl, .parquet, .tmx).\n"
     )
     assert "is a spreadsheet" in call("data", "check", "train.tsv", "--test", "t.xlsx").err

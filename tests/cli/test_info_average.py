@@ -1,4 +1,4 @@
-"""Do `heed info` and `heed average` say and do what they promise?"""
+"""`heed info` and `heed average`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heed.tasks.prepare import read_valid
 from heed.training.checkpoints import list_checkpoints
 
 
-def test_info_tells_task_sizes_data_and_best_scores(translator: Path, bigram: Path) -> None:
+def test_info_shows_task_sizes_data_and_best_scores(translator: Path, bigram: Path) -> None:
     result = call("info", translator)
     assert result.code == 0
     assert "languages        aa → bb" in result.out
@@ -25,6 +25,15 @@ def test_info_tells_task_sizes_data_and_best_scores(translator: Path, bigram: Pa
     assert facts["parameters"] == sum(tensor.numel() for tensor in weights.values())
     assert facts["best validation"]["update"] in (75, 150)
     assert json.loads(call("info", bigram, "--json").out)["model"] == {"kind": "bigram"}
+
+
+def test_info_of_several_runs_is_a_table(translator: Path, bigram: Path) -> None:
+    header, first, second = call("info", translator, bigram).lines
+    assert header.split()[:5] == ["run", "task", "model", "parameters", "trained"]
+    assert first.startswith(str(translator)) and " transformer " in first
+    assert second.startswith(str(bigram)) and " bigram " in second
+    facts = json.loads(call("info", translator, bigram, "--json").out)
+    assert [run["run"] for run in facts] == [str(translator), str(bigram)]
 
 
 def test_info_of_a_run_that_has_no_weights_yet(translator: Path, tmp_path: Path) -> None:
@@ -52,7 +61,7 @@ def test_the_average_is_the_mean_of_the_newest_checkpoints_and_a_run(translator:
     assert "stand in the training data" in call("evaluate", out, "--src", src, "--ref", ref, "--beam", "1").out
 
 
-def test_weights_before_the_first_update_are_no_part_of_an_average(translator: Path, tmp_path: Path) -> None:
+def test_weights_before_the_first_update_are_not_averaged(translator: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(translator, tmp_path / "copy")
     newest = list_checkpoints(copy / "checkpoints")[-1]
     for path in list_checkpoints(copy / "checkpoints")[:-1]:
@@ -61,13 +70,13 @@ def test_weights_before_the_first_update_are_no_part_of_an_average(translator: P
     result = call("average", copy, "--out", tmp_path / "averaged")
     assert result.err.endswith(f": the mean of {newest.name}\n")
     shutil.rmtree(newest)
-    assert "none was written behind its first update" in call("average", copy, "--out", tmp_path / "other").err
+    assert "none was saved after an update" in call("average", copy, "--out", tmp_path / "other").err
 
 
-def test_fewer_checkpoints_than_asked_for_are_told(translator: Path, tmp_path: Path) -> None:
+def test_fewer_checkpoints_than_requested_are_reported(translator: Path, tmp_path: Path) -> None:
     result = call("average", translator, "--last", "9", "--out", tmp_path / "averaged")
     assert result.code == 0
-    assert "keeps 3 checkpoints, not 9 (training.keep_checkpoints): all are averaged" in result.err
+    assert "keeps only 3 checkpoints (training.keep_checkpoints)" in result.err
 
 
 def test_an_average_replaces_nothing_and_needs_checkpoints(translator: Path, bigram: Path, tmp_path: Path) -> None:

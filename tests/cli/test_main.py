@@ -1,4 +1,4 @@
-"""Does each verb end as the design says: exit codes, messages on stderr, help on one or two screens?"""
+"""Exit codes, error messages and help of the verbs."""
 
 from __future__ import annotations
 
@@ -88,16 +88,16 @@ def test_the_version_names_heed_python_and_torch() -> None:
     ],
     ids=" ".join,
 )
-def test_a_call_that_is_wrong_ends_with_2_and_words_on_stderr_alone(words: tuple[str, ...]) -> None:
+def test_a_wrong_call_ends_with_2_and_a_message_on_stderr(words: tuple[str, ...]) -> None:
     result = call(*words)
     assert result.code == 2
     assert result.stdout == b""
-    assert "Error: " in result.err
+    assert "rror: " in result.err
     assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize("verb", ["translate", "score", "generate", "info", "average"])
-def test_a_run_that_is_not_there_ends_with_66(verb: str, tmp_path: Path) -> None:
+def test_a_missing_run_ends_with_66(verb: str, tmp_path: Path) -> None:
     more = ("--out", tmp_path / "out") if verb == "average" else ()
     result = call(verb, tmp_path / "nothing", *more)
     assert (result.code, result.stdout) == (66, b"")
@@ -116,11 +116,11 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
         failing(monkeypatch, DataError("the line is wrong."), "--debug")
 
 
-def test_what_nobody_foresaw_is_no_traceback_either(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     result = failing(monkeypatch, ZeroDivisionError("division by zero"))
     assert result.code == 1
     assert result.err.startswith("error: ZeroDivisionError: division by zero\n")
-    assert "--debug" in result.err
+    assert result.err.endswith("Internal error. Rerun with --debug and report it.\n")
 
 
 def test_interruption_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,18 +129,18 @@ def test_interruption_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_failure_of_the_system_ends_with_74(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heed.cli.main._give_up_stdout", lambda: None)
+    monkeypatch.setattr("heed.cli.main._discard_stdout", lambda: None)
     result = failing(monkeypatch, OSError(errno.ENOSPC, "No space left on device", "f"))
     assert (result.code, result.err) == (74, "error: reading or writing failed: No space left on device (f).\n")
 
 
 def test_a_reader_that_has_gone_ends_with_141(monkeypatch: pytest.MonkeyPatch) -> None:
-    given_up = []
-    monkeypatch.setattr("heed.cli.main._give_up_stdout", lambda: given_up.append(True))
+    discarded = []
+    monkeypatch.setattr("heed.cli.main._discard_stdout", lambda: discarded.append(True))
     result = failing(monkeypatch, BrokenPipeError())
-    assert (result.code, result.err, given_up) == (141, "", [True])
+    assert (result.code, result.err, discarded) == (141, "", [True])
 
 
-def test_info_without_a_run_is_a_mistake() -> None:
+def test_info_needs_a_run() -> None:
     assert info.info.__doc__
     assert call("info").code == 2

@@ -64,7 +64,7 @@ def test_the_tokenizer_of_a_run_is_found_in_its_folder(translator: Path) -> None
         ),
         (("encode", "nowhere.json"), b"", 66, "nowhere.json: cannot be read"),
         (("encode", "text"), b"", 65, "this is no JSON file"),
-        (("decode", "RUN", "--ids"), b"1 2\nba\n", 65, "stdin, line 2: not all of it is numbers"),
+        (("decode", "RUN", "--ids"), b"1 2\nba\n", 65, "stdin, line 2: --ids expects token ids"),
     ],
 )
 def test_what_is_wrong_is_told(

@@ -50,7 +50,7 @@ def test_prefixes_come_from_a_file_line_by_line(translator: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("prefixes", "message"), [(["a"], "ended before stdin, at line 2"), (["a"] * 6, "has more lines")]
+    ("prefixes", "message"), [(["a"], "has fewer lines than stdin: there is no line 2"), (["a"] * 6, "has more lines")]
 )
 def test_a_file_of_prefixes_must_have_a_line_for_each(
     translator: Path, tmp_path: Path, prefixes: list[str], message: str
@@ -68,11 +68,12 @@ def test_lines_may_be_json_with_a_prefix(translator: Path) -> None:
     for bad in ("ba ce", "{}", '{"source": 1}', '{"source": "a", "prefix": null}', "[1]", "", "[" * 100_000):
         result = call("translate", translator, "--json-input", stdin=bad + "\n")
         assert result.code == 65
-        assert "stdin, line 1: with --json-input each line is" in result.err
+        assert "stdin, line 1: --json-input expects {" in result.err
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"), [("{}", "with --json-input"), ('{"source": "a \\ud800 b"}', "half of a pair")]
+    ("bad", "message"),
+    [("{}", "--json-input"), ('{"source": "a \\ud800 b"}', "a \\u escape is half of a surrogate pair")],
 )
 def test_lines_before_a_bad_one_are_translated(translator: Path, bad: str, message: str) -> None:
     good = '{"source": "ba ce"}\n'
@@ -92,7 +93,7 @@ def test_a_prefix_that_is_missing_stops_behind_the_lines_before(translator: Path
     prefixes = write_lines(tmp_path / "prefixes", ["", ""])
     result = call("translate", translator, "--prefix-file", prefixes, stdin="ba ce\nfo gu\ndi\n")
     assert (result.code, len(result.lines)) == (65, 2)
-    assert "ended before stdin, at line 3" in result.err
+    assert "there is no line 3" in result.err
 
 
 def test_a_term_that_is_banned_is_told_before_any_work(translator: Path, tmp_path: Path) -> None:

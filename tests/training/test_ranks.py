@@ -140,7 +140,7 @@ def test_when_one_process_is_killed_the_other_ends_and_the_training_can_go_on(co
         _, err = process.communicate(timeout=60)
     assert process.returncode not in (0, 143)
     assert "another process of this training was lost" in err.decode()
-    assert "process 2 of 2 was ended by SIGKILL." in err.decode()
+    assert "process 2 of 2 was killed by SIGKILL." in err.decode()
     result = run("train", "--resume", str(corpus / "killed"), "--nproc", "2", "--quiet")
     assert result.code == 0, result.err
     train(corpus, "never-killed", 2, **long)

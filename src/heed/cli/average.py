@@ -1,4 +1,4 @@
-"""`heed average`: the mean of several checkpoints' weights."""
+"""`heed average`: the mean of the weights of several checkpoints."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import Debug, Quiet, RunFolder
+from heed.cli.options import Quiet, RunFolder
 
 
 def average(
     run: RunFolder,
     out: Annotated[Path, typer.Option(help="The new run folder.")],
-    last: Annotated[int, typer.Option(help="How many of the newest checkpoints.", min=1)] = 5,
+    last: Annotated[int, typer.Option(help="Number of checkpoints.", min=1)] = 5,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
-    """Average the newest checkpoints of a run (Vaswani et al. 2017, section 6.1) into a new run.
+    """Average the newest checkpoints of a run into a new run.
 
-    A run keeps training.keep_checkpoints of them.
+    The method of Vaswani et al. (2017), section 6.1. A run keeps as many checkpoints as training.keep_checkpoints says.
 
     Example:
 
@@ -36,15 +35,13 @@ def average(
     from heed.training.weights import mean_of
 
     opened = Run(run)
-    trained = [path for path in list_checkpoints(opened.folder / "checkpoints") if step_of(path) > 0]
-    found = trained[-last:]
-    if not found:
-        raise DataError(f"{run} has no checkpoints to average: none was written behind its first update.")
-    if len(found) < last:
-        kept = f"{run} keeps {len(found)} checkpoints, not {last} (training.keep_checkpoints): all are averaged."
-        message(kept, quiet)
-    names = ", ".join(path.name for path in found)
-    weights = mean_of([load_checkpoint(path, opened.shapes).weights for path in found])
+    checkpoints = [path for path in list_checkpoints(opened.folder / "checkpoints") if step_of(path) > 0][-last:]
+    if not checkpoints:
+        raise DataError(f"{run} has no checkpoints to average: none was saved after an update.")
+    if len(checkpoints) < last:
+        message(f"note: {run} keeps only {len(checkpoints)} checkpoints (training.keep_checkpoints).", quiet)
+    names = ", ".join(path.name for path in checkpoints)
+    weights = mean_of([load_checkpoint(path, opened.shapes).weights for path in checkpoints])
     with storage_errors("write the new run", path=out), atomic_folder(out) as folder:
         for source in (opened.folder / RECIPE, *opened.folder.glob("tokenizer*.json")):
             shutil.copy(source, folder / source.name)

@@ -1,4 +1,4 @@
-"""What must the output of each line keep to? What `heed translate` reads beside the lines themselves."""
+"""Constraints on the output of each line of `heed translate`: prefixes, glossary terms, banned words."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from heed.text.readers import Errors, read_lines
 
 
 def read_ban(words: Sequence[str], path: Path | None, errors: Errors = "strict") -> tuple[str, ...]:
-    """Banned words and phrases, those of a file (one a line) behind those that were said."""
+    """Banned words and phrases: those of the command line, then those of a file with one per line."""
     return (*words, *(line.strip() for line in (read_lines(path, errors) if path is not None else ()) if line.strip()))
 
 
 class InputLines:
-    """Takes lines of stdin apart, and knows what each one's output must keep to."""
+    """Parses the lines of stdin, and determines the constraints of each."""
 
     def __init__(
         self, as_json: bool, prefix_file: Path | None, glossary: Path | None, normalise: Callable[[str], str],
         errors: Errors = "strict",
     ) -> None:  # fmt: skip
-        """`as_json`: each line is an object with a "source" and, if wanted, a "prefix"."""
+        """`as_json`: each line is an object with a "source" and optionally a "prefix"."""
         self.as_json = as_json
         self.normalise = normalise
         self.constrained = as_json or prefix_file is not None or glossary is not None
@@ -35,10 +35,10 @@ class InputLines:
         self._error: DataError | None = None
 
     def read(self, lines: Sequence[str]) -> tuple[list[str], list[Constraints] | None]:
-        """Source lines and, where anything was asked for, the constraints of each.
+        """Return the sources and, if there are any constraints, those of each.
 
-        Raises DataError where the first of these lines is wrong. Where another one is, those before it come first, and
-        the error with the next call, or with `finish`.
+        Raises DataError if the first of these lines is invalid. If a later one is, the lines before it are returned,
+        and the error is raised by the next call or by `finish`.
         """
         if self._error is not None:
             raise self._error
@@ -54,16 +54,16 @@ class InputLines:
                 self._error = error
                 break
         sources = [source for source, _ in pairs]
-        found = zip(pairs, self.terms(sources), strict=True)
-        return sources, [Constraints(prefix, terms) for (_, prefix), terms in found]
+        terms = self.terms(sources)
+        return sources, [Constraints(prefix, own) for (_, prefix), own in zip(pairs, terms, strict=True)]
 
     @property
-    def demanded(self) -> tuple[str, ...]:
-        """All that the glossary may demand."""
+    def target_terms(self) -> tuple[str, ...]:
+        """All target terms of the glossary."""
         return self._glossary.targets if self._glossary is not None else ()
 
     def terms(self, sources: Sequence[str]) -> list[tuple[str, ...]]:
-        """What the glossary demands for each source."""
+        """The target terms that the glossary requires for each source."""
         glossary = self._glossary
         return [() if glossary is None else glossary.terms_for(self.normalise(source)) for source in sources]
 
@@ -75,34 +75,37 @@ class InputLines:
             read = next(self._prefixes, None)
             if read is None:
                 raise DataError(
-                    f"{self._prefix_file} ended before stdin, at line {self._number}: a prefix is needed for each "
-                    "line, an empty one too."
+                    f"{self._prefix_file} has fewer lines than stdin: there is no line {self._number}. Give a prefix "
+                    "for each line; an empty line means no prefix."
                 )
             prefix = read
         return source, prefix
 
     def finish(self) -> None:
-        """Raises DataError for a line that was wrong, or where the file of prefixes goes on after the last line."""
+        """Raise DataError for an invalid line, or if the file of prefixes has more lines than stdin."""
         if self._error is not None:
             raise self._error
         if self._prefixes is not None and next(self._prefixes, None) is not None:
             raise DataError(
-                f"{self._prefix_file} has more lines than stdin, which had {self._number:,}: each prefix belongs to "
-                "the line of the same number."
+                f"{self._prefix_file} has more lines than stdin, which had {self._number:,}. Give one prefix for "
+                "each line."
             )
 
 
 def _from_json(line: str, number: int) -> tuple[str, str]:
     try:
         record = json.loads(line)
-    except (ValueError, RecursionError):  # nothing is nested here that deep
+    except (ValueError, RecursionError):  # no valid line is nested that deep
         record = None
     source, prefix = (record.get("source"), record.get("prefix", "")) if isinstance(record, dict) else (None, "")
     if not isinstance(source, str) or not isinstance(prefix, str):
         raise DataError(
-            f'stdin, line {number}: with --json-input each line is {{"source": "text"}}, if wanted with a '
-            f'"prefix": "text", got {line[:60]!r}.'
+            f'stdin, line {number}: --json-input expects {{"source": "text"}} or '
+            f'{{"source": "text", "prefix": "text"}}, got {line[:60]!r}.'
         )
     if any("\ud800" <= char <= "\udfff" for char in source + prefix):
-        raise DataError(f"stdin, line {number}: half of a pair of \\u escapes, which is no character.")
+        raise DataError(
+            f"stdin, line {number}: a \\u escape is half of a surrogate pair. Write both halves, or the "
+            "character itself."
+        )
     return source.replace("\n", " "), prefix.replace("\n", " ")

@@ -1,4 +1,4 @@
-"""`heed data check`: is this data fit to train on?"""
+"""`heed data check`: examine data before training."""
 
 from __future__ import annotations
 
@@ -9,40 +9,38 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import BadBytes, Debug, Json, Quiet, SrcColumn, TgtColumn, language_of
+from heed.cli.flags import add_verb
+from heed.cli.options import BadBytes, Json, Quiet, SrcColumn, TgtColumn, language_of
 from heed.core.errors import UsageError
 
-app = typer.Typer(help="Look at data before training.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Examine data before training.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
 def data() -> None:
-    """Look at data before training."""
+    """Examine data before training."""
 
 
-@app.command()
 def check(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILES...", help="Two parallel files, one file of pairs, or with --text one text."),
+        typer.Argument(metavar="FILES...", help="Two parallel files, one file of pairs, or (with --text) one text."),
     ],
-    valid: Annotated[list[str] | None, typer.Option(help="Validation files, given as the training files are.")] = None,
-    test: Annotated[
-        list[str] | None, typer.Option(help="Test files: are their sentences in the training data?")
-    ] = None,
-    text: Annotated[bool, typer.Option("--text", help="The files are text of a language model.")] = False,
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files, in the same form.")] = None,
+    test: Annotated[list[str] | None, typer.Option(help="Test files, to look for them in the training data.")] = None,
+    text: Annotated[bool, typer.Option("--text", help="The files are text for a language model.")] = False,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
-    src_lang: Annotated[str, typer.Option(help="Language of the source, such as en; TMX needs it.")] = "",
+    src_lang: Annotated[str, typer.Option(help="Language of the source, such as en; required for TMX.")] = "",
     tgt_lang: Annotated[str, typer.Option(help="Language of the target.")] = "",
     errors: BadBytes = "strict",
     json_output: Json = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
-    """Examine training data: line counts, empty sides, duplicates, copies, leaks, damage, scripts, lengths.
+    """Examine training data.
 
-    Ends with exit code 65 when something would ruin a training.
+    Reports line counts, empty sides, duplicates, copies, leaks, damage, scripts and lengths. Ends with exit code 65 if
+    something would ruin the training.
 
     Examples:
 
@@ -72,12 +70,12 @@ def check(
 
 def _single(files: list[str]) -> str:
     if len(files) > 1:
-        raise UsageError(f"--text takes one file, got {len(files)}.")
+        raise UsageError(f"--text takes one file, got {len(files)}: {', '.join(files)}.")
     return files[0]
 
 
 def _check_numbers(files: list[str], held_out: dict[str, list[str]]) -> None:
-    """Raise UsageError for more files than two, and for one side of a validation or test set alone."""
+    """Raise UsageError for more than two files, and for one side of a validation or test set without the other."""
     from heed.text.readers.corpus import SPREADSHEETS, format_of
 
     sides = {
@@ -85,18 +83,23 @@ def _check_numbers(files: list[str], held_out: dict[str, list[str]]) -> None:
         if len(group) == 1 and not format_of(Path(group[0])) and not group[0].lower().endswith(SPREADSHEETS)
     }  # fmt: skip
     if len(files) > 2 and len(sides) == len(files) - 2:
-        said = " ".join(f"{flag} SRC {flag} TGT" for flag in sides)  # which files they are, their order does not tell
-        raise UsageError(f"each file of a validation or test set has a flag of its own before it: {said}.")
+        flags = " ".join(
+            f"{flag} SRC {flag} TGT" for flag in sides
+        )  # the order of the files does not tell which is which
+        raise UsageError(f"repeat the flag before each file of a validation or test set: {flags}.")
     for flag, src in sides.items():
         raise UsageError(
-            f"{flag} came once, with {src}. Two parallel files are {flag} SRC {flag} TGT; one file of pairs is .tsv, "
-            ".csv, .jsonl, .parquet or .tmx."
+            f"{flag} was given once, with {src}. Give two parallel files as {flag} SRC {flag} TGT, or one file of "
+            "pairs (.tsv, .csv, .jsonl, .parquet, .tmx)."
         )
     for before, group in (("", files), *((f"{flag}: ", group) for flag, group in held_out.items())):
         if len(group) > 2:
-            raise UsageError(f"{before}give two parallel files or one file of pairs, got {len(group)} files.")
+            raise UsageError(f"{before}expected two parallel files or one file of pairs, got {len(group)} files.")
 
 
 def _paths(files: list[str]) -> tuple[str | None, str | None, str | None]:
-    """Source, target and pairs: two files are the first two, one is the last."""
+    """Source, target and pairs: two files are the first two, one file is the last."""
     return (files[0], files[1], None) if len(files) == 2 else (None, None, files[0])
+
+
+add_verb(app, "check", check)

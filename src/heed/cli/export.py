@@ -1,4 +1,4 @@
-"""`heed export`: a model for another program."""
+"""`heed export`: write a model for another program."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ def export(
     run: RunFolder,
     out: Annotated[Path, typer.Option(help="The new folder, or the ARPA file.")],
     to: Annotated[
-        Target, typer.Option(help="gpt2: a GPT-2 of Hugging Face transformers; arpa: n-grams for KenLM and others.")
+        Target, typer.Option(help="gpt2, for Hugging Face transformers; or arpa, n-grams for KenLM and others.")
     ] = "gpt2",
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write a run's model in the format of another program. `heed import` reads it back.
+    """Write a model in the format of another program.
+
+    `heed import` reads it back.
 
     Examples:
 
@@ -37,9 +39,12 @@ def export(
     opened = Run(run)
     opened.require("language-model", "export")
     if to == "arpa":
-        message(f"{out}: n-grams of 1, 2, ... words: {', '.join(f'{n:,}' for n in export_arpa(opened, out))}", quiet)
+        message(
+            f"{out}: number of n-grams for n = 1, 2, ...: {', '.join(f'{n:,}' for n in export_arpa(opened, out))}",
+            quiet,
+        )
         return
     with_tokenizer = export_gpt2(opened, out)
     kind = opened.recipe.tokenizer.kind
-    left_out = "" if with_tokenizer else f"; its {kind} tokenizer is heed's own and stays here: ids go in and out"
-    message(f"{out}: a GPT-2 of transformers{left_out}", quiet)
+    left_out = "" if with_tokenizer else f"; without a tokenizer, as only heed has the kind {kind!r}: use token ids"
+    message(f"{out}: a GPT-2 for Hugging Face transformers{left_out}", quiet)

@@ -1,4 +1,4 @@
-"""`heed import`: a run from another program's model."""
+"""`heed import`: make a run from a model of another program."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import Debug, Quiet
+from heed.cli.options import Quiet
 
 
 def import_model(
     model: Annotated[
         Path,
-        typer.Argument(help="Folder of a GPT-2 (config.json, model.safetensors, tokenizer.json), or an ARPA file."),
+        typer.Argument(help="Folder with config.json, model.safetensors and tokenizer.json; or an ARPA file."),
     ],
     out: Annotated[Path, typer.Option(help="The new run folder.")],
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
-    """Make a run of a GPT-2 of Hugging Face transformers: to generate, score, compress, or train further (--init).
+    """Make a run from a GPT-2 or an ARPA file.
 
-    Or of an ARPA file of n-grams, as KenLM and SRILM write it.
+    GPT-2 in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them. The run can generate, score
+    and compress; a GPT-2 can also be trained further (heed train --init).
 
     Examples:
 
@@ -36,4 +36,6 @@ def import_model(
     if model.is_dir():
         message(f"{out}: {import_gpt2(model, out):,} parameters", quiet)
     else:
-        message(f"{out}: n-grams of 1, 2, ... words: {', '.join(f'{n:,}' for n in import_arpa(model, out))}", quiet)
+        message(
+            f"{out}: number of n-grams for n = 1, 2, ...: {', '.join(f'{n:,}' for n in import_arpa(model, out))}", quiet
+        )

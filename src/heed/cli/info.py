@@ -1,62 +1,117 @@
-"""`heed info`: what is in a run folder?"""
+"""`heed info`: what one run is, or a table of several."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from heed.cli.options import Debug, Json, RunFolder
+import typer
+
+from heed.cli.options import Json
+
+if TYPE_CHECKING:
+    from heed.run import Run
+
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="A run folder, or several to compare.")]
 
 
-def info(run: RunFolder, json_output: Json = False, debug: Debug = False) -> None:
-    """Print what a run is: task, languages, sizes, data, best scores, files.
+def info(runs: Runs, json_output: Json = False) -> None:
+    """Print what a run is, or a table of several runs.
 
-    Example:
+    For one run: task, languages, model, sizes, data and best validation scores.
+
+    Examples:
 
       heed info runs/en-de
+
+      heed info runs/small runs/large
     """
+    from heed.run import Run
+
+    facts = [_facts(folder, Run(folder)) for folder in runs]
+    if json_output:
+        print(json.dumps(facts[0] if len(facts) == 1 else facts, ensure_ascii=False))
+    elif len(facts) == 1:
+        print("\n".join(_lines(facts[0])))
+    else:
+        print("\n".join(_table(facts)))
+
+
+def _facts(folder: Path, run: Run) -> dict[str, Any]:
     from heed.nn.weight_file import read_header
     from heed.report.description import directions, parts, validated_on
-    from heed.run import WEIGHTS, Run
+    from heed.run import WEIGHTS
     from heed.training.journal import read_journal
 
-    opened = Run(run)
-    recipe = opened.recipe
-    events = read_journal(opened.folder)
-    best = [event for event in events if event["event"] == "validation" and event.get("best")]
-    sizes = ", ".join(f"{side} {len(tokenizer.vocabulary):,}" for side, tokenizer in opened.tokenizers.items())
-    corpus = opened.corpus
+    recipe, corpus = run.recipe, run.corpus
+    sizes = ", ".join(f"{side} {len(tokenizer.vocabulary):,}" for side, tokenizer in run.tokenizers.items())
     facts: dict[str, Any] = {
-        "run": str(run),
+        "run": str(folder),
         "task": recipe.task,
-        "languages": directions(opened) or " → ".join("?" for _ in opened.sides),
+        "languages": directions(run) or " → ".join("?" for _ in run.sides),
         "synthetic": recipe.data.synthetic,
         "model": recipe.model.model_dump(),
         "tokenizer": f"{recipe.tokenizer.kind}, {sizes}",
         "trained on": corpus["num_rows"] - corpus.get("num_repeated", 0) if "num_rows" in corpus else "?",
-    }  # fmt: skip
-    several = parts(opened)
+    }
     if recipe.data.tags:
         facts["tags"] = ", ".join(recipe.data.tags)
-    if several:
+    if several := parts(run):
         facts["parts"] = [asdict(part) for part in several]
-        facts["validated on"] = validated_on(opened)
-    if (opened.folder / WEIGHTS).exists():
-        facts["parameters"] = read_header(opened.folder / WEIGHTS).num_parameters
+        facts["validated on"] = validated_on(run)
+    if (run.folder / WEIGHTS).exists():
+        facts["parameters"] = read_header(run.folder / WEIGHTS).num_parameters
+    best = [event for event in read_journal(run.folder) if event["event"] == "validation" and event.get("best")]
     if best:
         names = best[-1]["signatures"]
         facts["best validation"] = {"update": best[-1]["step"], **{name: best[-1][name] for name in names}}
-    if json_output:
-        print(json.dumps(facts, ensure_ascii=False))
-        return
+    return facts
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    """One line for each fact about a run."""
+    from heed.report.description import PartFacts
+
+    lines = []
     for name, value in facts.items():
         if name == "parts":
-            for number, part in enumerate(several):
-                print(f"{f'part {number}' if number else 'main part':16} {part.told()}")
-            continue
-        if isinstance(value, dict):
-            value = "  ".join(f"{k}={v}" for k, v in value.items())
-        print(
-            f"{name:16} {value:,}" if isinstance(value, int) and not isinstance(value, bool) else f"{name:16} {value}"
-        )
+            for number, part in enumerate(value):
+                lines.append(f"{f'part {number}' if number else 'main part':16} {PartFacts(**part).told()}")
+        elif isinstance(value, dict):
+            lines.append(f"{name:16} {'  '.join(f'{key}={item}' for key, item in value.items())}")
+        else:
+            lines.append(f"{name:16} {_shown(value)}")
+    return lines
+
+
+def _table(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """One row for each run."""
+    rows = [
+        {
+            "run": facts["run"], "task": facts["task"], "model": facts["model"]["kind"],
+            "parameters": facts.get("parameters", ""), "trained on": facts["trained on"],
+            **facts.get("best validation", {}),
+        }
+        for facts in runs
+    ]  # fmt: skip
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [columns, *([_shown(row.get(name, "")) for name in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    is_text = [all(isinstance(row.get(name, ""), str) for row in rows) for name in columns]
+    aligned = (
+        [
+            cell.ljust(width) if text else cell.rjust(width)
+            for cell, width, text in zip(row, widths, is_text, strict=True)
+        ]
+        for row in cells
+    )
+    return ["  ".join(row).rstrip() for row in aligned]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

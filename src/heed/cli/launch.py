@@ -1,7 +1,7 @@
-"""How does one command become several processes that train together on this machine?
+"""Launcher of several processes that train together on this machine (`heed train --nproc`).
 
-Each gets the variables that `torchrun` would set; on many machines `torchrun` itself starts `python -m heed train`.
-A signal is passed on to all of them, and when one fails, the others have some seconds to end.
+Each gets the variables that `torchrun` would set; on several machines `torchrun` itself starts `python -m heed train`.
+Signals are forwarded to all processes, and when one fails, the others have some seconds to end.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from heed.core.progress import warn
 from heed.training.stopping import asking_to_stop
 
 GRACE = 10.0
-"""Seconds that the others have, when one has failed, to say so and end."""
+"""Seconds that the other processes have to end after one has failed."""
 STOPPED = (0, 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP)
-"""Codes of a process that ended as it should, when it was done or asked to stop."""
+"""Exit codes of a process that finished, or was asked to stop."""
 
 
 def launch(num_processes: int, arguments: Sequence[str]) -> int:
-    """Run `heed ARGUMENTS` in so many processes; the exit code of the first that failed, else 0."""
-    # The first inherits the socket: nobody can take its port meanwhile.
+    """Run `heed ARGUMENTS` in several processes; return the exit code of the first that failed, or 0."""
+    # Rank 0 inherits the socket, so that no other program can take its port.
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        started = [
+        processes = [
             subprocess.Popen(
                 [sys.executable, "-m", "heed", *arguments],
                 env=environment.variables_of_rank(rank, num_processes, listener),
                 pass_fds=[] if rank else [listener.fileno()],
-                start_new_session=True,  # so that a terminal's Ctrl-C comes once, through this process
+                start_new_session=True,  # so that Ctrl-C reaches it once, through this process
             )
             for rank in range(num_processes)
         ]
-    return supervise(started)
+    return supervise(processes)
 
 
 def supervise(processes: Sequence[subprocess.Popen[bytes]]) -> int:
-    """Wait for processes that train together; the exit code of the first that failed, else 0."""
+    """Wait for all processes; return the exit code of the first that failed, or 0."""
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
+    def forward(number: int, frame: FrameType | None) -> None:
         for process in processes:
             if process.poll() is None:
                 process.send_signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in asking_to_stop()}
+    before = {number: signal.signal(number, forward) for number in asking_to_stop()}
     try:
         return _exit_code(_wait(processes))
     finally:
@@ -60,7 +60,7 @@ def supervise(processes: Sequence[subprocess.Popen[bytes]]) -> int:
 
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> list[int]:
-    """Wait until all have ended, or `GRACE` longer than the first failure; the codes in the order of their ends."""
+    """Wait until all have ended, or for `GRACE` seconds after the first failure; return the codes in order of time."""
     codes: dict[int, int] = {}
     deadline = float("inf")
     while len(codes) < len(processes) and time.monotonic() < deadline:
@@ -70,13 +70,13 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> list[int]:
                 codes[rank] = code
                 if code not in STOPPED:
                     deadline = min(deadline, time.monotonic() + GRACE)
-                if code < 0:  # it could not say so itself
-                    warn(f"process {rank + 1} of {len(processes)} was ended by {signal.Signals(-code).name}.")
+                if code < 0:  # killed, so it could not report an error
+                    warn(f"process {rank + 1} of {len(processes)} was killed by {signal.Signals(-code).name}.")
         time.sleep(0.1)
     return list(codes.values())
 
 
 def _exit_code(codes: Sequence[int]) -> int:
-    """The first that is not 0, as a shell reports it."""
+    """The first code that is not 0, as a shell reports it."""
     code = next((code for code in codes if code), 0)
     return 128 - code if code < 0 else code

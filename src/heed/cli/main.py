@@ -1,7 +1,7 @@
-"""The command `heed`: which verbs are there, and how does each end?
+"""The command line `heed`: its verbs, and the exit code and message that each error ends with.
 
-Verbs import what they need when they run, so that `--help` is quick. An error for a person is one screen on
-stderr and an exit code; `--debug` shows the traceback.
+Verbs import what they need when they run, so that `--help` is fast. An error is one screen on stderr and an exit code;
+`--debug` shows the traceback.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from heed.cli import (
     average,
@@ -32,54 +32,33 @@ from heed.cli import (
     translate,
     translate_file,
 )
+from heed.cli.flags import add_verb
 from heed.core.environment import let_waiting_threads_sleep, library_versions
-from heed.core.errors import HeedError, StorageError, UsageError
+from heed.core.errors import HeedError, StorageError
 from heed.core.progress import message
 
-READER_GONE = 141
-"""What a shell reports for a command that SIGPIPE ended: 128 + 13."""
+BROKEN_PIPE = 141
+"""Exit code that a shell reports for a command ended by SIGPIPE: 128 + 13."""
 
 
 class Verbs(TyperGroup):
-    """The verbs; a reader that has gone (`| head -1`) ends any of them quietly."""
+    """The verbs, each of which ends silently when the reader of its output has ended (`| head -1`)."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a verb."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a reader that has gone can still be told from a failure
+            sys.stdout.flush()  # here, where a broken pipe can still be told from other failures
             return result
         except BrokenPipeError as error:
-            _give_up_stdout()
-            raise typer.Exit(READER_GONE) from error
+            _discard_stdout()
+            raise typer.Exit(BROKEN_PIPE) from error
 
 
-_PARTS = " More training data is a part: --part src=F,tgt=F."
-_ANOTHER = {"--src": _PARTS, "--tgt": _PARTS, "--pairs": " More training data is a part: --part pairs=F."}
-
-
-class Verb(TyperCommand):
-    """A verb that takes an option once, unless it says that it comes again: no value is lost without a word."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse an option of one value that came twice."""
-        _, _, came = self.make_parser(ctx).parse_args(args=list(args))
-        for option in dict.fromkeys(came):
-            if came.count(option) > 1 and not (
-                option.multiple or option.nargs == -1 or getattr(option, "is_flag", False)
-            ):
-                name = option.opts[0]
-                raise UsageError(f"{name} came {came.count(option)} times and takes one value.{_ANOTHER.get(name, '')}")
-        return super().parse_args(ctx, args)
-
-
-def _give_up_stdout() -> None:
-    """What is left in the buffer has nowhere to go, and flushing it at exit must not complain."""
+def _discard_stdout() -> None:
+    """Redirect stdout to nowhere, so that flushing it at exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-
-RECIPE_KEYS = {"ignore_unknown_options": True}
-"""Flags that `heed train`, `heed translate` and `heed translate-file` do not name are keys of the recipe."""
 
 app = typer.Typer(
     name="heed",
@@ -91,21 +70,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("train", cls=Verb, context_settings=RECIPE_KEYS)(train.train)
-app.command("demo", cls=Verb)(demo.demo)
-app.command("translate", cls=Verb, context_settings=RECIPE_KEYS)(translate.translate)
-app.command("translate-file", cls=Verb, context_settings=RECIPE_KEYS)(translate_file.translate_file)
-app.command("generate", cls=Verb)(generate.generate)
-app.command("score", cls=Verb)(score.score)
-app.command("evaluate", cls=Verb)(evaluate.evaluate)
-app.command("compress", cls=Verb)(compress.compress)
-app.command("decompress", cls=Verb)(decompress.decompress)
-app.command("average", cls=Verb)(average.average)
-app.command("export", cls=Verb)(export.export)
-app.command("import", cls=Verb)(import_model.import_model)
-app.command("info", cls=Verb)(info.info)
-app.command("inspect", cls=Verb)(inspect.inspect)
-app.command("serve", cls=Verb)(serve.serve)
+add_verb(app, "train", train.train, has_recipe_keys=True)
+add_verb(app, "demo", demo.demo)
+add_verb(app, "translate", translate.translate, has_recipe_keys=True)
+add_verb(app, "translate-file", translate_file.translate_file, has_recipe_keys=True)
+add_verb(app, "generate", generate.generate)
+add_verb(app, "score", score.score)
+add_verb(app, "evaluate", evaluate.evaluate)
+add_verb(app, "compress", compress.compress)
+add_verb(app, "decompress", decompress.decompress)
+add_verb(app, "average", average.average)
+add_verb(app, "export", export.export)
+add_verb(app, "import", import_model.import_model)
+add_verb(app, "info", info.info)
+add_verb(app, "inspect", inspect.inspect)
+add_verb(app, "serve", serve.serve)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
 
@@ -126,18 +105,17 @@ def main() -> None:
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        explanation, code = _explained(error)
-        message(f"error: {explanation}")
+        text, code = _explained(error)
+        message(f"error: {text}")
         sys.exit(code)
 
 
 def _explained(error: Exception) -> tuple[str, int]:
-    """What a person reads of an error, and the exit code."""
+    """The message of an error for the user, and the exit code."""
     if isinstance(error, HeedError):
         return str(error), error.exit_code
     if isinstance(error, OSError):
-        _give_up_stdout()  # it may be stdout that cannot be written
+        _discard_stdout()  # stdout itself may be what cannot be written
         place = f" ({error.filename})" if error.filename else ""
         return f"reading or writing failed: {error.strerror or error}{place}.", StorageError.exit_code
-    advice = "heed did not foresee this. Run it again with --debug and report what it shows."
-    return f"{type(error).__name__}: {error}\n{advice}", HeedError.exit_code
+    return f"{type(error).__name__}: {error}\nInternal error. Rerun with --debug and report it.", HeedError.exit_code

@@ -1,4 +1,4 @@
-"""How are lines read from stdin and written to stdout, in order, as they come?"""
+"""Streaming lines from stdin to stdout."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from heed.core.errors import DataError
 from heed.text.readers.lines import Errors, LineDecoder
 
 MAX_LINES = 1024
-"""Lines of one group: enough that like lengths meet, few enough that output flows."""
+"""Maximum lines of a group: enough to batch lines of similar length, few enough for a steady output."""
 
-PATIENCE = 0.02
-"""Seconds after the first line in which others may join its group."""
+WAIT = 0.02
+"""Seconds after the first line of a group in which others may join it."""
 
 _BLOCK_BYTES = 1 << 20
 
 
 def groups_as_they_come(errors: Errors = "strict", max_lines: int = MAX_LINES) -> Iterator[list[str]]:
-    """Groups of lines of stdin: whatever has arrived, at most `max_lines`. So a slow writer gets each answer at once.
+    """Yield the lines of stdin in groups of what has arrived, so that a slow writer gets each answer at once.
 
-    Only "\\n" ends a line; a "\\r" before it goes with it. Raises DataError for a line that is not UTF-8, when the
-    lines before it have been given.
+    Only "\\n" ends a line; a "\\r" before it is removed too. Raises DataError for a line that is not UTF-8, after the
+    lines before it were yielded.
     """
     decoder = LineDecoder("standard input", errors)
-    with _interrupts_leave_at_once():
+    with _exit_on_interrupt():
         for raw_lines in _raw_groups(max_lines):
             group: list[str] = []
             for raw in raw_lines:
@@ -43,11 +43,11 @@ def groups_as_they_come(errors: Errors = "strict", max_lines: int = MAX_LINES) -
 
 
 @contextmanager
-def _interrupts_leave_at_once() -> Iterator[None]:
-    """A filter has nothing to save, and Python loses an interrupt that comes while an object is being deleted."""
+def _exit_on_interrupt() -> Iterator[None]:
+    """Exit at once on SIGINT: there is nothing to save, and Python can lose an interrupt while it deletes an object."""
     try:
         before = signal.signal(signal.SIGINT, lambda number, frame: os._exit(128 + number))
-    except ValueError:  # not in the main thread: signals are someone else's business
+    except ValueError:  # not in the main thread, which alone handles signals
         yield
         return
     try:
@@ -66,9 +66,9 @@ def _raw_groups(max_lines: int) -> Iterator[list[bytes]]:
 
 
 def _blocks(descriptor: int) -> Iterator[bytes]:
-    """What has arrived: waits for the first bytes, then takes what else comes within PATIENCE; no thread."""
+    """Yield what has arrived: wait for the first bytes, then take what else comes within `WAIT`, without a thread."""
     while block := os.read(descriptor, _BLOCK_BYTES):
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + WAIT
         while len(block) < _BLOCK_BYTES:
             ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
             more = os.read(descriptor, _BLOCK_BYTES) if ready else b""
@@ -79,15 +79,15 @@ def _blocks(descriptor: int) -> Iterator[bytes]:
 
 
 def write_line(text: str) -> None:
-    """One line to stdout as UTF-8."""
+    """Write a line to stdout as UTF-8."""
     sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
 
 
 def write_text(text: str) -> None:
-    """A part of a line to stdout as UTF-8."""
+    """Write a part of a line to stdout as UTF-8."""
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
 
 
 def flush() -> None:
-    """Let the reader have what was written."""
+    """Flush stdout."""
     sys.stdout.buffer.flush()

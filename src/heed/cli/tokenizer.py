@@ -1,4 +1,4 @@
-"""`heed tokenizer train|encode|decode`: subwords apart from any training."""
+"""`heed tokenizer train|encode|decode`: train a tokenizer, or use one as a filter."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import BadBytes, Debug, Quiet
+from heed.cli.flags import add_verb
+from heed.cli.options import BadBytes, Quiet
 from heed.core.errors import DataError
 
 app = typer.Typer(help="Train a tokenizer, or use one as a filter.", no_args_is_help=True, rich_markup_mode=None)
 File = Annotated[Path, typer.Argument(metavar="TOKENIZER.json", help="A tokenizer.json, or a run folder.")]
 
 
-@app.command()
 def train(
     files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Text, one sentence a line.")],
     out: Annotated[Path, typer.Option(help="The file to write.")],
     kind: Annotated[str, typer.Option(help="bpe, unigram, word, character, byte or char-bigram.")] = "bpe",
-    vocab_size: Annotated[int, typer.Option(help="The most pieces to have.")] = 8000,
-    shortlist: Annotated[int, typer.Option(help="char-bigram: words that stay whole.")] = 0,
+    vocab_size: Annotated[int, typer.Option(help="Maximum number of pieces.")] = 8000,
+    shortlist: Annotated[int, typer.Option(help="char-bigram: number of words kept whole.")] = 0,
     errors: BadBytes = "strict",
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
-    """Learn a tokenizer from text.
+    """Train a tokenizer on text.
 
     Example:
 
@@ -44,14 +43,12 @@ def train(
     message(f"{out}: {len(tokenizer.vocabulary):,} pieces", quiet)
 
 
-@app.command()
 def encode(
     tokenizer: File,
-    ids: Annotated[bool, typer.Option("--ids", help="Numbers in the place of pieces.")] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="Ids instead of pieces.")] = False,
     errors: BadBytes = "strict",
-    debug: Debug = False,
 ) -> None:
-    """Text on stdin to pieces, separated by spaces.
+    """Split text from stdin into pieces, separated by spaces.
 
     Example:
 
@@ -67,14 +64,12 @@ def encode(
         flush()
 
 
-@app.command()
 def decode(
     tokenizer: File,
-    ids: Annotated[bool, typer.Option("--ids", help="Numbers in the place of pieces.")] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="Ids instead of pieces.")] = False,
     errors: BadBytes = "strict",
-    debug: Debug = False,
 ) -> None:
-    """Pieces on stdin, as `encode` wrote them, back to text.
+    """Join pieces from stdin, as `encode` writes them, to text.
 
     Example:
 
@@ -84,28 +79,36 @@ def decode(
     from heed.text.tokenizers import load_tokenizer
 
     loaded = load_tokenizer(_path(tokenizer))
-    known = {_shown(piece): i for i, piece in reversed(list(enumerate(loaded.vocabulary.pieces)))}
+    ids_of = {_shown(piece): i for i, piece in reversed(list(enumerate(loaded.vocabulary.pieces)))}
     number = 0
     for lines in groups_as_they_come(errors):
         for line in lines:
             number += 1
             words = line.split()
             if ids and not all(word.isdecimal() for word in words):
-                raise DataError(f"stdin, line {number}: not all of it is numbers. Pieces are decoded without --ids.")
-            sequence = [_id(word) if ids else known.get(word, loaded.vocabulary.unk_id) for word in words]
+                raise DataError(
+                    f"stdin, line {number}: --ids expects token ids, whole numbers separated by spaces. Decode pieces "
+                    "without --ids."
+                )
+            sequence = [_id(word) if ids else ids_of.get(word, loaded.vocabulary.unk_id) for word in words]
             write_line(loaded.decode([sequence])[0])
         flush()
 
 
 def _id(word: str) -> int:
-    """The number that a word of digits spells; one with more digits than any id is -1, which is none either."""
+    """The id that a word of digits spells; -1, which is not an id either, for one with more digits than any id has."""
     return int(word) if len(word) < 19 else -1
 
 
 def _shown(piece: str) -> str:
-    """A piece without white space, which is what separates pieces."""
+    """A piece with its white space replaced, because white space separates pieces."""
     return "".join("▁" if character.isspace() else character for character in piece)
 
 
 def _path(given: Path) -> Path:
     return given / "tokenizer.json" if given.is_dir() else given
+
+
+add_verb(app, "train", train)
+add_verb(app, "encode", encode)
+add_verb(app, "decode", decode)

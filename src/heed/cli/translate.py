@@ -114,7 +114,7 @@ def translate(
         raise UsageError("--sample draws in the place of a search: leave out --beam.")
     wanted = InputLines(json_input, prefix_file, glossary, loaded.run.recipe.data.normaliser.apply, errors)
     _check(options, paragraphs, (scores or alignment) and not json_lines, prefix_file, json_input, glossary)
-    loaded.translator.roles.require_allowed(options.ban, wanted.demanded)
+    loaded.translator.roles.require_allowed(options.ban, wanted.target_terms)
     output = Output(loaded, options.nbest, json_lines, scores, alignment)
     for number, group in enumerate(groups_as_they_come(errors)):
         sources, constraints = wanted.read(group)
