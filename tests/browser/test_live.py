@@ -85,7 +85,7 @@ def test_what_a_file_lacks_is_told_and_can_be_said(opened: Page, served: Served,
     table = {"name": "words.csv", "mimeType": "text/csv", "buffer": b"x,y\nba ce di,fo gu\n"}
     opened.get_by_label("File (").set_input_files(table)  # type: ignore[arg-type]
     opened.get_by_role("button", name="Translate the file").click()
-    opened.get_by_role("alert").get_by_text("Say which one is translated").wait_for()
+    opened.get_by_role("alert").get_by_text("no heading tells which one to translate").wait_for()
     opened.get_by_label("Column of a table").fill("y")
     opened.get_by_role("button", name="Translate the file").click()
     with opened.expect_download() as download:

@@ -58,12 +58,12 @@ def test_columns_and_languages_choose_what_is_read(tmp_path: Path) -> None:
     by_language = call("data", "check", table, "--src-lang", "en", "--tgt-lang", "deu")
     assert by_name.out.startswith("train: 200 pairs")
     assert by_name.out == by_language.out
-    assert "hold no pair: 1 row of column names ('id', 'English', 'German')." in " ".join(by_name.out.split())
+    assert "hold no pair: 1 row of headings ('id', 'English', 'German')." in " ".join(by_name.out.split())
     assert call("data", "check", table).out == by_name.out, "two columns name languages"
     table.write_text("id,Kitabu,Notes\n1,2,3\n")
     asked = call("data", "check", table)
     assert asked.code == 2
-    assert "3 columns ('id', 'Kitabu', 'Notes'). Say which hold source and target" in asked.err
+    assert "3 columns ('id', 'Kitabu', 'Notes'), and no heading tells" in asked.err
 
 
 def test_examples_of_a_table_are_numbered_by_pairs(tmp_path: Path) -> None:

@@ -189,11 +189,11 @@ def test_a_validation_line_of_ten_megabytes_is_left_out(here: Path) -> None:
 # Inputs that are wrong
 
 PARTED = (
-    "line k of one must be the translation of line k of the other. Find where they part (`paste` shows both side by "
-    "side) or export both again."
+    "but line k of one must be the translation of line k of the other. Find where they diverge (`paste` shows both "
+    "side by side), or export both again."
 )
 LATIN = "Is the file Windows-1252? Then convert it with `iconv -f WINDOWS-1252 -t UTF-8`, or pass --errors replace."
-CUT = "The archive is damaged or was not copied completely: copy or make it again."
+CUT = "ends unexpectedly in its first line. The archive is damaged or incomplete: copy or create it again."
 
 
 @dataclass(frozen=True)
@@ -223,23 +223,24 @@ WRONG = {
     ),
     "a spreadsheet": Wrong(
         65,
-        'x.aa is no text but a zip archive or a spreadsheet: unpack it, or save the sheet as "CSV UTF-8".',
+        'x.aa is not text but a zip archive or a spreadsheet: unzip it, or save the sheet as "CSV UTF-8".',
         make=lambda text: b"PK\x03\x04\x14\x00\xff" + text,
     ),
     "an archive without its ending": Wrong(
-        65, "x.aa is no text but a .gz archive: let its name end in .gz, and heed unpacks it.", make=gzip.compress
+        65, "x.aa is not text but a .gz archive: give it a name that ends in .gz, and heed decompresses it.",
+        make=gzip.compress,
     ),
-    "no archive": Wrong(65, "x.aa.gz is no .gz archive. If it is plain text, take .gz off its name.", "x.aa.gz"),
-    "a .gz cut off": Wrong(65, f"x.aa.gz ends too early at once. {CUT}", "x.aa.gz", cut_off(gzip.compress)),
-    "an .xz cut off": Wrong(65, f"x.aa.xz ends too early at once. {CUT}", "x.aa.xz", cut_off(lzma.compress)),
-    "a .zst cut off": Wrong(65, f"x.aa.zst ends too early at once. {CUT}", "x.aa.zst", cut_off(zstandard.compress)),
+    "no archive": Wrong(65, "x.aa.gz is not a .gz archive. If it is plain text, remove .gz from its name.", "x.aa.gz"),
+    "a .gz cut off": Wrong(65, f"x.aa.gz {CUT}", "x.aa.gz", cut_off(gzip.compress)),
+    "an .xz cut off": Wrong(65, f"x.aa.xz {CUT}", "x.aa.xz", cut_off(lzma.compress)),
+    "a .zst cut off": Wrong(65, f"x.aa.zst {CUT}", "x.aa.zst", cut_off(zstandard.compress)),
     "a line less": Wrong(
-        65, f"x.aa has 119 lines, x.bb has 120: {PARTED}", make=lambda text: text[: text.rindex(b"\n", 0, -1) + 1]
+        65, f"x.aa has 119 lines, x.bb has 120, {PARTED}", make=lambda text: text[: text.rindex(b"\n", 0, -1) + 1]
     ),
-    "a line more": Wrong(65, f"x.aa has 121 lines, x.bb has 120: {PARTED}", make=lambda text: text + b"ba\n"),
-    "an empty file": Wrong(65, f"x.aa has 0 lines, x.bb has 120: {PARTED}", make=lambda text: b""),
+    "a line more": Wrong(65, f"x.aa has 121 lines, x.bb has 120, {PARTED}", make=lambda text: text + b"ba\n"),
+    "an empty file": Wrong(65, f"x.aa has 0 lines, x.bb has 120, {PARTED}", make=lambda text: b""),
     "no file": Wrong(66, "y.aa does not exist. Did you mean x.aa?", "y.aa", lambda text: None),
-    "a folder": Wrong(66, "folder is a folder; give the file itself.", "folder", lambda text: None),
+    "a folder": Wrong(66, "folder is a folder; give a file.", "folder", lambda text: None),
 }  # fmt: skip
 
 
@@ -338,7 +339,7 @@ def test_a_file_without_rights_is_told(here: Path, translator: Path, monkeypatch
         return plain(path, *arguments, **options)  # type: ignore[call-overload]
 
     monkeypatch.setattr(Path, "open", refuse)
-    expected = (66, "error: x.aa may not be read by this user. Check its rights and its folder's.\n")
+    expected = (66, "error: x.aa: permission denied. Check the rights of the file and its folder.\n")
     for result in (
         train("--src", "x.aa", "--tgt", "x.bb"),
         evaluate(translator, "x.aa", "x.bb"),
@@ -365,18 +366,18 @@ def test_both_files_empty_are_told(here: Path, translator: Path) -> None:
 RECORDS: dict[str, tuple[str, bytes, str]] = {
     "a TSV row without its columns": (
         "r.tsv", b"ba\tkan\nce\n",
-        "r.tsv:2: 1 column, but the source is in column 1 and the target in column 2. "
-        "Columns are parted by one tab each.",
+        "r.tsv:2: 1 column, but the source is column 1 and the target column 2. "
+        "Fields are separated by one tab each.",
     ),
     "a CSV row without its columns": (
         "r.csv", b"ba,kan\nce\n",
-        "r.csv:2: 1 column, but the source is in column 1 and the target in column 2. "
-        "Columns are parted by commas here.",
+        "r.csv:2: 1 column, but the source is column 1 and the target column 2. "
+        "Fields are separated by commas here.",
     ),
     "a CSV quote without end": (
         "r.csv", b'ba,kan\n"ce,ler\n',
-        "r.csv:2: not CSV (unexpected end of data). A field with a delimiter or a line break stands in quotes, and a "
-        "quote inside quotes is doubled.",
+        "r.csv:2: not CSV (unexpected end of data). Quote fields that contain a delimiter or a line break, and double "
+        "any quote inside quotes.",
     ),
     "a bad JSONL line": (
         "r.jsonl", b'{"src": "ba", "tgt": "kan"}\n{"src": "ce", "tgt"\n',
@@ -384,7 +385,7 @@ RECORDS: dict[str, tuple[str, bytes, str]] = {
     ),
     "a JSONL line without a field": (
         "r.jsonl", b'{"src": "ba", "target": "kan"}\n', "r.jsonl:1: no field 'tgt'; it has 'src', 'target'. "
-        "Say which are source and target: --src-column NAME --tgt-column NAME.",
+        "Name the fields: --src-column NAME --tgt-column NAME.",
     ),
     "a JSONL field that is no text": (
         "r.jsonl", b'{"src": "ba", "tgt": 7}\n', "r.jsonl:1: field 'tgt' is a number; it must be a string.",

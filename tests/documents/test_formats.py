@@ -14,7 +14,7 @@ from heed.documents.spans import Span
 from heed.documents.subtitles import _wrapped
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Translation
-from heed.text.readers.to_translate import Sides
+from heed.text.readers.columns import Sides
 
 EN_DE = Sides("en", "de")
 

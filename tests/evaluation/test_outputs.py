@@ -187,7 +187,7 @@ def test_what_is_no_test_set_is_told(tmp_path: Path) -> None:
     (tmp_path / "two").write_text("one\ntwo\n")
     (tmp_path / "one").write_text("one\n")
     (tmp_path / "none").write_text("\n \n")
-    with pytest.raises(DataError, match=r"two has 2 lines, .*one has 1: line k of one must be the translation"):
+    with pytest.raises(DataError, match=r"two has 2 lines, .*one has 1, but line k of one must be the translation"):
         read_parallel(tmp_path / "two", tmp_path / "one")
     with pytest.raises(DataError, match="has no text to score"):
         read_monolingual(tmp_path / "none")

@@ -523,7 +523,7 @@ def test_files_that_cannot_be_read_to_their_end_stop_with_the_readers_words(tmp_
     assert "a.en has 400 lines" in only(diagnosis, "unreadable").message
     assert diagnosis.stops[0].check == "unreadable"
     (tmp_path / "a.de.gz").write_bytes((tmp_path / "a.de.gz").read_bytes()[:-20])
-    assert "ends too early" in only(diagnose_files(files), "unreadable").message
+    assert "ends unexpectedly" in only(diagnose_files(files), "unreadable").message
     (tmp_path / "a.en").write_bytes(b"gr\xfc\xdfe\n")
     assert (
         "a.en:1: byte 3 is not valid UTF-8"

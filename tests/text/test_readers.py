@@ -38,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-WHICH = " Say which are source and target: --src-column NAME --tgt-column NAME."
+WHICH = " Name the fields: --src-column NAME --tgt-column NAME."
 
 
 def message(work: Callable[[], Any], kind: type[HeedError] = DataError) -> str:
@@ -107,16 +107,16 @@ def test_where_utf_8_goes_before_only_the_rest_is_to_be_converted(here: Path) ->
     Path("F").write_bytes("".join(f"{line}\n" for line in good).encode() + "\n".join(rest).encode("cp1252"))
     refusal = message(lambda: list(read_lines("F")))
     assert refusal == (
-        "F:5: byte 1 is not valid UTF-8 (0x84), but lines before it are: were files in two encodings joined? Then "
-        "convert only the rest, `tail -n +5 F | iconv -f WINDOWS-1252 -t UTF-8`, and put it behind the lines before. "
-        "If only a few lines are damaged, mend them or pass --errors replace."
+        "F:5: byte 1 is not valid UTF-8 (0x84), but earlier lines are: were files in two encodings joined? Then "
+        "convert only the rest, `tail -n +5 F | iconv -f WINDOWS-1252 -t UTF-8`, and append it to the lines before. "
+        "If only a few lines are damaged, fix them or pass --errors replace."
     )
     command = f"(head -n 4 F; {refusal.split('`')[1]}) > G"
     if shutil.which("iconv"):
         subprocess.run(command, shell=True, check=True)
         assert list(read_lines("G")) == good + rest
     Path("F.gz").write_bytes(gzip.compress(Path("F").read_bytes()))
-    assert "joined? Then unpack it and convert only the rest" in message(lambda: list(read_lines("F.gz")))
+    assert "joined? Then decompress it and convert only the rest" in message(lambda: list(read_lines("F.gz")))
     assert list(read_lines("F", "replace"))[:4] == good
 
 
@@ -126,7 +126,7 @@ def test_utf_16_without_a_mark_is_told_by_its_nul_bytes(encoding: str, text: str
     refusal = message(lambda: lines_of(text.encode(encoding), "a.txt"))
     assert refusal.startswith(f"{place}")
     assert refusal.endswith(
-        f" is not valid UTF-8 (0xFC). NUL bytes as here are in UTF-16: convert it with `iconv -f {encoding} -t UTF-8`."
+        f" is not valid UTF-8 (0xFC). NUL bytes mean UTF-16: convert it with `iconv -f {encoding} -t UTF-8`."
     )
 
 
@@ -151,37 +151,37 @@ def test_an_archive_cut_short_is_refused_with_its_last_good_line(here: Path, suf
     assert count > 1_000
     assert read == text.decode().split("\n")[:count]
     assert refusal == (
-        f"x{suffix} ends too early; the last good line is {count:,}. "
-        "The archive is damaged or was not copied completely: copy or make it again."
+        f"x{suffix} ends unexpectedly after line {count:,}. "
+        "The archive is damaged or incomplete: copy or create it again."
     )
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
 def test_a_file_that_is_no_archive_is_refused(here: Path, suffix: str) -> None:
     assert message(lambda: lines_of(b"plain text\n", f"x{suffix}")) == (
-        f"x{suffix} is no {suffix} archive. If it is plain text, take {suffix} off its name."
+        f"x{suffix} is not a {suffix} archive. If it is plain text, remove {suffix} from its name."
     )
 
 
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (gzip.compress(b"a"), "a .gz archive: let its name end in .gz, and heed unpacks it"),
-        (lzma.compress(b"a"), "an .xz archive: let its name end in .xz, and heed unpacks it"),
-        (COMPRESS[".zst"](b"a"), "a .zst archive: let its name end in .zst, and heed unpacks it"),
-        (b"PK\x03\x04\x14\xff", 'a zip archive or a spreadsheet: unpack it, or save the sheet as "CSV UTF-8"'),
+        (gzip.compress(b"a"), "a .gz archive: give it a name that ends in .gz, and heed decompresses it"),
+        (lzma.compress(b"a"), "an .xz archive: give it a name that ends in .xz, and heed decompresses it"),
+        (COMPRESS[".zst"](b"a"), "a .zst archive: give it a name that ends in .zst, and heed decompresses it"),
+        (b"PK\x03\x04\x14\xff", 'a zip archive or a spreadsheet: unzip it, or save the sheet as "CSV UTF-8"'),
         (b"%PDF-1.7 \xe2\xe3", "a PDF: export the text first"),
     ],
     ids=["gz", "xz", "zst", "zip", "pdf"],
 )
 def test_a_file_that_is_no_text_is_told_from_one_in_another_encoding(here: Path, data: bytes, expected: str) -> None:
-    assert message(lambda: lines_of(data, "train.de")) == f"train.de is no text but {expected}."
+    assert message(lambda: lines_of(data, "train.de")) == f"train.de is not text but {expected}."
 
 
 def test_a_pipe_can_be_read_but_not_fingerprinted(here: Path) -> None:
     os.mkfifo("pipe")
     assert message(lambda: fingerprint(CorpusFiles(pairs="pipe", format="tsv")), UsageError) == (
-        "pipe cannot be read twice: write it to a file first."
+        "pipe cannot be read twice; write it to a file first."
     )
 
 
@@ -191,13 +191,13 @@ def test_a_missing_file_is_named_and_a_near_one_offered(here: Path) -> None:
         "train.de does not exist. Did you mean train.de.gz?"
     )
     assert message(lambda: list(read_lines("a/b.txt")), MissingInputError) == (
-        "a/b.txt does not exist. Its folder a does not exist or cannot be listed."
+        "a/b.txt does not exist. The folder a does not exist or cannot be listed."
     )
 
 
 def test_a_folder_and_a_file_without_rights_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("folder").mkdir()
-    assert message(lambda: list(read_lines("folder")), MissingInputError) == "folder is a folder; give the file itself."
+    assert message(lambda: list(read_lines("folder")), MissingInputError) == "folder is a folder; give a file."
     assert "cannot be read" in message(lambda: list(read_lines("a\0b")), MissingInputError)
 
     def refuse(*_: object) -> None:  # the administrator, as whom tests may run, may read everything
@@ -205,7 +205,7 @@ def test_a_folder_and_a_file_without_rights_are_refused(here: Path, monkeypatch:
 
     monkeypatch.setattr(Path, "open", refuse)
     assert message(lambda: list(read_lines("secret.txt")), MissingInputError) == (
-        "secret.txt may not be read by this user. Check its rights and its folder's."
+        "secret.txt: permission denied. Check the rights of the file and its folder."
     )
 
 
@@ -228,7 +228,7 @@ def test_a_file_of_records_is_no_monolingual_text(here: Path) -> None:
     Path("x.txt").write_text("a\nb\n")
     assert list(read_text("x.txt")) == ["a", "b"]
     assert message(lambda: read_text("x.jsonl.gz"), UsageError) == (
-        "x.jsonl.gz is jsonl; give plain text with one sentence or paragraph a line."
+        "x.jsonl.gz is jsonl; give plain text with one sentence or paragraph per line."
     )
 
 
@@ -287,8 +287,8 @@ def test_files_of_different_length_are_refused_with_both_counts(
     Path("train.en").write_text("y\n" * tgt_count)
     read: list[tuple[str, str]] = []
     assert message(lambda: read.extend(read_pairs(CorpusFiles("train.de", "train.en")))) == (
-        f"{facts}: line k of one must be the translation of line k of the other. "
-        "Find where they part (`paste` shows both side by side) or export both again."
+        f"{facts}, but line k of one must be the translation of line k of the other. "
+        "Find where they diverge (`paste` shows both side by side), or export both again."
     )
 
 
@@ -298,25 +298,26 @@ def test_files_of_different_length_are_refused_with_both_counts(
         (
             "only one",
             {},
-            "x.tsv:2: 1 column, but the source is in column 1 and the target in column 2. "
-            "Columns are parted by one tab each.",
+            "x.tsv:2: 1 column, but the source is column 1 and the target column 2. "
+            "Fields are separated by one tab each.",
         ),
         (
             "a\tb",
             {"tgt_column": 4},
-            "x.tsv:2: 2 columns, but the source is in column 1 and the target in column 4. "
-            "Columns are parted by one tab each.",
+            "x.tsv:2: 2 columns, but the source is column 1 and the target column 4. "
+            "Fields are separated by one tab each.",
         ),
     ],
 )
 def test_a_tsv_line_without_its_columns_is_named(here: Path, line: str, options: Any, expected: str) -> None:
     Path("x.tsv").write_text(f"a\tb\tc\td\n{line}\n")
+    options = {"src_column": 1, "tgt_column": 2} | options
     assert message(lambda: list(read_pairs(CorpusFiles(pairs="x.tsv", **options)))) == expected
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.parquet"])
 def test_fields_have_names_and_no_numbers(name: str) -> None:
-    with pytest.raises(UsageError, match="has fields and no numbered columns"):
+    with pytest.raises(UsageError, match="has named fields, not numbered columns"):
         CorpusFiles(pairs=name, src_column=2, tgt_column=1)
 
 
@@ -327,14 +328,14 @@ def test_fields_have_names_and_no_numbers(name: str) -> None:
         ("", "not JSON (Expecting value). Each line must be one JSON object."),
         ("[" * 100_000, "not JSON (nested too deeply or a number too long). Each line must be one JSON object."),
         ("1" * 10_000, "not JSON (nested too deeply or a number too long). Each line must be one JSON object."),
-        ('["a", "b"]', "this is a list; each line must be one JSON object."),
+        ('["a", "b"]', "got a list; each line must be one JSON object."),
         ('{"src": "a", "target": "b"}', "no field 'tgt'; it has 'src', 'target'." + WHICH),
         ("{}", "no field 'src'; it has none." + WHICH),
         ('{"src": "a", "tgt": null}', "field 'tgt' is null; it must be a string."),
         ('{"src": 3, "tgt": "b"}', "field 'src' is a number; it must be a string."),
         (
             '{"src": "a\\ud800", "tgt": "b"}',
-            "field 'src' holds \\ud800, half a character. Repair the line or pass --errors replace.",
+            "field 'src' contains \\ud800, half a character. Fix the line or pass --errors replace.",
         ),
     ],
 )
@@ -370,16 +371,16 @@ def test_a_parquet_file_that_is_wrong_is_named(here: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, "Give two files, one for the source and one for the target, or one file of pairs."),
-        ({"src": "a"}, "Give two files, one for the source and one for the target, or one file of pairs."),
+        ({}, "Give either two files, a source and a target, or one file of pairs."),
+        ({"src": "a"}, "Give either two files, a source and a target, or one file of pairs."),
         (
             {"src": "a", "tgt": "b", "pairs": "c.tsv"},
-            "Give two files, one for the source and one for the target, or one file of pairs.",
+            "Give either two files, a source and a target, or one file of pairs.",
         ),
         ({"src": "-", "tgt": "-"}, "Standard input (-) can be the source or the target, not both."),
-        ({"pairs": "a.tsv", "src_column": 0}, "The column of the source is 0; columns are counted from 1."),
+        ({"pairs": "a.tsv", "src_column": 0}, "The source column is 0, but columns are counted from 1."),
         ({"pairs": "a.tsv", "src_column": 2, "tgt_column": 2}, "Source and target cannot both be column 2."),
-        ({"pairs": "a.parquet.gz"}, "a.parquet.gz: Parquet is compressed inside; unpack the file first."),
+        ({"pairs": "a.parquet.gz"}, "a.parquet.gz: Parquet is compressed internally; decompress the file first."),
         ({"pairs": "-", "format": "parquet"}, "Parquet cannot be read from standard input; give the file."),
     ],
 )
@@ -389,8 +390,8 @@ def test_files_that_make_no_corpus_are_refused(options: Any, expected: str) -> N
 
 def test_a_name_that_tells_no_format_is_refused() -> None:
     assert message(lambda: read_pairs(CorpusFiles(pairs="a.de")), UsageError) == (
-        "a.de: cannot tell the format by the name. Allowed are .tsv, .csv, .jsonl, .parquet and .tmx; or give two "
-        "files of plain text, one for the source and one for the target."
+        "a.de: unknown format. Files of pairs end in .tsv, .csv, .jsonl, .parquet or .tmx; otherwise give two files of "
+        "plain text, one for the source and one for the target."
     )
     assert message(lambda: read_pairs(CorpusFiles(pairs="a.xlsx")), UsageError) == (
         'a.xlsx is a spreadsheet: save the sheet as "CSV UTF-8" and give that file.'
@@ -421,7 +422,7 @@ def test_a_fingerprint_tells_name_size_checksum_and_lines(here: Path) -> None:
         },
     }
     assert message(lambda: fingerprint(CorpusFiles(pairs="-", format="tsv")), UsageError) == (
-        "standard input cannot be read twice: write it to a file first."
+        "standard input cannot be read twice; write it to a file first."
     )
 
 

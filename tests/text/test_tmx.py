@@ -1,4 +1,4 @@
-"""Do translation memories give the text that a translator saw, and can none of them do harm?"""
+"""Translation memories: the text that a translator saw, and files that do harm."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from heed.core.errors import DataError, HeedError, UsageError
-from heed.text.readers import CorpusFiles, read_pairs, tmx, with_languages_of
-from heed.text.readers.tmx import read_units
+from heed.text.readers import CorpusFiles, read_pairs, tmx_parser, with_languages_of
+from heed.text.readers.tmx_parser import read_units
 
 HEAD = '<?xml version="1.0"{}?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="en"/><body>\n'
 
@@ -79,7 +79,7 @@ def test_a_language_takes_its_varieties(wanted: str, found: str, fits: bool) -> 
     assert (fits and pairs_of(text, wanted, "xx")) or message(text, wanted, "xx").startswith("m.tmx: no unit has both")
 
 
-def test_a_tag_goes_before_another_for_the_same_language() -> None:
+def test_the_exact_tag_is_preferred_to_another_of_the_language() -> None:
     text = memory(unit(eng="a", en_US="b", de="c", ger_AT="d"))
     assert pairs_of(text, "en", "de") == [("b", "c")]
     assert pairs_of(text, "eng", "ger") == [("a", "d")]
@@ -87,18 +87,18 @@ def test_a_tag_goes_before_another_for_the_same_language() -> None:
     assert pairs_of(text, "en", "en-US") == [("a", "b")]
 
 
-def test_a_memory_beside_a_table_is_read_by_the_names_of_its_columns() -> None:
+def test_a_memory_next_to_a_table_is_read_by_its_headings() -> None:
     Path("train.tsv").write_text("eng\tdeu\nA dog.\tEin Hund.\n")
     Path("m.tmx").write_text(memory(unit(eng="A cat.", deu="Eine Katze.")))
     files = with_languages_of(CorpusFiles(pairs="train.tsv"), CorpusFiles(pairs="m.tmx"))
     assert list(read_pairs(files)) == [("A cat.", "Eine Katze.")]
 
 
-def test_a_language_may_be_said_by_its_name() -> None:
+def test_a_language_may_be_given_by_name() -> None:
     text = memory(unit(en_US="A dog.", de="Ein Hund."))
     assert pairs_of(text, "English", "Deutsch") == pairs_of(text, "en", "de") == [("A dog.", "Ein Hund.")]
     assert pairs_of(memory(unit(Kanuri="a", en="b")), "Kanuri", "english") == [("a", "b")]
-    assert message(text, "French", "German").startswith("m.tmx: no unit has both French and German; its languages are")
+    assert message(text, "French", "German").startswith("m.tmx: no unit has both French and German; its units are in")
 
 
 @pytest.mark.parametrize(
@@ -160,13 +160,13 @@ def test_memories_in_the_encodings_of_translators_tools_are_read(encoding: str, 
     assert pairs_of(text.encode(encoding)) == [("naïve", "Mädchen")]
 
 
-def test_a_packed_memory_is_read_and_a_damaged_one_refused(here: Path) -> None:
+def test_a_compressed_memory_is_read_and_a_damaged_one_refused(here: Path) -> None:
     packed = gzip.compress(memory(unit(en="a", de="b")).encode())
     Path("m.tmx.gz").write_bytes(packed)
     files = CorpusFiles(pairs="m.tmx.gz", src_lang="en", tgt_lang="de")
     assert list(read_pairs(files)) == [("a", "b")]
     Path("m.tmx.gz").write_bytes(packed[:-20])
-    with pytest.raises(DataError, match=r"m\.tmx\.gz ends too early"):
+    with pytest.raises(DataError, match=r"m\.tmx\.gz ends unexpectedly"):
         list(read_pairs(files))
 
 
@@ -175,37 +175,37 @@ def test_a_packed_memory_is_read_and_a_damaged_one_refused(here: Path) -> None:
     [
         ("", "m.tmx:1: not well-formed XML (no element found). Export the memory again."),
         ("<tmx><body>\n<tu></body>", "m.tmx:2: not well-formed XML (mismatched tag). Export the memory again."),
-        ("<html></html>", "m.tmx:1: the file begins with <html>, a translation memory with <tmx>."),
-        (memory(), "m.tmx: there is no unit (<tu>) with text in it. Export the memory again."),
+        ("<html></html>", "m.tmx:1: the file starts with <html>, but a translation memory starts with <tmx>."),
+        (memory(), "m.tmx: it has no unit (<tu>) with text. Export the memory again."),
         (
             memory(unit(swe="a", nld="b"), unit(swe="c")),
-            "m.tmx: no unit has both en and de; its languages are swe (2), nld (1).",
+            "m.tmx: no unit has both en and de; its units are in swe (2), nld (1).",
         ),
         (
             memory(unit(en="a\nb", de="Stra\xdfe")).encode("latin-1"),
             "m.tmx:5: not valid UTF-8 (0xDF). Export the memory again, or pass --errors replace.",
         ),
-        (memory(encoding="EBCDIC"), "m.tmx: the encoding ebcdic is not read. Export the memory as UTF-8."),
-        (memory(encoding="rot13"), "m.tmx: the encoding rot13 is not read. Export the memory as UTF-8."),
+        (memory(encoding="EBCDIC"), "m.tmx: unsupported encoding ebcdic. Export the memory as UTF-8."),
+        (memory(encoding="rot13"), "m.tmx: unsupported encoding rot13. Export the memory as UTF-8."),
         (
             memory(unit(en="a&nbsp;b", de="c")),
             "m.tmx:4: the entity &nbsp; is not defined. Export the memory again.",
         ),
     ],
 )
-def test_what_is_no_memory_is_refused_with_its_line(data: str | bytes, expected: str) -> None:
+def test_a_malformed_memory_is_refused_with_its_line(data: str | bytes, expected: str) -> None:
     assert message(data) == expected
 
 
-def test_languages_that_were_not_said_are_asked_for() -> None:
-    text = memory(unit(en_US="a"), unit(en_US="a", de="b"))
+def test_missing_languages_are_asked_for_with_those_of_all_units() -> None:
+    text = memory(*[unit(en_US="a", de="b")] * 4000, unit(en_US="a"))
     assert message(text, "", "de", UsageError) == (
-        "m.tmx: the languages of its units are en-US (2), de (1). "
-        "Say which is the source and which the target, such as --src-lang en --tgt-lang de."
+        "m.tmx: its units are in en-US (4,001), de (4,000). "
+        "Give the source and the target, such as --src-lang en --tgt-lang de."
     )
 
 
-def test_bytes_that_are_not_utf_8_are_replaced_when_that_is_asked_for() -> None:
+def test_errors_replace_replaces_bytes_that_are_not_utf_8() -> None:
     data = memory(unit(en="a", de="Stra\xdfe")).encode("latin-1")
     assert pairs_of(data, errors="replace") == [("a", "Stra\ufffde")]
 
@@ -217,7 +217,7 @@ FORBIDDEN = [("&#x1F;", "reference &#x1F;"), ("&#0;", "reference &#0;"), ("&#xFF
 
 @pytest.mark.parametrize(("forbidden", "words"), FORBIDDEN)
 @pytest.mark.parametrize("place", ["<seg>", '<prop type="x'])
-def test_what_xml_forbids_is_named_or_replaced_when_that_is_asked_for(forbidden: str, words: str, place: str) -> None:
+def test_characters_that_xml_forbids_are_named_or_replaced(forbidden: str, words: str, place: str) -> None:
     text = memory(unit(en="ä &amp; &#228;&#xe4;", de="ö"), unit(en="c", de="d").replace(place, place + forbidden, 1))
     assert message(text) == (
         f"m.tmx:5: XML does not allow the {words}. Export the memory again, or pass --errors replace."
@@ -226,18 +226,18 @@ def test_what_xml_forbids_is_named_or_replaced_when_that_is_asked_for(forbidden:
 
 
 @pytest.mark.parametrize(("forbidden", "words"), FORBIDDEN)
-def test_what_xml_forbids_is_seen_where_blocks_meet(
+def test_characters_that_xml_forbids_are_seen_across_blocks(
     forbidden: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = memory(unit(en=f"a &amp; b{forbidden}c &#228;", de="d & e".replace("&", "&amp;")))
     at = text.encode().index(forbidden.encode())
     for size in range(at - 2, at + len(forbidden) + 4):
-        monkeypatch.setattr(tmx, "_BLOCK", size)
+        monkeypatch.setattr(tmx_parser, "_BLOCK", size)
         assert pairs_of(text, errors="replace") == [("a & b\ufffdc ä", "d & e")]
         assert f"m.tmx:4: XML does not allow the {words}." in message(text)
 
 
-def test_other_faults_are_not_put_down_to_characters_that_xml_forbids() -> None:
+def test_other_errors_are_not_blamed_on_forbidden_characters() -> None:
     assert message(memory(unit(en="a < b \x1f", de="c"))) == (
         "m.tmx:4: not well-formed XML (not well-formed (invalid token)). Export the memory again."
     )
@@ -266,7 +266,7 @@ def test_a_document_type_that_declares_no_entity_is_read() -> None:
 
 
 def test_a_memory_is_streamed(here: Path) -> None:
-    """A unit is there before the file's fault behind it is met, and memory does not grow with the file."""
+    """Units come before a later error in the file is reached, and memory does not grow with the file."""
     Path("m.tmx").write_text(HEAD.format("") + unit(en="a", de="b") * 30_000 + "<oops")
     tracemalloc.start()
     units = read_units("m.tmx")

@@ -77,8 +77,8 @@ def translate_file(
     from heed.documents.translation import Step, TranslateOptions
     from heed.text.archives import COMPRESSIONS, open_bytes, plain_name
     from heed.text.readers import parse_column
+    from heed.text.readers.columns import Sides
     from heed.text.readers.corpus import SPREADSHEETS
-    from heed.text.readers.to_translate import Sides
 
     run, file, keys = _split(words)
     require_writable(out)

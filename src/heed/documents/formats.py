@@ -22,10 +22,10 @@ from heed.documents.subtitles import translate_srt
 from heed.documents.tables import Tell, tell_nobody, translate_csv, translate_tsv
 from heed.documents.text_translator import TextTranslator
 from heed.documents.tmx import translate_tmx
+from heed.text.readers.columns import Sides
 from heed.text.readers.corpus import SPREADSHEETS
 from heed.text.readers.lines import UTF_16_MARKS, Errors, LineDecoder, utf_16_of
-from heed.text.readers.tmx import encoding_of, mended
-from heed.text.readers.to_translate import Sides
+from heed.text.readers.tmx_parser import encoding_of, mended
 
 _BYTE_ORDER_MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 

@@ -1,7 +1,7 @@
 """Tables (CSV, TSV): translates one column into another.
 
 Rows without a translation get one, in the target's column or in a new last one. Everything else stays as it is written,
-including quotes, line ends and the header. `heed.text.readers.to_translate` chooses the columns.
+including quotes, line ends and the header. `heed.text.readers.columns` chooses the columns.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 from heed.core.errors import DataError
 from heed.text.language.codes import code_of, name_of
-from heed.text.readers.columns import LONGEST_CODE, language_named, listed
+from heed.text.readers.columns import Sides, ToTranslate, find_to_translate, listed
 from heed.text.readers.tables import csv_lines, csv_records
-from heed.text.readers.to_translate import Sides, ToTranslate, find_to_translate
 
 Lines = Callable[[Sequence[str]], list[str]]
 """Translates many short texts at once."""
@@ -28,6 +27,8 @@ def tell_nobody(message: str) -> None:
     """Ignore the message."""
 
 
+LONGEST_CODE = 3
+"""A longer heading that is a language is its name, not its code."""
 _OPPOSITE = {"source": "target", "src": "tgt", "original": "translation"}
 _LINE = re.compile(r"(?<=\n)")
 _NO_CELL = re.compile(r"[\t\r\n]+")
@@ -107,7 +108,7 @@ def _filled(rows: Sequence[_Row], name: str, sides: Sides, translate: Lines, tel
         return "".join(row.raw + row.end for row in rows)
     width = len(filled[0].fields)
     _require_width(rows, filled[0], name)
-    columns = find_to_translate(sides, [row.fields for row in filled], name)
+    columns = find_to_translate(sides, filled[0].fields, name)
     src, tgt = columns.src, columns.tgt
     todo = [
         row
@@ -172,5 +173,5 @@ def _header_of_new(sides: Sides, source: str) -> str:
         return opposite.title() if source[:1].isupper() else opposite
     if not sides.tgt_lang:
         return "translation"
-    named = language_named(source) and not (code_of(source) and len(source.strip()) <= LONGEST_CODE)
+    named = code_of(source) and len(source.strip()) > LONGEST_CODE
     return name_of(sides.tgt_lang) if named else sides.tgt_lang

@@ -18,8 +18,9 @@ from heed.documents.spans import Part, Span
 from heed.documents.tables import Tell
 from heed.documents.tmx_segments import START_TAG, after_element, parse_segment
 from heed.text.language.codes import same_tag
-from heed.text.readers.tmx import UnitParser, tag_of, variant_of
-from heed.text.readers.to_translate import Sides
+from heed.text.readers.columns import Sides
+from heed.text.readers.tmx import tag_of, variant_of
+from heed.text.readers.tmx_parser import UnitParser
 
 Documents = Callable[[Sequence[Sequence[Part]]], list[str]]
 """Translates many marked-up texts at once."""

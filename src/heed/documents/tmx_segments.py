@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 from heed.documents.inline_tags import InlineTag
 from heed.documents.spans import Part, PartsBuilder, Span
-from heed.text.readers.tmx import CODES, is_break
+from heed.text.readers.tmx_parser import CODES, is_break
 
 START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
 """A tag. An attribute may contain a `>`."""

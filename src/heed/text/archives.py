@@ -1,4 +1,4 @@
-"""How are the bytes of a file reached, plain or compressed, and what is said when they cannot be?"""
+"""Opening files, plain or compressed (.gz, .xz, .zst), with an error that says why one cannot be read."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ else:
     from zstandard import ZstdDecompressor, ZstdError
 
 _MAGIC = {".gz": rb"\x1f\x8b", ".xz": rb"\xfd7zXZ\x00", ".zst": rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"}
-"""What an archive begins with, as regular expressions; Zstandard may begin with a frame to be skipped."""
+"""The first bytes of an archive, as regular expressions; Zstandard may start with a skippable frame."""
 
 COMPRESSIONS = tuple(_MAGIC)
 
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, ZstdError)
-"""What reading from a damaged archive raises."""
+"""The exceptions that reading a damaged archive raises."""
 
 _BLOCK = 1 << 16
 
@@ -36,8 +36,8 @@ _BLOCK = 1 << 16
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     """The unpacked bytes of a plain, `.gz`, `.xz` or `.zst` file, or of standard input for `-`.
 
-    Raises MissingInputError when there is no such file or it may not be read, DataError when an archive is damaged or
-    is none.
+    Raises MissingInputError for a file that does not exist or cannot be read, DataError for a damaged archive or one
+    with the wrong suffix.
     """
     if str(path) == "-":
         yield sys.stdin.buffer
@@ -50,15 +50,15 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """The file, opened for reading bytes; raises MissingInputError, which says why it cannot be."""
+    """The file, opened for reading bytes. Raises MissingInputError with the reason when it cannot be."""
     try:
         return path.open("rb")
     except FileNotFoundError as error:
         raise MissingInputError(f"{path} does not exist.{_did_you_mean(path)}") from error
     except IsADirectoryError as error:
-        raise MissingInputError(f"{path} is a folder; give the file itself.") from error
+        raise MissingInputError(f"{path} is a folder; give a file.") from error
     except PermissionError as error:
-        raise MissingInputError(f"{path} may not be read by this user. Check its rights and its folder's.") from error
+        raise MissingInputError(f"{path}: permission denied. Check the rights of the file and its folder.") from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise MissingInputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
@@ -67,7 +67,7 @@ def _did_you_mean(path: Path) -> str:
     try:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
-        return f" Its folder {path.parent} does not exist or cannot be listed."
+        return f" The folder {path.parent} does not exist or cannot be listed."
     near = [name for name in names if name.startswith(path.name)] + difflib.get_close_matches(path.name, names)
     return f" Did you mean {path.parent / near[0]}?" if near else ""
 
@@ -75,7 +75,7 @@ def _did_you_mean(path: Path) -> str:
 def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
     suffix = path.suffix.lower()
     if suffix in _MAGIC and (start := cast(io.BufferedReader, file).peek(6)) and not re.match(_MAGIC[suffix], start):
-        raise DataError(f"{path} is no {suffix} archive. If it is plain text, take {suffix} off its name.")
+        raise DataError(f"{path} is not a {suffix} archive. If it is plain text, remove {suffix} from its name.")
     if suffix == ".gz":
         return cast(BinaryIO, gzip.GzipFile(fileobj=file))
     if suffix == ".xz":
@@ -96,7 +96,7 @@ else:
         return io.BufferedReader(_ZstandardStream(file))
 
     class _ZstandardStream(io.RawIOBase):
-        """The frames of a file one after the other; the package's own reader does not notice a frame cut short."""
+        """The frames of a file, one after another; the package's own reader does not notice a truncated frame."""
 
         def __init__(self, file: BinaryIO) -> None:
             self._file = file
@@ -112,7 +112,7 @@ else:
             while not self._plain:
                 block = self._packed or self._file.read(_BLOCK)
                 if not block and self._inside_frame:
-                    raise EOFError("the last frame is not complete")
+                    raise EOFError("the last frame is incomplete")
                 if not block:
                     return 0
                 if not self._inside_frame:
@@ -126,26 +126,26 @@ else:
 
 
 def is_stream(path: str | Path) -> bool:
-    """Whether a path is standard input or a pipe, such as the shell's `<(...)`: it can be read only once."""
+    """Whether a path is standard input or a pipe, such as the shell's `<(...)`, which can be read only once."""
     try:
         return str(path) == "-" or Path(path).is_fifo()
-    except OSError:  # opening it tells why
+    except OSError:  # opening it reports the reason
         return False
 
 
 def shown_name(path: str | Path) -> str:
-    """A path as messages show it."""
+    """A path as shown in messages."""
     return "standard input" if str(path) == "-" else str(path)
 
 
 def plain_name(path: str | Path) -> str:
-    """The name of what a file unpacks to: `a.csv` for `a.csv.gz`."""
+    """The name of the file after decompression: `a.csv` for `a.csv.gz`."""
     file = Path(path)
     return str(file.with_suffix("")) if file.suffix.lower() in COMPRESSIONS else str(file)
 
 
 def damage(name: str, error: BaseException, good_lines: int | None = None) -> str:
-    """The message for an archive whose reading raised one of DAMAGED."""
-    what = "ends too early" if isinstance(error, EOFError) else f"cannot be unpacked ({error})"
-    where = "" if good_lines is None else f"; the last good line is {good_lines:,}" if good_lines else " at once"
-    return f"{name} {what}{where}. The archive is damaged or was not copied completely: copy or make it again."
+    """The message for an archive that raised one of DAMAGED when read."""
+    what = "ends unexpectedly" if isinstance(error, EOFError) else f"cannot be decompressed ({error})"
+    where = "" if good_lines is None else f" after line {good_lines:,}" if good_lines else " in its first line"
+    return f"{name} {what}{where}. The archive is damaged or incomplete: copy or create it again."

@@ -26,7 +26,7 @@ from heed.serve.engine.languages import Language
 from heed.serve.errors import BadRequestError, DisabledError, NotFoundError
 from heed.serve.service import Service
 from heed.text.language.identify import Detected as Guess
-from heed.text.readers.to_translate import Sides
+from heed.text.readers.columns import Sides
 
 T = TypeVar("T")
 

@@ -1,200 +1,193 @@
-"""Which columns of a table hold source and target, and is its first row one of names?
+"""Columns of a table: which hold the source and the target, and whether the first row is a heading.
 
-Columns are chosen by number or by their names in the first row. Where nothing was said, the names are compared
-with the languages of the corpus; then the first column is the source and the second the target, which in CSV must be
-all there are, or all that are named as languages. TSV may have more behind two that hold text, such as where they come
-from; numbers of the rows, their keys and addresses are never taken for a side, not even below "No", the code of
-Norwegian.
+A column is selected by its number, counted from 1, or by its heading. Without either, a heading selects it that is a
+language (`en`, `eng`, `en-US`, `English`) or a side (`source`, `src`, `target`, `tgt`, `trg`). A table of two columns
+without such headings has the source first. In any other table the columns have to be given.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from heed.core.errors import DataError, UsageError
-from heed.text.language.codes import code_of
+from heed.text.language.codes import code_of, name_of
 from heed.text.readers.corpus import CorpusFiles
 
-SIDES = {
-    "source": "src", "src": "src", "original": "src", "target": "tgt", "tgt": "tgt", "trg": "tgt", "translation": "tgt",
-}  # fmt: skip
-"""What people call a side at the top of its column."""
-
-NUMBERS = "id"
-"""Between other columns this is no Indonesian, but what the rows are called."""
-
-MOST_WORDS = 3
-"""The name of a column is no longer: `German sentence`, `Source text (English)`."""
-
-MOST_COLUMNS = 100
-"""A table with more has no names of several words."""
-
-LONGEST_CODE = 3
-"""A longer word that says a language is its name, which hardly begins a sentence as `he`, `no` and `may` do."""
-
-SHORTER = 4
-"""In CSV one or two words that are so many times shorter than what stands below them are names."""
-
-_KEY = re.compile(r"[!-.:-^`-~]*[0-9/_][!-~]*")
-"""`doc12-en`, `http://example.org/a`: what rows are called, or where they come from."""
-_WORDS = re.compile(r"[^\W\d_]+(?:[ -][^\W\d_]+)?")
-_FEWEST_ROWS = 5
+SIDES = {"source": "src", "src": "src", "target": "tgt", "tgt": "tgt", "trg": "tgt"}
+"""The side that a heading names."""
+FLAGS = {"src": "--src-column", "tgt": "--tgt-column"}
+ROW_KEYS = ("id", "no")
+"""Headings of row numbers and keys; as codes of Indonesian and Norwegian they select no third column unasked."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Positions, counted from 0, and whether the first row only names the columns."""
+    """Positions, counted from 0, and whether the first row is a heading."""
 
     src: int
     tgt: int
     are_named: bool
 
 
+@dataclass(frozen=True)
+class Sides:
+    """The languages of a translation (codes; empty: unknown) and the columns given for it, by number or by heading.
+
+    Raises UsageError for a number below 1.
+    """
+
+    src_lang: str = ""
+    tgt_lang: str = ""
+    src_column: int | str | None = None
+    tgt_column: int | str | None = None
+
+    def __post_init__(self) -> None:
+        for column in (self.src_column, self.tgt_column):
+            if isinstance(column, int) and column < 1:
+                raise UsageError(f"There is no column {column}; columns are counted from 1.")
+
+
+@dataclass(frozen=True)
+class ToTranslate:
+    """Positions, counted from 0; `tgt` is None for a new column after the others."""
+
+    src: int
+    tgt: int | None
+    are_named: bool
+    """Whether the first row is a heading."""
+
+
 def parse_column(text: str | None) -> int | str | None:
-    """The number of a column, or its name, as somebody has said it; None when nothing was said."""
+    """The number of a column or its heading, as given on the command line; None if not given."""
     return int(text) if text is not None and text.isdecimal() and len(text) < 10 else text
 
 
-def find_columns(files: CorpusFiles, rows: Sequence[Sequence[str]], place: str) -> Columns:
-    """The columns of a table that begins with these rows; `place` is the first one's, for messages.
+def find_columns(files: CorpusFiles, first: Sequence[str], place: str) -> Columns:
+    """The columns of a table whose first row is `first`; `place` names that row in messages.
 
-    Raises DataError for a name that is not there, UsageError when nothing tells which columns are meant.
+    Raises DataError for a heading that does not exist, UsageError when the columns have to be given.
     """
-    first = rows[0]
-    src, src_by_name = position_of(files.src_column, files.src_lang, "src", rows, place)
-    tgt, tgt_by_name = position_of(files.tgt_column, files.tgt_lang, "tgt", rows, place)
-    languages = [at for at, code in enumerate(_codes(rows)) if code and first[at].strip().casefold() != NUMBERS]
-    if src is None and tgt is None and len(languages) == 2:
+    src = _given(files.src_column, first, place, "src")
+    tgt = _given(files.tgt_column, first, place, "tgt")
+    are_named = isinstance(files.src_column, str) or isinstance(files.tgt_column, str)
+    if src is None:
+        src = _by_heading("src", files.src_lang, first, place)
+        are_named |= src is not None
+    if tgt is None:
+        tgt = _by_heading("tgt", files.tgt_lang, first, place)
+        are_named |= tgt is not None
+    if src is None and tgt is None and (languages := _two_languages(first)):
         src, tgt = languages
-    elif len(first) <= 2 or files.record_format == "tsv":
-        usual = int(tgt == 0), int(src != 1)
-        allowed = usual if len(first) <= 2 else [at for at in usual if is_text(rows, at)]
-        src = usual[0] if src is None and usual[0] in allowed else src
-        tgt = usual[1] if tgt is None and usual[1] in allowed else tgt
+    elif len(first) <= 2:
+        src, tgt = int(tgt == 0) if src is None else src, int(src != 1) if tgt is None else tgt
     if src is None or tgt is None:
-        texts = [at for at in range(len(first)) if is_text(rows, at)]
-        first_text, second_text = texts if len(texts) == 2 else (0, 1)
         raise UsageError(
-            f"{place}: {len(first)} columns ({listed(first)}). Say which hold source and target, by their numbers or "
-            f"by their names in the first row: --src-column {first_text + 1} --tgt-column {second_text + 1}."
+            f"{place}: {len(first)} columns ({listed(first)}), and no heading tells which hold the source and the "
+            "target. Select them by number or by heading, for example --src-column 1 --tgt-column 2."
         )
     if src == tgt:
         raise UsageError(f"{place}: source and target cannot both be column {src + 1}.")
-    by_look = files.record_format == "csv" and all(looks_like_a_name(rows, position) for position in (src, tgt))
-    said = _are_names(*(first[position] if position < len(first) else "" for position in (src, tgt)))
-    return Columns(src, tgt, src_by_name or tgt_by_name or said or by_look)
+    headings = [first[at] if at < len(first) else "" for at in (src, tgt)]
+    codes = [code_of(heading) for heading in headings]
+    are_headings = all(codes[n] or side_of(headings[n]) for n in (0, 1)) and not codes[0] == codes[1] != ""
+    return Columns(src, tgt, are_named or are_headings)
 
 
-def language_named(name: str) -> str:
-    """The code of the language that a column's name says; empty: none.
+def find_to_translate(sides: Sides, first: Sequence[str], place: str) -> ToTranslate:
+    """The column of a table to translate, and the one to fill; `first` is the first row, `place` names the table.
 
-    `de`, `German`, `German sentence`, or `texte allemand`: of two words the second, as in Romance languages.
+    Raises DataError for a column that does not exist, UsageError when the columns have to be given.
     """
-    words = name.split()
-    places = words[:1] * (len(words) <= MOST_WORDS) + words[1:] * (len(words) == 2)
-    return code_of(name) or next(filter(None, (code_of(word) for word in places if len(word) > LONGEST_CODE)), "")
+    width = len(first)
+    for column, largest in ((sides.src_column, width), (sides.tgt_column, width + 1)):
+        if isinstance(column, int) and column > largest:
+            raise DataError(f"{place}: no column {column}; the first row has {width} ({listed(first)}).")
+    src = _given(sides.src_column, first, place, "src")
+    if src is None:
+        src = _by_heading("src", sides.src_lang, first, place)
+    if isinstance(sides.tgt_column, str) and not _called(sides.tgt_column, first):
+        tgt = None  # a new column with this heading
+    elif sides.tgt_column is None:
+        tgt = _by_heading("tgt", sides.tgt_lang, first, place)
+    else:
+        tgt = _given(sides.tgt_column, first, place, "tgt")
+    tgt = None if tgt == width else tgt
+    are_named = (
+        any(isinstance(column, str) for column in (sides.src_column, sides.tgt_column))
+        or (src is not None and _is_heading(first[src], "src", sides.src_lang))
+        or (tgt is not None and _is_heading(first[tgt], "tgt", sides.tgt_lang))
+    )
+    if src is None and width == 1:
+        src = 0
+    if src is None:
+        raise UsageError(
+            f"{place}: {width} columns ({listed(first)}), and no heading tells which one to translate. Select it by "
+            "number or by heading: --src-column 1 (in a request, the field src_column)."
+        )
+    if src == tgt:
+        raise UsageError(f"{place}: source and target cannot both be column {src + 1}.")
+    return ToTranslate(src, tgt, are_named)
 
 
-def side_named(name: str) -> str:
-    """The side that a column's name begins with, `src` for `Source text`; empty: none."""
-    return SIDES.get("".join(name.split()[:1]).casefold(), "")
-
-
-def position_of(
-    column: int | str | None, language: str, side: str, rows: Sequence[Sequence[str]], place: str
-) -> tuple[int | None, bool]:
-    """Where the column of one side is (None: nothing tells), and whether its name told it."""
-    if isinstance(column, int):
-        return column - 1, False
-    names = [field.strip().casefold() for field in rows[0]]
-    if column is not None:
-        called = [at for at, name in enumerate(names) if name == column.strip().casefold()]
-        if not called:
-            raise DataError(f"{place}: no column {column!r}; the first row has {listed(rows[0])}.")
-        if len(called) > 1:
-            told = " and ".join(str(at + 1) for at in called)
-            raise UsageError(f"{place}: columns {told} have the name {column!r}; say by its number which one is meant.")
-        return called[0], True
-    codes = _codes(rows)
-    if language and codes.count(code_of(language) or "?") == 1:
-        return codes.index(code_of(language)), True
-    texts = [at for at in range(len(names)) if not holds_numbers(rows, at)]
-    alone = [at for at in texts if SIDES.get(names[at]) == side]
-    of_language = sum(map(bool, codes)) >= 2  # then "Source domain" is no side
-    longer = [at for at in texts if not of_language and side_named(names[at]) == side and is_longer_name(rows[0], at)]
-    found = alone[0] if alone else longer[0] if len(longer) == 1 else None
-    return found, found is not None
-
-
-def _codes(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The language that each column is named by; none where numbers stand below.
-
-    Beside `English` a longer name such as `English note` is none.
-    """
-    codes = [code_of(name) if not holds_numbers(rows, at) else "" for at, name in enumerate(rows[0])]
-    longer = [
-        language_named(name) if is_longer_name(rows[0], at) and not holds_numbers(rows, at) else ""
-        for at, name in enumerate(rows[0])
-    ]
-    return [code or (more if more not in codes else "") for code, more in zip(codes, longer, strict=True)]
-
-
-def is_longer_name(first: Sequence[str], position: int) -> bool:
-    """Whether several words, such as `German sentence`, are a name, as the row has another beside it.
-
-    A code among more than two columns is none: each row may have one, of its text. Each name is compared with all
-    others, so nobody looks for longer ones where there are too many.
-    """
-    name = first[position]
-    if len(first) > MOST_COLUMNS or len(name.split()) == 1 or not (language_named(name) or side_named(name)):
-        return False
-    others = [other for at, other in enumerate(first) if at != position]
-    if len(first) > 2 and not language_named(name):  # "Source text" needs a "Target text", not "Translation notes"
-        ends = name.split()[1:]
-        return any(side_named(other) not in ("", side_named(name)) and other.split()[1:] == ends for other in others)
-    return any(_are_names(name, other) for other in others if len(first) == 2 or len(other) > LONGEST_CODE)
-
-
-def holds_numbers(rows: Sequence[Sequence[str]], position: int) -> bool:
-    """Whether most of what stands below the first row has no letter; nothing at all tells nothing."""
-    below = [row[position] for row in rows[1:] if position < len(row) and row[position].strip()]
-    return 2 * sum(any(map(str.isalpha, field)) for field in below) < len(below)
-
-
-def _are_names(one: str, other: str) -> bool:
-    """Whether both say what they are, or one its language and the other ends as it does.
-
-    So `English text` and `Kanuri text` are names, although nothing is known of Kanuri.
-    """
-    words = [name.split() for name in (one, other)]
-    if not all(0 < len(its) <= MOST_WORDS for its in words):
-        return False
-    languages = [language_named(name) for name in (one, other)]
-    if languages[0] == languages[1] != "":  # "Speak English" and "Parle anglais" are text
-        return False
-    if all(language or side_named(name) for language, name in zip(languages, (one, other), strict=True)):
-        return True
-    return any(languages) and words[0][1:] == words[1][1:] != []
-
-
-def is_text(rows: Sequence[Sequence[str]], position: int) -> bool:
-    """Whether most rows have a letter there, which numbers and scores have not, and are no keys or addresses."""
-    column = [row[position] for row in rows if position < len(row)]
-    return 2 * sum(any(map(str.isalpha, field)) and not _KEY.fullmatch(field) for field in column) > len(column)
-
-
-def looks_like_a_name(rows: Sequence[Sequence[str]], position: int) -> bool:
-    """Whether a word or two stand above text that is much longer."""
-    column = [row[position].strip() for row in rows if position < len(row)]
-    if len(column) <= _FEWEST_ROWS or not _WORDS.fullmatch(column[0]):
-        return False
-    return median(map(len, column[1:])) >= SHORTER * len(column[0])
+def side_of(heading: str) -> str:
+    """The side that a heading names, "src" or "tgt"; empty: none."""
+    return SIDES.get(heading.strip().casefold(), "")
 
 
 def listed(names: Sequence[str]) -> str:
     """Names for a message, cut when they are long or many."""
     shown = [repr(name if len(name) <= 30 else f"{name[:29]}…") for name in names[:10]]
     return ", ".join(shown) + (", ..." if len(names) > 10 else "")
+
+
+def _given(column: int | str | None, first: Sequence[str], place: str, side: str) -> int | None:
+    """The position of a column given by number or by heading; None if not given."""
+    if column is None or isinstance(column, int):
+        return None if column is None else column - 1
+    positions = _called(column, first)
+    if not positions:
+        raise DataError(f"{place}: no column {column!r}; the first row has {listed(first)}.")
+    if len(positions) > 1:
+        numbers = " and ".join(str(at + 1) for at in positions)
+        advice = f"Select one by number, such as {FLAGS[side]} {positions[0] + 1}."
+        raise UsageError(f"{place}: columns {numbers} are all called {column!r}. {advice}")
+    return positions[0]
+
+
+def _called(name: str, first: Sequence[str]) -> list[int]:
+    return [at for at, heading in enumerate(first) if heading.strip().casefold() == name.strip().casefold()]
+
+
+def _by_heading(side: str, language: str, first: Sequence[str], place: str) -> int | None:
+    """The column whose heading is the language, or else the side. Raises UsageError when several are the language."""
+    for positions in _of_language(language, first) if language else ():
+        if len(positions) > 1:
+            raise UsageError(
+                f"{place}: the columns {listed([first[at] for at in positions])} are all in the language of the "
+                f"{'source' if side == 'src' else 'target'}. Select one: {FLAGS[side]} {positions[0] + 1}."
+            )
+        if positions:
+            return positions[0]
+    return next((at for at, heading in enumerate(first) if side_of(heading) == side), None)
+
+
+def _of_language(language: str, first: Sequence[str]) -> Iterator[list[int]]:
+    """The columns called exactly as the language, then those called by another name or a variety of it."""
+    names = {language.casefold(), name_of(language).casefold()}
+    yield [at for at, heading in enumerate(first) if heading.strip().casefold() in names]
+    yield [at for at, heading in enumerate(first) if code_of(heading) == (code_of(language) or "?")]
+
+
+def _two_languages(first: Sequence[str]) -> list[int]:
+    """The two columns whose headings are languages; nothing if there are more or fewer."""
+    positions = [at for at, heading in enumerate(first) if code_of(heading)]
+    if len(first) > 2:
+        positions = [at for at in positions if first[at].strip().casefold() not in ROW_KEYS]
+    return positions if len(positions) == 2 else []
+
+
+def _is_heading(text: str, side: str, language: str) -> bool:
+    """Whether a field is the heading of one side, whose language may be unknown."""
+    code = code_of(text)
+    return side_of(text) == side or (code != "" and code == (code_of(language) or code))

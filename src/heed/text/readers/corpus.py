@@ -1,4 +1,4 @@
-"""Where are the sentence pairs of a corpus, and in which form?"""
+"""Files of a parallel corpus: two files of lines, or one file of pairs, and its format."""
 
 from __future__ import annotations
 
@@ -27,77 +27,77 @@ SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 
 
 def format_of(path: Path) -> Format | None:
-    """The format that a name tells, `corpus.tsv.gz` being TSV; None: plain text, or not known."""
+    """The format by the suffix (`corpus.tsv.gz` is TSV); None for plain text or an unknown suffix."""
     plain = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
     return FORMATS.get(plain.suffix.lower())
 
 
 @dataclass(frozen=True)
 class CorpusFiles:
-    """Where sentence pairs are: `src` and `tgt`, two files with as many lines; or `pairs`, one file of records.
+    """The files of sentence pairs: either `src` and `tgt`, with equally many lines, or `pairs`, one file of records.
 
-    Raises UsageError when that is not what was given, or when the format cannot be told.
+    Raises UsageError for any other combination, and for an unknown format.
     """
 
     src: str | Path | None = None
     tgt: str | Path | None = None
     pairs: str | Path | None = None
     format: Format | None = None
-    """Of `pairs`; None: by the name, `corpus.tsv.gz` being TSV."""
+    """Of `pairs`; None: by its suffix."""
     src_column: int | str | None = None
-    """TSV and CSV: the source's column, counted from 1 or by its name in the first row; None: see `columns`.
-    JSONL and Parquet: by its name."""
+    """TSV and CSV: the column of the source, by number (from 1) or heading; None: see `columns`. JSONL and Parquet: its
+    field."""
     tgt_column: int | str | None = None
     src_field: str = "src"
-    """JSONL and Parquet: the source's field, when `src_column` does not name it."""
+    """JSONL and Parquet: the field of the source, unless `src_column` names it."""
     tgt_field: str = "tgt"
     src_lang: str = ""
-    """Language of the source: chooses the segments of TMX and the columns of a table, and is compared with the text."""
+    """Language of the source: selects segments of TMX and columns of a table, and is compared with the text."""
     tgt_lang: str = ""
 
     def __post_init__(self) -> None:
         given = [self.src is not None, self.tgt is not None, self.pairs is not None]
         if given not in ([True, True, False], [False, False, True]):
-            raise UsageError("Give two files, one for the source and one for the target, or one file of pairs.")
+            raise UsageError("Give either two files, a source and a target, or one file of pairs.")
         if str(self.src) == "-" and str(self.tgt) == "-":
             raise UsageError("Standard input (-) can be the source or the target, not both.")
         for path in (self.src, self.tgt):
             if path is not None and format_of(Path(path)) not in (None, "tsv"):
                 raise UsageError(
-                    f"{path} is no plain text, and holds both sides: give it alone, as one file of pairs. If it has "
-                    "one side only, save that as plain text, a sentence a line, under a name in .txt."
+                    f"{path} is a file of pairs, not plain text: give it alone. If it holds only one side, save that "
+                    "as plain text (.txt), one sentence per line."
                 )
         for side, column in (("source", self.src_column), ("target", self.tgt_column)):
             if isinstance(column, int) and column < 1:
-                raise UsageError(f"The column of the {side} is {column}; columns are counted from 1.")
+                raise UsageError(f"The {side} column is {column}, but columns are counted from 1.")
         numbered = isinstance(self.src_column, int) or isinstance(self.tgt_column, int)
         if numbered and self.pairs is not None and self.record_format in ("jsonl", "parquet"):
-            raise UsageError(f"{self.pairs} has fields and no numbered columns: say them by their names.")
+            raise UsageError(f"{self.pairs} has named fields, not numbered columns: give their names.")
         if self.src_column is not None and self.src_column == self.tgt_column:
             raise UsageError(f"Source and target cannot both be column {self.src_column}.")
         if self.pairs is not None and self.record_format == "parquet":
             if str(self.pairs) == "-":
                 raise UsageError("Parquet cannot be read from standard input; give the file.")
             if Path(self.pairs).suffix.lower() in COMPRESSIONS:
-                raise UsageError(f"{self.pairs}: Parquet is compressed inside; unpack the file first.")
+                raise UsageError(f"{self.pairs}: Parquet is compressed internally; decompress the file first.")
 
     @property
     def record_format(self) -> Format:
         """The format of `pairs`."""
         path = Path(self.pairs or "")
-        found = self.format or format_of(path)
-        if found is None and path.suffix.lower() in SPREADSHEETS:
+        known = self.format or format_of(path)
+        if known is None and path.suffix.lower() in SPREADSHEETS:
             raise UsageError(f'{path} is a spreadsheet: save the sheet as "CSV UTF-8" and give that file.')
-        if found is None:
+        if known is None:
             raise UsageError(
-                f"{path}: cannot tell the format by the name. Allowed are .tsv, .csv, .jsonl, .parquet and .tmx; or "
-                "give two files of plain text, one for the source and one for the target."
+                f"{path}: unknown format. Files of pairs end in .tsv, .csv, .jsonl, .parquet or .tmx; otherwise give "
+                "two files of plain text, one for the source and one for the target."
             )
-        return found
+        return known
 
     @property
     def fields(self) -> tuple[str, str]:
-        """JSONL and Parquet: the names of the two fields."""
+        """JSONL and Parquet: the names of the source and target fields."""
         return (
             self.src_column if isinstance(self.src_column, str) else self.src_field,
             self.tgt_column if isinstance(self.tgt_column, str) else self.tgt_field,
@@ -105,6 +105,6 @@ class CorpusFiles:
 
     @property
     def paths(self) -> dict[str, str | Path]:
-        """The files by their part: `src` and `tgt`, or `pairs`."""
+        """The files by role: `src` and `tgt`, or `pairs`."""
         parts = {"src": self.src, "tgt": self.tgt, "pairs": self.pairs}
         return {part: path for part, path in parts.items() if path is not None}

@@ -1,4 +1,4 @@
-"""How do lines come out of a text file, and what is said about bytes that are no text?"""
+"""Reader of text files: their lines, and what to do about bytes that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from heed.core.errors import DataError
 from heed.text.archives import COMPRESSIONS, DAMAGED, damage, open_bytes, shown_name
 
 Errors = Literal["strict", "replace"]
-"""What happens to bytes that are not UTF-8, and in TMX to what XML forbids: an error, or U+FFFD in their place."""
+"""For bytes that are not UTF-8, and in TMX characters that XML forbids: raise an error, or put U+FFFD instead."""
 
 BYTE_ORDER_MARK = "\ufeff"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 UTF_16_LE = "UTF-16LE"
 UTF_16_BE = "UTF-16BE"
 
-_NO_TEXT = {
-    b"\x1f\x8b": "a .gz archive: let its name end in .gz, and heed unpacks it",
-    b"\xfd7zXZ\x00": "an .xz archive: let its name end in .xz, and heed unpacks it",
-    b"\x28\xb5\x2f\xfd": "a .zst archive: let its name end in .zst, and heed unpacks it",
-    b"PK\x03\x04": 'a zip archive or a spreadsheet: unpack it, or save the sheet as "CSV UTF-8"',
+_NOT_TEXT = {
+    b"\x1f\x8b": "a .gz archive: give it a name that ends in .gz, and heed decompresses it",
+    b"\xfd7zXZ\x00": "an .xz archive: give it a name that ends in .xz, and heed decompresses it",
+    b"\x28\xb5\x2f\xfd": "a .zst archive: give it a name that ends in .zst, and heed decompresses it",
+    b"PK\x03\x04": 'a zip archive or a spreadsheet: unzip it, or save the sheet as "CSV UTF-8"',
     b"\xd0\xcf\x11\xe0": 'an Office document: save it as plain text, or the sheet as "CSV UTF-8"',
     b"%PDF-": "a PDF: export the text first",
-    b"BZh": "a .bz2 archive: unpack it",
+    b"BZh": "a .bz2 archive: decompress it first",
 }
-"""What a file is that begins with these bytes, and what to do."""
+"""What a file that starts with these bytes is, and what to do."""
 
 
 def read_lines(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
-    """The lines of a text file, without their ends; one line in memory at a time.
+    """The lines of a text file without their line ends, one in memory at a time.
 
-    The carriage return of a CRLF and one byte-order mark at the start of the file are taken off, nothing else is; a
-    last line needs no line end. Raises what `open_bytes` raises, and DataError for bytes that are not UTF-8.
+    Only the carriage return of a CRLF and a byte-order mark at the start of the file are removed. The last line needs
+    no line end. Raises what `open_bytes` raises, and DataError for bytes that are not UTF-8.
     """
     decoder = LineDecoder(shown_name(path), errors)
     for raw in raw_lines(path):
@@ -42,7 +42,7 @@ def read_lines(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
-    """The bytes of each line with its end; raises what `open_bytes` raises."""
+    """The bytes of each line with its line end. Raises what `open_bytes` raises."""
     number = 0
     with open_bytes(path) as file:
         try:
@@ -54,27 +54,27 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
 
 
 def utf_16_of(first: bytes) -> str:
-    """Which UTF-16 a first line is in, by its NUL bytes: those of Latin text come first in UTF-16BE. Empty: no NUL."""
+    """The UTF-16 of a first line, by its NUL bytes, which come first in UTF-16BE; empty if it has none."""
     if b"\0" not in first:
         return ""
     return UTF_16_BE if first[::2].count(0) > first[1::2].count(0) else UTF_16_LE
 
 
 class LineDecoder:
-    """The text of a file's lines, one after the other, without the byte-order mark at its start."""
+    """Decodes the lines of a file in order, without the byte-order mark at its start."""
 
     def __init__(self, name: str, errors: Errors) -> None:
-        """`name`: what messages call the file."""
+        """`name`: the file's name in messages."""
         self._name = name
         self._errors = errors
         self._number = 0
         self._utf_16 = UTF_16_LE
-        """Which one it is, if it is any."""
+        """The variety, if the file is UTF-16."""
         self._is_utf_8 = False
-        """Whether a line had more than ASCII, which hardly ever is valid UTF-8 by chance."""
+        """Whether a line was valid UTF-8 beyond ASCII, which hardly ever happens by chance."""
 
     def decode(self, raw: bytes) -> str:
-        """The text of the next line; raises DataError, with the line's number, for bytes that are no UTF-8."""
+        """The text of the next line. Raises DataError, with the line number, for bytes that are not UTF-8."""
         self._number += 1
         if self._number == 1:
             self._utf_16 = utf_16_of(raw) or UTF_16_LE
@@ -87,26 +87,26 @@ class LineDecoder:
 
     def _refusal(self, raw: bytes, at: int) -> str:
         start = raw if self._number == 1 else b""
-        what = next((what for magic, what in _NO_TEXT.items() if start.startswith(magic)), "")
+        what = next((what for magic, what in _NOT_TEXT.items() if start.startswith(magic)), "")
         if what:
-            return f"{self._name} is no text but {what}."
+            return f"{self._name} is not text but {what}."
         message = f"{self._name}:{self._number}: byte {at + 1} is not valid UTF-8 (0x{raw[at]:02X})"
         return f"{message}{self._advice(raw, start.startswith(UTF_16_MARKS))}"
 
     def _advice(self, raw: bytes, has_mark: bool) -> str:
-        """What follows the place of a byte that is no UTF-8: why that may be, and what to do."""
+        """The likely cause of a byte that is not UTF-8, and what to do."""
         suffixes = Path(self._name).suffixes
-        unpack = "unpack it and " if suffixes[-1:] and suffixes[-1].lower() in COMPRESSIONS else ""
+        unpack = "decompress it and " if suffixes[-1:] and suffixes[-1].lower() in COMPRESSIONS else ""
         if has_mark:
-            tsv = " Or let its name end in .csv, where heed takes UTF-16 too." if ".tsv" in suffixes else ""
+            tsv = " Or give it a name that ends in .csv: heed reads CSV in UTF-16 too." if ".tsv" in suffixes else ""
             return f". The file is UTF-16: {unpack}convert it with `iconv -f UTF-16 -t UTF-8`.{tsv}"
         if b"\0" in raw:
-            return f". NUL bytes as here are in UTF-16: {unpack}convert it with `iconv -f {self._utf_16} -t UTF-8`."
+            return f". NUL bytes mean UTF-16: {unpack}convert it with `iconv -f {self._utf_16} -t UTF-8`."
         if self._is_utf_8:
             return (
-                ", but lines before it are: were files in two encodings joined? Then "
-                f"{unpack}convert only the rest, `tail -n +{self._number} F | iconv -f WINDOWS-1252 -t UTF-8`, and put "
-                "it behind the lines before. If only a few lines are damaged, mend them or pass --errors replace."
+                ", but earlier lines are: were files in two encodings joined? Then "
+                f"{unpack}convert only the rest, `tail -n +{self._number} F | iconv -f WINDOWS-1252 -t UTF-8`, and "
+                "append it to the lines before. If only a few lines are damaged, fix them or pass --errors replace."
             )
         if ".csv" in suffixes:
             return '. Save the sheet as "CSV UTF-8", or pass --errors replace.'

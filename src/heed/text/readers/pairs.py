@@ -1,4 +1,4 @@
-"""How do sentence pairs come out of the files that people have?"""
+"""Sentence pairs, monolingual text and fingerprints of corpus files, whatever their format."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypedDict
 
 from heed.core.errors import DataError, UsageError
-from heed.text.archives import shown_name
+from heed.core.files import sha256_file
+from heed.text.archives import is_stream, open_bytes, open_file, shown_name
 from heed.text.readers.corpus import CorpusFiles, Format, Pair, format_of
 from heed.text.readers.lines import Errors, read_lines
-from heed.text.readers.records import read_jsonl, read_parquet
+from heed.text.readers.records import count_rows, read_jsonl, read_parquet
 from heed.text.readers.tables import read_csv, read_tsv
 from heed.text.readers.tmx import read_tmx
 
@@ -27,11 +29,11 @@ RECORD_READERS: dict[Format, Callable[[CorpusFiles, Errors, Counter[str]], Itera
 def read_pairs(
     files: CorpusFiles, errors: Errors = "strict", left_out: Counter[str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """The sentence pairs, streamed: (source, target) in the order of the files.
+    """The sentence pairs (source, target), streamed in the order of the files.
 
-    What holds no pair (a row of column names, a unit without one of the languages) is counted in `left_out`. Raises
-    MissingInputError for a file that cannot be read; DataError, with file and line, for a line that is not as it
-    should be, and for two files whose numbers of lines differ (found at the end of the shorter one).
+    Parts that hold no pair (a row of headings, a unit without one of the languages) are counted in `left_out`. Raises
+    MissingInputError for a file that cannot be read; DataError, with file and line, for a malformed line and, at the
+    end of the shorter file, for two files with different numbers of lines.
     """
     if files.src is not None and files.tgt is not None:
         return _from_two_files(files.src, files.tgt, errors)
@@ -46,15 +48,57 @@ def _from_two_files(src: str | Path, tgt: str | Path, errors: Errors) -> Iterato
             counts = [number - 1, number + rest]
             src_count, tgt_count = counts if src_line is None else reversed(counts)
             raise DataError(
-                f"{shown_name(src)} has {src_count:,} lines, {shown_name(tgt)} has {tgt_count:,}: line k of one must "
-                "be the translation of line k of the other. Find where they part (`paste` shows both side by side) or "
-                "export both again."
+                f"{shown_name(src)} has {src_count:,} lines, {shown_name(tgt)} has {tgt_count:,}, but line k of one "
+                "must be the translation of line k of the other. Find where they diverge (`paste` shows both side by "
+                "side), or export both again."
             )
         yield src_line, tgt_line
 
 
 def read_text(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
-    """The segments of a monolingual text, one a line; as `read_lines`, but refuses a file of records (UsageError)."""
+    """The lines of a monolingual text, as `read_lines`. Raises UsageError for a file of records."""
     if (kind := format_of(Path(path))) not in (None, "tsv"):
-        raise UsageError(f"{path} is {kind}; give plain text with one sentence or paragraph a line.")
+        raise UsageError(f"{path} is {kind}; give plain text with one sentence or paragraph per line.")
     return read_lines(path, errors)
+
+
+class FileFingerprint(TypedDict):
+    """The identity of a file as it was read."""
+
+    name: str
+    bytes: int
+    sha256: str
+    lines: int
+    crlf_lines: int
+
+
+def fingerprint(files: CorpusFiles) -> dict[str, FileFingerprint]:
+    """The fingerprint of each file of a corpus, by role: `src` and `tgt`, or `pairs`."""
+    records = files.record_format if files.pairs is not None else None
+    return {part: fingerprint_file(path, records) for part, path in files.paths.items()}
+
+
+def fingerprint_file(path: str | Path, records: Format | None = None) -> FileFingerprint:
+    """Size and SHA-256 of the file on disk, and the number of its lines (Parquet: rows) after decompression.
+
+    `records` is the format of a file of pairs; for CSV and TMX, which allow any line end, CRLF is not counted. Raises
+    UsageError for standard input and pipes, which can be read only once, and what `open_bytes` raises.
+    """
+    if is_stream(path):
+        raise UsageError(f"{shown_name(path)} cannot be read twice; write it to a file first.")
+    with open_file(Path(path)):  # its errors are the clear ones
+        sha256 = sha256_file(path)
+    lines, crlf_lines = (count_rows(path), 0) if records == "parquet" else _count_lines(path)
+    crlf_lines = 0 if records in ("csv", "tmx") else crlf_lines
+    return FileFingerprint(
+        name=Path(path).name, bytes=Path(path).stat().st_size, sha256=sha256, lines=lines, crlf_lines=crlf_lines
+    )
+
+
+def _count_lines(path: str | Path) -> tuple[int, int]:
+    lines = crlf_lines = 0
+    with open_bytes(path) as file:
+        for raw in file:
+            lines += 1
+            crlf_lines += raw.endswith(b"\r\n")
+    return lines, crlf_lines

@@ -1,4 +1,4 @@
-"""How do sentence pairs come out of records with named fields: JSONL and Parquet?"""
+"""Readers of records with named fields: JSONL and Parquet."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JSON_KINDS = {
 
 
 def read_jsonl(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
-    """One JSON object a line. Raises DataError, with file and line, for anything else."""
+    """A pair from each line, which is one JSON object. Raises DataError, with file and line, for anything else."""
     path = files.pairs or ""
     for number, line in enumerate(read_lines(path, errors), start=1):
         place = f"{shown_name(path)}:{number}"
@@ -37,12 +37,12 @@ def read_jsonl(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> It
             reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply or a number too long"
             raise DataError(f"{place}: not JSON ({reason}). Each line must be one JSON object.") from error
         if not isinstance(record, dict):
-            raise DataError(f"{place}: this is {_kind(record)}; each line must be one JSON object.")
+            raise DataError(f"{place}: got {_kind(record)}; each line must be one JSON object.")
         yield _pair_of(record, files, place, errors)
 
 
 def read_parquet(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
-    """The rows of a Parquet file. Raises UsageError without pyarrow and DataError for a file that is wrong."""
+    """A pair from each row of a Parquet file. Raises UsageError without pyarrow, DataError for a malformed file."""
     path = files.pairs or ""
     with _open_parquet(path) as table:
         names = table.schema_arrow.names
@@ -55,7 +55,7 @@ def read_parquet(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> 
 
 
 def count_rows(path: str | Path) -> int:
-    """How many rows a Parquet file has."""
+    """The number of rows of a Parquet file."""
     with _open_parquet(path) as table:
         return int(table.metadata.num_rows)
 
@@ -66,9 +66,8 @@ def _pair_of(record: dict[str, Any], files: CorpusFiles, place: str, errors: Err
 
 
 def _no_field(field: str, names: Sequence[str]) -> str:
-    """What to say of a record without the field that is looked for."""
     has = ", ".join(map(repr, names)) or "none"
-    return f"no field {field!r}; it has {has}. Say which are source and target: --src-column NAME --tgt-column NAME."
+    return f"no field {field!r}; it has {has}. Name the fields: --src-column NAME --tgt-column NAME."
 
 
 def _text_of(record: dict[str, Any], field: str, place: str, errors: Errors) -> str:
@@ -79,11 +78,11 @@ def _text_of(record: dict[str, Any], field: str, place: str, errors: Errors) -> 
         raise DataError(f"{place}: field {field!r} is {_kind(value)}; it must be a string.")
     try:
         value.encode("utf-8")
-    except UnicodeEncodeError as error:  # JSON can spell half of a surrogate pair, which is no character
+    except UnicodeEncodeError as error:  # JSON can write half of a surrogate pair, which is not a character
         if errors == "strict":
             code = ord(value[error.start])
-            advice = "Repair the line or pass --errors replace."
-            raise DataError(f"{place}: field {field!r} holds \\u{code:04x}, half a character. {advice}") from error
+            advice = "Fix the line or pass --errors replace."
+            raise DataError(f"{place}: field {field!r} contains \\u{code:04x}, half a character. {advice}") from error
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
 

@@ -1,0 +1,219 @@
+"""Parser of translation memories: the units of a TMX file, as the text that a reader sees.
+
+The inline codes of other formats (`bpt`, `ept`, `it`, `ph`, `ut`) are left out; text that is marked up (`hi`), or that
+is text of its own inside a code (`sub`), stays. A space replaces a line break or a tab in a code that stands alone, and
+separates a `sub` from its surroundings. Entities that the file declares are refused and nothing outside it is opened,
+so an untrusted memory can neither grow without end nor read other files.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from xml.parsers import expat
+
+from heed.core.errors import DataError
+from heed.text.archives import DAMAGED, damage, open_bytes, shown_name
+from heed.text.readers.lines import UTF_16_MARKS, Errors
+from heed.text.readers.tables import one_line
+
+CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
+"""Elements that hold inline codes of the original format."""
+
+_STANDALONE = frozenset({"it", "ph", "ut"})
+"""Codes that may be a line break; the others start and end formatting."""
+
+_BLOCK = 1 << 16
+_DECLARED = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
+_EIGHT_BIT = re.compile("ascii|iso8859|cp[0-9]|koi8|mac|shift_jis|euc|gb|big5")
+"""Text encodings; Python also has others."""
+
+_BREAK = re.compile(r"[\n\r\t]|<(?:\w+:)?br\b|\\(?:n|r|t|line|par|tab)\b", re.IGNORECASE)
+"""A line break or a tab in a code: the character, or its form in HTML, Word, RTF and string literals."""
+_BREAK_TYPES = ("lb", "pb", "cb")
+"""The standard's names of line, page and column breaks."""
+_GAP = "\0"
+"""Keeps words apart; XML text never contains this character."""
+_GAPS = re.compile(r"\0*(\s)\0*|\0+")
+
+_FORBIDDEN = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_REFERENCE = re.compile(r"&#(?:x(?P<hex>[0-9a-fA-F]{1,12})|(?P<decimal>[0-9]{1,12}));")
+_LONGEST_REFERENCE = 16
+
+Unit = list[tuple[str, str]]
+"""Language and text of each variant of a unit, in the order of the file."""
+
+
+def is_break(element: str, kind: str = "", text: str = "") -> bool:
+    """Whether a code with this `type`, or with this text in it, is a line break or a tab."""
+    return element in _STANDALONE and (kind in _BREAK_TYPES or _BREAK.search(text) is not None)
+
+
+def read_units(path: str | Path, errors: Errors = "strict") -> Iterator[Unit]:
+    """The units of a memory, streamed. Raises what `open_bytes` raises, and DataError with file and line."""
+    name = shown_name(path)
+    parser = UnitParser(name)
+    texts = _text(path, name, errors)
+    for text in texts if errors == "strict" else mended(texts):
+        yield from parser.feed(text)
+    yield from parser.feed("", is_last=True)
+
+
+def _text(path: str | Path, name: str, errors: Errors) -> Iterator[str]:
+    """The file as text: UTF-8, UTF-16 by its byte-order mark, or what the XML declaration says."""
+    number = 1
+    with open_bytes(path) as file:
+        try:
+            block = file.read(_BLOCK)
+            encoding = encoding_of(block, name)
+            decoder = codecs.getincrementaldecoder(encoding)(errors)
+            while block:
+                text = decoder.decode(block)
+                yield text
+                number += text.count("\n")
+                block = file.read(_BLOCK)
+            yield decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            number += error.object.count(b"\n", 0, error.start)
+            what = f"not valid {encoding.upper().removesuffix('-SIG')} (0x{error.object[error.start]:02X})"
+            raise DataError(f"{name}:{number}: {what}. Export the memory again, or pass --errors replace.") from error
+        except DAMAGED as error:
+            raise DataError(damage(name, error)) from error
+
+
+def mended(texts: Iterable[str]) -> Iterator[str]:
+    """The text with U+FFFD in place of every character that XML forbids and every reference to one."""
+    rest = ""
+    for text in texts:
+        whole = rest + text
+        at = whole.rfind("&", -_LONGEST_REFERENCE)  # it may end in the next piece
+        end = at if at >= 0 and ";" not in whole[at:] else len(whole)
+        yield _FORBIDDEN.sub("\ufffd", _REFERENCE.sub(_mended_reference, whole[:end]))
+        rest = whole[end:]
+    yield _FORBIDDEN.sub("\ufffd", rest)
+
+
+def _mended_reference(reference: re.Match[str]) -> str:
+    return "\ufffd" if _is_forbidden(reference) else reference[0]
+
+
+def _is_forbidden(reference: re.Match[str]) -> bool:
+    number = int(reference["hex"], 16) if reference["hex"] else int(reference["decimal"])
+    return number > sys.maxunicode or _FORBIDDEN.match(chr(number)) is not None
+
+
+def encoding_of(start: bytes, name: str) -> str:
+    """The encoding, by the first bytes and then the XML declaration; a UTF-16 that is only declared is a mistake."""
+    if start.startswith(UTF_16_MARKS):
+        return "utf-16"
+    if start[:2] in (b"<\0", b"\0<"):
+        return "utf-16-le" if start[0] else "utf-16-be"
+    declared = _DECLARED.match(start)
+    encoding = declared[1].decode().lower() if declared else "utf-8"
+    if encoding.startswith("utf"):
+        return "utf-8-sig"
+    try:
+        known = _EIGHT_BIT.match(codecs.lookup(encoding).name)
+    except LookupError:
+        known = None
+    if not known:
+        raise DataError(f"{name}: unsupported encoding {encoding}. Export the memory as UTF-8.")
+    return encoding
+
+
+class UnitParser:
+    """Turns the text of a file, given in pieces, into units."""
+
+    def __init__(self, name: str) -> None:
+        """`name`: the file's name in messages."""
+        self._name = name
+        self._expat = expat.ParserCreate("utf-8")
+        self._expat.buffer_text = True
+        self._expat.StartElementHandler = self._start
+        self._expat.EndElementHandler = self._end
+        self._expat.CharacterDataHandler = self._characters
+        self._expat.EntityDeclHandler = self._refuse_declaration
+        self._expat.SkippedEntityHandler = self._refuse_entity
+        self._units: list[Unit] = []
+        self._unit: Unit = []
+        self._language = ""
+        self._text: list[str] = []
+        self._codes: list[str] = []
+        """For each open element from `seg` on, the inline code that its text belongs to; empty: the sentence."""
+        self._is_root = True
+        self._num_fed = 0
+        self._last = b""
+        """The end of the text parsed so far, for messages."""
+
+    def feed(self, text: str, is_last: bool = False) -> list[Unit]:
+        """The units that end in this piece."""
+        data = text.encode()
+        self._num_fed += len(data)
+        self._last = self._last[-_BLOCK:] + data
+        try:
+            self._expat.Parse(data, is_last)
+        except expat.ExpatError as error:
+            if forbidden := self._forbidden():
+                what = f"XML does not allow {forbidden}. Export the memory again, or pass --errors replace"
+                raise self._error(what, error.lineno) from error
+            reason = expat.ErrorString(error.code)
+            raise self._error(f"not well-formed XML ({reason}). Export the memory again", error.lineno) from error
+        units, self._units = self._units, []
+        return units
+
+    def _forbidden(self) -> str:
+        """The forbidden character that the parser stopped at, in words; empty if it stopped at something else."""
+        at = self._expat.ErrorByteIndex - self._num_fed + len(self._last)
+        text = self._last[at : at + _LONGEST_REFERENCE].decode(errors="ignore") if at >= 0 else ""
+        if _FORBIDDEN.match(text):
+            return f"the character U+{ord(text[0]):04X}"
+        reference = _REFERENCE.match(text)
+        return f"the reference {reference[0]}" if reference and _is_forbidden(reference) else ""
+
+    def _start(self, element: str, attributes: dict[str, str]) -> None:
+        if self._is_root and element != "tmx":
+            raise self._error(f"the file starts with <{element}>, but a translation memory starts with <tmx>")
+        self._is_root = False
+        if self._codes:
+            around = self._codes[-1]
+            self._codes.append("" if element == "sub" else around or (element if element in CODES else ""))
+            if element == "sub" or is_break(element, attributes.get("type", "")):
+                self._text.append(_GAP)
+        elif element == "tu":
+            self._unit = []
+        elif element == "tuv":
+            self._language = attributes.get("xml:lang") or attributes.get("lang") or ""
+        elif element == "seg":
+            self._text, self._codes = [], [""]
+
+    def _end(self, element: str) -> None:
+        if self._codes:
+            self._codes.pop()
+            if element == "sub":
+                self._text.append(_GAP)
+            if not self._codes:
+                text = "".join(self._text)
+                if _GAP in text:
+                    text = _GAPS.sub(lambda gap: gap[1] or " ", text)
+                self._unit.append((self._language, one_line(text).strip()))
+        elif element == "tu":
+            self._units.append(self._unit)
+
+    def _characters(self, text: str) -> None:
+        if self._codes and not self._codes[-1]:
+            self._text.append(text)
+        elif self._codes and is_break(self._codes[-1], text=text):
+            self._text.append(_GAP)
+
+    def _refuse_declaration(self, entity: str, *_: object) -> None:
+        raise self._error(f"the file declares the entity {entity}, which heed does not expand. Export the memory again")
+
+    def _refuse_entity(self, entity: str, is_parameter: bool) -> None:
+        if not is_parameter:
+            raise self._error(f"the entity &{entity}; is not defined. Export the memory again")
+
+    def _error(self, message: str, line: int | None = None) -> DataError:
+        return DataError(f"{self._name}:{line or self._expat.CurrentLineNumber}: {message}.")
