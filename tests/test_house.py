@@ -20,6 +20,7 @@ PYTHON_FILES = [path for folder in ("src", "tests", "benchmarks") for path in so
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(<?([^()\s>]+)")
+NAMED_FILE = re.compile(r"`([\w.-]+/[\w./-]*(?:\.py|\.toml|/))`")
 MACHINE_PATH = re.compile(r"(?<![\w./~-])/(?:work|root)/")
 
 
@@ -52,6 +53,13 @@ def test_every_link_of_a_page_leads_to_a_file_of_the_checkout(page: Path) -> Non
         if not (page.parent / link).exists() or not (page.parent / link).resolve().is_relative_to(ROOT)
     ]
     assert not broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
+    roots = [ROOT, ROOT / "src", ROOT / "src" / "heed"]
+    names = sorted(set(NAMED_FILE.findall(FENCED.sub("", page.read_text(encoding="utf-8")))))
+    assert not [name for name in names if not any((root / name).exists() for root in roots)]
 
 
 def test_links_are_told_from_web_addresses_places_and_code() -> None:
