@@ -20,8 +20,10 @@ from typing import Any
 from heed.api import load
 from heed.core.environment import num_cpus, processor_name
 from heed.core.errors import UsageError
-from heed.evaluation.evaluation import Evaluation, evaluate_outputs
-from heed.evaluation.test_set import HeldOut, System, together, translated
+from heed.evaluation.evaluation import Evaluation
+from heed.evaluation.outputs import System, evaluate_outputs
+from heed.evaluation.test_set import HeldOut
+from heed.evaluation.translations import translated, translated_by_ensemble
 from heed.metrics.significance import Comparison
 from heed.run import Run
 from heed.tasks.prepare import read_valid
@@ -182,7 +184,7 @@ def compare(
             print(f"no ensemble of {', '.join(names)}: {', '.join(missing)} has not finished", file=sys.stderr)
             continue
         try:
-            joint = together([runs[name] for name in names], test, first.recipe.decoding, quiet=True)
+            joint = translated_by_ensemble([runs[name] for name in names], test, first.recipe.decoding, quiet=True)
         except UsageError as error:
             print(f"no ensemble of {', '.join(names)}: {error}", file=sys.stderr)
             continue
