@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heed.api import Loaded, load
 from heed.evaluation.test_set import read_parallel
 from heed.metrics.scoring import output_metric
 from heed.metrics.translation import length_ratio
+from heed.nn.device import set_threads
+from heed.tasks.predictor import Predictor, load
 
 NORMS: dict[str, dict[str, Any]] = {
     "log-probability": {"length_penalty": 0.0},
@@ -44,11 +45,11 @@ class Point:
     seconds: float
 
 
-def measure(loaded: Loaded, sources: Sequence[str], references: Sequence[str], norm: str, beam_size: int) -> Point:
+def measure(loaded: Predictor, sources: Sequence[str], references: Sequence[str], norm: str, beam_size: int) -> Point:
     """Translate and score."""
     within_limits = loaded.run.recipe.decoding.greedy()
     options = within_limits.model_copy(update={"beam_size": beam_size, "guard": False, **NORMS[norm]})
-    language, tokenised = loaded.run.languages[1] or None, loaded.run.recipe.data.tokenised
+    language, tokenised = loaded.run.predictor.languages[1] or None, loaded.run.recipe.data.tokenised
     begin = time.perf_counter()
     outputs = loaded.translate(sources, options)
     seconds = time.perf_counter() - begin
@@ -116,7 +117,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--plot", type=Path, help="write a PNG")
     given = parser.parse_args()
-    loaded = load(given.run, threads=given.threads)
+    set_threads(given.threads or num_cpus())
+    loaded = load(given.run)
     rows = read_parallel(given.src, given.ref).rows[: given.lines or None]
     sources, references = [row[0] for row in rows], [row[-1] for row in rows]
     points = []

@@ -25,6 +25,7 @@ import peers
 import heed
 from heed.compress.codec import compress, decompress
 from heed.core.environment import num_cpus
+from heed.nn.device import set_threads
 from heed.statistical.compressors import COMPRESSORS, compressed_bits
 from heed.text.archives import open_bytes
 
@@ -37,7 +38,8 @@ def content_of(path: Path) -> bytes:
 
 def really(folder: Path, rows: int, threads: int, data: bytes) -> str:
     """Bits per byte of the compressed file, and the speed in both directions."""
-    loaded = heed.load(folder, threads=threads)
+    set_threads(threads)
+    loaded = heed.load(folder)
     begin = time.monotonic()
     found = compress(loaded, data, rows)
     between = time.monotonic()
@@ -54,7 +56,7 @@ def general(name: str, primer: bytes, data: bytes) -> str:
 def entropy(folder: Path, threads: int, data: bytes) -> str:
     """Bits per byte of the model's own probabilities."""
     lines = data.decode(errors="replace").removesuffix("\n").split("\n")
-    scored = heed.load(folder, threads=threads).run.scorer().score(lines)
+    scored = heed.load(folder).scorer().score(lines)
     return f"{-float(scored.log_probs.sum()) / math.log(2) / len(data):.3f}"
 
 

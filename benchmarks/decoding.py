@@ -109,7 +109,7 @@ def timed(translate: Translate, setting: Setting) -> Answer:
 def heed_side(folder: Path, threads: int) -> Callable[[Job], Answer]:
     """The run's own translator."""
     translators = {
-        precision: heed.load(folder, threads=threads, precision=precision).run.translator
+        precision: heed.load(folder, precision=precision).run.predictor.translator
         for precision in ("float32", "bfloat16")
     }
 
@@ -285,7 +285,7 @@ def train(data: Path, folder: Path, minutes: float, threads: int) -> None:
         "training.ema_decay": 0.99,
     }  # fmt: skip
     keys.update({f"model.{name}": value for name, value in peers.MODEL.model_dump().items()})
-    options = TrainOptions(folder, overwrite=True, device="cpu", threads=threads)
+    options = TrainOptions(folder, overwrite=True, device="cpu")
     execute(Planner(Document(), keys, options).plan(), options)
 
 

@@ -25,6 +25,7 @@ from heed.evaluation.outputs import System, evaluate_outputs
 from heed.evaluation.test_set import HeldOut
 from heed.evaluation.translations import translated, translated_by_ensemble
 from heed.metrics.significance import Comparison
+from heed.nn.device import set_threads
 from heed.run import Run
 from heed.tasks.prepare import read_valid
 from heed.training.checkpoints import list_checkpoints
@@ -175,7 +176,8 @@ def compare(
     ended = [experiment for experiment in experiments if has_ended(out / folder_name(experiment.name))]
     if not ended:
         sys.exit("error: no experiment has finished yet.")
-    runs = {it.name: load(out / folder_name(it.name), threads=threads).run.of_validation() for it in ended}
+    set_threads(threads)
+    runs = {it.name: load(out / folder_name(it.name)).run.predictor.of_validation() for it in ended}
     first = runs[ended[0].name]
     test = _common_validation(runs)
     systems = [_named(name, translated(run, test, run.recipe.decoding, quiet=True)) for name, run in runs.items()]
@@ -190,7 +192,7 @@ def compare(
             continue
         systems.append(_named(f"ensemble of {', '.join(names)}", joint))
     how: dict[str, Any] = {"tokenised": first.recipe.data.tokenised, "num_common": num_common}
-    found = evaluate_outputs(test, systems, first.languages[1] or None, **how)
+    found = evaluate_outputs(test, systems, first.predictor.languages[1] or None, **how)
     flags = {it.name: it.flags for it in ended}
     return [Row(it.system, flags.get(it.system, ()), it, *_spent(runs.get(it.system))) for it in found]
 

@@ -39,12 +39,13 @@ from typing import Any
 import torch
 from same_training import BrokenError, Seen, compare_checkpoint, compare_end, is_behind, unfinished
 
-from heed import api
 from heed.cli.launch import supervise
 from heed.core.config import Document
 from heed.core.environment import variables_of_rank
 from heed.core.errors import HeedError
 from heed.core.files import is_debris
+from heed.execute import execute, follow, resume
+from heed.planner import Planner, TrainOptions
 from heed.text.synthetic import build_corpus, write_corpus
 from heed.training.checkpoints import list_checkpoints
 from heed.training.ranks import joined
@@ -122,16 +123,16 @@ def start(work: Callable[[], int | None], log: Path) -> int:
 
 def train(folder: Path, keys: dict[str, Any]) -> int:
     """Start a training, or resume it from its last checkpoint, refusing any damage. Returns its exit code."""
-    options = api.TrainOptions(folder, overwrite=True, device="cpu", threads=1, quiet=True)
+    options = TrainOptions(folder, overwrite=True, device="cpu", quiet=True)
     try:
         with joined(torch.device("cpu")) as ranks:
             print(f"rank {ranks.rank} {JOINED}", flush=True)
             if list_checkpoints(folder / "checkpoints"):
-                api.resume(options, strict=True, ranks=ranks)
+                resume(options, strict=True, ranks=ranks)
             elif ranks.is_first:  # it was killed before its first checkpoint
-                api.execute(api.Planner(Document(), keys, options).plan(), options, ranks)
+                execute(Planner(Document(), keys, options).plan(), options, ranks)
             else:
-                api.follow(options, ranks)
+                follow(options, ranks)
     except HeedError as error:
         print(error, flush=True)
         return error.exit_code

@@ -47,7 +47,7 @@ from heed.models.rnn_lm import Recurrent, RecurrentConfig
 from heed.nn.contract import Smoothing, Vocabularies
 from heed.nn.device import set_threads
 from heed.nn.packing import pack
-from heed.tasks.task import chain_rule_loss
+from heed.tasks.generation import chain_rule_loss
 from heed.text.normalise import Normaliser
 from heed.text.readers import read_lines
 from heed.text.tokenizers.symbols import Character

@@ -20,11 +20,12 @@ from typing import Any
 
 import peers
 
-from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
 from heed.core.environment import num_cpus
 from heed.data.batch import Batch
+from heed.execute import prepare_run
 from heed.nn.device import choose_device, set_threads
+from heed.planner import Planner, TrainOptions
 from heed.run import Run
 from heed.text.synthetic import build_corpus, write_corpus
 from heed.training.trainer import Trainer
@@ -44,7 +45,7 @@ def prepared(folder: Path, given: argparse.Namespace) -> Run:
         "training.tokens_per_batch": given.tokens_per_batch, "model.d_model": given.d_model, "model.num_heads": 4,
         "model.d_ff": 4 * given.d_model, "model.num_encoder_layers": 2, "model.num_decoder_layers": 2,
     }  # fmt: skip
-    options = TrainOptions(folder / "run", device=given.device, threads=given.threads, quiet=True)
+    options = TrainOptions(folder / "run", device=given.device, quiet=True)
     return prepare_run(Planner(Document(), keys, options).plan(), options.out, quiet=True)
 
 

@@ -14,8 +14,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from heed.api import Loaded, load
+from heed.core.environment import num_cpus
 from heed.decoding.hypothesis import Hypothesis
+from heed.nn.device import set_threads
+from heed.tasks.predictor import Predictor, load
 
 SENTENCE = "A man in a blue shirt is standing on a ladder cleaning a window."
 INPUTS = {
@@ -64,7 +66,7 @@ def _shown(text: str) -> str:
     return short.replace("|", "\\|").replace("<", "&lt;") or "(empty)"
 
 
-def table(loaded: Loaded, inputs: dict[str, str]) -> Sequence[str]:
+def table(loaded: Predictor, inputs: dict[str, str]) -> Sequence[str]:
     """Translate all inputs with and without output checks, together and alone."""
     options = loaded.run.recipe.decoding
     lines = list(inputs.values())
@@ -85,7 +87,8 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--threads", type=int, default=0)
     given = parser.parse_args()
-    print("\n".join(table(load(given.run, threads=given.threads), INPUTS)))
+    set_threads(given.threads or num_cpus())
+    print("\n".join(table(load(given.run), INPUTS)))
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from pathlib import Path
 
 import heed
 from heed.core.environment import num_cpus, processor_name
+from heed.nn.device import set_threads
 from heed.tasks.prepare import read_valid
 
 PARTS = ("throughput", "queue", "memory", "drain", "worker")
@@ -119,7 +120,7 @@ def serving(run: Path, threads: int, killable: bool = False) -> Iterator[Server]
         log = threading.Thread(target=process.stderr.read, daemon=True)  # it must not fill its pipe
         log.start()
         try:
-            yield Server(process, port, heed.load(run, threads=threads).run.languages)
+            yield Server(process, port, heed.load(run).languages)
         finally:
             if process.poll() is None:
                 process.terminate()
@@ -154,7 +155,8 @@ def ask(server: Server, texts: Sequence[str], num_clients: int, seen: Seen | Non
 
 def throughput(run: Path, texts: Sequence[str], threads: int, requests: int, pairs: int) -> bool:
     """Sentences per second and latencies, compared with the model alone."""
-    loaded = heed.load(run, threads=threads)
+    set_threads(threads)
+    loaded = heed.load(run)
     rates: dict[int, list[float]] = {clients: [] for clients in (0, *CLIENTS)}
     seen = {clients: Seen() for clients in rates}
     with serving(run, threads) as server:

@@ -59,8 +59,8 @@ def write_corpus(folder: Path, num_pairs: int) -> int:
 
 def plan_of(folder: Path) -> Any:
     """The recipe that heed chooses for the corpus, after the data doctor has examined all of it."""
-    from heed.api import Planner, TrainOptions
     from heed.core.config import Document
+    from heed.planner import Planner, TrainOptions
 
     keys = {
         "task": "translation", "data.src": str(folder / "train.aa"), "data.tgt": str(folder / "train.bb"),
@@ -71,7 +71,7 @@ def plan_of(folder: Path) -> Any:
 
 def prepare(folder: Path) -> Measured:
     """Run the doctor, then make the tokenizer and the token store."""
-    from heed.api import prepare_run
+    from heed.execute import prepare_run
 
     run = prepare_run(plan_of(folder), folder / "run", quiet=True)
     return {"pairs": run.corpus["num_rows"]}
@@ -81,10 +81,10 @@ def loader_of(folder: Path, **options: Any) -> Any:
     """The training batches of the prepared run."""
     from heed.data.loader import BatchLoader
     from heed.data.store import TokenStore
+    from heed.tasks.generation import text_batch
 
     store = TokenStore.open(folder / "run" / "data" / "train")
-    ids = {"bos_id": 1, "eos_id": 2, "pad_id": 0}
-    return BatchLoader(store, tokens_per_batch=TOKENS_PER_BATCH, seed=1, **ids, **options)
+    return BatchLoader(store, text_batch, tokens_per_batch=TOKENS_PER_BATCH, seed=1, **options)
 
 
 def read_epoch(folder: Path, rank: int, world_size: int, workers: int) -> Measured:

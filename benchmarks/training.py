@@ -27,7 +27,7 @@ from heed.data.batching import padding_share, plan_epoch
 from heed.models.transformer import Transformer
 from heed.nn.contract import Smoothing, Vocabularies
 from heed.nn.device import set_threads
-from heed.tasks.task import chain_rule_loss
+from heed.tasks.generation import chain_rule_loss
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 from heed.text.vocabulary import Vocabulary
 from heed.training.config import TrainingConfig

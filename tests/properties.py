@@ -35,9 +35,9 @@ from strategies import (
     written_as,
 )
 
-from heed.core.config import build, read_toml, to_toml
+from heed.core.config import read_toml, to_toml
 from heed.core.errors import DataError, HeedError, UsageError
-from heed.recipe import Recipe
+from heed.recipe import Recipe, build_recipe
 from heed.text.readers import CorpusFiles, read_lines, read_pairs
 from heed.text.readers.tables import one_line
 from heed.text.tokenizers import TOKENIZERS, Tokenizer, TokenizerConfig, train_tokenizer
@@ -164,7 +164,7 @@ def damaged_files_are_read_or_refused(
 def recipe_or_refusal(path: Path) -> Recipe | None:
     """A recipe, or None when it is refused: in words, each with the file and a line of it, in at most a screen."""
     try:
-        return build(Recipe, read_toml(path))
+        return build_recipe(read_toml(path))
     except UsageError as error:
         messages = str(error).split("\n")
         assert 0 < len(messages) <= 21
@@ -190,7 +190,7 @@ def any_values_make_a_recipe_or_are_refused(subjects: Subjects, values: dict[str
     path.write_text(f'task = "{task}"\n' + "".join(lines), encoding="utf-8")
     if recipe := recipe_or_refusal(path):
         path.write_text(to_toml(recipe), encoding="utf-8", newline="\n")
-        assert build(Recipe, read_toml(path)) == recipe
+        assert build_recipe(read_toml(path)) == recipe
 
 
 # Tokenizers

@@ -27,7 +27,7 @@ from heed.models.rnn_lm import RecurrentConfig
 from heed.models.transformer import TransformerConfig
 from heed.models.trellisnet import TrellisNetConfig
 from heed.nn.contract import Smoothing, Source, Vocabularies
-from heed.tasks.task import chain_rule_loss
+from heed.tasks.generation import chain_rule_loss
 
 VOCABULARIES = Vocabularies(src_size=14, tgt_size=12)
 PAD, BOS, EOS = VOCABULARIES.pad_id, VOCABULARIES.bos_id, VOCABULARIES.eos_id

@@ -17,15 +17,14 @@ from typing import Any
 from toy import WORDS, prepared, trainer_of, unchecked_shapes, write_lines
 
 import heed
-from heed.api import Loaded
 from heed.core.toml import read_toml
 from heed.serve.app import make_app
 from heed.serve.auth import ApiKeys
 from heed.serve.engine.catalogue import Catalogue
 from heed.serve.limits import Limits
 from heed.serve.server import Server, bound_socket, make_server, url_of
-from heed.serve.service import Service, make_service
-from heed.serve.telemetry import Log
+from heed.serve.service import Service
+from heed.tasks.predictor import Predictor
 
 SENTENCE = "ba ce di"
 ASK = {"q": SENTENCE, "source": "en", "target": "de"}
@@ -78,9 +77,9 @@ class Held:
         return self.model.advance(*said, **more)
 
 
-def held(folder: Path) -> tuple[Loaded, Held]:
+def held(folder: Path) -> tuple[Predictor, Held]:
     """A run of its own with a model that can be held."""
-    loaded = heed.load(folder, threads=1)
+    loaded = heed.load(folder)
     model: Any = Held(loaded.translator.model)
     loaded.translator.model = model
     return loaded, model
@@ -120,7 +119,7 @@ def make_runs(folder: Path) -> Runs:
             "tokenizer.kind": "bpe",
             "tokenizer.vocab_size": 300,
         }
-        heed.train(keys, folder / "lm", threads=1, quiet=True)
+        heed.train(keys, folder / "lm", quiet=True)
     second = folder / "de-fr"
     shutil.copytree(folder / "en-de", second, ignore=shutil.ignore_patterns("checkpoints"))
     recipe = (second / "recipe.toml").read_text(encoding="utf-8")
@@ -184,8 +183,8 @@ class Live:
 
 @contextmanager
 def serving(
-    models: Sequence[Loaded] | Catalogue, limits: Limits | None = None, keys: Sequence[str] = (), per_minute: int = 0,
-    cors: Sequence[str] = (),
+    models: Sequence[Predictor] | Catalogue, limits: Limits | None = None, keys: Sequence[str] = (),
+    per_minute: int = 0, cors: Sequence[str] = (),
 ) -> Iterator[Live]:  # fmt: skip
     """A server of these models on a free port, warm."""
     catalogue = models if isinstance(models, Catalogue) else Catalogue.of_runs(models)

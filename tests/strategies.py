@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 
 from heed.cli.main import app
 from heed.core.config import keys
-from heed.recipe import Recipe
+from heed.recipe import recipe_type
+from heed.tasks import TASKS
 from heed.text.vocabulary import SPECIAL_PIECES
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.ZstdCompressor().compress,
 }  # fmt: skip
-KEYS = [field.key for field in keys(Recipe)]
+KEYS = sorted({field.key for task in TASKS for field in keys(recipe_type(task))})
 Pair = tuple[str, str]
 
 
@@ -104,7 +105,7 @@ toml_text = st.one_of(
 )
 DEFAULTS = {
     f"{table}.{name}": value
-    for table, values in Recipe(task="translation").model_dump(mode="json").items()
+    for table, values in recipe_type("translation")(task="translation").model_dump(mode="json").items()
     if isinstance(values, dict)
     for name, value in values.items()
 }

@@ -10,10 +10,11 @@ import pytest
 from toy import WORDS, prepared, tiny_keys, trainer_of, without_shape_checks, write_lines
 
 import heed
-from heed.api import TrainOptions, check_folder, tell_short_limits
 from heed.core.config import to_toml
 from heed.core.errors import DataError, HeedError, UsageError
 from heed.decoding.options import SearchOptions
+from heed.execute import check_folder
+from heed.planner import TrainOptions
 from heed.tasks.prepare import read_valid
 from heed.training.trainer import Trainer
 
@@ -21,38 +22,38 @@ __all__ = ["without_shape_checks"]
 
 
 @pytest.fixture(scope="module")
-def translator(tmp_path_factory: pytest.TempPathFactory) -> heed.api.Loaded:
+def translator(tmp_path_factory: pytest.TempPathFactory) -> heed.api.Predictor:
     folder = tmp_path_factory.mktemp("api")
     keys = tiny_keys(folder, training__max_steps=4, training__eval_every=4)
-    return heed.train(keys, folder / "run", threads=1, quiet=True)
+    return heed.train(keys, folder / "run", quiet=True)
 
 
 @pytest.fixture(scope="module")
-def language_model(tmp_path_factory: pytest.TempPathFactory) -> heed.api.Loaded:
+def language_model(tmp_path_factory: pytest.TempPathFactory) -> heed.api.Predictor:
     folder = tmp_path_factory.mktemp("api")
     text = write_lines(folder / "text", [f"the {a} sees {b} ." for a in WORDS for b in WORDS])
     keys = {"task": "language-model", "data.text": str(text), "model.kind": "bigram"}
-    return heed.train(keys, folder / "run", threads=1, quiet=True)
+    return heed.train(keys, folder / "run", quiet=True)
 
 
-def test_a_trained_run_translates_as_many_lines_as_it_got(translator: heed.api.Loaded) -> None:
+def test_a_trained_run_translates_as_many_lines_as_it_got(translator: heed.api.Predictor) -> None:
     lines = ["ba ce", "", "  ", "pi"]
     texts = translator.translate(lines)
     assert len(texts) == 4
     assert texts[1:3] == ["", "  "]
-    again = heed.load(translator.run.folder, threads=1)
+    again = heed.load(translator.run.folder)
     assert again.translate(lines) == texts
     best = translator.hypotheses(["ba ce"], SearchOptions(beam_size=3, nbest=2))[0]
     assert len(best.alternatives) == 1
 
 
-def test_it_scores_translations(translator: heed.api.Loaded) -> None:
+def test_it_scores_translations(translator: heed.api.Predictor) -> None:
     [scored] = translator.score(["mis ler kan"], ["ba ce di"])
     assert len(scored.ids) == len(scored.log_probs)
     assert scored.log_prob < 0
 
 
-def test_a_language_model_generates_and_scores(language_model: heed.api.Loaded) -> None:
+def test_a_language_model_generates_and_scores(language_model: heed.api.Predictor) -> None:
     [text] = language_model.generate("the")
     assert isinstance(text, str)
     texts = language_model.generate("the", SearchOptions(sample=True, nbest=3, seed=5))
@@ -62,7 +63,7 @@ def test_a_language_model_generates_and_scores(language_model: heed.api.Loaded) 
     assert likely.log_prob > unlikely.log_prob
 
 
-def test_what_a_run_cannot_do_is_told(translator: heed.api.Loaded, language_model: heed.api.Loaded) -> None:
+def test_what_a_run_cannot_do_is_told(translator: heed.api.Predictor, language_model: heed.api.Predictor) -> None:
     with pytest.raises(UsageError, match="translate needs a translation run"):
         language_model.translate(["a"])
     with pytest.raises(UsageError, match="generate needs a language-model run"):
@@ -77,17 +78,17 @@ def test_what_a_run_cannot_do_is_told(translator: heed.api.Loaded, language_mode
         translator.score(["a", "b"], ["c"])
 
 
-def test_a_recipe_file_is_obeyed_but_for_the_changes(translator: heed.api.Loaded, tmp_path: Path) -> None:
+def test_a_recipe_file_is_obeyed_but_for_the_changes(translator: heed.api.Predictor, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(to_toml(translator.run.recipe))
-    again = heed.train(recipe, tmp_path / "run", {"training.max_steps": 2}, threads=1, quiet=True)
+    again = heed.train(recipe, tmp_path / "run", {"training.max_steps": 2}, quiet=True)
     assert again.run.recipe.training.max_steps == 2
     assert again.run.recipe.model == translator.run.recipe.model
 
 
-def test_the_same_recipe_gives_the_same_bytes(translator: heed.api.Loaded, tmp_path: Path) -> None:
+def test_the_same_recipe_gives_the_same_bytes(translator: heed.api.Predictor, tmp_path: Path) -> None:
     recipe = translator.run.folder / "recipe.toml"
-    again = heed.train(recipe, tmp_path / "run", threads=1, quiet=True)
+    again = heed.train(recipe, tmp_path / "run", quiet=True)
     one, two = ((run.run.folder / "model.safetensors").read_bytes() for run in (translator, again))
     assert one == two
 
@@ -101,7 +102,7 @@ def test_a_training_that_a_signal_stopped_says_how_to_go_on(tmp_path: Path, monk
 
     monkeypatch.setattr(Trainer, "train_step", interrupted)
     with pytest.raises(HeedError, match=r"stopped by SIGINT; go on with: heed train --resume .*run"):
-        heed.train(tiny_keys(tmp_path), tmp_path / "run", threads=1, quiet=True)
+        heed.train(tiny_keys(tmp_path), tmp_path / "run", quiet=True)
 
 
 def test_a_folder_is_claimed_only_when_it_is_empty_or_given_up(tmp_path: Path) -> None:
@@ -114,15 +115,15 @@ def test_a_folder_is_claimed_only_when_it_is_empty_or_given_up(tmp_path: Path) -
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="is a file; a run is a folder"):
         check(tmp_path / "file")
-    with pytest.raises(UsageError, match=r"already holds files\. Start anew with --overwrite"):
+    with pytest.raises(UsageError, match=r"already holds files\. Start again with --overwrite"):
         check(tmp_path)
-    with pytest.raises(UsageError, match="is not empty and no run folder; it is left alone"):
+    with pytest.raises(UsageError, match="is not empty and is not a run folder, so it is left alone"):
         check(tmp_path, overwrite=True)
     run = prepared(tmp_path)
     with pytest.raises(UsageError, match="already holds a run without checkpoints"):
         check(run.folder)
     trainer_of(run).save()
-    with pytest.raises(UsageError, match=r"newest checkpoint is step-0000000\. Go on with `heed train --resume"):
+    with pytest.raises(UsageError, match=r"newest checkpoint is step-0000000\. Continue with `heed train --resume"):
         check(run.folder)
     check(run.folder, overwrite=True)
     for flag in ("init", "tokenizer_of"):
@@ -137,16 +138,12 @@ def test_outputs_that_the_limits_of_the_search_will_cut_off_are_told(
     tgt = write_lines(tmp_path / "b", [f"kan ler v{i}" + " so so" * (i % 2) for i in range(100)])
     keys = {"data__src": str(src), "data__tgt": str(tgt), "tokenizer__kind": "byte", "decoding__max_extra": 4}
     run = prepared(tmp_path, **keys, decoding__max_ratio=1)
-    tell_short_limits(run, quiet=False)
     valid = read_valid(run.folder)
     number = sum(" so" in tgt for _, tgt in valid)
-    told = capsys.readouterr().err
-    assert (
-        f"{number} of {len(valid)} validation references have more tokens than an output may have (1 for each" in told
-    )
+    [warning] = run.task().warnings()
+    assert f"{number} of {len(valid)} validation references have more tokens than an output may have" in warning
     raised = prepared(tmp_path, "other", **keys, decoding__max_ratio=2)
-    tell_short_limits(raised, quiet=False)
-    assert 0 < number < len(valid) and capsys.readouterr().err == ""
+    assert 0 < number < len(valid) and not raised.task().warnings()
 
 
 def test_a_vocabulary_that_does_not_know_the_text_stops_the_training_unless_it_is_forced(
@@ -157,6 +154,6 @@ def test_a_vocabulary_that_does_not_know_the_text_stops_the_training_unless_it_i
     keys = tiny_keys(tmp_path, data__src=str(src), data__tgt=str(tgt), tokenizer__kind="word", training__max_steps=1)
     keys |= {"tokenizer.min_frequency": 2}
     with pytest.raises(DataError, match=r"validation src tokens \(33\.3 %\) are unknown to the vocabulary.*--force"):
-        heed.train(keys, tmp_path / "run", threads=1, quiet=True)
-    heed.train(keys, tmp_path / "run", overwrite=True, force=True, threads=1)
+        heed.train(keys, tmp_path / "run", quiet=True)
+    heed.train(keys, tmp_path / "run", overwrite=True, force=True)
     assert "stop: 7 of 21 validation src tokens (33.3 %) are unknown" in capsys.readouterr().err

@@ -16,8 +16,9 @@ from safetensors.torch import load_file, save_file
 from toy import prepared, trained, without_shape_checks, write_pairs
 
 import heed
-from heed.api import TrainOptions, resume
 from heed.core.errors import DataError, HeedError, UsageError
+from heed.execute import resume
+from heed.planner import TrainOptions
 from heed.run import Run
 from heed.training.checkpoints import list_checkpoints
 
@@ -39,13 +40,13 @@ def change(path: Path, old: str, new: str) -> None:
 
 def go_on(run: Path) -> None:
     change(run / "recipe.toml", "max_steps = 4", "max_steps = 6")
-    resume(TrainOptions(run, device="cpu", threads=1, quiet=True))
+    resume(TrainOptions(run, device="cpu", quiet=True))
 
 
 def test_the_folder_itself_is_trusted(run: Path) -> None:
     go_on(run)
     assert list_checkpoints(run / "checkpoints")[-1].name == "step-0000006"
-    assert heed.load(run, threads=1).translate(["ba ce"])
+    assert heed.load(run).translate(["ba ce"])
 
 
 # --- the recipe asks for too much -----------------------------------------------------------------------
@@ -127,7 +128,7 @@ def test_a_pipe_in_the_place_of_another_file_does_not_hang(run: Path, name: str)
     (run / name).unlink()
     os.mkfifo(run / name)
     with pytest.raises(HeedError):
-        _ = Run(run).translator
+        _ = Run(run).predictor.translator
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +171,7 @@ def test_a_training_does_not_go_on_through_links(run: Path, tmp_path: Path, name
     (run / name).symlink_to(elsewhere)
     with pytest.raises(DataError, match=rf"{name} is a link, or no file: a training uses nothing outside its folder"):
         go_on(run)
-    assert heed.load(run, threads=1).translate(["ba"])
+    assert heed.load(run).translate(["ba"])
 
 
 def test_data_that_is_not_what_was_prepared_is_refused(run: Path) -> None:

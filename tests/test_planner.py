@@ -11,16 +11,16 @@ from toy import prepared, tiny_keys, with_weights, write_pairs
 from toy_language import language_run
 
 from heed import planner
-from heed.api import prepare_run
 from heed.core.config import Document, read_toml
 from heed.core.errors import MissingInputError, UsageError
+from heed.execute import prepare_run
 from heed.planner import Plan, Planner, TrainOptions, expectation
 from heed.run import Run
 
 
 def plan_for(folder: Path, keys: dict[str, Any], document: Document | None = None, **options: Any) -> Plan:
     """The plan of a run in `folder / "new"`."""
-    told = TrainOptions(folder / "new", device="cpu", threads=1, quiet=True, **options)
+    told = TrainOptions(folder / "new", device="cpu", quiet=True, **options)
     return Planner(document or Document(), keys, told).plan()
 
 

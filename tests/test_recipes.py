@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from heed.core.config import build, read_toml
-from heed.recipe import Recipe
+from heed.core.config import read_toml
+from heed.recipe import build_recipe
 
 RECIPES = sorted((Path(__file__).resolve().parent.parent / "recipes").rglob("*.toml"))
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
 def test_a_recipe_is_valid_and_its_first_line_says_what_was_seen(path: Path) -> None:
-    recipe = build(Recipe, read_toml(path))
+    recipe = build_recipe(read_toml(path))
     assert recipe.data.dir == "", "a recipe's paths are relative to where --data.dir says"
     text = path.read_text(encoding="utf-8")
     assert text.startswith("#")

@@ -28,7 +28,7 @@ def test_a_copied_folder_works_there_without_its_data_and_checkpoints(trained: P
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     options = SearchOptions(beam_size=2)
     lines = ["ba ce di", "", "pi no"]
-    there, here = (Run(folder).translator.translate(lines, options) for folder in (copy, trained))
+    there, here = (Run(folder).predictor.translator.translate(lines, options) for folder in (copy, trained))
     assert [h.text for h in there] == [h.text for h in here]
 
 
@@ -83,10 +83,10 @@ def test_weights_of_another_model_are_refused(copy: Path) -> None:
 def test_a_missing_or_foreign_tokenizer_is_told(copy: Path) -> None:
     (copy / "tokenizer.json").write_text('{"model": 1}')
     with pytest.raises(DataError, match=r"tokenizer\.json: this is no tokenizer"):
-        _ = Run(copy).translator
+        _ = Run(copy).predictor.translator
     (copy / "tokenizer.json").unlink()
     with pytest.raises(MissingInputError, match=r"tokenizer\.src\.json: cannot be read"):
-        _ = Run(copy).translator
+        _ = Run(copy).predictor.translator
 
 
 def test_a_recipe_with_mistakes_is_told_with_file_and_line(copy: Path) -> None:

@@ -33,5 +33,5 @@ def train_speaker(folder: Path, keys: dict[str, Any], num_steps: int = 40, lines
         "training.stop_metric": "perplexity", **keys,
     }  # fmt: skip
     with unchecked_shapes():
-        heed.train(tiny, folder / "run", threads=1, device="cpu", quiet=True)
+        heed.train(tiny, folder / "run", device="cpu", quiet=True)
     return folder / "run"

@@ -17,9 +17,10 @@ import jaxtyping
 import pytest
 import torch
 
-from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
+from heed.execute import prepare_run
 from heed.nn.weight_file import save_weights
+from heed.planner import Planner, TrainOptions
 from heed.run import WEIGHTS, Run
 from heed.training.trainer import Trainer
 
@@ -93,7 +94,7 @@ def tiny_keys(folder: Path, **changes: Any) -> dict[str, Any]:
 
 def prepared(folder: Path, out: str = "run", **changes: Any) -> Run:
     """A tiny run on toy pairs, prepared but not trained, in `folder / out`."""
-    options = TrainOptions(folder / out, device="cpu", threads=1, quiet=True)
+    options = TrainOptions(folder / out, device="cpu", quiet=True)
     return prepare_run(Planner(Document(), tiny_keys(folder, **changes), options).plan(), options.out, quiet=True)
 
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from toy import write_lines
 
-from heed.api import Planner, TrainOptions, execute, prepare_run
 from heed.core.config import Document
+from heed.execute import execute, prepare_run
 from heed.nn.contract import Source, Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
 from heed.run import Run
-from heed.tasks.config import DataConfig
-from heed.tasks.language_modelling import LanguageModellingTask, prepare_language_model
+from heed.tasks.language_model.data import TextData
+from heed.tasks.language_model.prepare import prepare_language_model
+from heed.tasks.language_model.task import LanguageModelTask
 from heed.text.tokenizers import TokenizerConfig, load_tokenizer
 from heed.training.config import TrainingConfig
 from heed.training.ranks import ALONE, Ranks
@@ -116,29 +118,27 @@ class TinyRecurrent(nn.Module):
         return torch.stack(features, 1), TinyState(hidden, state.length + ids.shape[1], state.dropout_keys)
 
 
-def tiny_model(task: LanguageModellingTask, seed: int = 0) -> TinyRecurrent:
+def tiny_model(task: LanguageModelTask, seed: int = 0) -> TinyRecurrent:
     """A fresh model for the task."""
     torch.manual_seed(seed)
     return TinyRecurrent(Vocabularies(0, len(task.tokenizer.vocabulary)))
 
 
-def prepared_text(folder: Path, training: TrainingConfig | None = None, **data: Any) -> LanguageModellingTask:
+def prepared_text(folder: Path, training: TrainingConfig | None = None, **data: Any) -> LanguageModelTask:
     """The toy text prepared as `data` says, by words."""
     source = folder / "toy.txt"
     if not source.exists():
         write_lines(source, text())
     run = folder / "prepared"
     (run / "data").mkdir(parents=True, exist_ok=True)
-    config = DataConfig(**{"text": str(source), "hold_out": 20, "text_as": "stream", **data})
+    config = TextData(**{"text": str(source), "hold_out": 20, "text_as": "stream", **data})
     kind = "character" if config.line_end == "newline" else "word"
     tokenizer = TokenizerConfig(kind=kind, vocab_size=50, min_frequency=1)
     if not (run / "data" / "train").exists():
         prepare_language_model(config, tokenizer, 1, run, len(text()))
     training = training or TrainingConfig()
-    return LanguageModellingTask(
-        run, config, load_tokenizer(run / "tokenizer.json"), CPU, training.context, training.num_streams,
-        training.random_context,
-    )  # fmt: skip
+    recipe: Any = SimpleNamespace(data=config, training=training, tokenizer=tokenizer, seed=1)
+    return LanguageModelTask(run, recipe, {"tgt": load_tokenizer(run / "tokenizer.json")}, CPU)
 
 
 def trainer_for(folder: Path, name: str = "run", ranks: Ranks = ALONE, text_as: str = "stream", **keys: Any) -> Trainer:
@@ -165,7 +165,7 @@ def language_run(folder: Path, name: str, kind: str = "rnn", train: bool = True,
     if kind in TINY_MODELS:
         keys |= TINY_TRAINING | TINY_MODELS[kind]
     keys |= {key.replace("__", "."): value for key, value in changes.items()}
-    options = TrainOptions(folder / name, device="cpu", threads=1, quiet=True)
+    options = TrainOptions(folder / name, device="cpu", quiet=True)
     plan = Planner(Document(), keys, options).plan()
     if train:
         execute(plan, options)

@@ -1,33 +1,41 @@
-"""What is a complete run? The configs of its parts, put together; what `recipe.toml` holds."""
+"""The recipe: everything that is needed to make a run again; the contents of `recipe.toml`.
+
+The table `[data]` is the task's own, so each task has a schema (`recipe_type`); `[model]` is chosen by its kind.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
-from heed.core.config import Config, Document
+from heed.core.config import Config, Document, build
+from heed.core.errors import UsageError
 from heed.core.formats import FORMAT, require_format
 from heed.decoding.options import SearchOptions
 from heed.models import MODELS, AnyConfig
 from heed.models.transformer import TransformerConfig
-from heed.tasks.config import DataConfig
+from heed.tasks import TASKS, task_type
+from heed.tasks.task import Task
 from heed.text.tokenizers import TokenizerConfig
 from heed.training.config import TrainingConfig
 
-SOURCE_MODELS = tuple(kind for kind, model in MODELS.items() if model.needs_source)
-
 
 class Recipe(Config):
-    """Everything a run needs to be made again."""
+    """Everything needed to make a run again. `recipe_type` gives the schema of a task's recipes."""
 
     format: int = Field(default=FORMAT, ge=1, le=FORMAT)
-    """Of the run folder; a newer heed may write a higher one."""
-    task: Literal["translation", "language-model"]
+    """Format of the run folder; a newer heed may write a higher one."""
+    task: str
     """What is learned."""
     seed: int = Field(default=1, ge=0)
     """Initial weights, data order, dropout and subword dropout follow from it."""
-    data: DataConfig = DataConfig()
+    members: tuple[str, ...] | None = None
+    """Tasks, models, attentions and metrics from outside heed that the run needs: their modules and names."""
+    data: Any = None
     """Files."""
     tokenizer: TokenizerConfig = TokenizerConfig()
     """How text becomes tokens."""
@@ -40,51 +48,94 @@ class Recipe(Config):
 
     @model_validator(mode="after")
     def _check(self) -> Recipe:
-        if (self.task == "translation") != (self.model.kind in SOURCE_MODELS):
-            others = tuple(kind for kind in MODELS if kind not in SOURCE_MODELS)
-            fitting = SOURCE_MODELS if self.task == "translation" else others
-            raise ValueError(f"task {self.task!r} needs a model.kind of {', '.join(fitting)}, got {self.model.kind!r}")
-        if self.task == "language-model" and self.training.stop_metric != "perplexity":
-            raise ValueError('a language model is stopped by perplexity: training.stop_metric = "perplexity"')
-        if self.data.line_end == "newline" and self.tokenizer.kind in ("word", "char-bigram"):
-            raise ValueError('data.line_end = "newline" needs a tokenizer that keeps line breaks: bpe, byte, character')
-        if self.task == "language-model" and (self.data.parts or self.data.tags_used != [""]):
-            raise ValueError("data.parts and data.tag are about sentence pairs: leave them out of a language model")
-        if not self._is_of_a_run and (other := self._files_of_another_task()):
-            raise ValueError(f"data.{other} is not read for task {self.task!r}: leave it out")
-        if self.tokenizer.dropout and not (self._cuts_anew or self._is_of_a_run):
-            raise ValueError('tokenizer.dropout is for a translation with tokenizer.kind = "bpe": set it to 0')
-        if self.training.label_smoothing and self.model.model_dump().get("cutoffs"):
+        task, kinds = task_type(self.task), [kind for kind in MODELS if task_type(self.task).fits(MODELS[kind])]
+        if self.model.kind not in kinds:
+            raise ValueError(f"task {self.task!r} needs a model.kind of {', '.join(kinds)}, got {self.model.kind!r}")
+        if self.training.stop_metric not in task.metrics:
+            allowed = " or ".join(f'"{name}"' for name in task.metrics)
+            raise ValueError(
+                f"task {self.task!r} is not stopped by {self.training.stop_metric}: training.stop_metric = {allowed}"
+            )
+        if self.training.label_smoothing and getattr(self.model, "cutoffs", None):
             raise ValueError("an adaptive softmax (model.cutoffs) has no label smoothing: training.label_smoothing = 0")
-        if self.training.r_drop and not self._drops:
+        if self.training.r_drop and not any(v for k, v in self.model.model_dump().items() if "dropout" in k):
             raise ValueError("training.r_drop compares two passes with different dropout: set model.dropout")
-        if self.training.r_drop and self.task == "language-model":
-            raise ValueError("training.r_drop is for translation; a language model is trained without it")
+        task.check(self, is_new="format" not in self.model_fields_set)  # only a run folder's recipe states its format
         return self
 
-    def _files_of_another_task(self) -> str:
-        """The first file of `[data]` that this task does not read."""
-        of_text = ("text", "valid_text", "vocabulary_text")
-        of_pairs = ("src", "tgt", "pairs", "valid_src", "valid_tgt", "valid_pairs")
-        names = of_text if self.task == "translation" else of_pairs
-        return next((name for name in names if getattr(self.data, name)), "")
 
-    @property
-    def _cuts_anew(self) -> bool:
-        """Whether subword dropout does anything."""
-        return self.task == "translation" and self.tokenizer.kind == "bpe"
+def recipe_type(task: str) -> type[Recipe]:
+    """The schema of a task's recipes: with its `[data]` table and every registered kind of model."""
+    return _recipe_type(task_type(task))
 
-    @property
-    def _is_of_a_run(self) -> bool:
-        """Whether it is a run's, which alone says its format: there may be in it what an older heed ignored."""
-        return "format" in self.model_fields_set
 
-    @property
-    def _drops(self) -> bool:
-        """Whether the model has any dropout."""
-        return any(value for name, value in self.model.model_dump().items() if "dropout" in name)
+@cache
+def _recipe_type(task: type[Task]) -> type[Recipe]:
+    name: Any = Literal[(task.name,)]
+    return create_model(
+        "Recipe",
+        __base__=Recipe,
+        task=(name, Field(description="What is learned.")),
+        data=(task.Data, Field(default=task.Data(), description="Files.")),
+    )
+
+
+def task_of(kind: str) -> str:
+    """The first task that models of this kind can be trained for."""
+    return next(name for name in TASKS if task_type(name).fits(MODELS[kind]))
+
+
+def build_recipe(document: Document, overrides: Mapping[str, object] = {}) -> Recipe:
+    """Check a document with overrides, and return the recipe. Raises UsageError with a line for every mistake."""
+    task = overrides.get("task", document.values.get("task"))
+    if not isinstance(task, str) or task not in TASKS:
+        named = {key: value for key, value in document.values.items() if key == "task"}
+        chosen = {key: value for key, value in overrides.items() if key == "task"}
+        names: Any = Literal[tuple(TASKS)]
+        schema = create_model("Recipe", __base__=Config, task=(names, ...))
+        build(schema, replace(document, values=named), chosen)
+        raise UsageError("the recipe names no task.")
+    schema = recipe_type(task)
+    document, overrides = _without_other_tasks(task, document, overrides)
+    return build(schema, document, overrides)
+
+
+def _without_other_tasks(
+    task: str, document: Document, overrides: Mapping[str, object]
+) -> tuple[Document, Mapping[str, object]]:
+    """Leave out keys of `[data]` that only other tasks have: run folders once held the keys of all tasks.
+
+    Raises UsageError where a recipe that is not a run folder's gives such a key a value of its own.
+    """
+    foreign = _foreign_data(task)
+    table = document.values.get("data")
+    if isinstance(table, dict):
+        if "format" not in document.values:
+            _refuse(task, [name for name in table if name in foreign and _matters(table[name], foreign[name])])
+        kept = {name: value for name, value in table.items() if name not in foreign}
+        document = replace(document, values={**document.values, "data": kept})
+    names = {key: key.split(".")[1] for key in overrides if key.startswith("data.")}
+    _refuse(task, [name for key, name in names.items() if name in foreign and _matters(overrides[key], foreign[name])])
+    return document, {key: value for key, value in overrides.items() if names.get(key) not in foreign}
+
+
+def _matters(value: object, default: object) -> bool:
+    """Whether a key was set to something. Tables of options have always been ignored."""
+    return value != default and not isinstance(value, dict)
+
+
+def _refuse(task: str, names: list[str]) -> None:
+    if names:
+        raise UsageError(f"data.{names[0]} is not read for task {task!r}: leave it out.")
+
+
+def _foreign_data(task: str) -> dict[str, Any]:
+    """The keys of `[data]` that other tasks have and this one has not, with their defaults."""
+    own = task_type(task).Data.model_fields
+    others = [task_type(name).Data() for name in TASKS if name != task]
+    return {name: value for data in others for name, value in data.model_dump(mode="json").items() if name not in own}
 
 
 def require_known_format(document: Document) -> None:
-    """Say that a recipe is a newer heed's, before its keys are found to be unknown ones. Raises DataError."""
+    """Raise DataError for a recipe of a newer heed, before its keys are reported as unknown."""
     require_format(document.values.get("format", FORMAT), document.name)

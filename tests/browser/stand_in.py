@@ -68,7 +68,7 @@ what the doctor found
 @cache
 def inspection(source: str, target: str | None) -> Json:
     """A real one, of the tiny run that is kept for tests."""
-    translator = heed.load(RUNS / "translation", threads=1).translator
+    translator = heed.load(RUNS / "translation").translator
     found = inspect_translation(translator, source, target, SearchOptions(beam_size=3, nbest=3))
     return sent(found)
 
@@ -76,7 +76,7 @@ def inspection(source: str, target: str | None) -> Json:
 @cache
 def inspection_of_text(text: str) -> Json:
     """Of the tiny language model."""
-    return sent(inspect_text(heed.load(RUNS / "bigram", threads=1).translator, text))
+    return sent(inspect_text(heed.load(RUNS / "bigram").translator, text))
 
 
 def sent(found: Inspection) -> Json:

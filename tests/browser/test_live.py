@@ -12,7 +12,7 @@ from browser.stand_in import RUNS, SEE_EACH_TEXT
 from serving import Held, Live, held, serving
 
 import heed
-from heed.api import Loaded
+from heed.tasks.predictor import Predictor
 
 if TYPE_CHECKING:
     from browser.conftest import Seen
@@ -26,7 +26,7 @@ class Served:
     """A server whose translator can fail."""
 
     live: Live
-    loaded: Loaded
+    loaded: Predictor
     model: Held
 
     def translations(self) -> list[str]:
@@ -38,7 +38,7 @@ class Served:
 def served(browser: Browser) -> Iterator[Served]:
     """Of the two tiny runs that are kept for tests; only where there is a browser."""
     loaded, model = held(Path(RUNS / "translation"))
-    with serving([loaded, heed.load(RUNS / "bigram", threads=1)]) as live:
+    with serving([loaded, heed.load(RUNS / "bigram")]) as live:
         yield Served(live, loaded, model)
 
 

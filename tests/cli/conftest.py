@@ -9,8 +9,9 @@ from command import call
 from tiny_speakers import CHARACTERS, train_speaker
 from toy import WORDS, tiny_keys, trainer_of, unchecked_shapes, without_shape_checks, write_lines, write_pairs
 
-from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
+from heed.execute import prepare_run
+from heed.planner import Planner, TrainOptions
 
 __all__ = ["without_shape_checks"]
 
@@ -26,7 +27,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     write_pairs(folder, "test", 40, seed=1)
     with unchecked_shapes():
-        options = TrainOptions(folder / "run", device="cpu", threads=1, quiet=True)
+        options = TrainOptions(folder / "run", device="cpu", quiet=True)
         run = prepare_run(Planner(Document(), keys, options).plan(), options.out, quiet=True)
         trainer_of(run).run()
     return folder / "run"

@@ -9,9 +9,8 @@ from safetensors.torch import load, save
 
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.state_io import renewed, state_tensors, with_tensors
-from heed.recipe import SOURCE_MODELS
 
-LANGUAGE_MODELS = [name for name, config in CONFIGS.items() if config.kind not in SOURCE_MODELS]
+LANGUAGE_MODELS = [name for name, config in CONFIGS.items() if not TranslationTask.fits(MODELS[config.kind])]
 CPU = torch.device("cpu")
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 

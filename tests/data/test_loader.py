@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.data import loader as loader_module
-from heed.data.batch import Batch
+from heed.data.batch import Batch, collate
 from heed.data.loader import BatchLoader
 from heed.data.schedule import Position
 from heed.data.store import TokenStore, write_store
@@ -41,14 +41,12 @@ def loader(
     prefetch: int = 0,
     seed: int = 3,
     subword_dropout: Any = None,
-) -> BatchLoader:
+) -> BatchLoader[Batch]:
     return BatchLoader(
         store,
+        lambda ids, rows: collate(ids.get("src"), ids["tgt"], rows, 197, 198, 199),
         tokens_per_batch=40,
         seed=seed,
-        bos_id=197,
-        eos_id=198,
-        pad_id=199,
         subword_dropout=subword_dropout,
         rank=rank,
         world_size=world_size,

@@ -23,6 +23,7 @@ from heed.data.schedule import Position
 from heed.data.store import TokenStore, write_store
 from heed.data.subword_dropout import SubwordDropout
 from heed.data.workers import Worker, _packed, _unpacked, running
+from heed.tasks.generation import text_batch
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 
 NUM_ROWS = 50
@@ -51,10 +52,8 @@ def store(tmp_path_factory: pytest.TempPathFactory, dropout: SubwordDropout) -> 
     return write_store(tmp_path_factory.mktemp("workers") / "store", ("src", "tgt"), rows, (size, size), {})
 
 
-def loader(store: TokenStore, dropout: SubwordDropout | None, **options: Any) -> BatchLoader:
-    return BatchLoader(
-        store, tokens_per_batch=60, seed=3, bos_id=1, eos_id=2, pad_id=0, subword_dropout=dropout, **options
-    )
+def loader(store: TokenStore, dropout: SubwordDropout | None, **options: Any) -> BatchLoader[Batch]:
+    return BatchLoader(store, text_batch, tokens_per_batch=60, seed=3, subword_dropout=dropout, **options)
 
 
 def comparable(item: tuple[Position, Batch]) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from heed.models import Model, build_model
 from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.transformer import TransformerConfig
 from heed.nn.contract import Smoothing, Vocabularies
-from heed.tasks.task import chain_rule_loss
+from heed.tasks.generation import chain_rule_loss
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
 

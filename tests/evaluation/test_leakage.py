@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from toy import pairs, prepared, tiny_keys, with_weights, without_shape_checks, write_lines, write_pairs
 
-from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
 from heed.evaluation.leakage import Leakage, check_leakage
+from heed.execute import prepare_run
+from heed.planner import Planner, TrainOptions
 from heed.run import Run
 from heed.tasks.prepare import LINES_SEEN, VALID, read_valid
 
@@ -77,7 +78,7 @@ def test_without_validation_lines_training_is_checked_all_the_same(run: Run, tmp
 def test_short_lines_of_a_text_are_not_compared(tmp_path: Path) -> None:
     lines = [f"line {i} of this text is long enough" for i in range(100)] + ["short"] * 30
     keys = {"task": "language-model", "data.text": str(write_lines(tmp_path / "text", lines)), "data.hold_out": 20}
-    options = TrainOptions(tmp_path / "lm", device="cpu", threads=1, quiet=True)
+    options = TrainOptions(tmp_path / "lm", device="cpu", quiet=True)
     run = prepare_run(Planner(Document(), keys, options).plan(), options.out, quiet=True)
     trained = [line for line in lines[:20] if (line,) not in read_valid(run.folder)]
     found = leakage(run, [("short",), ("a line that is long enough and new",), (trained[0],)])
@@ -90,7 +91,7 @@ def test_a_fine_tuned_run_is_checked_against_the_data_of_both(run: Run, tmp_path
     write_pairs(tmp_path, "more", 50, seed=7)
     keys = tiny_keys(tmp_path, data__src=str(tmp_path / "more.aa"), data__tgt=str(tmp_path / "more.bb"))
     with_weights(run)
-    options = TrainOptions(tmp_path / "tuned", init=run.folder, device="cpu", threads=1, quiet=True)
+    options = TrainOptions(tmp_path / "tuned", init=run.folder, device="cpu", quiet=True)
     tuned = prepare_run(Planner(Document(), keys, options).plan(), options.out, run, quiet=True)
     src, tgt = next(row for row in pairs() if row not in read_valid(run.folder))
     assert leakage(tuned, [(src, tgt)]).lines == (1,)

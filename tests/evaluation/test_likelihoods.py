@@ -51,7 +51,7 @@ def _fast() -> object:
 
 
 def systems(runs: dict[str, Run]) -> list[TextSystem]:
-    return [read_by(run, TEST, run.scorer()) for run in runs.values()]
+    return [read_by(run, TEST, run.predictor.scorer()) for run in runs.values()]
 
 
 def test_any_mixture_of_models_is_one_table_with_the_same_counts(runs: dict[str, Run]) -> None:
@@ -110,7 +110,7 @@ def test_the_mean_of_probabilities_is_a_further_system(runs: dict[str, Run], tmp
 
 def test_models_of_different_words_are_no_mixture(runs: dict[str, Run], tmp_path: Path) -> None:
     other = language_run(tmp_path, "characters", "bigram", tokenizer__kind="character")
-    scored = read_by(other, TEST, other.scorer())
+    scored = read_by(other, TEST, other.predictor.scorer())
     with pytest.raises(UsageError, match="--ensemble needs runs with the same tokens"):
         mixture([*systems(runs), scored])
     found = evaluate_texts(TEST, [*systems(runs), scored])
@@ -149,7 +149,7 @@ def test_a_model_goes_on_learning_from_the_text_and_is_left_as_it_was(runs: dict
     run = Run(runs["rnn"].folder)
     scorer = dynamic_scorer(run, DynamicOptions(rule="sgd", lr=0.5, cache_share=0.1))
     found = read_by(run, TEST, scorer, "dynamic")
-    still = read_by(run, TEST, run.scorer())
+    still = read_by(run, TEST, run.predictor.scorer())
     assert found.reads.startswith("context:stream|dynamic:sgd|lr:0.5")
     assert sum(t.log_prob_sum for t in found.likelihoods) != sum(t.log_prob_sum for t in still.likelihoods)
     assert sum(t.log_prob_sum for t in still.likelihoods) == pytest.approx(

@@ -15,7 +15,6 @@ from torch import Tensor
 from word_translator import TOKENS, WORDS, translator_of
 
 import heed
-from heed.api import Loaded
 from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
@@ -23,6 +22,7 @@ from heed.inspect import Inspection, inspect_text, inspect_translation, likely_w
 from heed.inspect import tokens as tokens_module
 from heed.inspect.tokens import Word
 from heed.nn.contract import Trace
+from heed.tasks.predictor import Predictor
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Character
 
@@ -36,22 +36,22 @@ def spelled(words: Sequence[Word]) -> str:
 
 
 @pytest.fixture(scope="module")
-def run() -> Loaded:
+def run() -> Predictor:
     """A tiny translation run."""
-    return heed.load(FIXTURES / "translation", threads=1)
+    return heed.load(FIXTURES / "translation")
 
 
 @pytest.fixture(scope="module")
-def found(run: Loaded) -> Inspection:
+def found(run: Predictor) -> Inspection:
     """A sentence of it."""
-    return inspect_translation(run.translator, "ba ce di fo", None, BEAM)
+    return inspect_translation(run.predictor.translator, "ba ce di fo", None, BEAM)
 
 
-def test_words_tokens_and_probabilities_are_those_of_the_translator(run: Loaded, found: Inspection) -> None:
-    [best] = run.translator.translate(["ba ce di fo"], BEAM)
+def test_words_tokens_and_probabilities_are_those_of_the_translator(run: Predictor, found: Inspection) -> None:
+    [best] = run.predictor.translator.translate(["ba ce di fo"], BEAM)
     assert spelled(found.source) == "ba ce di fo"
     assert spelled(found.target) == best.text
-    [scored] = run.translator.score([best.text], ["ba ce di fo"])
+    [scored] = run.predictor.translator.score([best.text], ["ba ce di fo"])
     tokens = [token for word in found.target for token in word.tokens]
     assert [token.prob for token in tokens] == pytest.approx([math.exp(x) for x in scored.log_probs], rel=1e-2)
     for word in found.target:
@@ -68,8 +68,8 @@ def test_the_choices_of_a_place_are_ranked_and_hold_what_stands_there(found: Ins
             assert token.choices[token.rank - 1].text == token.text
 
 
-def test_alternatives_are_the_nbest(run: Loaded, found: Inspection) -> None:
-    [best] = run.translator.translate(["ba ce di fo"], BEAM)
+def test_alternatives_are_the_nbest(run: Predictor, found: Inspection) -> None:
+    [best] = run.predictor.translator.translate(["ba ce di fo"], BEAM)
     assert [each.text for each in found.alternatives] == [h.text for h in (best, *best.alternatives)]
     assert found.tree is not None
     assert found.tree.beam_size == 3
@@ -83,8 +83,8 @@ def test_attention_has_a_row_for_each_word_and_a_column_for_each_it_can_look_at(
             assert all(len(head) == len(found.target) and len(head[0]) == columns for head in layer.heads)
 
 
-def test_a_given_output_is_looked_into_and_not_searched_for(run: Loaded) -> None:
-    given = inspect_translation(run.translator, "ba ce", "kan kan kan", BEAM)
+def test_a_given_output_is_looked_into_and_not_searched_for(run: Predictor) -> None:
+    given = inspect_translation(run.predictor.translator, "ba ce", "kan kan kan", BEAM)
     assert spelled(given.target) == "kan kan kan"
     assert given.tree is None
     assert given.alternatives == ()
@@ -106,7 +106,7 @@ def test_every_model_can_be_inspected(name: str) -> None:
 
 
 def test_a_language_model_reads_a_text(tmp_path: Path) -> None:
-    translator = heed.load(FIXTURES / "bigram", threads=1).translator
+    translator = heed.load(FIXTURES / "bigram").translator
     found = inspect_text(translator, "the old dog")
     assert (found.task, found.source, found.attention) == ("language-model", (), ())
     assert found.target[-1].kind == "end"
@@ -161,19 +161,19 @@ def test_behind_the_end_of_a_line_a_model_of_many_lines_reads_its_begin() -> Non
 
 @pytest.mark.parametrize(("prefix", "expected"), [("the old", " dog"), ("the old ", "dog"), ("", "the")])
 def test_a_likely_word_and_what_is_before_it_read_right_together(prefix: str, expected: str) -> None:
-    choices = likely_words(heed.load(FIXTURES / "bigram", threads=1).translator, None, prefix)
+    choices = likely_words(heed.load(FIXTURES / "bigram").translator, None, prefix)
     assert expected in [choice.text for choice in choices]
 
 
 @pytest.mark.parametrize(
     ("source", "target", "message"), [(" ", None, "blank"), ("ba", "\t", "blank"), ("ba " * 800, None, "at most 2,000")]
 )
-def test_what_cannot_be_shown_is_refused(run: Loaded, source: str, target: str | None, message: str) -> None:
+def test_what_cannot_be_shown_is_refused(run: Predictor, source: str, target: str | None, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        inspect_translation(run.translator, source, target, BEAM)
+        inspect_translation(run.predictor.translator, source, target, BEAM)
 
 
-def test_a_long_output_has_choices_only_at_its_end(run: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_output_has_choices_only_at_its_end(run: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens_module, "MAX_PLACES", 3)
-    found = inspect_translation(run.translator, "ba", "kan ler mis not", BEAM)
+    found = inspect_translation(run.predictor.translator, "ba", "kan ler mis not", BEAM)
     assert [bool(word.choices) for word in found.target] == [False] * (len(found.target) - 1) + [True]

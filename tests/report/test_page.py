@@ -21,7 +21,6 @@ from toy import (
     write_pairs,
 )
 
-from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
 from heed.decoding.options import SearchOptions
 from heed.evaluation.evaluation import Evaluation, evaluate_outputs
@@ -31,7 +30,7 @@ from heed.evaluation.score_log import log_scores
 from heed.evaluation.test_set import HeldOut
 from heed.metrics.score import Score
 from heed.nn.weight_file import save_weights
-from heed.planner import tokenizer_of
+from heed.planner import Planner, TrainOptions, tokenizer_of
 from heed.report.page import REPORT, finish_report, refresh_report, write_report
 from heed.report.validation import VALIDATION, analyse
 from heed.run import WEIGHTS, Run
@@ -280,7 +279,7 @@ def test_the_runs_that_it_was_made_from_are_told(
     for name in ("base", "other"):
         with_weights(prepared(tmp_path, name))
     wanted = TrainOptions(
-        tmp_path / "run", device="cpu", threads=1, quiet=True,
+        tmp_path / "run", device="cpu", quiet=True,
         **{name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()},
     )  # fmt: skip
     init = Run(wanted.init) if wanted.init else None
@@ -325,7 +324,7 @@ def test_a_counted_language_model_is_analysed(tmp_path: Path) -> None:
     lines = [f"the {noun} {verb} ." for noun in ("dog", "cat", "man") for verb in ("runs", "sleeps")] * 40
     keys = {"task": "language-model", "data.text": str(write_lines(tmp_path / "text", lines)), "data.hold_out": 90,
             "model.kind": "bigram"}  # fmt: skip
-    options = TrainOptions(tmp_path / "lm", device="cpu", threads=1, quiet=True)
+    options = TrainOptions(tmp_path / "lm", device="cpu", quiet=True)
     run = prepare_run(Planner(Document(), keys, options).plan(), options.out, quiet=True)
     model = run.new_model()
     model.estimate(run.task().sequences())  # type: ignore[union-attr]

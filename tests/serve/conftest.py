@@ -9,7 +9,7 @@ from serving import Live, Runs, make_runs, serving
 from toy import without_shape_checks
 
 import heed
-from heed.api import Loaded
+from heed.tasks.predictor import Predictor
 
 __all__ = ["without_shape_checks"]
 
@@ -21,13 +21,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 @pytest.fixture(scope="session")
-def loaded(runs: Runs) -> list[Loaded]:
+def loaded(runs: Runs) -> list[Predictor]:
     """The two translators and the language model."""
-    return [heed.load(folder, threads=1) for folder in (runs.translator, runs.second, runs.language_model)]
+    return [heed.load(folder) for folder in (runs.translator, runs.second, runs.language_model)]
 
 
 @pytest.fixture(scope="session")
-def live(loaded: list[Loaded]) -> Iterator[Live]:
+def live(loaded: list[Predictor]) -> Iterator[Live]:
     """A server of all of them, that nobody hurts."""
     with serving(loaded) as server:
         yield server

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from heed.serve.engine.language_samples import sample_pairs
 from serving import SENTENCE, Live, Runs, serving
 from toy import pairs, prepared, with_weights, write_lines, write_pairs
 
 import heed
-from heed.api import Loaded
 from heed.decoding.options import SearchOptions
 from heed.decoding.request import Constraints
 from heed.serve.engine.catalogue import Catalogue, ServedModel
-from heed.serve.engine.languages import sample_pairs
+from heed.tasks.predictor import Predictor
 from heed.tasks.prepare import read_valid
 
 
@@ -52,7 +52,7 @@ def test_a_model_of_several_languages_tells_all_of_its_directions(tmp_path: Path
     run = prepared(
         tmp_path, data__src_lang="en", data__tgt_lang="de", data__tag="2de", data__parts=[of_french, synthetic]
     )
-    with serving([heed.load(with_weights(run).folder, threads=1)]) as server:
+    with serving([heed.load(with_weights(run).folder)]) as server:
         found = server.get("/api/models").json
     [card] = found["models"]
     directions = [(each["source"]["code"], each["target"]["name"], each["tag"]) for each in card["directions"]]
@@ -72,14 +72,14 @@ def test_each_language_of_a_model_of_several_is_told_from_the_others(tmp_path: P
         prepared(tmp_path, data__src_lang="en", data__tgt_lang="de", data__tag="2de", data__parts=[of_czech])
     )
     texts = {"en": "ba ce di fo", "de": "kan ler mis not", "cs": "nak rel sim ton"}
-    with_data = Catalogue.of_runs([heed.load(run.folder, threads=1)]).detector()
+    with_data = Catalogue.of_runs([heed.load(run.folder)]).detector()
     assert {language: with_data.detect(text)[0].language for language, text in texts.items()} == {
         "en": "en", "de": "de", "cs": "cs",
     }  # fmt: skip
     (run.folder / "data" / "train" / "src.tok").write_bytes(b"")
     assert [pair for _, pair in sample_pairs(run)] == read_valid(run.folder), "all that is left"
     shutil.rmtree(run.folder / "data" / "train")
-    without = Catalogue.of_runs([heed.load(run.folder, threads=1)]).detector()
+    without = Catalogue.of_runs([heed.load(run.folder)]).detector()
     assert [without.detect(texts[language])[0].language for language in ("en", "de")] == ["en", "de"]
     assert {each.language for each in without.detect("")} == {"en", "de", "cs"}
 
@@ -88,7 +88,7 @@ def test_a_part_of_a_language_that_nothing_leads_to_is_no_sample(tmp_path: Path)
     src, tgt = write_pairs(tmp_path, "more", 40, 7)
     of_czech = {"src": str(src), "tgt": str(tgt), "tag": "2cs", "tgt_lang": "cs"}
     run = prepared(tmp_path, data__src_lang="en", data__tgt_lang="de", data__parts=[of_czech], data__default_tag="2cs")
-    detector = Catalogue.of_runs([heed.load(with_weights(run).folder, threads=1)]).detector()
+    detector = Catalogue.of_runs([heed.load(with_weights(run).folder)]).detector()
     assert {each.language for each in detector.detect("kan ler")} == {"en", "cs"}
 
 
@@ -100,7 +100,7 @@ def test_a_report_is_given_as_it_stands(live: Live, runs: Runs) -> None:
         assert live.get(f"/api/models/{name}/report").status == 404
 
 
-def test_hypotheses_have_scores_and_tokens(live: Live, loaded: list[Loaded]) -> None:
+def test_hypotheses_have_scores_and_tokens(live: Live, loaded: list[Predictor]) -> None:
     said = {"text": f" {SENTENCE}.\n fo gu", "nbest": 3, "beam_size": 6, "length_penalty": 1.0}
     found = live.post("/api/translate", said).json
     options = loaded[0].run.recipe.decoding.model_copy(update={"nbest": 3, "beam_size": 6, "length_penalty": 1.0})
@@ -116,7 +116,7 @@ def test_hypotheses_have_scores_and_tokens(live: Live, loaded: list[Loaded]) -> 
             assert "".join(token["text"] for token in shown["tokens"]) == shown["text"]
 
 
-def test_the_beginning_may_be_forced(live: Live, loaded: list[Loaded]) -> None:
+def test_the_beginning_may_be_forced(live: Live, loaded: list[Predictor]) -> None:
     found = live.post("/api/translate", {"text": SENTENCE, "prefix": "zil zil"}).json
     options = loaded[0].run.recipe.decoding
     [expected] = loaded[0].translator.translate([SENTENCE], options, [Constraints("zil zil")])
@@ -195,7 +195,7 @@ def test_what_could_come_next_is_a_distribution(live: Live) -> None:
         assert all(math.exp(token["log_prob"]) == pytest.approx(token["probability"]) for token in tokens)
 
 
-def test_scores_are_those_of_the_model(live: Live, loaded: list[Loaded]) -> None:
+def test_scores_are_those_of_the_model(live: Live, loaded: list[Predictor]) -> None:
     found = live.post("/api/score", {"source": SENTENCE, "text": "kan ler"}).json
     [expected] = loaded[0].score(["kan ler"], [SENTENCE])
     assert found["log_prob"] == pytest.approx(expected.log_prob, rel=1e-4)
@@ -211,7 +211,7 @@ def test_scores_are_those_of_the_model(live: Live, loaded: list[Loaded]) -> None
     assert live.post("/api/score", {"text": "a", "source": "b", "model": "lm"}).status == 400
 
 
-def test_a_language_model_goes_on(live: Live, loaded: list[Loaded]) -> None:
+def test_a_language_model_goes_on(live: Live, loaded: list[Predictor]) -> None:
     said = {"prompt": "the", "samples": 2, "seed": 3, "max_tokens": 6, "top_k": 5}
     found = live.post("/api/generate", said).json
     options = SearchOptions(sample=True, beam_size=1, top_k=5, max_tokens=6, seed=3)

@@ -12,12 +12,12 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 from serving import SENTENCE, Live
 
-from heed.api import Loaded
+from heed.tasks.predictor import Predictor
 
 JSON = {"Content-Type": "application/json"}
 
 
-def translated(loaded: list[Loaded], *lines: str) -> list[str]:
+def translated(loaded: list[Predictor], *lines: str) -> list[str]:
     """What the first model says without any server."""
     return loaded[0].translate(lines)
 
@@ -47,7 +47,7 @@ def file_translated(live: Live, name: str, data: bytes, more: dict[str, str] | N
 # The client as its users have it
 
 
-def test_the_python_client_translates_detects_and_lists(live: Live, loaded: list[Loaded]) -> None:
+def test_the_python_client_translates_detects_and_lists(live: Live, loaded: list[Predictor]) -> None:
     client = LibreTranslateAPI(live.url + "/")
     assert client.translate(SENTENCE, "en", "de") == translated(loaded, SENTENCE)[0]
     assert [language["code"] for language in client.languages()] == ["en", "de", "fr"]
@@ -64,7 +64,7 @@ def test_the_python_client_gets_an_error_for_a_language_that_is_not_there(live: 
 # /translate
 
 
-def test_one_text_or_several(live: Live, loaded: list[Loaded]) -> None:
+def test_one_text_or_several(live: Live, loaded: list[Predictor]) -> None:
     one = live.post("/translate", {"q": SENTENCE, "source": "en", "target": "de"})
     assert one.json == {"translatedText": translated(loaded, SENTENCE)[0]}
     texts = [SENTENCE, "fo gu", "", "  \n", "🙂 🙂", SENTENCE]
@@ -74,7 +74,7 @@ def test_one_text_or_several(live: Live, loaded: list[Loaded]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
-def test_forms_are_read_too(live: Live, loaded: list[Loaded], kind: str) -> None:
+def test_forms_are_read_too(live: Live, loaded: list[Predictor], kind: str) -> None:
     if kind.startswith("multipart"):
         fields = {"q": SENTENCE, "source": "en", "target": "de"}
         body = "".join(f'--x\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}\r\n' for n, v in fields.items())
@@ -85,7 +85,7 @@ def test_forms_are_read_too(live: Live, loaded: list[Loaded], kind: str) -> None
     assert answer.json == {"translatedText": translated(loaded, SENTENCE)[0]}
 
 
-def test_alternatives_are_others_than_the_best(live: Live, loaded: list[Loaded]) -> None:
+def test_alternatives_are_others_than_the_best(live: Live, loaded: list[Predictor]) -> None:
     answer = live.post("/translate", {"q": SENTENCE, "source": "en", "target": "de", "alternatives": 3}).json
     [best] = loaded[0].hypotheses(
         [SENTENCE], loaded[0].run.recipe.decoding.model_copy(update={"beam_size": 4, "nbest": 4})
@@ -97,7 +97,7 @@ def test_alternatives_are_others_than_the_best(live: Live, loaded: list[Loaded])
     assert [len(each) for each in several["alternatives"]] == [1, 0]
 
 
-def test_auto_says_what_it_found(live: Live, loaded: list[Loaded]) -> None:
+def test_auto_says_what_it_found(live: Live, loaded: list[Predictor]) -> None:
     answer = live.post("/translate", {"q": SENTENCE, "source": "auto", "target": "de"}).json
     assert answer["translatedText"] == translated(loaded, SENTENCE)[0]
     assert answer["detectedLanguage"]["language"] == "en"
@@ -107,7 +107,7 @@ def test_auto_says_what_it_found(live: Live, loaded: list[Loaded]) -> None:
     assert several["translatedText"][1] == "kan ler mis", "it is in the target's language already"
 
 
-def test_the_way_may_lead_through_a_third_language(live: Live, loaded: list[Loaded]) -> None:
+def test_the_way_may_lead_through_a_third_language(live: Live, loaded: list[Predictor]) -> None:
     answer = live.post("/translate", {"q": SENTENCE, "source": "en", "target": "fr"}).json
     assert answer["translatedText"] == loaded[1].translate(translated(loaded, SENTENCE))[0]
     assert live.get("/languages").json == [
@@ -129,14 +129,14 @@ def test_a_language_that_is_only_a_target_is_listed_and_leads_to_itself_alone(li
     )  # fmt: skip
 
 
-def test_white_space_lines_and_paragraphs_stay_and_no_sentence_is_dropped(live: Live, loaded: list[Loaded]) -> None:
+def test_white_space_lines_and_paragraphs_stay_and_no_sentence_is_dropped(live: Live, loaded: list[Predictor]) -> None:
     text = " ba ce.  Di fo!\n\n\tGu ha?\r\n12, 3.\n  "
     answer = live.post("/translate", {"q": text, "source": "en", "target": "de"}).json["translatedText"]
     first, second, third = translated(loaded, "ba ce.", "Di fo!", "Gu ha?")
     assert answer == f" {first}  {second}\n\n\t{third}\r\n12, 3.\n  "
 
 
-def test_markup_stays(live: Live, loaded: list[Loaded]) -> None:
+def test_markup_stays(live: Live, loaded: list[Predictor]) -> None:
     text = '<p class="a">ba ce</p>\n<pre>ba  ce</pre><ul><li>di &amp; fo<li translate="no">gu</ul><!-- x -->'
     answer = live.post("/translate", {"q": text, "source": "en", "target": "de", "format": "html"}).json[
         "translatedText"
@@ -235,7 +235,7 @@ def test_a_body_of_a_get_is_no_matter(live: Live) -> None:
     assert live.ask("GET", "/languages", b"{}", JSON).status == 200
 
 
-def test_text_files_keep_their_form(live: Live, loaded: list[Loaded]) -> None:
+def test_text_files_keep_their_form(live: Live, loaded: list[Predictor]) -> None:
     first, second = translated(loaded, "ba ce.", "di fo")
     assert (
         file_translated(live, "a.txt", b"\xef\xbb\xbfba ce.\r\n\r\n di fo\n").decode()
@@ -248,7 +248,7 @@ def test_text_files_keep_their_form(live: Live, loaded: list[Loaded]) -> None:
     assert file_translated(live, "a.html", b"<p>ba ce.</p>").decode() == f"<p>{first}</p>"
 
 
-def test_a_memory_in_both_languages_is_not_taken_for_its_target(live: Live, loaded: list[Loaded]) -> None:
+def test_a_memory_in_both_languages_is_not_taken_for_its_target(live: Live, loaded: list[Predictor]) -> None:
     """Most of what stands in it is in the target's language."""
     [output], german = translated(loaded, "ba ce"), "der die das und ist nicht ein"
     done = "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in (("en", "fo"), ("de", german)))

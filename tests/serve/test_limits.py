@@ -13,9 +13,9 @@ import pytest
 from serving import ASK, SENTENCE, Held, Live, Runs, held, serving, until
 from toy import WORDS
 
-from heed.api import Loaded
 from heed.serve.auth import RateLimiter
 from heed.serve.limits import Limits
+from heed.tasks.predictor import Predictor
 
 JSON = {"Content-Type": "application/json"}
 LONG = " ".join([SENTENCE] * 20)
@@ -39,7 +39,7 @@ def test_a_body_that_is_too_large_is_refused(live: Live, path: str, body: bytes 
     assert "1,048,576" in json.dumps(answer.json)
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(loaded: list[Loaded]) -> None:
+def test_a_body_that_does_not_come_is_not_waited_for(loaded: list[Predictor]) -> None:
     with serving(loaded[:1], Limits(body_seconds=1.0)) as live:
         with socket.create_connection(("127.0.0.1", live.port)) as slow:
             slow.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
@@ -127,7 +127,7 @@ def test_a_client_that_leaves_frees_its_work(runs: Runs, stream: bool) -> None:
         assert model.num_steps - steps < whole / 2
 
 
-def test_answers_do_not_depend_on_who_else_asks(live: Live, loaded: list[Loaded]) -> None:
+def test_answers_do_not_depend_on_who_else_asks(live: Live, loaded: list[Predictor]) -> None:
     words = ("ba", "ce", "di", "fo", "gu", "ha", "ji", "ko")
     texts = [f"{a} {b}" for a in words for b in words]
     expected = loaded[0].translate(texts)
@@ -136,7 +136,7 @@ def test_answers_do_not_depend_on_who_else_asks(live: Live, loaded: list[Loaded]
         assert [each.result().json["translatedText"] for each in asked] == expected
 
 
-def test_keys_are_asked_for_in_the_words_of_each_api(loaded: list[Loaded]) -> None:
+def test_keys_are_asked_for_in_the_words_of_each_api(loaded: list[Predictor]) -> None:
     with serving(loaded, keys=["right"]) as live:
         missing, wrong, right = (
             live.post("/translate", {**ASK, **k}) for k in ({}, {"api_key": "no"}, {"api_key": "right"})
@@ -155,7 +155,7 @@ def test_keys_are_asked_for_in_the_words_of_each_api(loaded: list[Loaded]) -> No
         assert live.get("/frontend/settings").json["keyRequired"]
 
 
-def test_who_asks_too_often_waits(loaded: list[Loaded]) -> None:
+def test_who_asks_too_often_waits(loaded: list[Predictor]) -> None:
     with serving(loaded[:1], per_minute=3) as live:
         live.service.rates._clock = lambda: 0.0  # which no machine is too slow for
         answers = [live.post("/detect", {"q": SENTENCE}) for _ in range(5)]
@@ -181,7 +181,7 @@ def test_a_rate_fills_up_again_for_each_client() -> None:
     assert [allowed("a"), allowed("a")] == [True, False]
 
 
-def test_other_origins_are_not_let_in_unless_they_are_named(loaded: list[Loaded]) -> None:
+def test_other_origins_are_not_let_in_unless_they_are_named(loaded: list[Predictor]) -> None:
     ask = {"Origin": "https://page.example", "Access-Control-Request-Method": "POST"}
     with serving(loaded[:1]) as live:
         assert "access-control-allow-origin" not in live.ask("GET", "/languages", None, ask).headers

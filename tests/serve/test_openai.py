@@ -12,8 +12,8 @@ import pytest
 from openai import OpenAI
 from serving import Live
 
-from heed.api import Loaded
 from heed.decoding.options import SearchOptions
+from heed.tasks.predictor import Predictor
 
 PROMPT = "the ba"
 
@@ -41,7 +41,7 @@ def test_models_are_listed_and_found(client: OpenAI) -> None:
     assert error.value.code == "model_not_found"
 
 
-def test_a_completion_is_what_the_model_says_without_a_server(client: OpenAI, loaded: list[Loaded]) -> None:
+def test_a_completion_is_what_the_model_says_without_a_server(client: OpenAI, loaded: list[Predictor]) -> None:
     found = client.completions.create(model="lm", prompt=PROMPT, max_tokens=9, temperature=0.7, top_p=0.9, seed=5)
     options = SearchOptions(
         sample=True, beam_size=1, temperature=0.7, top_p=0.9, seed=5, max_tokens=9, length_norm="mean", length_penalty=1
@@ -57,7 +57,7 @@ def test_a_completion_is_what_the_model_says_without_a_server(client: OpenAI, lo
     assert found.system_fingerprint.startswith("heed-")
 
 
-def test_temperature_0_is_greedy(client: OpenAI, loaded: list[Loaded]) -> None:
+def test_temperature_0_is_greedy(client: OpenAI, loaded: list[Predictor]) -> None:
     found = client.completions.create(model="lm", prompt=PROMPT, temperature=0, max_tokens=30)
     assert found.choices[0].text == loaded[2].generate(PROMPT, SearchOptions(beam_size=1, max_tokens=30))[0]
 
@@ -73,7 +73,7 @@ def test_several_prompts_several_times_each(client: OpenAI) -> None:
     assert [c.text for c in other.choices] != [c.text for c in another.choices], "without a seed each draw is new"
 
 
-def test_prompts_may_be_token_ids(client: OpenAI, loaded: list[Loaded]) -> None:
+def test_prompts_may_be_token_ids(client: OpenAI, loaded: list[Predictor]) -> None:
     [ids] = loaded[2].run.tokenizers["tgt"].encode([PROMPT])
     by_text = client.completions.create(model="lm", prompt=PROMPT, seed=3, echo=True)
     for prompt in (ids, [ids]):
@@ -81,7 +81,7 @@ def test_prompts_may_be_token_ids(client: OpenAI, loaded: list[Loaded]) -> None:
         assert by_ids.choices[0].text == by_text.choices[0].text
 
 
-def test_a_text_is_scored_by_echoing_it(client: OpenAI, loaded: list[Loaded]) -> None:
+def test_a_text_is_scored_by_echoing_it(client: OpenAI, loaded: list[Predictor]) -> None:
     """The form that evaluation harnesses use."""
     text = "the ba sees the ce – für"
     [choice] = client.completions.create(model="lm", prompt=text, max_tokens=0, echo=True, logprobs=2).choices
@@ -135,7 +135,7 @@ def test_the_best_of_several_is_the_likeliest(client: OpenAI) -> None:
     assert found.choices[0].text in [choice.text for choice in all_five.choices]
 
 
-def test_bias_and_penalties_change_what_is_chosen(client: OpenAI, loaded: list[Loaded]) -> None:
+def test_bias_and_penalties_change_what_is_chosen(client: OpenAI, loaded: list[Predictor]) -> None:
     said: dict[str, Any] = {"model": "lm", "prompt": "the", "temperature": 0, "max_tokens": 20}
     free = client.completions.create(**said).choices[0].text
     ids = loaded[2].translator.generate(["the"], SearchOptions(beam_size=1, max_tokens=20))[0][0].ids

@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from serving import ASK, Answer, Live, Runs, held, serving, until
 
-from heed.api import Loaded
 from heed.serve.limits import Limits
 from heed.serve.server import bound_socket
+from heed.tasks.predictor import Predictor
 
 
 def kill_worker(live: Live) -> None:
@@ -77,7 +77,7 @@ def test_the_page_is_served_with_a_strict_policy_and_nothing_else_is(live: Live)
         assert live.get(f"/page/{name}").status == 404
 
 
-def test_metrics_count_and_neither_they_nor_the_log_tell_what_was_said(loaded: list[Loaded]) -> None:
+def test_metrics_count_and_neither_they_nor_the_log_tell_what_was_said(loaded: list[Predictor]) -> None:
     with serving(loaded, keys=["canary-key"]) as live:
         head = {"Authorization": "Bearer canary-key"}
         live.post("/translate", {**ASK, "q": "canary text ba", "api_key": "canary-key"})
@@ -176,6 +176,6 @@ def test_draining_has_an_end(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready", "/", "/languages", "/frontend/settings", "/docs"])
-def test_what_a_page_needs_first_is_open_to_all(path: str, loaded: list[Loaded]) -> None:
+def test_what_a_page_needs_first_is_open_to_all(path: str, loaded: list[Predictor]) -> None:
     with serving(loaded[:1], keys=["k"]) as live:
         assert live.get(path).status == 200

@@ -177,7 +177,7 @@ def test_who_asks_for_what_is_under_way_gets_it_too() -> None:
     first, second = (Client(scheduler, translator_of(half_trained("transformer")), BEAM) for _ in range(2))
     first.ask_lines(LINES[:1])
     scheduler.step()
-    second.translator = first.translator
+    second.translator = first.predictor.translator
     second.ask_lines(LINES[:1])
     assert second.tickets[0].has_departed
     list(run(scheduler))

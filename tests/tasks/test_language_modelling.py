@@ -12,16 +12,18 @@ from heed.core.config import Document, build
 from heed.core.errors import DataError, UsageError
 from heed.data.store import TokenStore
 from heed.data.text_stream import TextStream
-from heed.tasks import language_modelling, prepare
-from heed.tasks.config import DataConfig
-from heed.tasks.language_modelling import LanguageModellingTask, prepare_language_model
+from heed.tasks import prepare
+from heed.tasks.language_model import task as language_modelling
+from heed.tasks.language_model.data import TextData
+from heed.tasks.language_model.prepare import prepare_language_model
+from heed.tasks.language_model.task import LanguageModelTask
 from heed.tasks.prepare import split_end
 from heed.text.tokenizers import TokenizerConfig, load_tokenizer
 
 EOS, UNK = 2, 3
 
 
-def stored(task: LanguageModellingTask) -> list[list[int]]:
+def stored(task: LanguageModelTask) -> list[list[int]]:
     """The rows of the training data."""
     store = TokenStore.open(task.folder / "data" / "train")
     return [store.row("tgt", index).tolist() for index in range(len(store))]
@@ -99,7 +101,7 @@ def test_words_may_come_from_another_text(tmp_path: Path) -> None:
 def test_a_vocabulary_is_sampled_by_the_lines_of_its_own_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "MAX_SUBWORD_ROWS", 50)
     words = write_lines(tmp_path / "words", ["ba", "ce", "xyz"])
-    data = DataConfig(text=str(write_lines(tmp_path / "text", text())), hold_out=20, vocabulary_text=str(words))
+    data = TextData(text=str(write_lines(tmp_path / "text", text())), hold_out=20, vocabulary_text=str(words))
     bpe = TokenizerConfig(kind="bpe", vocab_size=270, min_frequency=1)
     (tmp_path / "run" / "data").mkdir(parents=True)
     prepare_language_model(data, bpe, 1, tmp_path / "run", len(text()))
@@ -136,7 +138,7 @@ def test_a_row_of_a_stream_is_told_by_what_stands_there(tmp_path: Path) -> None:
 )
 def test_what_does_not_go_together_is_told(keys: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match="(?s)" + message):
-        build(DataConfig, Document(keys))
+        build(TextData, Document(keys))
 
 
 def test_the_end_of_a_text_is_split_off_in_little_memory() -> None:

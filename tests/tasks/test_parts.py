@@ -13,20 +13,21 @@ import pytest
 import torch
 from toy import pairs, prepared, tiny_keys, trainer_of, write_lines, write_pairs
 
-from heed.api import Plan, Planner, TrainOptions
-from heed.chooser import Machine, Survey, choose_translation
 from heed.core.config import Document
 from heed.core.errors import DataError, UsageError
 from heed.data.line_hashes import LineHashes
 from heed.data.store import TokenStore
 from heed.decoding.options import SearchOptions
+from heed.planner import Plan, Planner, TrainOptions
 from heed.report.description import validated_on
 from heed.report.page import write_report
 from heed.run import Run
-from heed.tasks.config import DataConfig
-from heed.tasks.parts import PartConfig, tag_to_use
+from heed.tasks.defaults import CorpusStats, Machine
 from heed.tasks.prepare import LINES_SEEN, read_valid
-from heed.tasks.translation import TranslationTask
+from heed.tasks.translation.data import TranslationData
+from heed.tasks.translation.defaults import choose_translation
+from heed.tasks.translation.parts import PartConfig, tag_to_use
+from heed.tasks.translation.task import TranslationTask
 from heed.text.vocabulary import Vocabulary
 
 
@@ -168,7 +169,9 @@ def test_the_tag_decides_what_a_source_becomes(tmp_path: Path) -> None:
     trainer_of(run).run()
     sources = [src for src, _ in few]
     for tag, expected in (("2bb", [tgt for _, tgt in few]), ("2aa", sources)):
-        found = Run(run.folder, tag=tag).translator.translate(sources, SearchOptions(beam_size=1, guard=False))
+        found = Run(run.folder, tag=tag).predictor.translator.translate(
+            sources, SearchOptions(beam_size=1, guard=False)
+        )
         assert [hypothesis.text for hypothesis in found] == expected
 
 
@@ -183,7 +186,7 @@ def test_faults_of_a_part_are_told_with_its_name(tmp_path: Path) -> None:
     src = write_lines(tmp_path / "bad.aa", ["ba ce"] * 300)
     tgt = write_lines(tmp_path / "bad.bb", [""] * 300)
     keys = tiny_keys(tmp_path, data__parts=[{"src": str(src), "tgt": str(tgt), "tag": "bt"}])
-    plan = Planner(Document(), keys, TrainOptions(tmp_path / "run", device="cpu", threads=1, quiet=True)).plan()
+    plan = Planner(Document(), keys, TrainOptions(tmp_path / "run", device="cpu", quiet=True)).plan()
     [stop] = plan.diagnosis.stops
     assert stop.message.startswith("part 1 (<bt>): 300 of 300 pairs")
     assert plan.diagnosis.num_pairs == 300
@@ -200,7 +203,7 @@ def plan_with(folder: Path, *parts: dict[str, Any]) -> Plan:
     """What a training with these parts, from English to German, would be."""
     keys = tiny_keys(folder, data__src_lang="en", data__tgt_lang="de", data__parts=[*parts])
     keys["data.src"], keys["data.tgt"] = two_files(folder, "main", ROWS[:150])
-    return Planner(Document(), keys, TrainOptions(folder / "run", device="cpu", threads=1, quiet=True)).plan()
+    return Planner(Document(), keys, TrainOptions(folder / "run", device="cpu", quiet=True)).plan()
 
 
 def two_files(folder: Path, name: str, rows: list[tuple[str, str]]) -> list[str]:
@@ -314,7 +317,7 @@ def test_where_every_source_had_a_tag_one_must_be_said() -> None:
 
 def test_the_languages_are_those_of_the_part_with_the_tag() -> None:
     parts = PartConfig(src="a", tgt="b", tag="2fr", tgt_lang="fr"), PartConfig(src="a", tgt="b", tag="bt")
-    data = DataConfig(src="x", tgt="y", src_lang="en", tgt_lang="de", tag="2de", parts=parts)
+    data = TranslationData(src="x", tgt="y", src_lang="en", tgt_lang="de", tag="2de", parts=parts)
     assert [data.languages(tag) for tag in ("", "2de", "2fr", "bt")] == [("en", "de")] * 2 + [
         ("en", "fr"),
         ("en", "de"),
@@ -325,13 +328,13 @@ def test_the_languages_are_those_of_the_part_with_the_tag() -> None:
 
 def test_what_is_held_out_goes_by_the_first_part_and_the_model_by_all_of_them() -> None:
     machine = Machine("cpu", 2, 8 << 30, "bfloat16", 2.5)
-    alone, more = (choose_translation(Survey(400, 60.0, extra), machine, {}).values for extra in (0, 200_000))
+    alone, more = (choose_translation(CorpusStats(400, 60.0, extra), machine, {}).values for extra in (0, 200_000))
     assert alone["data.hold_out"] == more["data.hold_out"] == 20
     assert (alone["tokenizer.vocab_size"], more["tokenizer.vocab_size"]) == (4000, 8000)
 
 
 def test_a_language_model_has_no_tags(tmp_path: Path) -> None:
-    options = TrainOptions(tmp_path / "run", device="cpu", threads=1, quiet=True)
+    options = TrainOptions(tmp_path / "run", device="cpu", quiet=True)
     keys = {"task": "language-model", "data.text": "x", "data.tag": "bt"}
-    with pytest.raises(UsageError, match=r"data\.parts and data\.tag are about sentence pairs"):
+    with pytest.raises(UsageError, match=r"data\.tag is not read for task 'language-model'"):
         Planner(Document(), keys, options).plan()

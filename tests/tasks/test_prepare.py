@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy import pairs, prepared, tiny_keys, write_lines, write_pairs
 
-from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
 from heed.core.errors import DataError, UsageError
 from heed.data.store import TokenStore
+from heed.execute import prepare_run
+from heed.planner import Planner, TrainOptions
 from heed.run import Run
 from heed.tasks import prepare
-from heed.tasks.config import DataConfig
 from heed.tasks.prepare import cap_valid, chunks, distinct, is_held_out, read_valid, readable, split_rows
-from heed.tasks.training_pairs import filtered_pairs
-from heed.tasks.translation import prepare_translation
+from heed.tasks.translation.data import TranslationData
+from heed.tasks.translation.prepare import filtered_pairs, prepare_translation
 from heed.text.tokenizers import TokenizerConfig
 from heed.text.tokenizers.byte_level import Byte
 
@@ -87,7 +87,7 @@ def test_validation_pairs_are_distinct_and_at_most_so_many_and_what_is_left_out_
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rows = [("a", "1"), ("b", "2"), ("a", "3"), ("x", "y" * 5001), ("c", "4"), ("d", "5")]
-    assert cap_valid(rows, DataConfig(max_valid=3), quiet=False) == [("a", "1"), ("b", "2"), ("c", "4")]
+    assert cap_valid(rows, 3, 5000, quiet=False) == [("a", "1"), ("b", "2"), ("c", "4")]
     assert capsys.readouterr().err == (
         "left out of validation: 1 (the source came before)\n"
         "left out of validation: 1 (longer than 5,000 characters (data.filter.max_characters))\n"
@@ -97,7 +97,7 @@ def test_validation_pairs_are_distinct_and_at_most_so_many_and_what_is_left_out_
 
 def test_validation_pairs_that_are_all_too_long_are_not_called_missing() -> None:
     with pytest.raises(DataError, match=r"all 2 validation pairs are longer than 5,000 characters .* raise the limit"):
-        cap_valid([("x" * 5001, "y")] * 2, DataConfig())
+        cap_valid([("x" * 5001, "y")] * 2, 2000, 5000)
 
 
 def test_validation_pairs_that_no_model_can_score_are_left_out_and_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,7 +121,7 @@ def test_what_the_filter_drops_is_counted_by_reason(tmp_path: Path) -> None:
     src = write_lines(tmp_path / "a", [src for src, _ in good + bad])
     tgt = write_lines(tmp_path / "b", [tgt for _, tgt in good + bad])
     dropped: Counter[str] = Counter()
-    data = DataConfig(src=str(src), tgt=str(tgt))
+    data = TranslationData(src=str(src), tgt=str(tgt))
     kept = list(filtered_pairs(data, data.train_files(), dropped))
     assert kept == good
     assert dropped == {"empty": 2, "duplicate": 2, "length ratio": 1}
@@ -141,7 +141,7 @@ def test_a_side_without_tokens_is_left_out(tmp_path: Path) -> None:
     found = [*pairs(200), ("\x07", "kan"), ("ba", "\x07")]
     src = write_lines(tmp_path / "train.aa", [src for src, _ in found])
     tgt = write_lines(tmp_path / "train.bb", [tgt for _, tgt in found])
-    data = DataConfig(src=str(src), tgt=str(tgt), hold_out=5)
+    data = TranslationData(src=str(src), tgt=str(tgt), hold_out=5)
     data = data.model_copy(update={"filter": data.filter.model_copy(update={"drop_empty": False})})
     (tmp_path / "out" / "data").mkdir(parents=True)
     corpus = prepare_translation(data, TokenizerConfig(kind="byte"), 1, tmp_path / "out", len(found))
@@ -197,7 +197,7 @@ def test_nothing_left_to_train_on_is_told(tmp_path: Path) -> None:
     write_lines(tmp_path / "train.aa", ["ba ce"] * 300)
     write_lines(tmp_path / "train.bb", ["ler kan"] * 300)
     keys = tiny_keys(tmp_path, data__max_tokens=2)
-    options = TrainOptions(tmp_path / "run", device="cpu", threads=1, quiet=True)
+    options = TrainOptions(tmp_path / "run", device="cpu", quiet=True)
     valid = write_pairs(tmp_path, "valid", 20, seed=5)
     keys |= {"data.valid_src": str(valid[0]), "data.valid_tgt": str(valid[1])}
     plan = Planner(Document(), keys, options).plan()
@@ -211,10 +211,10 @@ def test_validation_files_of_which_one_is_missing_are_refused(tmp_path: Path) ->
 
 
 def test_data_paths_are_relative_to_their_folder() -> None:
-    data = DataConfig(dir="there", src="a", tgt="/b")
+    data = TranslationData(dir="there", src="a", tgt="/b")
     files = data.train_files()
     assert (str(files.src), str(files.tgt)) == ("there/a", "/b")
-    assert DataConfig().resolve("a/b") == "a/b"
+    assert TranslationData().resolve("a/b") == "a/b"
     with pytest.raises(UsageError, match="standard input cannot be read twice"):
         data.resolve("-")
 

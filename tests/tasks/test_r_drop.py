@@ -14,10 +14,10 @@ from toy import events, prepared, trainer_of
 
 from heed.core.errors import UsageError
 from heed.data.batch import Batch, collate
+from heed.models import MODELS
 from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
-from heed.recipe import SOURCE_MODELS
-from heed.tasks.r_drop import SECOND_PASS, r_drop_loss
+from heed.tasks.translation.r_drop import SECOND_PASS, r_drop_loss
 from heed.training.checkpoints import list_checkpoints, load_checkpoint
 
 ALPHA = 5.0
@@ -33,7 +33,7 @@ def gradients(loss: Tensor, model: Any) -> list[Tensor]:
     return list(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True, materialize_grads=True))
 
 
-@pytest.mark.parametrize("name", SOURCE_MODELS)
+@pytest.mark.parametrize("name", [kind for kind in MODELS if TranslationTask.fits(MODELS[kind])])
 def test_it_is_two_passes_with_other_noise_and_their_divergence(name: str) -> None:
     model, batch = model_of(name), batch_of()
     dropout_keys = DropoutKeys.for_step(1, 7, batch.rows)
@@ -51,12 +51,12 @@ def test_it_is_two_passes_with_other_noise_and_their_divergence(name: str) -> No
     divergence = F.kl_div(q, p, reduction="sum", log_target=True) + F.kl_div(p, q, reduction="sum", log_target=True)
     expected = (nll + ALPHA / 2 * divergence) / 2
     torch.testing.assert_close(found.loss_sum, expected, rtol=1e-5, atol=1e-4)
-    assert found.num_tokens == batch.num_tokens
+    assert found.num_targets == batch.num_tokens
     for ours, theirs in zip(gradients(found.loss_sum, model), gradients(expected, model), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", SOURCE_MODELS)
+@pytest.mark.parametrize("name", [kind for kind in MODELS if TranslationTask.fits(MODELS[kind])])
 def test_a_batch_is_the_sum_of_its_halves(name: str) -> None:
     model, batch = model_of(name), batch_of((4, 2, 5, 3))
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from toy import pairs, prepared, tiny_keys, with_weights, write_lines, write_pairs
 
-from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
 from heed.data.line_hashes import LineHashes
+from heed.execute import prepare_run
 from heed.metrics.word_frequency import WordCounts
+from heed.planner import Planner, TrainOptions
 from heed.run import Run
 from heed.tasks.prepare import LINES_SEEN, WORDS_SEEN, read_valid
 
@@ -53,7 +54,7 @@ def test_pairs_that_are_left_out_are_not_known(tmp_path: Path) -> None:
 def test_a_language_model_knows_its_lines_and_counts_no_words(tmp_path: Path) -> None:
     lines = [f"the dog sees cow number {number}" for number in range(100)]
     keys = {"task": "language-model", "data.text": str(write_lines(tmp_path / "text", lines)), "data.hold_out": 20}
-    options = TrainOptions(tmp_path / "lm", device="cpu", threads=1, quiet=True)
+    options = TrainOptions(tmp_path / "lm", device="cpu", quiet=True)
     run = prepare_run(Planner(Document(), keys, options).plan(), options.out, quiet=True)
     held = {row[0] for row in read_valid(run.folder)}
     known = lines_of(run).found([(line,) for line in lines])["tgt"]
@@ -66,7 +67,7 @@ def fine_tuned(folder: Path, init: Run) -> Run:
     """A prepared run on other pairs, which begins with another run."""
     write_pairs(folder, "more", 50, seed=7)
     keys = tiny_keys(folder, data__src=str(folder / "more.aa"), data__tgt=str(folder / "more.bb"))
-    options = TrainOptions(folder / "tuned", init=with_weights(init).folder, device="cpu", threads=1, quiet=True)
+    options = TrainOptions(folder / "tuned", init=with_weights(init).folder, device="cpu", quiet=True)
     return prepare_run(Planner(Document(), keys, options).plan(), options.out, init, quiet=True)
 
 

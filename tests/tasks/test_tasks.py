@@ -11,19 +11,20 @@ import torch
 from toy import prepared, tiny_keys, write_lines
 from toy import translate as toy_translation
 
-from heed.api import Planner, TrainOptions, prepare_run
 from heed.core.config import Document
 from heed.core.errors import UsageError
+from heed.execute import prepare_run
+from heed.planner import Planner, TrainOptions
 from heed.run import Run
-from heed.tasks.language_modelling import LanguageModellingTask
-from heed.tasks.task import likelihood
-from heed.tasks.translation import TranslationTask, sample_rows
+from heed.tasks.generation import likelihood
+from heed.tasks.language_model.task import LanguageModelTask
+from heed.tasks.translation.task import TranslationTask, sample_rows
 
 
 def language_model(folder: Path, lines: list[str], **keys: object) -> Run:
     """A prepared bigram run."""
     text = write_lines(folder / "text", lines)
-    options = TrainOptions(folder / "lm", device="cpu", threads=1, quiet=True)
+    options = TrainOptions(folder / "lm", device="cpu", quiet=True)
     wanted = {"task": "language-model", "data.text": str(text), "data.hold_out": 100, "model.kind": "bigram", **keys}
     return prepare_run(Planner(Document(), wanted, options).plan(), options.out, quiet=True)
 
@@ -114,7 +115,7 @@ LINES = [f"the {noun} {verb} ." for noun in ("dog", "cat", "man", "cow") for ver
 def test_a_language_model_reads_lines_that_are_not_empty(tmp_path: Path) -> None:
     run = language_model(tmp_path, [*LINES, "", "   "])
     task = run.task()
-    assert isinstance(task, LanguageModellingTask)
+    assert isinstance(task, LanguageModelTask)
     assert len(task.valid) + len({tuple(ids) for ids in task.sequences()}) == 12
     assert all(line in LINES for line in task.valid)
 
@@ -122,7 +123,7 @@ def test_a_language_model_reads_lines_that_are_not_empty(tmp_path: Path) -> None
 def test_the_perplexity_of_a_counted_model_is_that_of_its_counts(tmp_path: Path) -> None:
     run = language_model(tmp_path, LINES)
     task, model = run.task(), run.new_model()
-    assert isinstance(task, LanguageModellingTask)
+    assert isinstance(task, LanguageModelTask)
     model.estimate(task.sequences())  # type: ignore[union-attr]
     validation = task.validate(model, task.metrics)
     total = sum(text.log_prob_sum for text in likelihood(task.translator(model), task.valid))
@@ -138,7 +139,7 @@ def test_the_perplexity_of_a_counted_model_is_that_of_its_counts(tmp_path: Path)
 
 
 def test_a_language_model_without_text_is_told(tmp_path: Path) -> None:
-    options = TrainOptions(tmp_path / "lm", device="cpu", threads=1, quiet=True)
+    options = TrainOptions(tmp_path / "lm", device="cpu", quiet=True)
     with pytest.raises(UsageError, match=r"data.text is missing: give --text F\."):
         Planner(Document(), {"task": "language-model"}, options).plan()
     with pytest.raises(UsageError, match=r"data\.src and data\.tgt"):

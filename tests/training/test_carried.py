@@ -16,7 +16,7 @@ from heed.data.batch import Batch
 from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.state_io import state_tensors
-from heed.tasks.task import chain_rule_loss
+from heed.tasks.generation import chain_rule_loss
 from heed.training.checkpoints import list_checkpoints, newest_checkpoint
 from heed.training.trainer import Trainer
 

@@ -19,7 +19,7 @@ from heed.models.rnn_lm import RecurrentConfig
 from heed.models.trellisnet import TrellisNetConfig
 from heed.nn.contract import Smoothing, Vocabularies
 from heed.nn.recurrent import CELLS
-from heed.tasks.task import chain_rule_loss
+from heed.tasks.generation import chain_rule_loss
 from heed.training.checkpoints import newest_checkpoint
 from heed.training.trainer import Trainer
 

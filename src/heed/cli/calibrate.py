@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from heed.cli.options import search_options
+from heed.cli.options import search_options, use_threads
 from heed.core.errors import UsageError
 
 
@@ -23,8 +23,10 @@ def calibrate_runs(
         raise UsageError("--calibrate learns from the validation data of a run: name the run.")
     found = []
     for folder in runs:
-        run = heed.load(folder, device, threads, precision).run
-        run.require("translation", "evaluate --calibrate")
+        use_threads(threads)
+        loaded = heed.load(folder, device, precision)
+        loaded.require("translate", "evaluate --calibrate")
+        run = loaded.run
         message(f"translating the validation data of {folder}", quiet)
         found.append(calibrate(run, search_options(run.recipe.decoding, said)))
     if as_json:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import Debug, FloatKind, Quiet, RunFolder
+from heed.cli.options import Debug, FloatKind, Quiet, RunFolder, use_threads
 from heed.core.errors import UsageError
 
 
@@ -35,7 +35,8 @@ def compress(
 
     if sys.stdout.isatty():
         raise UsageError("stdout is a terminal, and what comes is no text: heed compress RUN < FILE > FILE.heed")
-    loaded = heed.load(run, threads=threads, precision=precision)
+    use_threads(threads)
+    loaded = heed.load(run, precision=precision)
     data = sys.stdin.buffer.read()
     begin = time.monotonic()
     with Progress(None, "tokens", "compressing", quiet) as progress:

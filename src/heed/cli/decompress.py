@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from heed.cli.options import Debug, Quiet, RunFolder
+from heed.cli.options import Debug, Quiet, RunFolder, use_threads
 
 
 def decompress(run: RunFolder, quiet: Quiet = False, debug: Debug = False) -> None:
@@ -22,10 +22,8 @@ def decompress(run: RunFolder, quiet: Quiet = False, debug: Debug = False) -> No
     blob = sys.stdin.buffer.read()
     header, _ = container.read(blob)
     threads, precision = header.arithmetic.get("threads", ""), header.arithmetic.get("precision", "")
-    loaded = heed.load(
-        run, threads=int(threads) if threads.isdecimal() and len(threads) < 4 else 1,
-        precision="bfloat16" if precision == "bfloat16" else "float32",
-    )  # fmt: skip
+    use_threads(int(threads) if threads.isdecimal() and len(threads) < 4 else 1)
+    loaded = heed.load(run, precision="bfloat16" if precision == "bfloat16" else "float32")
     with Progress(None, "tokens", "decompressing", quiet) as progress:
         data = decompressed(loaded, blob, lambda num_tokens: progress.update(progress.done + num_tokens))
     sys.stdout.buffer.write(data)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import Debug, Device, Quiet, Threads, parse_minutes
+from heed.cli.options import Debug, Device, Quiet, Threads, parse_minutes, use_threads
 
 SENTENCES = (
     "Because Anna was tired, she did not tidy up the kitchen.",
@@ -33,16 +33,18 @@ def demo(
 
       heed demo --out runs/demo
     """
-    from heed.api import Planner, TrainOptions, check_folder, execute
     from heed.cli.train import finish
     from heed.core.config import Document
     from heed.core.progress import message
     from heed.decoding.options import SearchOptions
+    from heed.execute import check_folder, execute
     from heed.metrics.scoring import score_outputs
+    from heed.planner import Planner, TrainOptions
     from heed.run import Run
     from heed.text.synthetic import build_corpus, write_corpus
 
-    options = TrainOptions(out, overwrite, device=device, threads=threads, quiet=quiet)
+    options = TrainOptions(out, overwrite, device=device, quiet=quiet)
+    use_threads(threads)
     check_folder(options)
     message(f"generating {pairs:,} synthetic English-German pairs", quiet)
     corpus = build_corpus(num_train=pairs, num_valid=min(500, pairs // 20), num_test=min(500, pairs // 20))
@@ -61,7 +63,7 @@ def demo(
     finish(out, execute(Planner(Document(), keys, options).plan(), options), quiet)
     run = Run(out)
     for name, held_out in (("unseen sentences", corpus.test), ("unseen combinations", corpus.combinations)):
-        outputs = run.translator.translate([pair.src for pair in held_out], SearchOptions())
+        outputs = run.predictor.translator.translate([pair.src for pair in held_out], SearchOptions())
         texts_out = [hypothesis.text for hypothesis in outputs]
         references = [pair.tgt for pair in held_out]
         exact = sum(a == b for a, b in zip(texts_out, references, strict=True)) / len(references)
@@ -69,6 +71,8 @@ def demo(
         for score in score_outputs(texts_out, references, "de", ("bleu", "chrf")):
             print(f"  synthetic {score.render()}")
     print()
-    for sentence, hypothesis in zip(SENTENCES, run.translator.translate(SENTENCES, SearchOptions()), strict=True):
+    for sentence, hypothesis in zip(
+        SENTENCES, run.predictor.translator.translate(SENTENCES, SearchOptions()), strict=True
+    ):
         print(f"{sentence}\n  → {hypothesis.text}")
     print(f'\nTry it: echo "The old man sees the small dog." | {sys.argv[0]} translate {out}')

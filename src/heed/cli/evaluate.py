@@ -22,6 +22,7 @@ from heed.cli.options import (
     Tag,
     TgtColumn,
     Threads,
+    use_threads,
 )  # fmt: skip
 from heed.core.errors import StorageError, UsageError
 
@@ -132,9 +133,10 @@ def evaluate(
     if ensemble and len(runs) < 2:
         raise UsageError("--ensemble is of two runs or more.")
     tagged = zip(runs, tags_for(runs, tag), strict=True)
-    opened = [heed.load(folder, device, threads, precision, tag=its_tag).run for folder, its_tag in tagged]
+    use_threads(threads)
+    opened = [heed.load(folder, device, precision, tag=its_tag).run for folder, its_tag in tagged]
     for run in opened:
-        run.require("language-model" if text else "translation", "evaluate --text" if text else "evaluate --src")
+        run.predictor.require("generate" if text else "translate", "evaluate --text" if text else "evaluate --src")
     if text is not None:
         how = TextOptions(
             stride, ensemble, dynamic, dynamic_lr, dynamic_decay, dynamic_segment, cache, cache_size,

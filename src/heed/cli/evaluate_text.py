@@ -61,7 +61,7 @@ def evaluate_text(
         raise UsageError("--stride is for runs that were trained on windows of a text (data.text_as): leave it out.")
     test = read_monolingual(text, any(run.recipe.data.keep_blank_lines for run in runs), errors)
     _tell_blank_lines(test, runs, quiet)
-    of_runs = [_scored(run, test, run.scorer(options.stride), "", quiet) for run in runs]
+    of_runs = [_scored(run, test, run.predictor.scorer(options.stride), "", quiet) for run in runs]
     systems = [*of_runs, *_going_on(runs, test, options, quiet)]
     if options.ensemble:
         systems.append(mixture(of_runs))

@@ -70,8 +70,11 @@ def evaluate_translations(
     from heed.evaluation.compatibility import require_direction, warn_about_test_set
     from heed.evaluation.outputs import evaluate_outputs, read_finished
     from heed.evaluation.translations import translated, translated_by_ensemble
+    from heed.tasks.predictor import Combination
 
-    src_lang, run_lang = runs[0].languages if runs else ("", language_of(files.ref[0].name) if files.ref else "")
+    src_lang, run_lang = (
+        runs[0].predictor.languages if runs else ("", language_of(files.ref[0].name) if files.ref else "")
+    )
     language = options.tgt_lang or run_lang or None
     of_runs = {run.recipe.data.tokenised for run in runs}
     if len(of_runs) > 1 and not options.tokenised:
@@ -87,7 +90,7 @@ def evaluate_translations(
         require_direction(run, test)
         warn_about_test_set(run, test, quiet)
     if options.ensemble:
-        runs[0].translator_with(runs[1:])
+        runs[0].task_type.predictor(runs[0], Combination(runs[1:]))
     for test in tests:
         finished = [read_finished(named, test, files.errors) for named in options.hyp]
         systems = [translated(run, test, search_options(run.recipe.decoding, options.search), quiet) for run in runs]

@@ -37,7 +37,7 @@ def export(
     from heed.run import Run
 
     opened = Run(run)
-    opened.require("language-model", "export")
+    opened.predictor.require("generate", "export")
     if to == "arpa":
         message(
             f"{out}: number of n-grams for n = 1, 2, ...: {', '.join(f'{n:,}' for n in export_arpa(opened, out))}",

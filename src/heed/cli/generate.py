@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heed.cli.options import BadBytes, Debug, Device, Json, Precision, Quiet, RunFolder, Threads
+from heed.cli.options import BadBytes, Debug, Device, Json, Precision, Quiet, RunFolder, Threads, use_threads
 from heed.core.environment import is_terminal
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from heed.api import Loaded
     from heed.decoding.hypothesis import Hypothesis
     from heed.decoding.options import SearchOptions
+    from heed.tasks.predictor import Predictor
 
 BETWEEN_TEXTS = "---"
 """Between texts that may have several lines each."""
@@ -73,8 +73,9 @@ def generate(
         raise UsageError(f"a beam of {beam} has no {samples} continuations: --beam is at least --samples.")
     if stream and (json_lines or samples > 1 or beam > 1):
         raise UsageError("--stream shows one text as it grows: leave out --json, --samples and --beam.")
-    loaded = heed.load(run, device, threads, precision, ensemble=ensemble or ())
-    loaded.run.require("language-model", "generate")
+    use_threads(threads)
+    loaded = heed.load(run, device, precision, ensemble=ensemble or ())
+    loaded.require("generate")
     options = loaded.run.recipe.decoding.of_text(**wanted)
     output = Output(loaded, options, json_lines)
     show = (stream or is_terminal(sys.stdout)) and options.width == 1 and not json_lines
@@ -103,7 +104,7 @@ def _groups(given: Sequence[str], path: Path | None, errors: Any) -> Iterator[Se
 class Output:
     """Writes continuations to stdout."""
 
-    loaded: Loaded
+    loaded: Predictor
     options: SearchOptions
     as_json: bool
     num_prompts: int = 0

@@ -57,8 +57,7 @@ def _facts(folder: Path, run: Run) -> dict[str, Any]:
         "tokenizer": f"{recipe.tokenizer.kind}, {sizes}",
         "trained on": corpus["num_rows"] - corpus.get("num_repeated", 0) if "num_rows" in corpus else "?",
     }
-    if recipe.data.tags:
-        facts["tags"] = ", ".join(recipe.data.tags)
+    facts |= opened.predictor.facts()
     if several := parts(run):
         facts["parts"] = [asdict(part) for part in several]
         facts["validated on"] = validated_on(run)

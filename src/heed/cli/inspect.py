@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import Debug, Device, Json, Precision, Quiet, RunFolder, Tag, Threads, search_options
+from heed.cli.options import Debug, Device, Json, Precision, Quiet, RunFolder, Tag, Threads, search_options, use_threads
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from heed.api import Loaded
     from heed.inspect import Inspection
+    from heed.tasks.predictor import Predictor
 
 NBEST = 5
 """Alternatives that are shown, where the beam has as many."""
@@ -55,7 +55,8 @@ def inspect(
         raise UsageError("--text is for language models, --src and --tgt are for translation: give one kind.")
     if text is None and src is None:
         raise UsageError('nothing to inspect: give --src "a sentence", or --text "a text" for a language model.')
-    loaded = heed.load(run, device, threads, precision, tag=tag)
+    use_threads(threads)
+    loaded = heed.load(run, device, precision, tag=tag)
     found = _inspected(loaded, src, tgt, text, beam, nbest)
     if json_output:
         write_line(json.dumps(found.to_json(), ensure_ascii=False))
@@ -66,15 +67,15 @@ def inspect(
 
 
 def _inspected(
-    loaded: Loaded, src: str | None, tgt: str | None, text: str | None, beam: int | None, nbest: int | None
+    loaded: Predictor, src: str | None, tgt: str | None, text: str | None, beam: int | None, nbest: int | None
 ) -> Inspection:
     from heed.inspect import inspect_text, inspect_translation
 
     if src is None:
         assert text is not None
-        loaded.run.require("language-model", "inspect --text")
+        loaded.require("generate", "inspect --text")
         return inspect_text(loaded.translator, text)
-    loaded.run.require("translation", "inspect --src")
+    loaded.require("translate", "inspect --src")
     recipe = loaded.run.recipe.decoding
     said = {"beam_size": beam, "nbest": min(nbest or NBEST, beam or max(recipe.beam_size, nbest or 0))}
     return inspect_translation(loaded.translator, src, tgt, search_options(recipe, said))

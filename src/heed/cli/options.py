@@ -45,6 +45,14 @@ _WITH_REGION = re.compile(
 _UNITS = {"": 1.0, "s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}
 
 
+def use_threads(threads: int) -> None:
+    """Compute with this many CPU threads (0: all cores). Only the command line decides this; the library does not."""
+    from heed.core.environment import num_threads
+    from heed.nn.device import set_threads
+
+    set_threads(threads or num_threads())
+
+
 def parse_minutes(text: str) -> float:
     """`90s`, `30m`, `2h`, `1d`, or a number of minutes."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())

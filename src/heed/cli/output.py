@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from heed.api import Loaded
 from heed.cli.stdio import flush, write_line
 from heed.decoding.alignment import word_links
 from heed.decoding.hypothesis import Hypothesis
+from heed.tasks.predictor import Predictor
 from heed.text.vocabulary import Vocabulary
 
 
@@ -18,7 +18,7 @@ from heed.text.vocabulary import Vocabulary
 class Output:
     """Writes what was asked for; a line of JSON holds all of it."""
 
-    loaded: Loaded
+    loaded: Predictor
     nbest: int
     as_json: bool
     with_scores: bool
@@ -58,7 +58,7 @@ class Output:
             record["confidence"] = best.confidence
         if best.lm_log_prob is not None:
             record["lm_log_prob"] = best.lm_log_prob
-            record["translation_log_prob"] = best.log_prob - self.loaded.lm_weight * best.lm_log_prob
+            record["translation_log_prob"] = best.log_prob - self.loaded.combined.lm_weight * best.lm_log_prob
         if best.alternatives:
             others = [{"text": h.text, "log_prob": h.log_prob, "score": h.score} for h in best.alternatives]
             record["alternatives"] = others

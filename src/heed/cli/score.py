@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import BadBytes, Debug, Device, Json, Precision, Quiet, RunFolder, Tag, Threads
+from heed.cli.options import BadBytes, Debug, Device, Json, Precision, Quiet, RunFolder, Tag, Threads, use_threads
 from heed.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -45,14 +45,16 @@ def score(
     from heed.core.progress import message
     from heed.metrics.likelihood import TextLikelihood
     from heed.metrics.scoring import score_likelihoods
-    from heed.tasks.task import likelihoods_of
+    from heed.tasks.generation import likelihoods_of
     from heed.text.readers import read_lines
 
-    opened = heed.load(run, device, threads, precision, tag=tag).run
-    if (opened.recipe.task == "translation") != (src is not None):
+    use_threads(threads)
+    loaded = heed.load(run, device, precision, tag=tag)
+    opened = loaded.run
+    if loaded.can("translate") != (src is not None):
         raise UsageError("--src is for translation runs." if src else "a translation run needs --src F.")
     sources = None if src is None else read_lines(src, errors)
-    scorer = opened.scorer() if src is None else None
+    scorer = loaded.scorer() if src is None else None
     num_lines = 0
     total = TextLikelihood()
     for lines in groups_as_they_come(errors):
@@ -61,7 +63,7 @@ def score(
             tokens, likelihoods = scored.token_scores(), scored.likelihoods()
         else:
             given = None if sources is None else _as_many(sources, lines, num_lines, src)
-            tokens = opened.translator.score(lines, given)
+            tokens = opened.predictor.translator.score(lines, given)
             likelihoods = likelihoods_of(lines, tokens)
         num_lines += len(lines)
         total = sum(likelihoods, start=total)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import Debug, Device, Precision, Quiet, Threads
+from heed.cli.options import Debug, Device, Precision, Quiet, Threads, use_threads
 
 
 def serve(
@@ -70,7 +70,8 @@ def serve(
         # In a thread of its own, which takes the threads that compute for it along when it ends: where there are more
         # of these than cores, OpenMP lets them sleep between any two products, and the worker's would be late.
         with ThreadPoolExecutor(1) as pool:
-            loaded = list(pool.map(lambda run: heed.load(run, device, threads, precision), runs))
+            use_threads(threads)
+            loaded = list(pool.map(lambda run: heed.load(run, device, precision), runs))
         catalogue = Catalogue.of_runs(loaded)
         limits = Limits(queue=queue, seconds=timeout, characters=max_characters)
         service = make_service(catalogue, limits, keys, rate, Log(quiet))

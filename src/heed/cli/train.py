@@ -22,6 +22,7 @@ from heed.cli.options import (
     Threads,
     language_of,
     parse_minutes,
+    use_threads,
 )  # fmt: skip
 from heed.core.errors import UsageError
 
@@ -118,7 +119,8 @@ def train(
             "--dry-run": dry_run, "--init-vocabulary new": init_vocabulary == "new",
         }  # fmt: skip
         _refuse_beside_resume(resume, [name for name, value in others.items() if value] + [f"--{k}" for k in overrides])
-        _resume(resume, threads, device, quiet, strict)
+        use_threads(threads)
+        _resume(resume, device, quiet, strict)
         return
     if recipe is None:
         overrides = {**_task_of(src or tgt or pairs, text), **_languages_of({"src": src, "tgt": tgt}), **overrides}
@@ -131,7 +133,8 @@ def train(
     new_vocabulary = init_vocabulary == "new"
     if new_vocabulary and (init is None or tokenizer_of is not None):
         raise UsageError("--init-vocabulary new goes with --init RUN, and not with --tokenizer-of.")
-    options = TrainOptions(out or Path(), overwrite, force, init, device, threads, quiet, tokenizer_of, new_vocabulary)
+    options = TrainOptions(out or Path(), overwrite, force, init, device, quiet, tokenizer_of, new_vocabulary)
+    use_threads(threads)
     _train(recipe, overrides, options, dry_run)
 
 
@@ -193,7 +196,7 @@ def _languages_of(files: dict[str, str | None]) -> dict[str, object]:
 
 
 def _train(recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool) -> None:
-    from heed.api import follow
+    from heed.execute import follow
     from heed.nn.device import choose_device
     from heed.training.ranks import joined
 
@@ -208,9 +211,9 @@ def _lead(
     recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool, ranks: Ranks
 ) -> None:
     """Say what will be done, and do it; the first of several ranks does it for all."""
-    from heed.api import check_folder, execute
     from heed.core.config import Document, read_toml
     from heed.core.progress import message
+    from heed.execute import check_folder, execute
     from heed.planner import Planner, check_diagnosis, require_readable
 
     if not dry_run:
@@ -258,13 +261,13 @@ def _refuse_beside_resume(folder: Path, others: list[str]) -> None:
         )
 
 
-def _resume(folder: Path, threads: int, device: str, quiet: bool, strict: bool) -> None:
-    from heed.api import resume
+def _resume(folder: Path, device: str, quiet: bool, strict: bool) -> None:
+    from heed.execute import resume
     from heed.nn.device import choose_device
     from heed.planner import TrainOptions
     from heed.training.ranks import joined
 
-    options = TrainOptions(folder, device=device, threads=threads, quiet=quiet)
+    options = TrainOptions(folder, device=device, quiet=quiet)
     with joined(choose_device(device)) as ranks:
         finish(folder, resume(options, strict, ranks), quiet or not ranks.is_first)
 

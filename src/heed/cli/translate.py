@@ -19,14 +19,15 @@ from heed.cli.options import (
     Tag,
     Threads,
     search_options,
+    use_threads,
 )  # fmt: skip
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from heed.api import Loaded
     from heed.cli.constraints import InputLines
     from heed.decoding.hypothesis import Hypothesis
     from heed.decoding.options import SearchOptions
+    from heed.tasks.predictor import Predictor
     from heed.text.sentences import Piece
 
 Words = Annotated[list[str], typer.Argument(metavar="RUN", help="A run folder, made by heed train.")]
@@ -87,6 +88,7 @@ def translate(
     from heed.cli.stdio import groups_as_they_come
     from heed.decoding.long_lines import MAX_CHARACTERS, shortened, split_if_long
     from heed.evaluation.compatibility import warn_about_input
+    from heed.tasks.predictor import LM_WEIGHT
     from heed.text.sentences import split_long
 
     if lm is None and lm_weight is not None:
@@ -95,9 +97,10 @@ def translate(
         raise UsageError("--json-input has the prefix in each line: leave out --prefix-file.")
     run, keys = split_words(words)
     others = ensemble or ()
-    weight = heed.api.LM_WEIGHT if lm_weight is None else lm_weight
-    loaded = heed.load(run, device, threads, precision, ensemble=others, lm=lm, lm_weight=weight, tag=tag)
-    loaded.run.require("translation", "translate")
+    weight = LM_WEIGHT if lm_weight is None else lm_weight
+    use_threads(threads)
+    loaded = heed.load(run, device, precision, ensemble=others, lm=lm, lm_weight=weight, tag=tag)
+    loaded.require("translate")
     banned = read_ban(ban or (), ban_file, errors)
     flags = {
         "beam_size": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty,
@@ -175,7 +178,7 @@ def _check(
 
 
 def _in_pieces(
-    loaded: Loaded, lines: Sequence[Sequence[Piece]], prefixes: Sequence[str], options: SearchOptions,
+    loaded: Predictor, lines: Sequence[Sequence[Piece]], prefixes: Sequence[str], options: SearchOptions,
     wanted: InputLines,
 ) -> list[Hypothesis]:  # fmt: skip
     """The sentences of each line translated, and put back with the spaces it had.

@@ -19,6 +19,7 @@ from heed.cli.options import (
     Threads,
     require_writable,
     search_options,
+    use_threads,
 )  # fmt: skip
 from heed.cli.translate import once, split_words
 from heed.core.errors import UsageError
@@ -87,14 +88,15 @@ def translate_file(
     name = plain_name(file)
     if suffix_of(name) not in (*FORMATS, *SPREADSHEETS):
         raise UsageError(f"{file}: no format is known by this name; known are {', '.join(FORMATS)}.")
-    loaded = heed.load(run, device, threads, precision, ensemble=ensemble or (), tag=tag)
-    loaded.run.require("translation", "translate-file")
+    use_threads(threads)
+    loaded = heed.load(run, device, precision, ensemble=ensemble or (), tag=tag)
+    loaded.require("translate", "translate-file")
     options = search_options(loaded.run.recipe.decoding, once(keys, {"beam_size": beam}))
     normalise = loaded.run.recipe.data.normaliser.apply
     wanted = TranslateOptions(glossary=read_terms(glossary, normalise, errors) if glossary else {}, keep=keep or ())
     if wanted.glossary or wanted.keep:
         require_plain_beam(options)
-    src_lang, tgt_lang = loaded.run.languages
+    src_lang, tgt_lang = loaded.languages
     sides = Sides(src_lang, tgt_lang, parse_column(src_column), parse_column(tgt_column))
     with open_bytes(file) as opened:
         data = opened.read()

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import torch
 
-from heed.api import Loaded
 from heed.compress import container
 from heed.compress.coder import Decoder, Encoder
 from heed.compress.container import Header
@@ -26,6 +25,7 @@ from heed.nn.device import arithmetic
 from heed.nn.packing import RoundedLinear
 from heed.nn.weight_file import digest
 from heed.run import Run
+from heed.tasks.predictor import Predictor
 
 Tell = Callable[[int], None]
 
@@ -51,7 +51,7 @@ def fingerprint(run: Run) -> str:
     return found.hexdigest()
 
 
-def compress(loaded: Loaded, data: bytes, rows: int = 1, tell: Tell = lambda num_tokens: None) -> Compressed:
+def compress(loaded: Predictor, data: bytes, rows: int = 1, tell: Tell = lambda num_tokens: None) -> Compressed:
     """The text as a file. `rows`: so many parts of it are coded side by side, which is faster and costs some size.
 
     Raises UsageError where the run is no language model or not on a CPU, or `constriction` is missing, and HeedError
@@ -80,7 +80,7 @@ def compress(loaded: Loaded, data: bytes, rows: int = 1, tell: Tell = lambda num
     return Compressed(container.written(header, payload), len(payload), sum(map(len, pieces)))
 
 
-def decompress(loaded: Loaded, blob: bytes, tell: Tell = lambda num_tokens: None) -> bytes:
+def decompress(loaded: Predictor, blob: bytes, tell: Tell = lambda num_tokens: None) -> bytes:
     """The text of a file. Raises DataError for what cannot be decoded exactly; what is returned is what was written."""
     header, payload = container.read(blob)
     require_same(header, loaded.run)
@@ -109,7 +109,7 @@ def require_same(header: Header, run: Run) -> None:
         )
 
 
-def _decoded(loaded: Loaded, header: Header, payload: bytes, tell: Tell) -> bytes:
+def _decoded(loaded: Predictor, header: Header, payload: bytes, tell: Tell) -> bytes:
     stands_alone = _stands_alone(loaded.run)
     if stands_alone == (header.lengths is not None):
         raise DataError("the file's header does not belong to a model of this kind.")
@@ -128,8 +128,8 @@ def _groups(rows: Sequence[CodedRow], size: int) -> Iterator[Sequence[CodedRow]]
     return (rows[begin : begin + size] for begin in range(0, len(rows), size))
 
 
-def _predictor(loaded: Loaded) -> Autoregressive:
-    loaded.run.require("language-model", "compressing")
+def _predictor(loaded: Predictor) -> Autoregressive:
+    loaded.require("compress", "compressing")
     if loaded.run.device.type != "cpu":
         raise UsageError("compress on a CPU: a GPU's sums need not be the same the next time.")
     if any(isinstance(module, RoundedLinear) for module in loaded.run.model.modules()):
@@ -139,7 +139,7 @@ def _predictor(loaded: Loaded) -> Autoregressive:
 
 def _stands_alone(run: Run) -> bool:
     """Whether the model reads each line by itself."""
-    return run.recipe.data.text_as == "lines"
+    return bool(run.recipe.data.text_as == "lines")
 
 
 def _transcriber(run: Run) -> Transcriber:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 import numpy as np
 import torch
@@ -19,6 +20,48 @@ from heed.nn.contract import Source
 
 # The ids of one sentence: a row of the token store, or what a tokenizer returned.
 Ids = Sequence[int] | NDArray[np.integer]
+
+
+class TrainingBatch(Protocol):
+    """What the training loop knows of a batch, whatever its task."""
+
+    @property
+    def rows(self) -> Int[Tensor, " B"]:
+        """Each row's index in the corpus: the key of its dropout masks."""
+        ...
+
+    @property
+    def num_targets(self) -> int:
+        """Number of targets (tokens, labels), which a loss is divided by."""
+        ...
+
+    @property
+    def num_positions(self) -> int:
+        """Number of positions that are computed, padding included."""
+        ...
+
+    @property
+    def num_real(self) -> int:
+        """Number of positions without padding."""
+        ...
+
+    @property
+    def segment(self) -> int | None:
+        """For streams: number of preceding segments in this epoch. None: rows are independent."""
+        ...
+
+    @property
+    def relative_length(self) -> float:
+        """For streams cut at random: length of the segment relative to the usual one."""
+        ...
+
+    def halves(self) -> tuple[Self, Self]:
+        """Split the rows in two; the parts have no columns that are all padding."""
+        ...
+
+    def to(self, device: torch.device) -> Self:
+        """The same batch on another device."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -45,6 +88,16 @@ class Batch:
     """Of streams cut at random: the segment's length by the usual one."""
 
     @property
+    def num_targets(self) -> int:
+        """Number of real target tokens."""
+        return self.num_tokens
+
+    @property
+    def num_real(self) -> int:
+        """Real tokens of both sides."""
+        return self.num_tokens + self.num_src_tokens
+
+    @property
     def num_positions(self) -> int:
         """Positions of both sides, padding included."""
         return self.tgt_mask.numel() + (self.source.mask.numel() if self.source else 0)
@@ -52,7 +105,7 @@ class Batch:
     @property
     def padding_share(self) -> float:
         """The share of positions that are padding, over both sides, 0 to 1."""
-        return 1 - (self.num_tokens + self.num_src_tokens) / self.num_positions
+        return 1 - self.num_real / self.num_positions
 
     def halves(self) -> tuple[Batch, Batch]:
         """The first half of the rows and the others, each without columns that are all padding."""

@@ -7,16 +7,16 @@ costs a plan of its epoch: nothing is replayed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError
-from heed.data.batch import Batch, Ids, collate
+from heed.data.batch import Ids, TrainingBatch
 from heed.data.batching import plan_epoch
 from heed.data.schedule import BEGIN, Position, Turn, turns
 from heed.data.store import TokenStore
@@ -27,12 +27,15 @@ MOST_CUT_AHEAD = 50_000
 """Rows of a corpus that subword dropout cuts as a whole, in some seconds: padding would cost more."""
 
 Item = TypeVar("Item")
+B = TypeVar("B", bound=TrainingBatch)
+Collate = Callable[[Mapping[str, Sequence[Ids]], NDArray[np.int64]], B]
+"""Makes a batch of the ids of each column and the rows' indices in the corpus."""
 _Turn = Turn[NDArray[np.int64]]
 """The rows of a batch."""
 
 
-class BatchLoader:
-    """The batches of a token store with the sides `src` and `tgt`, or `tgt` alone.
+class BatchLoader(Generic[B]):
+    """Batches of a token store, made of its columns by `collate`.
 
     `tokens_per_batch` bounds rows × the longest sequence of either side, with its eos (see `plan_epoch`). With
     `subword_dropout` all rows are cut at the begin of an epoch, so that batches are planned with the lengths that they
@@ -44,12 +47,10 @@ class BatchLoader:
     def __init__(
         self,
         store: TokenStore,
+        collate: Collate[B],
         *,
         tokens_per_batch: int,
         seed: int,
-        bos_id: int,
-        eos_id: int,
-        pad_id: int,
         subword_dropout: SubwordDropout | None = None,
         rank: int = 0,
         world_size: int = 1,
@@ -60,7 +61,7 @@ class BatchLoader:
             raise DataError(f"The token store {store.folder} has no rows: there is nothing to train on.")
         self.store = store
         self.tokens_per_batch, self.seed = tokens_per_batch, seed
-        self.bos_id, self.eos_id, self.pad_id = bos_id, eos_id, pad_id
+        self.collate = collate
         self.subword_dropout = subword_dropout
         self.rank, self.world_size = rank, world_size
         self.prefetch, self.workers = prefetch, workers
@@ -72,7 +73,7 @@ class BatchLoader:
         """Batches of an epoch, over all ranks."""
         return len(self._plan(epoch))
 
-    def batches_from(self, position: Position = BEGIN) -> Generator[tuple[Position, Batch], None, None]:
+    def batches_from(self, position: Position = BEGIN) -> Generator[tuple[Position, B], None, None]:
         """This rank's batches from `position` on, without end, each with the position *after* it on all ranks.
 
         Close the iterator to stop its thread and its workers. Raises DataError for a position that the corpus does not
@@ -82,13 +83,13 @@ class BatchLoader:
         batches = self._made_by_workers(schedule) if self.workers else map(self._made_here, schedule)
         return _prepared_ahead(batches, self.prefetch)
 
-    def _made_here(self, turn: _Turn) -> tuple[Position, Batch]:
+    def _made_here(self, turn: _Turn) -> tuple[Position, B]:
         epoch, cut = self._cut_anew
         if epoch == turn.epoch:
             return self._batch(turn, {side: [rows[row] for row in turn.item] for side, rows in cut.items()})
         return self._batch(turn, ids_of(self.store, self.subword_dropout, turn.epoch, turn.item))
 
-    def _made_by_workers(self, schedule: Iterator[_Turn]) -> Generator[tuple[Position, Batch], None, None]:
+    def _made_by_workers(self, schedule: Iterator[_Turn]) -> Generator[tuple[Position, B], None, None]:
         """Each of n workers makes every n-th batch, so that they come back in the order of the schedule."""
         with running(self.workers, self.store, self.subword_dropout) as workers:
             begun: deque[_Turn] = deque()
@@ -99,9 +100,8 @@ class BatchLoader:
                 if ids is not None:
                     yield self._batch(begun.popleft(), ids)
 
-    def _batch(self, turn: _Turn, ids: Mapping[str, Sequence[Ids]]) -> tuple[Position, Batch]:
-        batch = collate(ids.get("src"), ids["tgt"], turn.item, self.bos_id, self.eos_id, self.pad_id)
-        return turn.after, batch
+    def _batch(self, turn: _Turn, ids: Mapping[str, Sequence[Ids]]) -> tuple[Position, B]:
+        return turn.after, self.collate(ids, turn.item)
 
     def _plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """The plan of one epoch; the latest is kept."""

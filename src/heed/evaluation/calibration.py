@@ -69,11 +69,11 @@ def calibrate(run: Run, options: SearchOptions) -> Calibration:
     Raises DataError for too few sentences, or if the run's validation data is missing.
     """
     pairs = read_valid(run.folder)
-    run = run.of_validation()
-    run.confidence = None  # it is replaced, and may be damaged
-    hypotheses = run.translator.translate([pair[0] for pair in pairs], options)
+    run = run.predictor.of_validation()
+    run.predictor.confidence = None  # it is replaced, and may be damaged
+    hypotheses = run.predictor.translator.translate([pair[0] for pair in pairs], options)
     if not options.guard:  # its flags are a feature in any case
-        flags = run.translator.flags([pair[0] for pair in pairs], hypotheses)
+        flags = run.predictor.translator.flags([pair[0] for pair in pairs], hypotheses)
         hypotheses = [replace(h, flags=of_one) for h, of_one in zip(hypotheses, flags, strict=True)]
     judged = [
         (hypothesis, pair[-1]) for hypothesis, pair in zip(hypotheses, pairs, strict=True) if hypothesis.token_log_probs

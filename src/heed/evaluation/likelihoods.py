@@ -62,7 +62,7 @@ def read_by(run: Run, test: HeldOut, scorer: TextScorer, name: str = "") -> Text
 
 def dynamic_scorer(run: Run, options: DynamicOptions) -> TextScorer:
     """The run as a model that keeps learning from the text; its weights must not be packed."""
-    reader = make_dynamic_reader(run.model, run.device, options, run.training_text)
+    reader = make_dynamic_reader(run.model, run.device, options, run.predictor.training_text)
     return TextScorer(reader, run.tokenizers["tgt"], run.recipe.data.normaliser, run.recipe.data.line_end)
 
 

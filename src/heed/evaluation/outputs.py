@@ -137,7 +137,7 @@ def _search(system: System) -> dict[str, Any]:
 
 def _tag(system: System) -> dict[str, Any]:
     """The tag in front of each source, for a run that has tags."""
-    return {"tag": system.run.source_tag} if system.run is not None and system.run.recipe.data.tags else {}
+    return {"tag": system.run.predictor.source_tag} if system.run is not None and system.run.recipe.data.tags else {}
 
 
 def _without_leaked(statistics: Mapping[str, SentenceStatistics], clean: NDArray[np.bool_]) -> dict[str, Score]:

@@ -48,7 +48,7 @@ def _aligned(run: Run, sentence: ScoredSentence) -> ScoredSentence:
     source, output = (run.recipe.data.normaliser.apply(text) for text in (sentence.source, sentence.output))
     if not (source.strip() and output.strip()):
         return sentence
-    pairs = word_links(run.translator, source, output)
+    pairs = word_links(run.predictor.translator, source, output)
     words = source.split(), output.split()
     return replace(
         sentence,

@@ -12,7 +12,7 @@ from heed.core.files import atomic_folder, atomic_write, storage_errors
 from heed.core.progress import warn
 from heed.models.ngram import NgramConfig
 from heed.nn.weight_file import save_weights
-from heed.recipe import Recipe
+from heed.recipe import recipe_type, task_of
 from heed.run import RECIPE, WEIGHTS, Run
 from heed.statistical.arpa import read_arpa, write_arpa
 from heed.statistical.backoff import BackoffModel
@@ -47,8 +47,8 @@ def import_arpa(path: Path, out: Path) -> list[int]:
     """
     model, vocabulary = read_arpa(path)
     tokenizer = Word(vocabulary.pieces[len(SPECIAL_PIECES) :])
-    recipe = Recipe(
-        task="language-model",
+    recipe = recipe_type(task_of("ngram"))(
+        task=task_of("ngram"),
         tokenizer=TokenizerConfig(kind="word", vocab_size=len(vocabulary), min_frequency=1),
         model=NgramConfig(order=model.order),
         training=TrainingConfig(stop_metric="perplexity"),

@@ -32,9 +32,8 @@ from heed.decoding.reading import TextAs
 from heed.models.gpt import Gpt, GptConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import read_header, require_shapes, save_weights, shapes_of
-from heed.recipe import Recipe
+from heed.recipe import Recipe, recipe_type, task_of
 from heed.run import RECIPE, WEIGHTS, Run
-from heed.tasks.config import DataConfig
 from heed.tasks.prepare import vocabulary_digests
 from heed.text.line_ends import LineEnd
 from heed.text.normalise import Normaliser
@@ -74,9 +73,9 @@ class Reading(Config):
         data = recipe.data.model_dump(include={"text_as", "line_end", "keep_blank_lines", "normaliser"})
         return Reading(**data, context=recipe.training.context)
 
-    def data(self) -> DataConfig:
-        """As a recipe says it."""
-        return DataConfig(**self.model_dump(exclude={"context"}))
+    def data(self) -> dict[str, Any]:
+        """The same as the `[data]` table of a recipe."""
+        return self.model_dump(exclude={"context"})
 
 
 def _names(num_layers: int) -> Iterator[tuple[str, str, bool]]:
@@ -163,8 +162,8 @@ def import_gpt2(folder: Path, out: Path) -> int:
     require_shapes(shapes_of(found), shapes_of(dict(blank.named_parameters())), folder / WEIGHTS)
     data, context = _read_reading(folder / CONFIG, config.max_len)
     kind = next(kind for kind, tokenizers in TOKENIZERS.items() if tokenizers is type(tokenizer))
-    recipe = Recipe(
-        task="language-model",
+    recipe = recipe_type(task_of("gpt"))(
+        task=task_of("gpt"),
         data=data,
         tokenizer=TokenizerConfig.model_validate({"kind": kind, "vocab_size": vocabularies.tgt_size}),
         model=config,
@@ -213,7 +212,7 @@ def _read_config(path: Path) -> tuple[GptConfig, int]:
         raise DataError(f"{path} does not describe a GPT-2: {error}.") from error
 
 
-def _read_reading(path: Path, max_len: int) -> tuple[DataConfig, int]:
+def _read_reading(path: Path, max_len: int) -> tuple[dict[str, Any], int]:
     """How a text is read, and the context: as heed wrote it down, or as models of other makers read."""
     others = {"text_as": "windows", "line_end": "newline", "keep_blank_lines": True, "context": max_len}
     try:

@@ -51,7 +51,7 @@ class ModelCard:
     @staticmethod
     def of(run: Run) -> ModelCard:
         """From the run's folder and recipe."""
-        return ModelCard(run.folder.resolve().name, model_sentence(run), Languages(*run.languages))
+        return ModelCard(run.folder.resolve().name, model_sentence(run), Languages(*run.predictor.languages))
 
 
 def render(inspection: Inspection, model: ModelCard) -> str:

@@ -24,7 +24,7 @@ def data_section(run: Run) -> str:
 
 def training_rows(run: Run) -> str:
     """`6,000 sentence pairs (24,000 with repetitions)`."""
-    rows = "sentence pairs" if run.recipe.task == "translation" else "lines"
+    rows = f"{run.task_type.row}s"
     num_rows, num_repeated = run.corpus["num_rows"], run.corpus.get("num_repeated", 0)
     repeated = f" ({num_rows:,} with repetitions)" if num_repeated else ""
     return f"{num_rows - num_repeated:,} {rows}{repeated}"
@@ -33,7 +33,7 @@ def training_rows(run: Run) -> str:
 def _use(run: Run, name: str) -> str:
     """What a file of the training data is: `training, part 1 (<bt>), each pair 2 times`."""
     data = run.recipe.data
-    use, repeat = "training", data.repeat if run.recipe.task == "translation" else 1
+    use, repeat = "training", getattr(data, "repeat", 1)
     if name.startswith("part_"):
         number = name.partition(".")[0].removeprefix("part_")
         part = data.parts[int(number) - 1]

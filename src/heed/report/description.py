@@ -49,7 +49,7 @@ class PartFacts:
 def parts(run: Run) -> list[PartFacts]:
     """Those of the training data; none where it is of one part."""
     data = run.recipe.data
-    if run.recipe.task == "language-model" or not data.parts:
+    if not run.predictor.can("translate") or not data.parts:
         return []
     every, numbers = data.all_parts, run.corpus.get("num_by_part", ())
     if len(numbers) != len(every):
@@ -65,8 +65,8 @@ def parts(run: Run) -> list[PartFacts]:
 def directions(run: Run) -> str:
     """`en → de, en → fr`: each that some part of the training data has; what is known of them."""
     data = run.recipe.data
-    if run.recipe.task == "language-model":
-        return data.tgt_lang
+    if not run.predictor.can("translate"):
+        return str(data.tgt_lang)
     found = [_direction(part.src_lang, part.tgt_lang) for part in data.all_parts]
     return ", ".join(dict.fromkeys(filter(None, found)))
 
@@ -108,6 +108,6 @@ def origin(run: Run) -> str:
 def methods(run: Run) -> str:
     """What to cite: the papers behind the model, the subwords and the scores."""
     papers = [MODELS[run.recipe.model.kind].papers, _TOKENIZER_PAPERS.get(run.recipe.tokenizer.kind, "")]
-    if run.recipe.task == "translation":
+    if run.predictor.can("translate"):
         papers.append(_SCORE_PAPERS)
     return "; ".join(paper for paper in papers if paper)

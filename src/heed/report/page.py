@@ -76,7 +76,7 @@ def write_report(run: Run) -> Path:
 
 
 def _title(run: Run) -> str:
-    what = "Translation" if run.recipe.task == "translation" else "Language model"
+    what = run.task_type.title
     return f"{what} {plain(directions(run))}: {plain(run.folder.resolve().name)}".replace(" :", ":")
 
 
@@ -156,15 +156,19 @@ def _use(run: Run) -> str:
 def _where_data_is(run: Run) -> list[str]:
     """The flags that say so: one folder for relative paths, each file for absolute ones."""
     data = run.recipe.data
-    names = ("src", "tgt", "pairs", "text", "valid_src", "valid_tgt", "valid_pairs", "valid_text", "vocabulary_text")
-    paths = {name: Path(getattr(data, name)) for name in names if getattr(data, name)}
+    paths = {name: Path(getattr(data, name)) for name in data.path_keys if getattr(data, name)}
     absolute = [f"--data.{name}=FOLDER/{path.name}" for name, path in paths.items() if path.is_absolute()]
     has_parts = any(not path.is_absolute() for path in _paths_of_parts(run))
     return absolute if len(absolute) == len(paths) and not has_parts else ["--data.dir=FOLDER", *absolute]
 
 
 def _paths_of_parts(run: Run) -> list[Path]:
-    return [Path(file) for part in run.recipe.data.parts for file in (part.src, part.tgt, part.pairs) if file]
+    return [
+        Path(file)
+        for part in getattr(run.recipe.data, "parts", ())
+        for file in (part.src, part.tgt, part.pairs)
+        if file
+    ]
 
 
 def _other_runs(run: Run) -> list[str]:
@@ -177,7 +181,7 @@ def _other_runs(run: Run) -> list[str]:
 
 
 def _commands(run: Run, name: str) -> str:
-    if run.recipe.task == "language-model":
+    if run.predictor.can("generate"):
         return f'heed generate {name} --prompt "..."\nheed score {name} < text'
     data = run.recipe.data
     name += f" --tag {data.tags[0]}" if data.must_say_tag else ""

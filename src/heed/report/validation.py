@@ -24,8 +24,8 @@ from heed.evaluation.test_set import HeldOut
 from heed.metrics.score import Score
 from heed.metrics.scoring import score_likelihoods, sentence_scores
 from heed.run import Run
+from heed.tasks.generation import likelihood
 from heed.tasks.prepare import read_valid
-from heed.tasks.task import likelihood
 
 VALIDATION = "validation.json"
 
@@ -53,21 +53,22 @@ def read_analysis(run: Run, step: int) -> dict[str, Any]:
 
 def analyse(run: Run, quiet: bool = False) -> dict[str, Any]:
     """Scores with intervals, by length and by frequency, samples; and of which model on which machine."""
-    found = _translation(run, quiet) if run.recipe.task == "translation" else _language_model(run)
+    found = _translation(run, quiet) if run.predictor.can("translate") else _language_model(run)
     num_parameters = sum(parameter.numel() for parameter in run.model.parameters())
     return {**found, "num_parameters": num_parameters, "machine": machine(run.device)}
 
 
 def _translation(run: Run, quiet: bool) -> dict[str, Any]:
     """With the search that a user of the run gets, where the validations of a training are greedy."""
-    test, run = HeldOut(("source", "target"), read_valid(run.folder)), run.of_validation()
+    test, run = HeldOut(("source", "target"), read_valid(run.folder)), run.predictor.of_validation()
     options, tokenised = run.recipe.decoding, run.recipe.data.tokenised
     message(f"report: translating {len(test.rows):,} validation lines (beam {options.beam_size})", quiet)
-    hypotheses = run.translator.translate(test.sources, options)
+    hypotheses = run.predictor.translator.translate(test.sources, options)
     outputs = [hypothesis.text for hypothesis in hypotheses]
-    language = run.languages[1] or None
+    language = run.predictor.languages[1] or None
     [evaluation] = evaluate_outputs(test, [System("", outputs, run, options)], language, tokenised=tokenised)
-    perplexity = score_likelihoods(likelihood(run.translator, test.references, test.sources), INTERVALS)["perplexity"]
+    likelihoods = likelihood(run.predictor.translator, test.references, test.sources)
+    perplexity = score_likelihoods(likelihoods, INTERVALS)["perplexity"]
     chrf = sentence_scores("chrf", outputs, test.references, language=language, tokenised=tokenised)
     picked = samples(ranked(test, outputs, chrf))
     return {
@@ -83,7 +84,7 @@ def _translation(run: Run, quiet: bool) -> dict[str, Any]:
 
 def _language_model(run: Run) -> dict[str, Any]:
     test = HeldOut(("text",), read_valid(run.folder))
-    [evaluation] = evaluate_texts(test, [read_by(run, test, run.scorer())])
+    [evaluation] = evaluate_texts(test, [read_by(run, test, run.predictor.scorer())])
     return _measured(evaluation)
 
 

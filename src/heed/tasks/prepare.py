@@ -11,7 +11,7 @@ import json
 import shutil
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,8 +23,6 @@ from heed.data.line_hashes import LineHasher, LineHashes
 from heed.data.store import TokenStore, write_store
 from heed.metrics.word_frequency import WordCounts
 from heed.nn.device import give_memory_back
-from heed.tasks.config import DataConfig
-from heed.tasks.task import Corpus
 from heed.text.hashing import hash_text
 from heed.text.readers import FileFingerprint
 from heed.text.tokenizers import Tokenizer, TokenizerConfig, save, train_tokenizer
@@ -41,6 +39,26 @@ pieces cut unseen text into 0.03 % (Tatoeba, English and French) to 0.2 % (WikiT
 
 VALID, LINES_SEEN, WORDS_SEEN = "data/valid.jsonl", "data/hashes", "data/words.json"
 """Where a run folder keeps its validation lines, the hashes of its training lines, and its training words."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What a run was trained on: kept in the run folder and printed in the report."""
+
+    num_rows: int
+    num_valid: int
+    dropped: Mapping[str, int]
+    files: Mapping[str, object]
+    valid_files: Mapping[str, object] = field(default_factory=dict)
+    """Empty where validation data was held out."""
+    num_repeated: int = 0
+    """Number of rows that are repetitions."""
+    init: str = ""
+    """Name of the run whose weights training started from; empty for fresh ones."""
+    tokenizer_of: str = ""
+    """Name of the run whose tokenizers were taken; empty for new ones."""
+    num_by_part: Sequence[int] = ()
+    """For each part of a parallel corpus, the number of distinct pairs that are trained on."""
 
 
 def is_held_out(text: str, num_rows: int, hold_out: int, seed: int) -> bool:
@@ -266,23 +284,22 @@ def readable(valid: Sequence[Row], tokenizers: Sequence[Tokenizer], most: int, q
     return short
 
 
-def cap_valid(rows: Iterable[Row], data: DataConfig, quiet: bool = True) -> list[Row]:
-    """At most `max_valid` validation pairs with distinct sources, without those that are too long to be training pairs.
+def cap_valid(rows: Iterable[Row], most_rows: int, most_characters: int, quiet: bool = True) -> list[Row]:
+    """At most `most_rows` validation pairs with distinct sources, without those that are too long to be training pairs.
 
     How many are left out is told unless quiet. Raises DataError when all of them are.
     """
-    most = data.filter.max_characters
-    too_long = f"longer than {most:,} characters (data.filter.max_characters)"
+    too_long = f"longer than {most_characters:,} characters (data.filter.max_characters)"
     valid: dict[str, Row] = {}
     left_out: Counter[str] = Counter()
     for row in rows:
-        if max(map(len, row)) > most:
+        if max(map(len, row)) > most_characters:
             left_out[too_long] += 1
         elif row[0] in valid:
             left_out["the source came before"] += 1
         else:
             valid[row[0]] = row
-            if len(valid) == data.max_valid:
+            if len(valid) == most_rows:
                 break
     if left_out and not valid:
         number = left_out.total()

@@ -1,29 +1,38 @@
-"""What must a task say, so that one training loop serves all of them? What to read, to minimise, to measure."""
+"""The task contract: what data is read, what is minimised, what is measured, and what users get.
+
+A task is a folder in `heed/tasks/` and a key in `TASKS`. The training loop, the verbs, the server and the report know
+this contract and a task's `Predictor`; they never ask which task they have.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
-from heed.data.batch import Batch
+from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
-from heed.decoding.translator import ModelTranslator, TokenScores
-from heed.metrics.likelihood import TextLikelihood
+from heed.decoding.options import SearchOptions
 from heed.metrics.score import Score
-from heed.metrics.scoring import score_likelihoods
-from heed.nn.contract import Autoregressive, Smoothing, State
+from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.state_io import renewed
-from heed.text.vocabulary import Vocabulary
+from heed.tasks.data import DataConfig
+from heed.tasks.defaults import Choices, CorpusStats, Machine
+from heed.tasks.predictor import ALONE, Combination, Predictor
+from heed.tasks.prepare import Corpus, vocabulary_digests
+from heed.text.doctor import Diagnosis
+from heed.text.tokenizers import Tokenizer, TokenizerConfig
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A line of validation as a person reads it."""
+    """A validation row as a person reads it."""
 
     src: str
     output: str
@@ -38,123 +47,200 @@ class Validation:
     samples: Sequence[Sample] = ()
 
     def value(self, name: str) -> float:
-        """One score's value."""
+        """The value of one score."""
         return self.scores[name].value
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """What a run was trained on: kept in the run folder and printed in the report."""
-
-    num_rows: int
-    num_valid: int
-    dropped: Mapping[str, int]
-    files: Mapping[str, object]
-    valid_files: Mapping[str, object] = field(default_factory=dict)
-    """Empty where validation data was held out."""
-    num_repeated: int = 0
-    """How many of the rows are repetitions."""
-    init: str = ""
-    """The name of the run whose weights training began with; empty for fresh ones."""
-    tokenizer_of: str = ""
-    """The name of the run whose tokenizers were taken; empty for new ones."""
-    num_by_part: Sequence[int] = ()
-    """Of each part of a translator's data, how many pairs are trained on, each counted once."""
-
-
 class Loss(NamedTuple):
-    """What a model makes of a batch."""
+    """Loss of a model on one batch."""
 
     loss_sum: Tensor
-    """What is minimised (nats), summed over real tokens; differentiable."""
+    """What is minimised (nats), summed over the batch's targets; differentiable."""
     nll_sum: Tensor
-    """-log p (nats), summed over real tokens."""
-    num_tokens: int
+    """-log p of the targets (nats), summed."""
+    num_targets: int
+    """What both sums are divided by for a mean: target tokens, labels, ..."""
     state: State | None = None
-    """Of streams: what the next segment goes on with, cut off from the graph."""
+    """For streams: the state that the next segment starts from, detached from the graph."""
 
 
 class Loader(Protocol):
     """The training batches of one rank."""
 
     def num_batches(self, epoch: int) -> int:
-        """Batches of an epoch, over all ranks."""
+        """Number of batches of an epoch, over all ranks."""
         ...
 
-    def batches_from(self, position: Position = ...) -> Generator[tuple[Position, Batch], None, None]:
-        """Batches from `position` on, without end, each with the position after it on all ranks."""
+    def batches_from(self, position: Position = ...) -> Generator[tuple[Position, TrainingBatch], None, None]:
+        """Yield batches from `position` on, without end, each with the position after it on all ranks."""
         ...
 
 
-class Task(Protocol):
-    """One kind of work on prepared data in a run folder."""
+class RecipeTables(Protocol):
+    """The tables of a recipe, as tasks read them (`heed.recipe.Recipe`)."""
 
-    folder: Path
-    metrics: Sequence[str]
-    vocabularies: Mapping[str, str]
-    """A fingerprint of the vocabulary of each side, which weights made with it carry."""
+    @property
+    def task(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def data(self) -> Any: ...
+    @property
+    def tokenizer(self) -> TokenizerConfig: ...
+    @property
+    def model(self) -> Any: ...
+    @property
+    def training(self) -> Any: ...
+    @property
+    def decoding(self) -> SearchOptions: ...
 
+
+@dataclass(frozen=True)
+class Examination:
+    """Findings of the data doctor before training."""
+
+    diagnosis: Diagnosis
+    num_repeated: int = 0
+    """Additional rows of an epoch, because parts of the data are repeated."""
+
+
+class Task(ABC):
+    """One kind of work. The class describes it; an instance is the task on the prepared data of a run folder."""
+
+    name: ClassVar[str]
+    """The key in `TASKS`."""
+    title: ClassVar[str]
+    """What reports call a model of this task, such as "Translation"."""
+    row: ClassVar[str] = "line"
+    """What a row of the data is called: "line", "sentence pair", ..."""
+    Data: ClassVar[type[DataConfig]]
+    """The `[data]` table of a recipe."""
+    sides: ClassVar[tuple[str, ...]] = ("tgt",)
+    """Columns of text, each of which has a tokenizer; the last is the target where text is generated."""
+    metrics: ClassVar[tuple[str, ...]]
+    """Names of the validation scores, any of which `training.stop_metric` may name."""
+    tie_breaker: ClassVar[str] = ""
+    """The score that decides between equal values of the stop metric; empty: the earlier weights are kept."""
+    chosen_anew: ClassVar[tuple[str, ...]] = ()
+    """Recipe keys that fine-tuning chooses for the new data instead of inheriting them."""
+
+    def __init__(
+        self, folder: Path, recipe: RecipeTables, tokenizers: Mapping[str, Tokenizer], device: torch.device
+    ) -> None:
+        self.folder = folder
+        self.recipe = recipe
+        self.tokenizers = tokenizers
+        self.device = device
+
+    # --- from a user's words to a prepared run folder ---------------------------------------------------
+
+    @classmethod
+    @abstractmethod
+    def fits(cls, model: Any) -> bool:
+        """Whether models of this class can be trained for the task."""
+
+    @classmethod
+    def check(cls, recipe: RecipeTables, is_new: bool) -> None:
+        """Raise ValueError for settings that contradict each other; the message names their keys.
+
+        `is_new`: the recipe is not yet that of a run folder, where an older heed may have ignored a setting.
+        """
+        return
+
+    @classmethod
+    @abstractmethod
+    def examine(cls, data: Any, quiet: bool) -> Examination:
+        """Run the data doctor. Raises UsageError where no data is named."""
+
+    @classmethod
+    @abstractmethod
+    def defaults(cls, stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
+        """Choose what a recipe needs for such a corpus and machine, around the keys that the user gave."""
+
+    @classmethod
+    def inherited_keys(cls, given: Mapping[str, Any]) -> Sequence[str]:
+        """Recipe keys that fine-tuning takes from the other run, in addition to its model, tokenizer and normaliser."""
+        return ()
+
+    @classmethod
+    @abstractmethod
+    def prepare(
+        cls,
+        recipe: RecipeTables,
+        folder: Path,
+        diagnosis: Diagnosis,
+        reuse: Mapping[str, Tokenizer] | None,
+        quiet: bool,
+    ) -> Corpus:
+        """Hold out validation rows, train tokenizers (or `reuse` another run's), encode; all into the run folder."""
+
+    @classmethod
+    def vocabularies(cls, sizes: Mapping[str, int]) -> Vocabularies:
+        """What a model must know of its vocabularies, from the number of pieces of each side."""
+        return Vocabularies(sizes.get("src", 0), sizes[cls.sides[-1]])
+
+    @classmethod
+    def require_new_tokenizers(cls, recipe: RecipeTables) -> None:
+        """Raise UsageError where the recipe's model cannot have the tokenizers that would be trained for it."""
+        return
+
+    @classmethod
+    def require_tokenizers(cls, tokenizers: Mapping[str, Tokenizer], data: Any) -> None:
+        """Raise UsageError where the tokenizers of another run cannot encode this data."""
+        return
+
+    # --- training on a prepared run folder --------------------------------------------------------------
+
+    @cached_property
+    def vocabulary_digests(self) -> Mapping[str, str]:
+        """A fingerprint of the vocabulary of each side; weights carry those that they were trained with."""
+        return vocabulary_digests(self.tokenizers)
+
+    @abstractmethod
     def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
-        """The training batches that one of several ranks takes, prepared by so many processes (0: by a thread)."""
-        ...
+        """Return the training batches of one rank, prepared by `workers` processes (0: by a thread)."""
 
+    @abstractmethod
     def text_of(self, row: int) -> str:
         """A row of the training data as a person reads it."""
-        ...
 
     def sequences(self) -> Iterable[Sequence[int]]:
-        """Every training target once, for a model that counts."""
-        ...
+        """Yield every training target once, for count-based models."""
+        raise NotImplementedError
 
+    @abstractmethod
     def loss(
-        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
+        self,
+        model: Any,
+        batch: Any,
+        smoothing: Smoothing,
+        dropout_keys: DropoutKeys | None,
         before: State | None = None,
-    ) -> Loss:  # fmt: skip
-        """What a model makes of a batch, whose rows go on from the state `before` where there is one."""
-        ...
+    ) -> Loss:
+        """Loss of a model on a batch, whose rows continue from the state `before` if there is one."""
 
-    def validate(self, model: Autoregressive, metrics: Sequence[str]) -> Validation:
-        """The named scores of a model on the validation data, and sample outputs."""
-        ...
+    @abstractmethod
+    def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
+        """Score a model on the validation data by the named metrics, and show sample outputs."""
 
+    def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> TrainingBatch | None:
+        """A batch of random ids as large as those of training, whose texts have `length` tokens on average.
 
-def likelihood(
-    translator: ModelTranslator, targets: Sequence[str], sources: Sequence[str] | None = None
-) -> list[TextLikelihood]:
-    """How likely each target is, with the counts of words, characters and bytes that convert perplexities."""
-    return likelihoods_of(targets, translator.score(targets, sources))
+        Timing it predicts how long training takes. None: no prediction is made.
+        """
+        return None
 
+    def weights_changed(self) -> None:
+        """Remove from the run folder what was derived from earlier weights."""
+        return
 
-def likelihoods_of(lines: Sequence[str], scored: Sequence[TokenScores]) -> list[TextLikelihood]:
-    """The same from the scores of each line's tokens."""
-    return [
-        TextLikelihood.of_sentence(line, tokens.log_prob, len(tokens.ids), tokens.ids.count(Vocabulary.unk_id))
-        for line, tokens in zip(lines, scored, strict=True)
-    ]
+    def warnings(self) -> Sequence[str]:
+        """What the user should know of the prepared data before training starts."""
+        return ()
 
+    # --- use --------------------------------------------------------------------------------------------
 
-def perplexity_per_token(
-    translator: ModelTranslator, targets: Sequence[str], sources: Sequence[str] | None = None
-) -> Score:
-    """Perplexity per token, ends of sentences counted."""
-    return score_likelihoods(likelihood(translator, targets, sources), intervals=0)["perplexity"]
-
-
-def chain_rule_loss(
-    model: Autoregressive,
-    batch: Batch,
-    smoothing: Smoothing,
-    dropout_keys: DropoutKeys | None,
-    before: State | None = None,
-) -> Loss:
-    """Teacher forcing: `advance` over the whole target, and the head's fused loss.
-
-    Rows begin from a fresh start, or go on `before` with the dropout keys of this update (truncated back-propagation).
-    """
-    rows = 1 if batch.source is not None else batch.tgt_in.shape[0]
-    state = model.start(batch.source, rows, dropout_keys=dropout_keys)
-    if before is not None:
-        state = renewed(before, state)
-    features, after = model.advance(batch.tgt_in, state)
-    found = model.head.loss(features, batch.tgt_out, batch.tgt_mask, smoothing)
-    return Loss(*found, after.detach() if batch.segment is not None else None)
+    @classmethod
+    @abstractmethod
+    def predictor(cls, run: Any, combined: Combination = ALONE) -> Predictor:
+        """Return what users do with a trained run of this task, alone or combined with other runs."""

@@ -63,7 +63,7 @@ class TrainingConfig(Config):
     """Stop after so many passes over the data (0: no limit)."""
     max_minutes: float = Field(default=0.0, ge=0)
     """Stop after so many minutes of training, validation included (0: no limit)."""
-    stop_metric: Literal["bleu", "chrf", "perplexity"] = "bleu"
+    stop_metric: str = "bleu"
     """Validation score that chooses the weights to keep and when to stop."""
     patience: int = Field(default=8, ge=0)
     """Stop after so many validations without a better score (0: never)."""

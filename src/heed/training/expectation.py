@@ -1,7 +1,7 @@
-"""How long will a training take and how much memory, before it begins?
+"""Prediction of a training's time and memory, before it starts.
 
-A few real updates are made with random tokens of the corpus's size; the rest is arithmetic. The weights that were
-touched are thrown away.
+A few real updates are timed on random ids of the corpus's sizes; the rest is arithmetic. The touched weights are
+discarded.
 """
 
 from __future__ import annotations
@@ -9,16 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 
 from heed.core.progress import format_minutes, format_seconds
-from heed.data.batch import Batch, collate
-from heed.nn.contract import Autoregressive, Vocabularies
+from heed.data.batch import TrainingBatch
 from heed.nn.dropout_keys import DropoutKeys
-from heed.tasks.r_drop import r_drop_loss
-from heed.tasks.task import chain_rule_loss
+from heed.tasks.task import Task
 from heed.training.config import TrainingConfig
 from heed.training.weights import Weights
 
@@ -28,14 +25,14 @@ BYTES_PER_PARAMETER = {"float32": 4 * 6, "bfloat16": 4 * 6 + 2 * 2}
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a training is expected to take."""
+    """Predicted time and memory of a training."""
 
     num_parameters: int
     tokens_per_second: float
     seconds_per_epoch: float
     memory_bytes: float
     limits: Mapping[str, float]
-    """Each limit of the recipe, in words, and the seconds until it is reached."""
+    """Each limit of the recipe, in words, with the seconds until it is reached."""
 
     def render(self) -> str:
         """Two lines for a person."""
@@ -50,22 +47,20 @@ class Expectation:
 
 
 def expect(
-    config: TrainingConfig, model: torch.nn.Module, vocabularies: Vocabularies, num_tokens: float,
-    shape: tuple[int, int], device: torch.device, num_processes: int = 1,
+    config: TrainingConfig, model: torch.nn.Module, task: Task, batch: TrainingBatch, num_targets: float,
+    num_processes: int = 1,
 ) -> Expectation:  # fmt: skip
-    """Time a few updates. `num_tokens`: target tokens of the corpus; `shape`: rows of a batch, and tokens of a row.
+    """Time a few updates on a trial batch. `num_targets`: number of targets (tokens) in an epoch.
 
-    Without a vocabulary of sources there is none. Each of several processes has a batch of its own in an update.
+    Each of several processes has a batch of its own in an update.
     """
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
-    weights = Weights(model.to(device), config.precision)
-    batch = _random_batch(*shape, vocabularies).to(device)
-    generator = cast(Autoregressive, model)
-    seconds = min(_timed_update(generator, weights, batch, config) for _ in range(3))
-    rate = num_processes * batch.num_tokens / seconds
-    activations = _activation_bytes(model, config, shape[0] * shape[1])
+    weights = Weights(model.to(batch.rows.device), config.precision)
+    seconds = min(_timed_update(task, model, weights, batch, config) for _ in range(3))
+    rate = num_processes * batch.num_targets / seconds
+    activations = _activation_bytes(model, config, batch.num_targets)
     memory = num_parameters * BYTES_PER_PARAMETER[config.precision] + activations + 300 * 2**20
-    seconds_per_epoch = num_tokens / rate
+    seconds_per_epoch = num_targets / rate
     seconds_per_update = config.accumulate * seconds
     of_steps, of_epochs = config.max_steps * seconds_per_update, config.max_epochs * seconds_per_epoch
     limits = {f"{config.max_steps:,} updates (training.max_steps) in about {format_seconds(of_steps)}": of_steps}
@@ -76,27 +71,19 @@ def expect(
     return Expectation(num_parameters, rate, seconds_per_epoch, memory, limits)
 
 
-def _random_batch(num_rows: int, length: int, vocabularies: Vocabularies) -> Batch:
-    ids = torch.randint(4, vocabularies.tgt_size, (num_rows, max(1, length - 1))).tolist()
-    sources = ids if vocabularies.src_size else None
-    return collate(sources, ids, range(num_rows), vocabularies.bos_id, vocabularies.eos_id, vocabularies.pad_id)
-
-
-def _timed_update(model: Autoregressive, weights: Weights, batch: Batch, config: TrainingConfig) -> float:
+def _timed_update(
+    task: Task, model: torch.nn.Module, weights: Weights, batch: TrainingBatch, config: TrainingConfig
+) -> float:
     begin = time.perf_counter()
-    dropout_keys = DropoutKeys.for_step(0, 0, batch.rows)
-    if config.r_drop:
-        loss_sum, _, num_tokens, _ = r_drop_loss(model, batch, config.smoothing, dropout_keys, config.r_drop)
-    else:
-        loss_sum, _, num_tokens, _ = chain_rule_loss(model, batch, config.smoothing, dropout_keys)
-    (loss_sum / num_tokens).backward()  # type: ignore[no-untyped-call]
+    loss = task.loss(model, batch, config.smoothing, DropoutKeys.for_step(0, 0, batch.rows))
+    (loss.loss_sum / batch.num_targets).backward()  # type: ignore[no-untyped-call]
     weights.collect_gradients()
     weights.clear_gradients()
     return time.perf_counter() - begin
 
 
 def _activation_bytes(model: torch.nn.Module, config: TrainingConfig, num_positions: int) -> float:
-    """Inputs that each linear layer keeps for the backward pass, twice over for what stands between them."""
+    """Inputs that each linear layer keeps for the backward pass, twice over for the operations between them."""
     width = sum(m.in_features + m.out_features for m in model.modules() if isinstance(m, torch.nn.Linear))
     bytes_each = 2 if config.precision == "bfloat16" else 4
     passes = 2 if config.r_drop else 1

@@ -15,7 +15,7 @@ import torch
 
 from heed.core.errors import HeedError
 from heed.core.progress import warn
-from heed.data.batch import Batch
+from heed.data.batch import TrainingBatch
 from heed.nn.contract import State
 from heed.nn.device import is_out_of_memory
 from heed.nn.dropout_keys import DropoutKeys
@@ -54,15 +54,15 @@ class Gradients:
         self.sharded = ranks.world_size > 1 and config.parallel == "sharded"
 
     def of(
-        self, step: int, batches: Sequence[Batch], num_tokens: float, progress: Progress, carried: State | None
+        self, step: int, batches: Sequence[TrainingBatch], num_targets: float, progress: Progress, carried: State | None
     ) -> Sums:
-        """Gradients of the mean loss of `num_tokens` tokens, over all ranks.
+        """Gradients of the mean loss of `num_targets` tokens, over all ranks.
 
         Where memory does not suffice for a batch, all is done again in smaller parts, and larger batches are cut
         beforehand from then on.
         """
         while True:
-            found = self._attempt(step, batches, num_tokens, progress.max_positions, carried)
+            found = self._attempt(step, batches, num_targets, progress.max_positions, carried)
             if isinstance(found, Sums):
                 if not self.sharded:
                     self.ranks.add_up(self.weights.gradients())
@@ -70,8 +70,8 @@ class Gradients:
             self._remember_limit(found, progress)
 
     def _attempt(
-        self, step: int, batches: Sequence[Batch], num_tokens: float, max_positions: int, carried: State | None
-    ) -> Sums | Batch:
+        self, step: int, batches: Sequence[TrainingBatch], num_targets: float, max_positions: int, carried: State | None
+    ) -> Sums | TrainingBatch:
         """The sums; or the part that memory did not suffice for."""
         sums = Sums(carried=carried)
         for batch in batches:
@@ -82,7 +82,7 @@ class Gradients:
                 rows = slice(done, done + len(part.rows))
                 done = rows.stop
                 try:
-                    loss, nll, state = self._backward(step, part, num_tokens, _rows_of(before, rows, batch))
+                    loss, nll, state = self._backward(step, part, num_targets, _rows_of(before, rows, batch))
                 except (RuntimeError, MemoryError) as error:
                     if not is_out_of_memory(error):
                         raise
@@ -94,15 +94,15 @@ class Gradients:
         return sums
 
     def _backward(
-        self, step: int, batch: Batch, num_tokens: float, before: State | None
+        self, step: int, batch: TrainingBatch, num_targets: float, before: State | None
     ) -> tuple[float, float, State | None]:
         dropout_keys = DropoutKeys.for_step(self.seed, step, batch.rows)
         found = self.task.loss(self.model, batch, self.config.smoothing, dropout_keys, before)
-        (found.loss_sum / num_tokens).backward()  # type: ignore[no-untyped-call]
+        (found.loss_sum / num_targets).backward()  # type: ignore[no-untyped-call]
         self.weights.collect_gradients()
         return float(found.loss_sum.detach()), float(found.nll_sum), found.state
 
-    def _remember_limit(self, batch: Batch, progress: Progress) -> None:
+    def _remember_limit(self, batch: TrainingBatch, progress: Progress) -> None:
         """Memory did not suffice for this batch: forget its gradients, and make none of its size again."""
         self.weights.clear_gradients()
         if self.device.type == "cuda":
@@ -110,7 +110,7 @@ class Gradients:
         first = not progress.max_positions
         progress.max_positions = batch.num_positions - 1
         if len(batch.rows) == 1:
-            sentence = f"sentence of {batch.num_tokens} tokens with its source"
+            sentence = f"row of {batch.num_targets} targets"
             what, key = (sentence, "data.max_tokens") if batch.segment is None else ("segment", "training.context")
             raise HeedError(f"memory does not suffice for one {what}. Lower --{key}, or take a smaller model.")
         if self.sharded:
@@ -123,7 +123,7 @@ class Gradients:
             )
 
 
-def parts(batch: Batch, max_positions: int) -> Iterator[Batch]:
+def parts(batch: TrainingBatch, max_positions: int) -> Iterator[TrainingBatch]:
     """The batch; or, where it has more positions, what is left of it when it is cut in two again and again."""
     if max_positions and batch.num_positions > max_positions and len(batch.rows) > 1:
         for half in batch.halves():
@@ -132,7 +132,7 @@ def parts(batch: Batch, max_positions: int) -> Iterator[Batch]:
         yield batch
 
 
-def _rows_of(state: State | None, rows: slice, batch: Batch) -> State | None:
+def _rows_of(state: State | None, rows: slice, batch: TrainingBatch) -> State | None:
     """The state of some rows of a batch."""
     if state is None or rows == slice(0, len(batch.rows)):
         return state

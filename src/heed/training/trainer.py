@@ -1,8 +1,8 @@
-"""The training loop: a step, now and then a validation, now and then a checkpoint.
+"""The training loop: updates, with a validation and a checkpoint every so often.
 
-The loop knows neither the task nor the model: the task gives `(loss_sum, num_tokens)`, so the gradient is
-normalised by the true number of target tokens over all accumulated batches. Stopping: a limit of time or updates,
-or no better validation score for `patience` validations. The weights with the best score are the run's model.
+The loop knows neither the task nor the model. The gradient is normalised by the true number of targets over all
+accumulated batches of all ranks. Training stops at a limit of time or updates, or after `patience` validations without
+a better score. The weights with the best score become the run's model.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from heed.core.errors import HeedError, UsageError
 from heed.core.files import sole_writer
 from heed.core.progress import Progress as Bar
 from heed.core.progress import format_minutes, warn
-from heed.data.batch import Batch
+from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
-from heed.decoding.confidence import FILE as CONFIDENCE
+from heed.metrics import METRICS
 from heed.nn.contract import State
 from heed.nn.device import arithmetic
 from heed.nn.weight_file import save_weights
@@ -50,7 +50,6 @@ from heed.training.sharding import shared_like, whole
 from heed.training.stopping import Stop, ValidationInterrupted, signal_handlers
 from heed.training.weights import Weights, mean_of, running_average
 
-HIGHER_IS_BETTER = {"bleu": True, "chrf": True, "perplexity": False}
 MAX_SKIPPED_IN_A_ROW = 10
 
 
@@ -95,26 +94,26 @@ class Trainer:
 
     # --- one update -------------------------------------------------------------------------------------
 
-    def train_step(self, batches: Sequence[Batch]) -> None:
+    def train_step(self, batches: Sequence[TrainingBatch]) -> None:
         """One update from the gradients of one or more batches of each rank."""
         step = self.progress.step + 1
         mine = (
-            sum(batch.num_tokens for batch in batches),
+            sum(batch.num_targets for batch in batches),
             sum(batch.num_positions for batch in batches),
-            sum(batch.num_tokens + batch.num_src_tokens for batch in batches),
+            sum(batch.num_real for batch in batches),
         )
-        num_tokens, num_positions, num_real = self.ranks.sums(*mine)
-        found = self.gradients.of(step, batches, num_tokens, self.progress, self.carried)
-        loss_sum, nll_sum = self.ranks.sums(found.loss, found.nll)
+        num_targets, num_positions, num_real = self.ranks.sums(*mine)
+        sums = self.gradients.of(step, batches, num_targets, self.progress, self.carried)
+        loss_sum, nll_sum = self.ranks.sums(sums.loss, sums.nll)
         if self._update(step, batches):
-            self.progress.window.add(loss_sum, nll_sum, num_tokens, num_positions, num_real)
-            self.carried = found.carried
-        elif any(batch.segment == 0 for batch in batches):  # what is carried ends the epoch before
+            self.progress.window.add(loss_sum, nll_sum, num_targets, num_positions, num_real)
+            self.carried = sums.carried
+        elif any(batch.segment == 0 for batch in batches):  # the carried state belongs to the previous epoch
             self.carried = None
         self.progress.step = step
-        self.progress.num_tokens += int(num_tokens)
+        self.progress.num_tokens += int(num_targets)
 
-    def _update(self, step: int, batches: Sequence[Batch]) -> bool:
+    def _update(self, step: int, batches: Sequence[TrainingBatch]) -> bool:
         """Apply the gradients, unless they are not finite; whether they were applied."""
         norm = clip_gradients(self.weights.gradients(), self.config.clip_norm)
         if not math.isfinite(norm):
@@ -135,7 +134,7 @@ class Trainer:
         """The learning rate of an update in this epoch."""
         return self.schedule(step, self.progress.position.epoch) * self.progress.rate_scale
 
-    def _skip(self, step: int, batches: Sequence[Batch]) -> None:
+    def _skip(self, step: int, batches: Sequence[TrainingBatch]) -> None:
         """A gradient that is not finite is not applied."""
         self.weights.clear_gradients()
         self.progress.skipped_in_a_row += 1
@@ -178,7 +177,9 @@ class Trainer:
                 journal.write("end", self.progress.step, {"reason": reason, "seconds": round(self.progress.seconds, 1)})
         return Outcome(reason, self.progress, stop.agreed)
 
-    def _loop(self, batches: Iterator[tuple[Position, Batch]], journal: Journal | None, bar: Bar, stop: Stop) -> str:
+    def _loop(
+        self, batches: Iterator[tuple[Position, TrainingBatch]], journal: Journal | None, bar: Bar, stop: Stop
+    ) -> str:
         """Update until there is a reason to stop.
 
         What is due after an update, a validation or a checkpoint, is done at the beginning of the next round, so a
@@ -225,7 +226,7 @@ class Trainer:
         reason = self._reason_to_stop(stop)
         caught, ended = self.ranks.highest(stop.signal or 0, bool(reason and self.ranks.is_first))
         stop.agreed = int(caught) or None
-        return self._reason_to_stop(stop) or "the first rank has stopped" if caught or ended else ""
+        return self._reason_to_stop(stop) or "rank 0 stopped" if caught or ended else ""
 
     def _reason_to_stop(self, stop: Stop) -> str:
         progress, config = self.progress, self.config
@@ -285,19 +286,19 @@ class Trainer:
                 self.recent = self._last_validated()
             self._learn_from_validation(*score)
 
-    def _learn_from_validation(self, value: float, perplexity: float) -> None:
-        """What a score changes in the training that follows, on all ranks alike."""
+    def _learn_from_validation(self, value: float, tie: float) -> None:
+        """Adapt patience, learning rate and averaging to a score, on all ranks alike."""
         progress, config = self.progress, self.config
         progress.num_validations += 1
         before = progress.best_on_schedule, progress.best_perplexity_on_schedule
-        best = _is_better(value, perplexity, *before, config.stop_metric)
+        best = self._is_better(value, tie, *before)
         if best:
-            progress.best_on_schedule, progress.best_perplexity_on_schedule = value, perplexity
+            progress.best_on_schedule, progress.best_perplexity_on_schedule = value, tie
         progress.validations_since_best = 0 if best else progress.validations_since_best + 1
         if config.schedule == "plateau" and not best:
             progress.rate_scale /= config.lr_decay
         if config.average == "nt_asgd":
-            progress.trigger.see(-value if HIGHER_IS_BETTER[config.stop_metric] else value, config.nonmonotone)
+            progress.trigger.see(-value if METRICS[config.stop_metric].higher_is_better else value, config.nonmonotone)
 
     def _validation(self, candidate: Mapping[str, Tensor], stop: Stop) -> Validation | None:
         """The scores of these weights; None when a signal broke it off."""
@@ -315,22 +316,31 @@ class Trainer:
     def _keep_if_best(
         self, validation: Validation, candidate: Mapping[str, Tensor], journal: Journal, bar: Bar
     ) -> tuple[float, float]:
-        """The score and the perplexity. Weights that are the best so far are what the run folder holds."""
+        """Save the weights if they are the best so far; return the stop metric and the tie breaker."""
         self._tick()
         progress = self.progress
         value = validation.value(self.config.stop_metric)
-        perplexity = validation.value("perplexity")
-        best = _is_better(value, perplexity, progress.best_score, progress.best_perplexity, self.config.stop_metric)
+        tie = validation.value(self.task.tie_breaker) if self.task.tie_breaker else math.inf
+        best = self._is_better(value, tie, progress.best_score, progress.best_perplexity)
         if best:
-            progress.best_score, progress.best_perplexity, progress.best_step = value, perplexity, progress.step
-            metadata = {"step": str(progress.step), **self.task.vocabularies}
+            progress.best_score, progress.best_perplexity, progress.best_step = value, tie, progress.step
+            metadata = {"step": str(progress.step), **self.task.vocabulary_digests}
             save_weights(self.folder / "model.safetensors", candidate, metadata)
-            (self.folder / CONFIDENCE).unlink(missing_ok=True)  # which was learned from other weights
+            self.task.weights_changed()
         journal.write("validation", progress.step, {**validation_event(validation), **self._spent(), "best": best})
         bar.say(_validation_line(progress, validation, best))
         for sample in validation.samples[:2]:
             bar.say(f"    {sample.src}\n    → {sample.output}\n    = {sample.reference}")
-        return value, perplexity
+        return value, tie
+
+    def _is_better(self, value: float, tie: float, best: float | None, best_tie: float | None) -> bool:
+        """Whether a score is better than the best; the tie breaker decides between equal ones.
+
+        The first translations of a model all have BLEU 0, for example; then the perplexity decides.
+        """
+        if best is None or value == best:
+            return best is None or best_tie is None or not tie >= best_tie
+        return value > best if METRICS[self.config.stop_metric].higher_is_better else value < best
 
     # --- checkpoints ------------------------------------------------------------------------------------
 
@@ -348,7 +358,7 @@ class Trainer:
             save_checkpoint(self.folder / "checkpoints", checkpoint, self.config.keep_checkpoints)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint. Raises UsageError when it is of another model or another kind of average."""
+        """Continue from a checkpoint. Raises UsageError for one of another model or another kind of average."""
         master = self.weights.master
         if _shapes(master) != _shapes(checkpoint.weights):
             raise UsageError("the checkpoint is of another model than recipe.toml: was [model] edited?")
@@ -377,20 +387,13 @@ class Trainer:
             self.progress.best_on_schedule = self.progress.best_score
 
 
-def _relative_length(batches: Sequence[Batch]) -> float:
+def _relative_length(batches: Sequence[TrainingBatch]) -> float:
     """Segments of random length: the rate of an update goes with its length (Merity et al. 2018, section 5)."""
     return sum(batch.relative_length for batch in batches) / len(batches)
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
-
-
-def _is_better(value: float, perplexity: float, best: float | None, best_perplexity: float | None, metric: str) -> bool:
-    """Between equal scores the perplexity decides: the first outputs of a model all have a BLEU of 0."""
-    if best is None or value == best:
-        return best is None or best_perplexity is None or not perplexity >= best_perplexity
-    return value > best if HIGHER_IS_BETTER[metric] else value < best
 
 
 def _shown(values: Mapping[str, float]) -> dict[str, str]:

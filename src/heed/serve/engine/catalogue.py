@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from heed.api import Loaded
 from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
@@ -17,13 +16,10 @@ from heed.documents.translation import Step
 from heed.run import WEIGHTS, Run
 from heed.serve.engine.languages import Language, detector_of, language_pair
 from heed.serve.errors import BadRequestError, ModelNotFoundError
+from heed.tasks.predictor import Predictor
 from heed.text.language.codes import code_of
 from heed.text.language.identify import Detected, LanguageIdentifier
 
-_ABILITIES = {
-    "translation": frozenset({"translate", "score", "inspect"}),
-    "language-model": frozenset({"generate", "score", "inspect"}),
-}
 MAX_HOPS = 3
 """Models on the way from one language to another, at most."""
 
@@ -72,18 +68,19 @@ class ServedModel:
     """A run under its name."""
 
     name: str
-    loaded: Loaded
+    loaded: Predictor
     directions: tuple[Direction, ...] = ()
 
     @property
     def run(self) -> Run:
         """Its run folder."""
-        return self.loaded.run
+        run: Run = self.loaded.run
+        return run
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What requests it answers. The only place that knows which task has which abilities."""
-        return _ABILITIES[self.run.recipe.task]
+        """What requests it answers."""
+        return self.loaded.abilities
 
     def can(self, ability: str) -> bool:
         """Whether it has an ability."""
@@ -146,7 +143,7 @@ class Catalogue:
         self.directions = [direction for model in models for direction in model.directions]
 
     @staticmethod
-    def of_runs(loaded: Sequence[Loaded]) -> Catalogue:
+    def of_runs(loaded: Sequence[Predictor]) -> Catalogue:
         """Models are named after their folders; folders of the same name are numbered."""
         names: list[str] = []
         for each in loaded:
@@ -212,20 +209,20 @@ class Catalogue:
         return detector_of((model.run for model in self.models.values() if model.directions), self.languages)
 
 
-def _served(name: str, loaded: Loaded) -> ServedModel:
+def _served(name: str, loaded: Predictor) -> ServedModel:
     """A model with a direction for each pair of languages among its tags."""
     model = ServedModel(name, loaded)
     if not model.can("translate"):
         return model
     directions: dict[tuple[Language, Language], Direction] = {}
     for run, translator in _translators(loaded):
-        pair = language_pair(run.languages)
-        directions.setdefault(pair, Direction(model, translator, *pair, run.source_tag))
+        pair = language_pair(run.predictor.languages)
+        directions.setdefault(pair, Direction(model, translator, *pair, run.predictor.source_tag))
     object.__setattr__(model, "directions", tuple(directions.values()))
     return model
 
 
-def _translators(loaded: Loaded) -> list[tuple[Run, ModelTranslator]]:
+def _translators(loaded: Predictor) -> list[tuple[Run, ModelTranslator]]:
     """The run without a tag and with each of its tags. Raises UsageError if neither works."""
     translators: list[tuple[Run, ModelTranslator]] = []
     refused: UsageError | None = None
@@ -235,7 +232,7 @@ def _translators(loaded: Loaded) -> list[tuple[Run, ModelTranslator]]:
         refused = error
     for tag in loaded.run.recipe.data.tags:
         run = loaded.run.with_tag(tag)
-        translators.append((run, run.translator))
+        translators.append((run, run.predictor.translator))
     if refused is not None and not translators:
         raise refused
     return translators

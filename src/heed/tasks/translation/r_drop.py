@@ -1,7 +1,7 @@
-"""Two passes with different dropout should say the same: R-Drop (Liang et al. 2021).
+"""R-Drop (Liang et al. 2021): two passes with different dropout should predict the same distribution.
 
-Both are computed as one batch of twice the rows. The first has the usual dropout keys; those of the second follow
-from them, so what is resumed, split, or computed by another rank is the same.
+Both are computed as one batch of twice the rows. The first uses the usual dropout keys; those of the second are derived
+from them, so resuming, splitting a batch or computing it on another rank changes nothing.
 """
 
 from __future__ import annotations

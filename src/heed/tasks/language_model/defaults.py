@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from heed.chooser.facts import Choices, Machine, Survey
-from heed.chooser.shared import (
+from heed.tasks.defaults import (
     CPU_MINUTES,
+    Choices,
+    CorpusStats,
+    Machine,
     given_number,
     held_out,
     num_heads,
@@ -45,12 +47,12 @@ QUICK_MINUTES = 2.0
 """In less time no network gets far."""
 
 
-def choose_language_model(survey: Survey, machine: Machine, given: Mapping[str, Any]) -> Choices:
+def choose_language_model(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
     """A model of the kind that the user named, or a decoder-only Transformer; where time is very short, counts."""
     kind, why = _language_kind(given)
     if kind not in READ_AS:
-        return without(_counted(survey, given, kind, why), given)
-    characters = survey.num_rows * (survey.characters_per_row + 1)
+        return without(_counted(stats, given, kind, why), given)
+    characters = stats.num_rows * (stats.characters_per_row + 1)
     size = next(size for size in LANGUAGE_SIZES if characters <= size.max_characters)
     on_cpu = machine.device == "cpu"
     d_model = given_number(given, "model.d_model", min(size.d_model, 256) if on_cpu else size.d_model)
@@ -60,7 +62,7 @@ def choose_language_model(survey: Survey, machine: Machine, given: Mapping[str, 
     text = f"{characters:,.0f} characters"
     vocab_size, why_size = vocabulary(given, size.vocab_size, text)
     chosen: dict[str, tuple[Any, str]] = {
-        **held_out(survey, given),
+        **held_out(stats, given),
         "data.text_as": (READ_AS[kind], _HOW_READ[READ_AS[kind]]),
         "data.keep_blank_lines": (given.get("data.text_as") != "lines", "where lines follow one another they say much"),
         "tokenizer.kind": ("bpe", "byte-level: any text comes back exactly, nothing is unknown"),
@@ -68,8 +70,8 @@ def choose_language_model(survey: Survey, machine: Machine, given: Mapping[str, 
         "model.kind": (kind, why),
         **_language_shape(kind, size, d_model, context, on_cpu, text),
         "training.context": (context, "tokens that are read at once"),
-        **_language_batches(survey, machine, given, kind, vocab_size, context),
-        "training.precision": (machine.precision, f"bfloat16 is {machine.bfloat16_gain:.1f} times as fast here"),
+        **_language_batches(stats, machine, given, kind, vocab_size, context),
+        "training.precision": (machine.precision, machine.bfloat16_speed),
         "training.lr": (1e-3 if d_model <= 256 else 5e-4, "peak, after the warm-up"),
         "training.warmup_steps": (200 if d_model <= 256 else 2000, "updates"),
         "training.label_smoothing": (0.0, "the probabilities are what is wanted"),
@@ -83,7 +85,7 @@ def choose_language_model(survey: Survey, machine: Machine, given: Mapping[str, 
     return without(chosen, given)
 
 
-def _counted(survey: Survey, given: Mapping[str, Any], kind: str, why: str) -> dict[str, tuple[Any, str]]:
+def _counted(stats: CorpusStats, given: Mapping[str, Any], kind: str, why: str) -> dict[str, tuple[Any, str]]:
     """What fits a model that is counted: line by line, by words, but for the one whose phrases are of characters."""
     tokenizer: dict[str, tuple[Any, str]] = {
         "tokenizer.kind": ("word", "counting models are compared per word"),
@@ -93,7 +95,7 @@ def _counted(survey: Survey, given: Mapping[str, Any], kind: str, why: str) -> d
     if kind == "lz78":
         tokenizer = {"tokenizer.kind": ("byte", "a phrase of words hardly comes again")}
     return {
-        **held_out(survey, given),
+        **held_out(stats, given),
         "data.max_tokens": (100_000, "counts take lines of any length"),
         **tokenizer,
         "model.kind": (kind, why),
@@ -146,7 +148,7 @@ def _language_shape(
 
 
 def _language_batches(
-    survey: Survey, machine: Machine, given: Mapping[str, Any], kind: str, vocab_size: int, context: int
+    stats: CorpusStats, machine: Machine, given: Mapping[str, Any], kind: str, vocab_size: int, context: int
 ) -> dict[str, tuple[Any, str]]:
     """How much is read for an update, and how often is validated."""
     vocab_size, processes = given_number(given, "tokenizer.vocab_size", vocab_size), machine.num_processes
@@ -159,7 +161,7 @@ def _language_batches(
     else:
         found["training.tokens_per_batch"] = (tokens_per_batch, "fits the memory, and updates often enough")
         tokens_per_update = processes * tokens_per_batch
-    epoch = updates_per_epoch(tokens_per_epoch(survey, given, vocab_size), given, tokens_per_update)
+    epoch = updates_per_epoch(tokens_per_epoch(stats, given, vocab_size), given, tokens_per_update)
     found["training.eval_every"] = (epoch, "about once an epoch, at least every 1,000 updates")
     found["training.save_every"] = (epoch, "as often as validated")
     return found

@@ -8,21 +8,17 @@ from typing import Any
 import pytest
 import torch
 
-from heed.chooser import (
-    CHOOSERS,
-    Choices,
-    Chooser,
-    Machine,
-    Survey,
-    choose_language_model,
-    choose_translation,
-    fine_tuned,
-)
-from heed.chooser.translation import SIZES, size_for
-from heed.core.config import Document, build
+from heed.core.config import Document
+from heed.fine_tuning import fine_tuned
 from heed.models import MODELS, build_model
 from heed.nn.contract import Vocabularies
-from heed.recipe import SOURCE_MODELS, Recipe
+from heed.recipe import Recipe, build_recipe
+from heed.tasks import TASKS, task_type
+from heed.tasks.defaults import Choices, CorpusStats, Machine
+from heed.tasks.language_model.defaults import choose_language_model
+from heed.tasks.language_model.task import LanguageModelTask
+from heed.tasks.translation.defaults import SIZES, choose_translation, size_for
+from heed.tasks.translation.task import TranslationTask
 
 CPU = Machine("cpu", 2, 8 << 30, "bfloat16", 2.5)
 GPU = Machine("cuda", 16, 80 << 30, "bfloat16", 9.0)
@@ -38,12 +34,12 @@ def test_a_precision_that_costs_time_here_is_told(precision: str, gain: float, t
 
 def choose(num_rows: int = 29_000, machine: Machine = CPU, **given: Any) -> Choices:
     keys = {name.replace("__", "."): value for name, value in given.items()}
-    return choose_translation(Survey(num_rows, 60.0), machine, keys)
+    return choose_translation(CorpusStats(num_rows, 60.0), machine, keys)
 
 
 def recipe(choices: Choices, task: str = "translation", **given: Any) -> Recipe:
     keys = {name.replace("__", "."): value for name, value in given.items()}
-    return build(Recipe, Document(), {"task": task, **choices.values, **keys})
+    return build_recipe(Document(), {"task": task, **choices.values, **keys})
 
 
 @pytest.mark.parametrize("machine", [CPU, GPU], ids=["cpu", "gpu"])
@@ -95,7 +91,7 @@ def test_a_cpu_gets_a_smaller_model_that_needs_no_more_dropout(num_rows: int) ->
 def test_an_output_may_be_as_much_longer_than_its_source_as_the_target_is(
     kind: str, growth: float, ratio: float | None
 ) -> None:
-    survey = Survey(6000, 60.0, growth=growth)
+    survey = CorpusStats(6000, 60.0, growth=growth)
     assert choose_translation(survey, CPU, {"tokenizer.kind": kind}).values.get("decoding.max_ratio") == ratio
 
 
@@ -127,18 +123,17 @@ def test_another_kind_of_model_keeps_its_own_defaults() -> None:
 
 def test_an_epoch_has_repeated_rows_as_often_as_they_come_and_they_make_no_larger_corpus() -> None:
     given = {"training.tokens_per_batch": 2048}
-    once, often = (choose_translation(Survey(6000, 60.0, 0, more), CPU, given).values for more in (0, 3 * 6000))
+    once, often = (choose_translation(CorpusStats(6000, 60.0, 0, more), CPU, given).values for more in (0, 3 * 6000))
     assert often["training.eval_every"] == pytest.approx(4 * once["training.eval_every"], rel=0.05)
     assert often["tokenizer.vocab_size"] == once["tokenizer.vocab_size"]
     assert often["data.hold_out"] == once["data.hold_out"]
 
 
-@pytest.mark.parametrize("choose_for", CHOOSERS.values(), ids=CHOOSERS)
-def test_an_epoch_has_as_many_tokens_as_the_kind_of_tokenizer_makes(choose_for: Chooser) -> None:
+@pytest.mark.parametrize("task", TASKS)
+def test_an_epoch_has_as_many_tokens_as_the_kind_of_tokenizer_makes(task: str) -> None:
+    stats, defaults = CorpusStats(6000, 60.0), task_type(task).defaults
     bpe, byte = (
-        choose_for(Survey(6000, 60.0), CPU, {"tokenizer.kind": kind, "training.tokens_per_batch": 2048}).values[
-            "training.eval_every"
-        ]
+        defaults(stats, CPU, {"tokenizer.kind": kind, "training.tokens_per_batch": 2048}).values["training.eval_every"]
         for kind in ("bpe", "byte")
     )
     assert byte > 2.5 * bpe
@@ -185,8 +180,8 @@ def test_a_share_is_held_out_that_leaves_enough_to_train_on(num_rows: int, held_
 @pytest.mark.parametrize("part", ["src", "pairs", "text"])
 def test_nothing_is_held_out_where_validation_data_is_given(part: str) -> None:
     given = {f"data.valid_{part}": "file"}
-    for choose_for in CHOOSERS.values():
-        assert "data.hold_out" not in choose_for(Survey(1000, 60.0), CPU, given).values
+    for task in TASKS:
+        assert "data.hold_out" not in task_type(task).defaults(CorpusStats(1000, 60.0), CPU, given).values
 
 
 def test_nonsense_of_the_user_is_left_to_the_recipe_to_refuse() -> None:
@@ -195,7 +190,7 @@ def test_nonsense_of_the_user_is_left_to_the_recipe_to_refuse() -> None:
 
 def choose_text(num_rows: int = 40_000, machine: Machine = CPU, **given: Any) -> Choices:
     keys = {name.replace("__", "."): value for name, value in given.items()}
-    return choose_language_model(Survey(num_rows, 120.0), machine, keys)
+    return choose_language_model(CorpusStats(num_rows, 120.0), machine, keys)
 
 
 @pytest.mark.parametrize("machine", [CPU, GPU], ids=["cpu", "gpu"])
@@ -213,7 +208,7 @@ def test_every_text_on_every_machine_gets_a_decoder_only_transformer_with_reason
     assert (found.training.max_minutes > 0) == (machine is CPU)
 
 
-@pytest.mark.parametrize("kind", sorted(MODELS.keys() - SOURCE_MODELS))
+@pytest.mark.parametrize("kind", sorted(kind for kind in MODELS if LanguageModelTask.fits(MODELS[kind])))
 def test_every_kind_of_language_model_gets_what_fits_it(kind: str) -> None:
     choices = choose_text(model__kind=kind)
     found = recipe(choices, "language-model", model__kind=kind)
@@ -244,7 +239,7 @@ def test_sizes_of_a_language_model_that_the_user_said_are_kept_and_the_others_fi
 
 def test_fine_tuning_takes_kind_of_tokenizer_and_model_of_the_run_and_a_lower_rate() -> None:
     trained = recipe(choose(1_000_000), training__lr=8e-4, tokenizer__kind="unigram").model_dump()
-    choices = fine_tuned(choose_translation, Survey(500, 60.0), CPU, trained, {"model.dropout": 0.4})
+    choices = fine_tuned(TranslationTask, CorpusStats(500, 60.0), CPU, trained, {"model.dropout": 0.4})
     found = recipe(choices, model__dropout=0.4)
     assert found.tokenizer.kind == "unigram"
     assert found.tokenizer.vocab_size == choose(500).values["tokenizer.vocab_size"]
@@ -255,25 +250,25 @@ def test_fine_tuning_takes_kind_of_tokenizer_and_model_of_the_run_and_a_lower_ra
 
 
 def test_a_machine_says_what_it_is() -> None:
-    assert CPU.render() == "2 CPU cores, 8 GiB, bfloat16 2.5 times float32"
+    assert CPU.render() == "2 CPU cores, 8 GiB, bfloat16 2.5 times as fast as float32"
     assert GPU.render().startswith("cuda, 80 GiB")
 
 
 def test_fine_tuning_takes_what_the_rate_is_meant_for() -> None:
     sgd = {"training__optimizer": "sgd", "training__lr": 20.0, "training__schedule": "epochs", "training__clip_norm": 5}
     trained = recipe(choose_text(model__kind="rnn"), "language-model", model__kind="rnn", **sgd).model_dump()
-    found = fine_tuned(choose_language_model, Survey(500, 60.0), CPU, trained, {})
+    found = fine_tuned(LanguageModelTask, CorpusStats(500, 60.0), CPU, trained, {})
     training = recipe(found, "language-model").training
     assert (training.optimizer, training.lr, training.schedule, training.clip_norm) == ("sgd", 5.0, "epochs", 5)
     assert found.reasons["training.optimizer"] == "as in --init"
-    other = fine_tuned(choose_language_model, Survey(500, 60.0), CPU, trained, {"training.optimizer": "adam"})
+    other = fine_tuned(LanguageModelTask, CorpusStats(500, 60.0), CPU, trained, {"training.optimizer": "adam"})
     assert other.values["training.lr"] < 0.1, "20 is no rate for Adam"
     assert "training.schedule" not in other.values
 
 
 def test_a_run_that_is_fine_tuned_gets_the_dropout_of_its_own_data() -> None:
     trained = recipe(choose(100_000), model__attention_dropout=0.05).model_dump()
-    found = fine_tuned(choose_translation, Survey(5_865, 60.0), CPU, trained, {})
+    found = fine_tuned(TranslationTask, CorpusStats(5_865, 60.0), CPU, trained, {})
     assert trained["model"]["dropout"] == 0.1
     assert found.values["model.dropout"] == choose(5_865).values["model.dropout"] == 0.2
     assert found.reasons["model.dropout"] == choose(5_865).reasons["model.dropout"]
@@ -282,7 +277,7 @@ def test_a_run_that_is_fine_tuned_gets_the_dropout_of_its_own_data() -> None:
 
 def test_fine_tuning_by_the_noam_schedule_keeps_the_warm_up_that_its_rate_is_for() -> None:
     trained = recipe(choose(500), training__schedule="noam", training__lr=1.0, training__warmup_steps=4000).model_dump()
-    found = fine_tuned(choose_translation, Survey(500, 60.0), CPU, trained, {})
+    found = fine_tuned(TranslationTask, CorpusStats(500, 60.0), CPU, trained, {})
     assert (found.values["training.lr"], found.values["training.warmup_steps"]) == (0.25, 4000)
 
 
@@ -315,15 +310,15 @@ def test_a_corpus_of_middle_size_has_a_vocabulary_for_each_side(num_rows: int, j
     ],
 )
 def test_one_vocabulary_is_kept_where_something_asks_for_it(given: dict[str, Any]) -> None:
-    choices = choose_translation(Survey(29_000, 60.0), CPU, given)
-    found = build(Recipe, Document(), {"task": "translation", **choices.values, **given})
+    choices = choose_translation(CorpusStats(29_000, 60.0), CPU, given)
+    found = build_recipe(Document(), {"task": "translation", **choices.values, **given})
     assert (found.tokenizer.joint, found.model.model_dump()["tie"]) == (True, "all")
 
 
-@pytest.mark.parametrize("choose_for", CHOOSERS.values(), ids=CHOOSERS)
+@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize(("kind", "least", "most"), [("word", 20_000, 50_000), ("byte", 260, 260)])
-def test_the_size_of_the_vocabulary_is_that_of_its_kind(choose_for: Chooser, kind: str, least: int, most: int) -> None:
-    values = choose_for(Survey(1000, 60.0), CPU, {"tokenizer.kind": kind}).values
+def test_the_size_of_the_vocabulary_is_that_of_its_kind(task: str, kind: str, least: int, most: int) -> None:
+    values = task_type(task).defaults(CorpusStats(1000, 60.0), CPU, {"tokenizer.kind": kind}).values
     assert least <= values["tokenizer.vocab_size"] <= most
 
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from heed.chooser.facts import Choices, Machine, Survey
-from heed.chooser.shared import (
+from heed.tasks.defaults import (
     CPU_MINUTES,
+    Choices,
+    CorpusStats,
+    Machine,
     given_number,
     held_out,
     num_heads,
@@ -75,24 +77,24 @@ def size_for(num_rows: int, on_cpu: bool = False) -> Size:
     return next(size for size in (CPU_SIZES if on_cpu else SIZES) if num_rows <= size.max_rows)
 
 
-def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any]) -> Choices:
+def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
     """A Transformer for this corpus and machine. `given` are the keys that the user chose; the others fit them."""
     on_cpu = machine.device == "cpu"
-    size = size_for(survey.num_all, on_cpu)
-    pairs = f"{survey.num_all:,} pairs"
-    is_smaller = size.d_model < size_for(survey.num_all).d_model
+    size = size_for(stats.num_all, on_cpu)
+    pairs = f"{stats.num_all:,} pairs"
+    is_smaller = size.d_model < size_for(stats.num_all).d_model
     why_shape = f"{pairs}; small, as a CPU has little time (docs/results.md)" if is_smaller else pairs
     d_model = given_number(given, "model.d_model", size.d_model)
     lr, warmup_steps = next((lr, updates) for widest, lr, updates in RATES if d_model <= widest)
     vocab_size, why_size = vocabulary(given, size.vocab_size, pairs)
-    tokens = tokens_per_epoch(survey, given, given_number(given, "tokenizer.vocab_size", vocab_size))
+    tokens = tokens_per_epoch(stats, given, given_number(given, "tokenizer.vocab_size", vocab_size))
     tokens_per_batch = _batch_for(tokens / machine.num_processes, 4096 if on_cpu else 16384)
     tokens_per_update = machine.num_processes * given_number(given, "training.tokens_per_batch", tokens_per_batch)
     epoch = updates_per_epoch(tokens, given, tokens_per_update)
     eval_every = given_number(given, "training.eval_every", epoch)
     chosen: dict[str, tuple[Any, str]] = {
-        **held_out(survey, given),
-        **{f"data.{side}_lang": (code, LANGUAGE_TOLD) for side, code in survey.languages.items() if code},
+        **held_out(stats, given),
+        **{f"data.{side}_lang": (code, LANGUAGE_TOLD) for side, code in stats.languages.items() if code},
         "tokenizer.kind": ("bpe", "byte-level: any text comes back exactly, nothing is unknown"),
         "tokenizer.vocab_size": (vocab_size, why_size),
         "model.kind": ("transformer", "the usual choice; --model.kind=rnn_attention is the other"),
@@ -104,7 +106,7 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         "model.norm": ("pre", 'learns faster than "post" (docs/results.md)'),
         "model.dropout": (size.dropout, f"{pairs}: the smaller the corpus, the more is dropped"),
         "training.tokens_per_batch": (tokens_per_batch, "many updates in an epoch (docs/results.md)"),
-        "training.precision": (machine.precision, f"bfloat16 is {machine.bfloat16_gain:.1f} times as fast here"),
+        "training.precision": (machine.precision, machine.bfloat16_speed),
         "training.lr": (lr, "peak, after the warm-up; a narrow model takes more"),
         "training.warmup_steps": (warmup_steps, "updates"),
         "training.eval_every": (epoch, "about once an epoch, at least every 1,000 updates"),
@@ -119,7 +121,7 @@ def choose_translation(survey: Survey, machine: Machine, given: Mapping[str, Any
         "decoding.beam_size": (5, "wider ones gain little (docs/results.md)"),
         "decoding.length_norm": ("mean", "outputs of small models are too short otherwise (docs/results.md)"),
         "decoding.length_penalty": (1.5, "within 0.3 BLEU of the best on three models (docs/results.md)"),
-        **_longest_outputs(survey, given),
+        **_longest_outputs(stats, given),
     }  # fmt: skip
     if not on_cpu:
         del chosen["training.max_minutes"]
@@ -148,10 +150,10 @@ def _apart(size: Size, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     return {**apart, "model.tie": ("target", "each side has its own vocabulary")}
 
 
-def _longest_outputs(survey: Survey, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+def _longest_outputs(stats: CorpusStats, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     """Subwords of two languages are about as many; their characters are not, and a character has up to four bytes."""
     allowance = {"character": 2.5, "byte": 4.0}.get(str(given.get("tokenizer.kind")), 0.0)
-    ratio = max(2.0, float(round(allowance * survey.growth)))
+    ratio = max(2.0, float(round(allowance * stats.growth)))
     return {"decoding.max_ratio": (ratio, "the target is longer, counted in these")} if ratio > 2 else {}
 
 

@@ -1,20 +1,15 @@
-"""Which data does a run read? The `[data]` table of a recipe, for every task."""
+"""The `[data]` table of a translation recipe: files of sentence pairs, their parts, tags and languages."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from heed.core.config import Config
 from heed.core.errors import DataError, UsageError
-from heed.decoding.reading import TextAs
-from heed.tasks.parts import Part, PartConfig, listed
-from heed.text.archives import is_stream, shown_name
-from heed.text.line_ends import LineEnd
-from heed.text.normalise import Normaliser
+from heed.tasks.data import DataConfig
+from heed.tasks.translation.parts import Part, PartConfig, listed
 from heed.text.pair_filter import PairFilterConfig
 from heed.text.readers import CorpusFiles, with_languages_of
 from heed.text.vocabulary import spelled_tag
@@ -22,35 +17,23 @@ from heed.text.vocabulary import spelled_tag
 Column = Annotated[int, Field(ge=1)] | str
 
 
-class DataConfig(Config):
-    """Files of a run. Paths are relative to `dir`."""
+class TranslationData(DataConfig):
+    """Sentence pairs. Paths are relative to `dir`."""
 
-    dir: str = ""
-    """Folder that the paths are relative to; --data.dir or the variable HEED_DATA override it."""
+    path_keys = ("src", "tgt", "pairs", "valid_src", "valid_tgt", "valid_pairs")
+
     src: str = ""
     """Source side, one sentence a line (plain, .gz, .xz or .zst)."""
     tgt: str = ""
     """Target side, line by line the translation of the source."""
     pairs: str = ""
     """In place of src and tgt: one file of pairs (TSV, CSV, JSONL, Parquet or TMX)."""
-    text: str = ""
-    """For language models: one sentence or paragraph a line."""
     valid_src: str = ""
     """Validation source; empty: pairs are held out of the training data."""
     valid_tgt: str = ""
     """Validation target."""
     valid_pairs: str = ""
     """Validation pairs in one file."""
-    valid_text: str = ""
-    """Validation text of a language model."""
-    text_as: TextAs = "lines"
-    """A language model's text: lines that stand alone, one "stream" with the state carried on, or "windows" of it."""
-    line_end: LineEnd = "eos"
-    """In a stream or windows each line ends with the end-of-sentence token, a "newline" as a character, or "none"."""
-    vocabulary_text: str = ""
-    """Text that a language model's tokenizer learns from, such as a list of words; empty: the training text."""
-    keep_blank_lines: bool = False
-    """Read lines without words too, as a character or an end of sentence of their own."""
     format: Literal["", "tsv", "csv", "jsonl", "parquet", "tmx"] = ""
     """Format of `pairs`; empty: told by the name."""
     src_column: Column = ""
@@ -62,10 +45,6 @@ class DataConfig(Config):
     """JSONL and Parquet: field of the source, when src_column is empty."""
     tgt_field: str = "tgt"
     """JSONL and Parquet: field of the target, when tgt_column is empty."""
-    src_lang: str = ""
-    """Language code of the source; a TMX file needs it, and the text is compared with it."""
-    tgt_lang: str = ""
-    """Language code of the target; it also chooses the tokenisation of BLEU."""
     tokenised: bool = False
     """The text is cut into words already, with blanks between: BLEU counts these (tok:none)."""
     tag: str = ""
@@ -78,31 +57,11 @@ class DataConfig(Config):
     """Stands before what is translated without --tag; empty: nothing does, or the only tag that there is."""
     parts: tuple[PartConfig, ...] = ()
     """More training data: back-translated, or of other languages."""
-    errors: Literal["strict", "replace"] = "strict"
-    """Bytes that are not UTF-8: stop, or read them as U+FFFD."""
-    hold_out: int = Field(default=1000, ge=1)
-    """Without validation files: about so many lines are held out for validation."""
-    max_valid: int = Field(default=2000, ge=1)
-    """At most so many validation lines are used during training."""
-    max_tokens: int = Field(default=256, ge=2)
-    """Longer sentences (in tokens, on either side) are left out of training."""
-    synthetic: bool = False
-    """The data is heed's built-in corpus: every score is printed as synthetic."""
-    normaliser: Normaliser = Normaliser()
-    """How lines are normalised, in training and in translating alike."""
     filter: PairFilterConfig = PairFilterConfig()
     """Which training pairs are left out."""
 
     @model_validator(mode="after")
-    def _check_text(self) -> DataConfig:
-        if self.text_as == "lines" and (self.line_end != "eos" or self.keep_blank_lines):
-            raise ValueError(
-                'data.keep_blank_lines and a data.line_end other than "eos" need data.text_as = "stream" or "windows"'
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check(self) -> DataConfig:
+    def _check(self) -> TranslationData:
         try:
             for tag in filter(None, (*self.tags_used, self.valid_tag, self.default_tag)):
                 spelled_tag(tag)
@@ -118,7 +77,7 @@ class DataConfig(Config):
     @property
     def holds_out(self) -> bool:
         """Whether validation data is taken out of the training data: where none is given."""
-        return not (self.valid_src or self.valid_tgt or self.valid_pairs or self.valid_text)
+        return not (self.valid_src or self.valid_tgt or self.valid_pairs)
 
     @property
     def tags_used(self) -> list[str]:
@@ -140,11 +99,6 @@ class DataConfig(Config):
         """What stands before each source of validation."""
         return self.valid_tag or self.tag
 
-    @property
-    def num_held_out(self) -> int:
-        """How many lines are held out: none that validation would leave out again."""
-        return min(self.hold_out, self.max_valid)
-
     def languages(self, tag: str = "") -> tuple[str, str]:
         """Source and target language of the part with this tag; of the files of this table for any other."""
         part = next((part for part in self.parts if tag and part.tag == tag and tag != self.tag), PartConfig())
@@ -162,13 +116,6 @@ class DataConfig(Config):
             for part in self.parts
         )
         return [own, *(part.model_copy(update=more) for part, more in zip(self.parts, further, strict=True))]
-
-    def resolve(self, path: str) -> str:
-        """A path of this table as it can be opened. Raises UsageError for standard input and pipes."""
-        found = path if path == "-" else str(Path(self.dir) / path)
-        if is_stream(found):
-            raise UsageError(f"{shown_name(found)} cannot be read twice, as training must: write it to a file first.")
-        return found
 
     def train_files(self) -> CorpusFiles:
         """The training pairs."""

@@ -1,0 +1,216 @@
+"""Training, from a plan to a trained run folder: prepare the data, train or count, write the report; and resume.
+
+On several ranks the first one prepares the folder (`execute`) and the others join it (`follow`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from heed.core.config import to_toml
+from heed.core.errors import DataError, HeedError, UsageError
+from heed.core.files import atomic_write, empty_folder, is_claimed, is_debris, storage_errors
+from heed.core.progress import message, warn
+from heed.models import GenerativeModel
+from heed.models.vocabulary_change import same_pieces, with_vocabularies
+from heed.nn.device import choose_device, give_memory_back
+from heed.nn.weight_file import save_weights
+from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of
+from heed.report.page import finish_report
+from heed.run import RECIPE, WEIGHTS, Run, load_weights
+from heed.tasks.prepare import Corpus, add_seen, read_valid, require_enough, vocabulary_digests, write_corpus
+from heed.tasks.task import Task
+from heed.text.doctor import Finding, Pieces, unknown_pieces
+from heed.text.vocabulary import Vocabulary
+from heed.training.checkpoints import (
+    Checkpoint,
+    Progress,
+    list_checkpoints,
+    newest_checkpoint,
+    require_room_for,
+    tell_other_arithmetic,
+)
+from heed.training.journal import Journal, validation_event
+from heed.training.ranks import ALONE, Ranks
+from heed.training.trainer import Outcome, Trainer
+
+
+def check_folder(options: TrainOptions) -> None:
+    """Raise UsageError for a folder in use that may not be overwritten: a silent restart would lose a run."""
+    out = options.out
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file; a run is a folder.")
+    if not out.is_dir() or all(map(is_debris, out.iterdir())):
+        return
+    if not options.overwrite:
+        raise UsageError(_what_is_there(out))
+    if not (out / RECIPE).exists():
+        raise UsageError(f"--overwrite: {out} is not empty and is not a run folder, so it is left alone.")
+    if is_claimed(out):
+        raise UsageError(f"--overwrite: another process is training in {out}. Stop it first.")
+    for flag, needed in (("--init", options.init), ("--tokenizer-of", options.tokenizer_of)):
+        if needed is not None and needed.resolve() == out.resolve():
+            raise UsageError(f"{flag} {needed} is the run that --overwrite would remove: name another --out.")
+
+
+def _what_is_there(out: Path) -> str:
+    checkpoints = list_checkpoints(out / "checkpoints")
+    if checkpoints:
+        newest = f"{out} already holds a run whose newest checkpoint is {checkpoints[-1].name}."
+        return f"{newest} Continue with `heed train --resume {out}`, or start again with --overwrite."
+    found = "a run without checkpoints" if (out / RECIPE).exists() else "files"
+    return f"{out} already holds {found}. Start again with --overwrite, or name another --out."
+
+
+def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
+    """Prepare the data, train, and write everything into the run folder. On several ranks, the first one does this."""
+    check_diagnosis(plan.diagnosis, options.force)
+    if plan.recipe.data.holds_out:
+        require_enough(plan.diagnosis.num_pairs, plan.recipe.data.num_held_out)
+    check_folder(options)
+    init = Run(options.init) if options.init else None
+    with storage_errors("write the run", path=options.out):
+        run = prepare_run(plan, options.out, init, options.quiet, tokenizer_of(options, init))
+    check_pieces(run, options.force, options.quiet)
+    for text in run.task().warnings():
+        warn(text, options.quiet)
+    ranks.wait()
+    return _learn(run, first_model(run, init, options.quiet), None, options.quiet, ranks)
+
+
+def follow(options: TrainOptions, ranks: Ranks) -> Outcome:
+    """Wait until the first rank has prepared the run folder, then train with it. The other ranks do this."""
+    try:
+        ranks.wait()
+    except HeedError as error:
+        raise HeedError("the first process ended before training started; see its error.") from error
+    run = Run(options.out, choose_device(options.device))
+    init = Run(options.init) if options.init else None
+    return _learn(run, first_model(run, init, quiet=True), None, options.quiet, ranks)
+
+
+def check_pieces(run: Run, force: bool, quiet: bool) -> None:
+    """Stop if much of the validation text is unknown to the vocabulary, which is available only now."""
+    valid = read_valid(run.folder)
+    findings: list[Finding] = []
+    for index, side in enumerate(run.sides):
+        tokenizer = run.tokenizers[side]
+        pieces = Pieces(tokenizer.encode, Vocabulary.unk_id)
+        findings += unknown_pieces(f"validation {side}", [row[index] for row in valid], pieces)
+    for finding in findings:
+        if finding.severity == "stop" and not force:
+            raise DataError(f"{finding.message} {finding.advice} Or continue with --force.")
+        message(f"{finding.severity}: {finding.message}", quiet)
+
+
+def prepare_run(
+    plan: Plan, folder: Path, init: Run | None = None, quiet: bool = False, reused: Run | None = None
+) -> Run:
+    """Make a run folder with everything but a model: recipe, tokenizers, prepared data.
+
+    The tokenizers are those of `reused`, if given. Data that `init` was trained on counts as seen.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    give_memory_back()  # memory of the data doctor
+    empty_folder(folder, last=RECIPE)
+    with atomic_write(folder / RECIPE, "w") as file:
+        file.write(to_toml(plan.recipe, plan.reasons))
+    (folder / "data").mkdir()
+    with atomic_write(folder / "data" / "diagnosis.txt", "w") as file:
+        file.write(plan.diagnosis.render() + "\n")
+    for path in sorted(reused.folder.glob("tokenizer*.json")) if reused else []:
+        shutil.copy(path, folder / path.name)
+    run = Run(folder, plan.device)
+    tokenizers = run.tokenizers if reused else None
+    corpus = run.task_type.prepare(plan.recipe, folder, plan.diagnosis, tokenizers, quiet)
+    if init is not None:
+        add_seen(folder, init.folder)
+    if init is not None or reused is not None:
+        write_corpus(folder, replace(corpus, init=_name(init), tokenizer_of=_name(reused)))
+    _tell(corpus, quiet)
+    return Run(folder, plan.device)
+
+
+def _name(run: Run | None) -> str:
+    """The name of its folder; empty for None."""
+    return run.folder.resolve().name if run else ""
+
+
+def _tell(corpus: Corpus, quiet: bool) -> None:
+    message(f"{corpus.num_rows:,} rows for training, {corpus.num_valid:,} for validation", quiet)
+    for reason, count in corpus.dropped.items():
+        message(f"  left out: {count:,} ({reason})", quiet)
+
+
+def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quiet: bool, ranks: Ranks) -> Outcome:
+    """Train the model of a prepared run folder, by counts or by gradients, and write its report."""
+    task = run.task()
+    quiet = quiet or not ranks.is_first
+    if model.count_based:
+        outcome = _count(run, model, task, quiet) if ranks.is_first else Outcome("counted", Progress(step=1))
+    else:
+        message(f"model: {sum(parameter.numel() for parameter in model.parameters()):,} parameters", quiet)
+        recipe = run.recipe
+        d_model = getattr(recipe.model, "d_model", 0)
+        trainer = Trainer(recipe.training, model, task, run.folder, recipe.seed, run.device, d_model, quiet, ranks)
+        if checkpoint is not None:
+            trainer.restore(checkpoint)
+        outcome = trainer.run()
+    if outcome.interrupted_by is None and ranks.is_first:
+        with storage_errors("write the report", path=run.folder):
+            finish_report(run, quiet)
+    return outcome
+
+
+def _count(run: Run, model: Any, task: Task, quiet: bool) -> Outcome:
+    begin = time.perf_counter()
+    model.estimate(task.sequences())
+    save_weights(run.folder / WEIGHTS, model.state_dict(), {"counted": "true", **task.vocabulary_digests})
+    validation = task.validate(model, task.metrics)
+    seconds = round(time.perf_counter() - begin, 1)
+    with Journal(run.folder) as journal:
+        journal.write("validation", 1, {**validation_event(validation), "seconds": seconds, "epoch": 1, "best": True})
+        journal.write("end", 1, {"reason": "counted", "seconds": seconds})
+    for score in validation.scores.values():
+        message(f"validation: {score.render()}", quiet)
+    return Outcome("counted", Progress(step=1))
+
+
+def resume(options: TrainOptions, strict: bool = False, ranks: Ranks = ALONE) -> Outcome:
+    """Continue the training in `options.out` with its own recipe.toml, whose limits may have been edited."""
+    folder = options.out
+    run = Run(folder, choose_device(options.device))
+    run.require_prepared()
+    if run.blank_model.count_based:
+        raise UsageError(f"{folder} is count-based and cannot be resumed. Count again with --overwrite.")
+    run.require_resumable()
+    checkpoint = newest_checkpoint(folder / "checkpoints", strict, run.shapes)
+    if ranks.is_first:
+        require_room_for(folder / "checkpoints", checkpoint)
+    tell_other_arithmetic(checkpoint, run.device, options.quiet or not ranks.is_first)
+    return _learn(run, run.new_model(), checkpoint, options.quiet, ranks)
+
+
+def first_model(run: Run, init: Run | None, quiet: bool) -> GenerativeModel:
+    """The model of a prepared run before its first update: fresh, or with the weights of `init`."""
+    model = run.new_model()
+    if init is not None:
+        weights = init.weights()
+        if vocabulary_digests(run.tokenizers) != vocabulary_digests(init.tokenizers):
+            weights = with_vocabularies(weights, run.recipe.model, init.tokenizers, run.tokenizers)
+            _tell_kept(init, run, quiet)
+        load_weights(model, weights, init.folder / WEIGHTS)
+    return model
+
+
+def _tell_kept(init: Run, run: Run, quiet: bool) -> None:
+    """Report how many pieces of the new vocabularies the other run had."""
+    for side in {run.tokenizers[side]: side for side in reversed(run.sides)}.values():  # once for a joint vocabulary
+        new = run.tokenizers[side]
+        kept = len(same_pieces(new, init.tokenizers[side]))
+        share = f"{kept:,} of {len(new.vocabulary):,} pieces keep their weights"
+        message(f"{side}: {share}, new pieces start as the mean of their old subpieces", quiet)

@@ -1,0 +1,1 @@
+"""Language modelling: a text in, a model of the next token out."""

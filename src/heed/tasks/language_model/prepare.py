@@ -1,0 +1,83 @@
+"""Preparation of a language model's text: which lines are trained on or held out, and how they become ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from heed.core.errors import UsageError
+from heed.core.progress import watched
+from heed.decoding.reading import MAX_LINE
+from heed.tasks import prepare
+from heed.tasks.language_model.data import TextData
+from heed.text.line_ends import SPELLED, encode_ended
+from heed.text.readers import fingerprint_file, read_text
+from heed.text.tokenizers import Tokenizer, TokenizerConfig
+
+SIDES = ("tgt",)
+
+
+def read_lines_of(data: TextData, path: str) -> Iterator[prepare.Row]:
+    """The lines of a text, normalised; those without words only where they are kept."""
+    lines = (data.normaliser.apply(line) for line in read_text(data.resolve(path), data.errors))
+    return ((line,) for line in lines if data.keep_blank_lines or line.strip())
+
+
+def prepare_language_model(
+    data: TextData, tokenizer: TokenizerConfig, seed: int, folder: Path, num_lines: int,
+    reuse: Mapping[str, Tokenizer] | None = None, quiet: bool = True,
+) -> prepare.Corpus:  # fmt: skip
+    """Hold out, train a tokenizer (or `reuse` one), encode; all into the run folder."""
+    if not data.text:
+        raise UsageError("data.text is missing: give --text F.")
+    dropped: Counter[str] = Counter()
+
+    def rows(held: bool, title: str) -> Iterator[prepare.Row]:
+        lines = watched(read_lines_of(data, data.text), title, "lines", quiet)
+        if data.valid_text:
+            return read_lines_of(data, data.valid_text) if held else lines
+        if data.text_as == "lines":
+            return prepare.split_rows(lines, num_lines, data.num_held_out, seed, held)
+        return prepare.split_end(lines, num_lines, data.num_held_out, held)
+
+    held_out = rows(True, "holding out")
+    if data.text_as == "lines" and not data.valid_text:  # with a line all that are like it are held out
+        held_out = prepare.distinct(held_out)
+    valid = [*islice(held_out, data.max_valid)]
+
+    def spelled() -> Iterator[prepare.Row]:
+        of_training = not data.vocabulary_text
+        lines = rows(False, "reading for the tokenizer") if of_training else read_lines_of(data, data.vocabulary_text)
+        return ((line + SPELLED[data.line_end],) for (line,) in lines)
+
+    num_spelled = sum(1 for _ in read_lines_of(data, data.vocabulary_text)) if data.vocabulary_text else num_lines
+    tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, spelled, num_spelled, folder, quiet=quiet)
+    if data.text_as == "lines":
+        valid = prepare.readable(valid, [tokenizers["tgt"]], MAX_LINE - 1, quiet)  # and what ends it
+    prepare.write_valid(folder, valid)
+    seen = prepare.Seen(folder)
+    ids = _encoded(rows(False, "encoding"), tokenizers["tgt"], data, dropped, seen)
+    files = {"text": fingerprint_file(data.resolve(data.text))}
+    if data.vocabulary_text:
+        files["vocabulary"] = fingerprint_file(data.resolve(data.vocabulary_text))
+    store = prepare.write_tokens(folder, SIDES, ids, tokenizers, files)
+    seen.write()
+    valid_files = {"text": fingerprint_file(data.resolve(data.valid_text))} if data.valid_text else {}
+    corpus = prepare.Corpus(len(store), len(valid), dict(dropped), files, valid_files)
+    prepare.write_corpus(folder, corpus)
+    return corpus
+
+
+def _encoded(
+    rows: Iterable[prepare.Row], tokenizer: Tokenizer, data: TextData, dropped: Counter[str], seen: prepare.Seen
+) -> Iterator[tuple[list[int], ...]]:
+    """The ids of each line; of a stream with what ends it."""
+    if data.text_as == "lines":
+        yield from prepare.encode_rows(rows, [tokenizer], data.max_tokens, dropped, seen)
+        return
+    for chunk in prepare.chunks(rows):
+        for row in chunk:
+            seen.add(row)
+        yield from ((ids,) for ids in encode_ended(tokenizer, [line for (line,) in chunk], data.line_end))

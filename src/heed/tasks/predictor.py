@@ -1,0 +1,127 @@
+"""The predictor contract: what users can do with a trained run, whatever its task.
+
+`heed.load` returns a predictor. The verbs, the server, the evaluation and the report ask it for abilities ("translate",
+"generate", "score", "predict") and never for its task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from heed.core.errors import UsageError
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
+from heed.decoding.text_scorer import TextScorer
+from heed.decoding.translator import ModelTranslator, TokenScores
+
+LM_WEIGHT = 0.2
+"""Default weight of a language model in shallow fusion."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Other runs that a run is combined with."""
+
+    others: Sequence[Any] = ()
+    """Further runs of an ensemble, whose probabilities are averaged with this one's."""
+    lm: Any = None
+    """A language model's run for shallow fusion."""
+    lm_weight: float = LM_WEIGHT
+
+    def __bool__(self) -> bool:
+        return bool(self.others) or self.lm is not None
+
+
+ALONE = Combination()
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One answer to one input."""
+
+    text: str
+    """The label, number, tags or text, as it is printed."""
+    probability: float | None = None
+    """The model's probability of it; None where there is none."""
+
+
+class Predictor:
+    """A trained run, ready to use. A task's own predictor overrides the methods it is able to do."""
+
+    abilities: ClassVar[frozenset[str]] = frozenset({"predict"})
+    """What it can do; a method of the same name does it."""
+
+    def __init__(self, run: Any, combined: Combination = ALONE) -> None:
+        if combined and not self.abilities & {"translate", "generate"}:
+            raise UsageError(f"{run.folder}: ensembles and --lm are for runs that generate text.")
+        if run.tag is not None and not self.can("translate"):
+            raise UsageError(f"{run.folder}: --tag is for translation runs.")
+        self.run: Any = run
+        self.combined = combined
+
+    def __repr__(self) -> str:
+        recipe = self.run.recipe
+        return f"<{type(self).__name__} {str(self.run.folder)!r}: {recipe.task}, {recipe.model.kind}>"
+
+    def can(self, ability: str) -> bool:
+        """Whether the run has this ability."""
+        return ability in self.abilities
+
+    def require(self, ability: str, by: str = "") -> None:
+        """Raise UsageError unless the run has this ability, which `by` (a verb, a flag) needs."""
+        if not self.can(ability):
+            raise UsageError(
+                f"{by or ability} needs a run that can {ability}; {self.run.folder} is a {self.run.recipe.task} run, "
+                f"which can {', '.join(sorted(self.abilities))}."
+            )
+
+    def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
+        """Return the `top` most probable answers to each input, the best first."""
+        raise self._cannot("predict")
+
+    def translate(self, texts: Any, options: SearchOptions | None = None) -> Any:
+        """Translate a text (to a text) or several texts (to a list)."""
+        raise self._cannot("translate")
+
+    def hypotheses(self, texts: Sequence[str], options: SearchOptions | None = None) -> list[Hypothesis]:
+        """Translate several texts, and return scores, tokens and alternatives too."""
+        raise self._cannot("translate")
+
+    def generate(self, prompt: str = "", options: SearchOptions | None = None) -> list[str]:
+        """Continue a prompt."""
+        raise self._cannot("generate")
+
+    def continuations(self, prompt: str = "", options: SearchOptions | None = None) -> list[Hypothesis]:
+        """Continue a prompt, and return scores and tokens too."""
+        raise self._cannot("generate")
+
+    def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
+        """Return the log-probabilities (nats) of each text's tokens, given its source if the run is a translator."""
+        raise self._cannot("score")
+
+    @property
+    def translator(self) -> ModelTranslator:
+        """The search engine of a run that generates text."""
+        raise self._cannot("generate")
+
+    def scorer(self, stride: int = 0, model: Any = None) -> TextScorer:
+        """Scores a whole text from its beginning, read as in training."""
+        raise self._cannot("score")
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Codes of the source's and the target's language, empty where unknown."""
+        return ("", "")
+
+    def facts(self) -> Mapping[str, Any]:
+        """What `heed info` shows of this task, in addition to what all runs have."""
+        return {}
+
+    def _cannot(self, ability: str) -> UsageError:
+        try:
+            self.require(ability)
+        except UsageError as error:
+            return error
+        return UsageError(f"{self.run.folder}: {ability} is not available.")

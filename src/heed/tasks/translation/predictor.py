@@ -1,0 +1,145 @@
+"""What users do with a trained translator: translate, score, and combine it with other runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, cast, overload
+
+from heed.core.errors import DataError, UsageError
+from heed.decoding.confidence import Confidence
+from heed.decoding.guard import Guard
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
+from heed.decoding.translator import Judgement, ModelTranslator, TokenScores
+from heed.nn.contract import Autoregressive
+from heed.run import Run
+from heed.tasks.generation import combined_model, require_vocabularies
+from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
+from heed.tasks.prepare import read_valid
+from heed.tasks.translation.data import TranslationData
+from heed.tasks.translation.parts import tag_to_use
+from heed.tasks.translation.prepare import tag_ids
+
+
+class TranslationPredictor(Predictor):
+    """A trained translator, alone or combined with other runs (`Combination`)."""
+
+    abilities = frozenset({"translate", "score", "inspect", "predict"})
+    run: Run
+
+    def __init__(self, run: Run, combined: Combination = ALONE) -> None:
+        super().__init__(run, combined)
+        self._require_matching()
+
+    @property
+    def data(self) -> TranslationData:
+        """The run's `[data]` table."""
+        return cast(TranslationData, self.run.recipe.data)
+
+    # --- what users call --------------------------------------------------------------------------------
+
+    @overload
+    def translate(self, texts: str, options: SearchOptions | None = None) -> str: ...  # type: ignore[overload-overlap]
+    @overload
+    def translate(self, texts: Sequence[str], options: SearchOptions | None = None) -> list[str]: ...
+    def translate(self, texts: str | Sequence[str], options: SearchOptions | None = None) -> str | list[str]:
+        """Translate one text, or several. A string is one text and gives a string; a list of strings gives a list."""
+        if isinstance(texts, str):
+            return self.hypotheses([texts], options)[0].text
+        return [hypothesis.text for hypothesis in self.hypotheses(texts, options)]
+
+    def hypotheses(self, texts: Sequence[str], options: SearchOptions | None = None) -> list[Hypothesis]:
+        """Translate several texts, and return scores, tokens and alternatives too."""
+        if isinstance(texts, str):
+            texts = [texts]
+        return self.translator.translate(texts, options or self.run.recipe.decoding)
+
+    def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
+        """Return the log-probabilities (nats) of each target's tokens given its source."""
+        if sources is None:
+            raise UsageError("a translator scores targets given their sources: pass both.")
+        if len(sources) != len(targets):
+            raise DataError(f"{len(targets)} targets with {len(sources)} sources: each target needs its source.")
+        return self.translator.score(targets, sources)
+
+    def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
+        """Return the best translations of each text."""
+        options = self.run.recipe.decoding
+        if top > 1:
+            options = options.model_copy(update={"nbest": top, "beam_size": max(top, options.beam_size)})
+        return [
+            [Prediction(each.text, each.confidence) for each in (hypothesis, *hypothesis.alternatives)][:top]
+            for hypothesis in self.hypotheses(inputs, options)
+        ]
+
+    def facts(self) -> Mapping[str, Any]:
+        return {"tags": ", ".join(self.data.tags)} if self.data.tags else {}
+
+    # --- languages and tags -----------------------------------------------------------------------------
+
+    @property
+    def source_tag(self) -> str:
+        """The tag in front of each source. Raises UsageError for an unknown one, and where one must be chosen."""
+        known = self.run.tokenizers["src"].vocabulary.tags
+        return tag_to_use(self.data.tags_used, self.data.default_tag, known, self.run.tag)
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Codes of source and target, as far as they are known; with several languages those of the tag."""
+        tag = self.run.tag
+        return self.data.languages(self.data.default_tag if tag is None else tag)
+
+    def of_validation(self) -> Run:
+        """The run with the tag of its validation data."""
+        tag = self.data.tag_of_validation
+        return self.run if not self.data.tags or self.run.tag == tag else self.run.with_tag(tag)
+
+    # --- the search -------------------------------------------------------------------------------------
+
+    @cached_property
+    def translator(self) -> ModelTranslator:
+        """The model, or all models of an ensemble, with tokenizers, normaliser and output checks."""
+        model, lm = combined_model(self.run, self.combined)
+        judgement = self.judgement
+        if self.combined.others or lm is not None:  # the confidence is that of one model
+            judgement = replace(judgement, confidence=None, lm=lm)
+        src, tgt = self.run.tokenizers["src"], self.run.tokenizers["tgt"]
+        before = tag_ids(src, self.source_tag)
+        return ModelTranslator(model, src, tgt, self.data.normaliser, self.run.device, judgement, before)
+
+    def _require_matching(self) -> None:
+        for other in self.combined.others:
+            other.predictor.require("translate", "an ensemble with a translator")
+            require_vocabularies(self.run, other)
+        if (lm := self.combined.lm) is not None:
+            lm.predictor.require("generate", "--lm")
+            require_vocabularies(self.run, lm)
+            if lm.recipe.data.line_end != "eos":
+                raise UsageError(
+                    f"--lm {lm.folder}: it never learned where a sentence ends (data.line_end = "
+                    f'"{lm.recipe.data.line_end}"), and outputs would not end. Train it with --data.text_as=lines.'
+                )
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """Checks of the outputs: the guard for this language pair, and confidences if they were calibrated."""
+        src_lang, tgt_lang = self.languages
+        like_validation = self.source_tag == self.data.tag_of_validation
+        try:
+            valid = read_valid(self.run.folder) if like_validation else []
+        except DataError:  # translating does without it; no length is suspicious then
+            valid = []
+        guard = Guard.of_pairs([(row[0], row[-1]) for row in valid[:1000]], bool(src_lang) and src_lang == tgt_lang)
+        return Judgement(guard, self.confidence if like_validation else None, tgt_lang=tgt_lang)
+
+    @cached_property
+    def confidence(self) -> Confidence | None:
+        """The calibration that `heed evaluate --calibrate` wrote; None where it did not."""
+        return Confidence.read(self.run.folder)
+
+    @property
+    def model(self) -> Autoregressive:
+        """The run's own model."""
+        return cast(Autoregressive, self.run.model)
