@@ -27,13 +27,14 @@ import peers
 import torch
 
 import heed
-from heed.api import Planner, TrainOptions, execute
 from heed.core.config import Document
 from heed.core.environment import num_cpus
 from heed.core.errors import HeedError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
+from heed.execute import execute
 from heed.metrics.scoring import score_outputs
+from heed.planner import Planner, TrainOptions
 from heed.run import RECIPE, WEIGHTS, Run
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer

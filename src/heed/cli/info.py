@@ -57,7 +57,7 @@ def _facts(folder: Path, run: Run) -> dict[str, Any]:
         "tokenizer": f"{recipe.tokenizer.kind}, {sizes}",
         "trained on": corpus["num_rows"] - corpus.get("num_repeated", 0) if "num_rows" in corpus else "?",
     }
-    facts |= opened.predictor.facts()
+    facts |= run.predictor.facts()
     if several := parts(run):
         facts["parts"] = [asdict(part) for part in several]
         facts["validated on"] = validated_on(run)

@@ -11,7 +11,6 @@ from heed.decoding.options import SearchOptions
 from heed.evaluation.outputs import System
 from heed.evaluation.test_set import HeldOut
 from heed.run import Run
-from heed.tasks.parts import listed
 from heed.tasks.predictor import Combination
 
 
@@ -40,6 +39,6 @@ def tags_for(folders: Sequence[Path], tag: str | None) -> list[str | None]:
     """
     known = [getattr(Run(folder).recipe.data, "tags", []) for folder in folders]
     if tag and not any(tag in tags for tags in known):
-        names = listed(name for tags in known for name in tags)
+        names = ", ".join(dict.fromkeys(name for tags in known for name in tags))
         raise UsageError(f"--tag {tag}: {f'the runs know {names}' if names else 'the runs were trained without tags'}.")
     return [tag if tag in tags else None for tags in known]
