@@ -1,78 +1,125 @@
-"""Does every attention have the one shape: keys and values made once, then (query, keys, values, mask) -> context?"""
+"""Contract of attention: every member of `ATTENTION` is called in one way, whichever memory it reads."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
-from heed.nn.attention import ATTENTION, AdditiveAttention, MultiHeadAttention
+from heed.nn.attention import ATTENTION, BEGINNING, Attention
 from heed.nn.contract import Trace
+from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.states import AppendKV, KeysValues, RowPositions
 
-FACTORIES = {
-    "multi_head": lambda: MultiHeadAttention(d_model=8, num_heads=2),
-    "additive": lambda: AdditiveAttention(query_size=8, memory_size=8, attention_size=5),
-}
-every_attention = pytest.mark.parametrize("name", FACTORIES)
+every_attention = pytest.mark.parametrize("name", ATTENTION)
 
+D_MODEL = 8
 LENGTHS = torch.tensor([6, 3])
 MASK = (torch.arange(6) < LENGTHS[:, None])[:, None, None]  # [B, 1, 1, S]
+CPU = torch.device("cpu")
 
 
-def attention_of(name: str) -> nn.Module:
+def attention_of(name: str, dropout: float = 0.0) -> Attention:
     """The named attention with random weights."""
     torch.manual_seed(1)
-    return FACTORIES[name]()
+    return ATTENTION[name].in_block(D_MODEL, num_heads=2, dropout=dropout)
 
 
-def test_every_attention_of_the_registry_is_examined() -> None:
-    assert FACTORIES.keys() == ATTENTION.keys()
-    assert all(type(attention_of(name)) is ATTENTION[name] for name in FACTORIES)
+def causal(
+    attention: Attention, x: torch.Tensor, append_kv: AppendKV, positions: RowPositions = BEGINNING,
+    dropout_keys: DropoutKeys | None = None,
+) -> torch.Tensor:  # fmt: skip
+    """Self-attention of tokens that are appended after these positions."""
+    mask = positions.causal_mask(x.shape[1], CPU)
+    contexts: torch.Tensor = attention(x, append_kv, mask, positions, dropout_keys)
+    return contexts
 
 
 @every_attention
-def test_no_mask_means_that_all_may_be_attended_to(name: str) -> None:
-    attention, x, memory = attention_of(name), torch.randn(2, 3, 8), torch.randn(2, 6, 8)
-    keys, values = attention.project(memory)
+def test_no_mask_means_that_everything_may_be_attended_to(name: str) -> None:
+    attention, x, memory = attention_of(name), torch.randn(2, 3, D_MODEL), torch.randn(2, 6, D_MODEL)
+    projected = attention.project(memory)
     everything = torch.ones(2, 1, 1, 6, dtype=torch.bool)
-    torch.testing.assert_close(attention(x, keys, values), attention(x, keys, values, everything))
+    torch.testing.assert_close(attention(x, projected), attention(x, projected, everything))
 
 
 @every_attention
-def test_what_is_masked_out_might_as_well_not_be_there(name: str) -> None:
-    attention, x, memory = attention_of(name), torch.randn(2, 3, 8), torch.randn(2, 6, 8)
-    contexts = attention(x, *attention.project(memory), MASK)
-    alone = attention(x[1:], *attention.project(memory[1:, :3]))
+def test_masked_positions_do_not_matter(name: str) -> None:
+    attention, x, memory = attention_of(name), torch.randn(2, 3, D_MODEL), torch.randn(2, 6, D_MODEL)
+    contexts = attention(x, attention.project(memory), MASK)
+    alone = attention(x[1:], attention.project(memory[1:, :3]))
     torch.testing.assert_close(contexts[1:], alone)
 
 
 @every_attention
-def test_the_order_of_the_memory_does_not_matter(name: str) -> None:
-    attention, x, memory = attention_of(name), torch.randn(1, 3, 8), torch.randn(1, 6, 8)
-    shuffled = memory[:, torch.randperm(6)]
-    torch.testing.assert_close(attention(x, *attention.project(shuffled)), attention(x, *attention.project(memory)))
-
-
-@every_attention
 def test_rows_of_one_source_share_its_keys(name: str) -> None:
-    attention, x, memory = attention_of(name), torch.randn(6, 2, 8), torch.randn(2, 6, 8)
-    shared = attention(x, *attention.project(memory), MASK)
-    repeated = attention(x, *attention.project(memory.repeat_interleave(3, 0)), MASK.repeat_interleave(3, 0))
+    attention, x, memory = attention_of(name), torch.randn(6, 2, D_MODEL), torch.randn(2, 6, D_MODEL)
+    shared = attention(x, attention.project(memory), MASK)
+    repeated = attention(x, attention.project(memory.repeat_interleave(3, 0)), MASK.repeat_interleave(3, 0))
     torch.testing.assert_close(shared, repeated)
 
 
 @every_attention
 def test_traced_weights_are_those_of_each_row(name: str) -> None:
-    attention, x, memory, trace = attention_of(name), torch.randn(4, 2, 8), torch.randn(2, 6, 8), Trace()
-    keys, values = attention.project(memory)
-    traced = attention(x, keys, values, MASK, trace=trace, name="here")
-    torch.testing.assert_close(traced, attention(x, keys, values, MASK))
-    [weights] = trace.weights["here"]
+    attention, x, memory, trace = attention_of(name), torch.randn(4, 2, D_MODEL), torch.randn(2, 6, D_MODEL), Trace()
+    projected = attention.project(memory)
+
+    def traced(rows: slice, sources: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        weights: list[torch.Tensor] = []
+        keys, values = projected
+        part: KeysValues = (keys[sources], values[sources])
+        return attention(x[rows], part, MASK[sources], trace=weights.append), weights[0]
+
+    contexts, weights = traced(slice(None), slice(None))
+    torch.testing.assert_close(contexts, attention(x, projected, MASK))
     assert weights.shape[0] == 4
     assert weights.shape[2:] == (2, 6)
     torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
+    assert trace.weights == {}
     for row in range(4):
-        source = slice(row // 2, row // 2 + 1)
-        alone = Trace()
-        attention(x[row : row + 1], keys[source], values[source], MASK[source], trace=alone, name="here")
-        torch.testing.assert_close(weights[row], alone.weights["here"][0][0])
+        _, alone = traced(slice(row, row + 1), slice(row // 2, row // 2 + 1))
+        torch.testing.assert_close(weights[row], alone[0])
+
+
+@every_attention
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize(("capacity", "with_gradients"), [(0, True), (0, False), (3, False), (9, False)])
+def test_with_a_cache_the_tokens_may_come_in_any_pieces(
+    name: str, dropout: float, capacity: int, with_gradients: bool
+) -> None:
+    """The attention makes the cache, sees no later token, and drops the same weights however the tokens come."""
+    attention, x = attention_of(name, dropout), torch.randn(3, 7, D_MODEL)
+    keys = DropoutKeys.for_step(1, 2, torch.arange(3)) if dropout else None
+    with torch.set_grad_enabled(with_gradients):
+        whole = causal(attention, x, AppendKV(attention.empty_cache(3, capacity, x), 0), dropout_keys=keys)
+        cache, positions, pieces = attention.empty_cache(3, capacity, x), RowPositions(), []
+        for piece in x.split([1, 4, 2], dim=1):
+            append_kv = AppendKV(cache, positions.length)
+            pieces.append(causal(attention, piece, append_kv, positions, keys))
+            cache, positions = append_kv.cache, positions.after(piece.shape[1])
+    torch.testing.assert_close(torch.cat(pieces, 1), whole, rtol=1e-4, atol=1e-5)
+
+
+@every_attention
+def test_with_a_cache_no_later_token_is_seen(name: str) -> None:
+    attention, x = attention_of(name), torch.randn(2, 6, D_MODEL)
+    before = causal(attention, x, AppendKV(attention.empty_cache(2, 0, x), 0))
+    changed = x.clone()
+    changed[:, 4:] += 1
+    after = causal(attention, changed, AppendKV(attention.empty_cache(2, 0, x), 0))
+    torch.testing.assert_close(after[:, :4], before[:, :4])
+    assert not torch.allclose(after[:, 4:], before[:, 4:])
+
+
+@every_attention
+@pytest.mark.parametrize("with_gradients", [False, True])
+def test_a_row_that_began_later_does_not_see_the_empty_columns_before_it(name: str, with_gradients: bool) -> None:
+    attention, x = attention_of(name), torch.randn(2, 5, D_MODEL)
+    positions = RowPositions(3, torch.tensor([0, 2]))
+    with torch.set_grad_enabled(with_gradients):
+        append_kv = AppendKV(attention.empty_cache(2, 0, x), 0)
+        causal(attention, x[:, :3], append_kv)  # the first two columns of row 1 are empty
+        found = causal(attention, x[:, 3:], AppendKV(append_kv.cache, 3), positions)
+        later = AppendKV(attention.empty_cache(1, 0, x), 0)
+        causal(attention, x[1:, 2:3], later)
+        alone = causal(attention, x[1:, 3:], AppendKV(later.cache, 1), RowPositions(1))
+    torch.testing.assert_close(found[1:], alone)

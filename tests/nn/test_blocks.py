@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from heed.nn.attention import MultiHeadAttention
 from heed.nn.blocks import DecoderBlock, EncoderBlock, FeedForward, Residual
 from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.states import AppendKV, RowPositions
 
 D_MODEL, HEADS, D_FF = 12, 3, 20
 norms = pytest.mark.parametrize("pre_norm", [False, True], ids=["post-norm", "pre-norm"])
@@ -34,6 +35,11 @@ def copy(theirs: nn.Module, attentions: dict[str, MultiHeadAttention], rest: dic
         weights |= {f"{name}.weight": module.weight, f"{name}.bias": module.bias}
     theirs.load_state_dict(weights)
     return theirs.eval()
+
+
+def fresh_cache(block: DecoderBlock, x: Tensor) -> AppendKV:
+    """An empty cache of the block for the rows of `x`."""
+    return AppendKV(block.self_attention.empty_cache(len(x), 0, x), 0)
 
 
 def randomise(module: nn.Module) -> None:
@@ -82,8 +88,7 @@ def test_a_decoder_block_equals_pytorch(pre_norm: bool, activation: str) -> None
     real = torch.arange(7) < torch.tensor([[7], [4]])
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
     found = ours(
-        x, lambda keys, values: (keys, values), causal, ours.cross_attention.project(memory), real[:, None, None],
-        None, 0,
+        x, fresh_cache(ours, x), causal, ours.cross_attention.project(memory), real[:, None, None], RowPositions(), None
     )  # fmt: skip
     expected = theirs(x, memory, tgt_mask=~causal, memory_key_padding_mask=~real)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
@@ -129,7 +134,11 @@ def test_the_sublayers_of_a_block_drop_different_things() -> None:
             for end in ends:
                 nn.init.zeros_(end.weight)
                 nn.init.constant_(end.bias, float(end is one))
-            grown = (lambda keys, values: (keys, values), None, memory, None, dropout_keys, 0)
-            masks.append(block(zeros, None, dropout_keys) if block is encoder else block(zeros, *grown))
+            rest = (None, memory, None, RowPositions(), dropout_keys)
+            masks.append(
+                block(zeros, None, dropout_keys)
+                if block is encoder
+                else block(zeros, fresh_cache(decoder, zeros), *rest)
+            )
             assert 0.3 < (masks[-1] > 0).float().mean() < 0.7
             assert all(0.3 < (masks[-1] == other).float().mean() < 0.7 for other in masks[:-1])

@@ -9,19 +9,18 @@ from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.states import CachedState, KeyValueCache, Memory, RowPositions
 
 
-def memory_of(lengths: list[int], rows_per_source: int = 1, dim: int = 2) -> Memory:
+def memory_of(lengths: list[int], rows_per_source: int = 1) -> Memory:
     """Keys that say which source they are of, at each of its positions."""
     size = max(lengths)
     mask = torch.arange(size) < torch.tensor(lengths)[:, None]
-    shape = (len(lengths), 1, size, 2) if dim == 2 else (len(lengths), size, 2)
-    keys = torch.arange(1.0, len(lengths) + 1).view(-1, *[1] * (len(shape) - 1)).expand(shape).clone()
-    return Memory(((keys, -keys),), mask, rows_per_source, dim)
+    keys = torch.arange(1.0, len(lengths) + 1).view(-1, 1, 1, 1).expand(len(lengths), 1, size, 2).clone()
+    return Memory(((keys, -keys),), mask, rows_per_source)
 
 
 def cache_of(rows: list[list[float]], capacity: int = 0) -> KeyValueCache:
     """A cache after the given tokens of each row; their keys are the numbers themselves."""
     ids = torch.tensor(rows)[:, None, :, None]
-    cache = KeyValueCache.empty(len(rows), 1, 1, capacity, ids)
+    cache = KeyValueCache.empty(len(rows), 1, (1, 1), capacity, ids)
     return cache.append(0, ids, -ids)[0]
 
 
@@ -85,11 +84,10 @@ def test_nothing_can_be_selected_too() -> None:
 
 
 def test_joined_memories_are_padded_to_the_longer_source() -> None:
-    for dim in (1, 2):
-        joined = memory_of([2], dim=dim).join(memory_of([1, 4], dim=dim))
-        assert joined.mask.int().tolist() == [[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]]
-        keys = joined.layers[0][0].view(3, 4, 2)
-        assert keys[..., 0].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1], [2, 2, 2, 2]]
+    joined = memory_of([2]).join(memory_of([1, 4]))
+    assert joined.mask.int().tolist() == [[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]]
+    keys = joined.layers[0][0].view(3, 4, 2)
+    assert keys[..., 0].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1], [2, 2, 2, 2]]
 
 
 def test_memories_with_different_widths_join_row_by_row() -> None:

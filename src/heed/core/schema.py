@@ -72,8 +72,9 @@ class Schema:
         key, members = node["chosen_by"], dict(node["members"])
         default = _item(table["properties"].get(key), "default")
         name = _item(values, key) or _item(around, key) or default
-        known = isinstance(name, str) and name in members
-        return self._followed(members[name]) if known else {"properties": {key: {"enum": list(members)}}}
+        if isinstance(name, str) and name in members:
+            return self._followed(members[name])
+        return {"properties": {key: {"enum": list(members), "advice": node["advice"]}}}
 
     def describe(self, node: Node) -> str:
         """What a node allows: `a whole number from 1 to 8`, `one of 'a', 'b'`, `text or a list, each item text`."""

@@ -10,22 +10,23 @@ There are `max_len` positions; how a longer text is read, `models/limited_contex
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal, cast
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heed.models.limited_context import Grow, LimitedContext
-from heed.models.model import ModelConfig
-from heed.nn.causal_attention import CausalSelfAttention
-from heed.nn.contract import Trace, Vocabularies
+from heed.core.config import KeyOf
+from heed.models.limited_context import LimitedContext
+from heed.models.model import ModelConfig, Shard
+from heed.nn.attention import ATTENTION
+from heed.nn.contract import Recorder, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
-from heed.nn.states import RowPositions
+from heed.nn.states import AppendKV, KeyValueCache, RowPositions
 
 
 class GptConfig(ModelConfig):
@@ -45,6 +46,8 @@ class GptConfig(ModelConfig):
     """Positions: the most tokens that are seen at once."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of the embeddings and of each sublayer's output (rounded to 1/256)."""
+    attention: Annotated[str, KeyOf(ATTENTION)] = "fused_multi_head"
+    """The attention of all blocks."""
     attention_dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of attention weights."""
     output_bias: bool = False
@@ -70,22 +73,23 @@ class GptBlock(nn.Module):
     def __init__(self, config: GptConfig) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(config.d_model)
-        self.attention = CausalSelfAttention(config.d_model, config.num_heads, config.attention_dropout)
+        attention = ATTENTION[config.attention]
+        self.attention = attention.in_block(config.d_model, config.num_heads, config.attention_dropout)
         self.feed_forward_norm = nn.LayerNorm(config.d_model)
         self.expand = nn.Linear(config.d_model, config.d_ff)
         self.contract = nn.Linear(config.d_ff, config.d_model)
         self.dropout = config.dropout
 
     def forward(
-        self, x: Float[Tensor, "B T D"], grow: Grow, columns: RowPositions,
-        dropout_keys: DropoutKeys | None, offset: int, trace: Trace | None, name: str,
+        self, x: Float[Tensor, "B T D"], append_kv: AppendKV, mask: Bool[Tensor, "..."] | None, columns: RowPositions,
+        dropout_keys: DropoutKeys | None, trace: Recorder | None,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
-        """The same shape."""
+        """The same shape. `columns` are those before `x`, whose keys and values are in the cache of `append_kv`."""
         inner = dropout_keys and dropout_keys.fold(0)
-        attended = self.attention(self.attention_norm(x), grow, columns, inner, offset, trace, name)
-        x = x + dropout(attended, self.dropout, dropout_keys, 1, offset)
+        attended = self.attention(self.attention_norm(x), append_kv, mask, columns, inner, trace)
+        x = x + dropout(attended, self.dropout, dropout_keys, 1, columns.length)
         hidden = F.gelu(self.expand(self.feed_forward_norm(x)), approximate="tanh")
-        return x + dropout(self.contract(hidden), self.dropout, dropout_keys, 2, offset)
+        return x + dropout(self.contract(hidden), self.dropout, dropout_keys, 2, columns.length)
 
 
 class Gpt(LimitedContext):
@@ -95,7 +99,7 @@ class Gpt(LimitedContext):
     papers = "the decoder-only Transformer of GPT-2 (Radford et al. 2019)"
 
     def __init__(self, config: GptConfig, vocabularies: Vocabularies) -> None:
-        super().__init__(config.max_len, config.num_layers, config.num_heads, config.d_model // config.num_heads)
+        super().__init__(config.max_len)
         self.config = config
         self.embedding = nn.Parameter(torch.empty(vocabularies.tgt_size, config.d_model))
         self.positions = nn.Parameter(torch.empty(config.max_len, config.d_model))
@@ -114,15 +118,29 @@ class Gpt(LimitedContext):
             elif "norm" not in name:
                 nn.init.zeros_(parameter)
 
+    def empty_caches(self, num_rows: int, capacity: int, like: Tensor) -> Iterable[KeyValueCache]:
+        """One for each block."""
+        return (
+            block.attention.empty_cache(num_rows, capacity, like) for block in cast(Iterable[GptBlock], self.blocks)
+        )
+
+    def shards(self) -> Iterable[Shard]:
+        """The blocks."""
+        return ((block, ()) for block in self.blocks)
+
     def compute(
-        self, ids: Int[Tensor, "B T"], columns: RowPositions, grow: Sequence[Grow],
-        dropout_keys: DropoutKeys | None, offset: int, trace: Trace | None,
+        self, ids: Int[Tensor, "B T"], columns: RowPositions, caches: Sequence[AppendKV],
+        dropout_keys: DropoutKeys | None, trace: Trace | None,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
         """LayerNorm(h_L), h_0 = E[w] + P[t]."""
         x = F.embedding(ids, self.embedding) + F.embedding(columns.positions(ids.shape[1], ids.device), self.positions)
-        x = dropout(x, self.config.dropout, dropout_keys and dropout_keys.fold(0), 0, offset)
-        for number, block in enumerate(self.blocks):
-            inner = dropout_keys and dropout_keys.fold(1 + number)
-            x = block(x, grow[number], columns, inner, offset, trace, f"decoder.{number}.self")
+        x = dropout(x, self.config.dropout, dropout_keys and dropout_keys.fold(0), 0, columns.length)
+        mask = columns.causal_mask(ids.shape[1], ids.device)
+        for number, (block, append_kv) in enumerate(zip(self.blocks, caches, strict=True)):
+            inner, recorder = (
+                dropout_keys and dropout_keys.fold(1 + number),
+                recorder_of(trace, f"decoder.{number}.self"),
+            )
+            x = block(x, append_kv, mask, columns, inner, recorder)
         features: Tensor = self.norm(x)
         return features

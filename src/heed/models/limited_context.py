@@ -8,7 +8,7 @@ there are as many; and what it sees depends on its place in the text alone, not 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -20,10 +20,7 @@ from heed.models.model import GenerativeModel
 from heed.nn.contract import Source, Trace
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.heads import LinearHead
-from heed.nn.states import KeyValueCache, RowPositions, is_identity
-
-Grow = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Appends keys and values to one block's cache, and gives all of it."""
+from heed.nn.states import AppendKV, KeyValueCache, RowPositions, is_identity
 
 
 @dataclass(frozen=True)
@@ -35,9 +32,9 @@ class ContextState:
     ids: Int[Tensor, "B C"]
     """The tokens in these columns."""
     capacity: int = 0
-    """RowPositions that caches are made for; without, they grow."""
+    """Columns that caches are made for; without, they grow."""
     num_left: int = 0
-    """RowPositions that were left behind."""
+    """Columns that were dropped."""
     dropout_keys: DropoutKeys | None = None
 
     def select(self, rows: Int[Tensor, " R"]) -> ContextState:
@@ -90,18 +87,20 @@ class LimitedContext(GenerativeModel, ABC):
     reads = "windows"
     head: LinearHead
 
-    def __init__(self, max_len: int, num_blocks: int, num_heads: int, head_size: int) -> None:
+    def __init__(self, max_len: int) -> None:
         super().__init__()
         self.max_len = max_len
-        self.cache_shape = (num_blocks, num_heads, head_size)
+
+    @abstractmethod
+    def empty_caches(self, num_rows: int, capacity: int, like: Tensor) -> Iterable[KeyValueCache]:
+        """One cache for each block; see `heed.nn.attention.Attention.empty_cache`."""
 
     @abstractmethod
     def compute(
-        self, ids: Int[Tensor, "B T"], columns: RowPositions, grow: Sequence[Grow],
-        dropout_keys: DropoutKeys | None, offset: int, trace: Trace | None,
+        self, ids: Int[Tensor, "B T"], columns: RowPositions, caches: Sequence[AppendKV],
+        dropout_keys: DropoutKeys | None, trace: Trace | None,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
-        """Features of tokens that come behind `columns`; each block grows its cache. `offset`: their place in the text,
-        which keys the dropout."""
+        """Features of tokens that come after `columns`; each block appends to its cache."""
 
     def start(
         self,
@@ -117,11 +116,10 @@ class LimitedContext(GenerativeModel, ABC):
         return self._fresh(num_sources * rows_per_source, min(reserve or 0, self.max_len), dropout_keys)
 
     def _fresh(self, num_rows: int, capacity: int, dropout_keys: DropoutKeys | None, num_left: int = 0) -> ContextState:
-        num_blocks, num_heads, head_size = self.cache_shape
         like: Tensor = self.head.weight
         if dropout_keys is None and like.device.type == "cpu":  # PyTorch attends to bfloat16 keys several times slower
             like = like.new_empty(0, dtype=torch.float32)
-        caches = tuple(KeyValueCache.empty(num_rows, num_heads, head_size, capacity, like) for _ in range(num_blocks))
+        caches = tuple(self.empty_caches(num_rows, capacity, like))
         ids = torch.empty((num_rows, 0), dtype=torch.long, device=like.device)
         return ContextState(caches, RowPositions(), ids, capacity, num_left, dropout_keys)
 
@@ -147,22 +145,12 @@ class LimitedContext(GenerativeModel, ABC):
     ) -> tuple[Float[Tensor, "B T D"], ContextState]:
         """`advance` for no more tokens than there are columns left."""
         columns = state.columns
-        caches = list(state.caches)
-
-        def growing(number: int) -> Grow:
-            def grow(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-                cache = caches[number]
-                keys, values = keys.to(cache.keys.dtype), values.to(cache.keys.dtype)
-                caches[number], keys, values = cache.append(columns.length, keys, values)
-                return keys, values
-
-            return grow
-
-        grow = [growing(number) for number in range(len(caches))]
-        features = self.compute(ids, columns, grow, state.dropout_keys, state.num_left + columns.length, trace)
-        grown = RowPositions(columns.length + ids.shape[1], columns.first)
+        appending = [AppendKV(cache, columns.length) for cache in state.caches]
+        dropout_keys = state.dropout_keys and state.dropout_keys.shifted(state.num_left)
+        features = self.compute(ids, columns, appending, dropout_keys, trace)
         seen = torch.cat((state.ids, ids), dim=1)
-        return features, replace(state, caches=tuple(caches), columns=grown, ids=seen)
+        caches = tuple(append_kv.cache for append_kv in appending)
+        return features, replace(state, caches=caches, columns=columns.after(ids.shape[1]), ids=seen)
 
     def _with_room(self, state: ContextState) -> ContextState:
         """A state with a column left; rows that have taken all of them begin again with half of their tokens."""

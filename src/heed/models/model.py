@@ -6,6 +6,7 @@ declares the facts below. Everything else asks for these facts and never for a m
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
 from jaxtyping import Float, Int
@@ -28,6 +29,10 @@ class ModelConfig(Config):
         return f"a model of kind {self.kind}" + (f" ({keys})" if keys else "")
 
 
+Shard = tuple[nn.Module, Sequence[str]]
+"""A part of a model, and its methods besides `forward` that are called from outside and need its weights."""
+
+
 class Model(nn.Module):
     """A model that a recipe can name. It is made from its config and the vocabularies."""
 
@@ -42,6 +47,10 @@ class Model(nn.Module):
     independent of each other."""
     papers: ClassVar[str] = ""
     """What to cite: `the trellis network (Bai et al. 2019)`."""
+
+    def shards(self) -> Iterable[Shard]:
+        """The parts whose weights are gathered one after another when the model is sharded, inner ones first."""
+        return ()
 
 
 class GenerativeModel(Model):

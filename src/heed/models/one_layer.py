@@ -17,7 +17,7 @@ Dropout, which the notes call critical, is put on the embedded tokens, on h and 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -27,15 +27,14 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heed.models.limited_context import ContextState, Grow, LimitedContext
+from heed.models.limited_context import ContextState, LimitedContext
 from heed.models.model import ModelConfig
-from heed.nn.attention import attention_weights
-from heed.nn.causal_attention import causal_context
-from heed.nn.contract import Trace, Vocabularies
+from heed.nn.contract import Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
 from heed.nn.positions import interleaved
-from heed.nn.states import RowPositions
+from heed.nn.scaled_dot_product import attention_weights, causal_context
+from heed.nn.states import AppendKV, KeyValueCache, RowPositions
 
 WINDOW_ELEMENTS = 1 << 23
 """Numbers in the embedded windows that are computed at once."""
@@ -82,7 +81,7 @@ class OneLayer(LimitedContext):
     positions: Tensor
 
     def __init__(self, config: OneLayerConfig, vocabularies: Vocabularies) -> None:
-        super().__init__(config.max_len, int(config.predicts == "every"), 1, config.hidden_size)
+        super().__init__(config.max_len)
         self.config = config
         self.embedding = nn.Parameter(torch.randn(vocabularies.tgt_size, config.d_model) / math.sqrt(config.d_model))
         self.register_buffer("positions", interleaved(config.max_len, config.d_model), persistent=False)
@@ -120,14 +119,15 @@ class OneLayer(LimitedContext):
             return super().advance(ids, state, trace)
         past, first = state.columns.length, state.columns.first
         seen = torch.cat((state.ids, ids), dim=1)
-        embedded = self._embedded(seen, state.dropout_keys, state.num_left)
+        dropout_keys = state.dropout_keys and state.dropout_keys.shifted(state.num_left)
+        embedded = self._embedded(seen, dropout_keys, 0)
         ends = torch.arange(past, seen.shape[1], device=ids.device).expand(len(ids), -1)  # [B, T]
         begins = (ends - self.max_len + 1).clamp(min=0 if first is None else first[:, None])
         at_once = max(1, WINDOW_ELEMENTS // (max(1, len(ids)) * self.max_len * self.config.d_model))
         spans = zip(torch.split(begins, at_once, dim=1), torch.split(ends, at_once, dim=1), strict=True)
         h = torch.cat([self._of_windows(embedded, *span) for span in spans], dim=1)
         after = replace(state, ids=seen, columns=RowPositions(seen.shape[1], first))
-        features = self._output(h, state.dropout_keys, state.num_left + past)
+        features = self._output(h, dropout_keys, past)
         return features, after.without_first(max(0, seen.shape[1] - self.max_len))
 
     def _of_windows(
@@ -143,15 +143,23 @@ class OneLayer(LimitedContext):
         h: Tensor = (weights @ self.value(x))[..., 0, :]
         return h
 
+    def empty_caches(self, num_rows: int, capacity: int, like: Tensor) -> Iterable[KeyValueCache]:
+        """One where every position predicts; windows that move are computed anew."""
+        if self.config.predicts == "every":
+            yield KeyValueCache.empty(num_rows, 1, (self.config.hidden_size, self.config.hidden_size), capacity, like)
+
     def compute(
-        self, ids: Int[Tensor, "B T"], columns: RowPositions, grow: Sequence[Grow],
-        dropout_keys: DropoutKeys | None, offset: int, trace: Trace | None,
+        self, ids: Int[Tensor, "B T"], columns: RowPositions, caches: Sequence[AppendKV],
+        dropout_keys: DropoutKeys | None, trace: Trace | None,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
-        """O at every position, each seeing itself and what stands before it."""
-        x = self._embedded(ids, dropout_keys, offset) + self.positions[columns.positions(ids.shape[1], ids.device)]
-        keys, values = grow[0](self.key(x)[:, None], self.value(x)[:, None])
-        h = causal_context(self.query(x)[:, None], keys, values, columns, None, trace, "decoder.self")
-        return self._output(h[:, 0], dropout_keys, offset)
+        """O at every position, each of which sees itself and the positions before it."""
+        num_tokens, recorder = ids.shape[1], recorder_of(trace, "decoder.self")
+        x = self._embedded(ids, dropout_keys, columns.length)
+        x = x + self.positions[columns.positions(num_tokens, ids.device)]
+        keys, values = caches[0](self.key(x)[:, None], self.value(x)[:, None])
+        mask = columns.causal_mask(num_tokens, ids.device)
+        h = causal_context(self.query(x)[:, None], keys, values, columns, mask, None, recorder)
+        return self._output(h[:, 0], dropout_keys, columns.length)
 
     def _embedded(
         self, ids: Int[Tensor, "B T"], dropout_keys: DropoutKeys | None, offset: int

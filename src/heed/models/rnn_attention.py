@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from heed.models.model import GenerativeModel, ModelConfig
 from heed.nn.attention import AdditiveAttention
-from heed.nn.contract import Source, Trace, Vocabularies
+from heed.nn.contract import Source, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
 from heed.nn.recurrent import Bidirectional, GRUCell
@@ -116,7 +116,7 @@ class RecurrentAttention(GenerativeModel):
             raise ValueError("a translation model needs a source")
         embedded = self._embed(self.src_embedding, source.ids, dropout_keys and dropout_keys.fold(1))
         encoded, last = self.encoder(embedded, source.mask)
-        memory = Memory((self.attention.project(encoded),), source.mask, rows_per_source, source_dim=1)
+        memory = Memory((self.attention.project(encoded),), source.mask, rows_per_source)
         hidden = torch.tanh(self.initial(last)).repeat_interleave(rows_per_source, dim=0)
         row_keys = dropout_keys and dropout_keys.fold(2).repeat(rows_per_source)
         return RecurrentState(memory, hidden, 0, row_keys)
@@ -125,12 +125,12 @@ class RecurrentAttention(GenerativeModel):
         self, ids: Int[Tensor, "B T"], state: RecurrentState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], RecurrentState]:
         """Features of the next token after each of the given ones."""
-        keys, values = state.memory.layers[0]
+        memory, recorder = state.memory.layers[0], recorder_of(trace, "decoder.cross")
         mask = state.memory.attention_mask()
         embedded = self._embed(self.embedding, ids, state.dropout_keys, state.length)
         hidden, states, contexts = state.hidden, [], []
         for t in range(ids.shape[1]):
-            context = self.attention(hidden[:, None], keys, values, mask, trace, "decoder.cross")[:, 0]
+            context = self.attention(hidden[:, None], memory, mask, trace=recorder)[:, 0]
             [hidden] = self.cell(self.cell.input(torch.cat((embedded[:, t], context), dim=-1)), (hidden,))
             states.append(hidden)
             contexts.append(context)

@@ -9,7 +9,7 @@ activations, separate depths. The input position scheme is the paper's, Marian's
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal, cast
 
 import torch
@@ -18,13 +18,14 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heed.core.config import KeyOf
-from heed.models.model import GenerativeModel, ModelConfig
+from heed.models.model import GenerativeModel, ModelConfig, Shard
+from heed.nn.attention import ATTENTION
 from heed.nn.blocks import ACTIVATIONS, DecoderBlock, EncoderBlock
-from heed.nn.contract import Source, Trace, Vocabularies
+from heed.nn.contract import Source, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.embeddings import TokenEmbedding
 from heed.nn.heads import LinearHead
-from heed.nn.states import CachedState, KeyValueCache, Memory, RowPositions
+from heed.nn.states import AppendKV, CachedState, Memory, RowPositions
 
 
 class TransformerConfig(ModelConfig):
@@ -48,6 +49,8 @@ class TransformerConfig(ModelConfig):
     """Dropout of attention weights; the paper has none, its published code has."""
     norm: Literal["post", "pre"] = "post"
     """Normalise after the residual sum, as published, or before each sublayer."""
+    attention: Annotated[str, KeyOf(ATTENTION)] = "multi_head"
+    """The attention of all blocks."""
     activation: Annotated[str, KeyOf(ACTIVATIONS)] = "relu"
     """Activation of the feed-forward layers."""
     positions: Literal["interleaved", "half_split", "concatenated"] = "interleaved"
@@ -87,7 +90,7 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(
             EncoderBlock(
                 config.d_model, config.num_heads, config.d_ff, config.dropout, config.attention_dropout,
-                config.norm == "pre", config.activation,
+                config.norm == "pre", config.activation, config.attention,
             )
             for _ in range(config.num_encoder_layers)
         )  # fmt: skip
@@ -100,7 +103,8 @@ class Encoder(nn.Module):
         mask = None if bool(source.mask.all()) else source.mask[:, None, None]
         x = self.embedding(source.ids, dropout_keys and dropout_keys.fold(0))
         for index, block in enumerate(self.blocks):
-            x = block(x, mask, dropout_keys and dropout_keys.fold(1 + index), trace, f"encoder.{index}.self")
+            recorder = recorder_of(trace, f"encoder.{index}.self")
+            x = block(x, mask, dropout_keys and dropout_keys.fold(1 + index), recorder)
         memory: Tensor = self.norm(x)
         return memory
 
@@ -126,7 +130,7 @@ class Transformer(GenerativeModel):
         self.blocks = nn.ModuleList(
             DecoderBlock(
                 config.d_model, config.num_heads, config.d_ff, config.dropout, config.attention_dropout,
-                config.norm == "pre", config.activation,
+                config.norm == "pre", config.activation, config.attention,
             )
             for _ in range(config.num_decoder_layers)
         )  # fmt: skip
@@ -135,6 +139,14 @@ class Transformer(GenerativeModel):
 
     def _embedding(self, weight: nn.Parameter) -> TokenEmbedding:
         return TokenEmbedding(weight, self.config.d_model, self.config.positions, self.config.dropout)
+
+    def shards(self) -> Iterable[Shard]:
+        """The blocks; before those of the decoder their attention to the source, whose keys are made in `start`."""
+        for block in self.encoder.blocks:
+            yield block, ()
+        for block in cast(Iterable[DecoderBlock], self.blocks):
+            yield block.cross_attention, ("project",)
+            yield block, ()
 
     def start(
         self,
@@ -147,14 +159,10 @@ class Transformer(GenerativeModel):
         if source is None:
             raise ValueError("a translation model needs a source")
         encoded = self.encoder(source, dropout_keys and dropout_keys.fold(1))
-        blocks = cast(Iterable[DecoderBlock], self.blocks)
+        blocks = cast(Sequence[DecoderBlock], self.blocks)
         layers = tuple(block.cross_attention.project(encoded) for block in blocks)
-        memory = Memory(layers, source.mask, rows_per_source, source_dim=2)
-        head_size = self.config.d_model // self.config.num_heads
-        caches = tuple(
-            KeyValueCache.empty(memory.num_rows, self.config.num_heads, head_size, reserve or 0, encoded)
-            for _ in self.blocks
-        )
+        memory = Memory(layers, source.mask, rows_per_source)
+        caches = tuple(block.self_attention.empty_cache(memory.num_rows, reserve or 0, encoded) for block in blocks)
         row_keys = dropout_keys and dropout_keys.fold(2).repeat(rows_per_source)
         return CachedState(memory, caches, RowPositions(), row_keys)
 
@@ -166,20 +174,14 @@ class Transformer(GenerativeModel):
         x = self.embedding(ids, dropout_keys and dropout_keys.fold(0), columns.length, columns.first)
         self_mask = columns.causal_mask(ids.shape[1], ids.device)
         memory_mask = state.memory.attention_mask()
-        caches: list[KeyValueCache] = []
-        for index, block in enumerate(self.blocks):
-
-            def grow(keys: Tensor, values: Tensor, index: int = index) -> tuple[Tensor, Tensor]:
-                cache, keys, values = state.caches[index].append(columns.length, keys, values)
-                caches.append(cache)
-                return keys, values
-
+        appending = [AppendKV(cache, columns.length) for cache in state.caches]
+        for index, (block, append_kv) in enumerate(zip(self.blocks, appending, strict=True)):
             x = block(
-                x, grow, self_mask, state.memory.layers[index], memory_mask,
-                dropout_keys and dropout_keys.fold(1 + index), columns.length, trace, f"decoder.{index}",
+                x, append_kv, self_mask, state.memory.layers[index], memory_mask, columns,
+                dropout_keys and dropout_keys.fold(1 + index), trace, f"decoder.{index}",
             )  # fmt: skip
-        grown = RowPositions(columns.length + ids.shape[1], columns.first)
-        return self.norm(x), CachedState(state.memory, tuple(caches), grown, dropout_keys)
+        caches = tuple(append_kv.cache for append_kv in appending)
+        return self.norm(x), CachedState(state.memory, caches, columns.after(ids.shape[1]), dropout_keys)
 
 
 def _embedding_weight(vocab_size: int, size: int) -> nn.Parameter:

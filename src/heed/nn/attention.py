@@ -1,114 +1,116 @@
-"""Which source positions does each target position look at, and what does it read there?
+"""Attention: how each position of `x` reads from a memory.
 
-Every attention here has one shape: `project(memory)` makes keys and values once, and
-`forward(query, keys, values, mask)` gives contexts. For cross-attention the keys live in the decoder's state;
-for self-attention they grow, and that is the key-value cache. Masks are True where one may attend, and None
-where one may attend to all.
+Every attention is one class and one key of `ATTENTION`, and is called in one way:
+
+    contexts = attention(x, memory, mask, positions, dropout_keys, trace)
+
+`memory` is either keys and values that `project` made once from a whole memory (cross-attention, or an encoder's
+self-attention), or an `AppendKV`: then `x` itself is projected and appended to a cache made by `empty_cache`, and
+attends to all of it (a decoder's self-attention). `positions` are those before `x`: an attention that depends on
+positions (rotary, ALiBi) finds there where each row's tokens are. Masks are True where one may attend, and None where
+one may attend to everything.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from typing import Self
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
-from heed.nn.contract import Trace
+from heed.nn.contract import Recorder
 from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.scaled_dot_product import (
+    WeightDropout,
+    attend,
+    attention_weights,
+    causal_context,
+    merge_heads,
+    split_heads,
+)
+from heed.nn.states import AppendKV, KeysValues, KeyValueCache, RowPositions
+
+BEGINNING = RowPositions()
+"""No positions are before these."""
 
 
-def split_heads(x: Float[Tensor, "B T D"], num_heads: int) -> Float[Tensor, "B H T K"]:
-    """Cut the features into heads."""
-    return x.view(*x.shape[:2], num_heads, x.shape[2] // num_heads).transpose(1, 2)
+class Attention(nn.Module, ABC):
+    """An attention with keys `[B, H, S, K]` and values `[B, H, S, V]`."""
+
+    num_heads: int = 1
+    key_size: int
+    value_size: int
+
+    @classmethod
+    def in_block(cls, d_model: int, num_heads: int, dropout: float) -> Self:
+        """The attention as a Transformer block has it: from D features to D features."""
+        return cls(d_model, num_heads, dropout)
+
+    def empty_cache(self, num_rows: int, capacity: int, like: Tensor) -> KeyValueCache:
+        """A cache for the keys and values of at most `capacity` tokens; with 0 it grows by concatenation."""
+        return KeyValueCache.empty(num_rows, self.num_heads, (self.key_size, self.value_size), capacity, like)
+
+    @abstractmethod
+    def project(self, memory: Float[Tensor, "B S D"], positions: RowPositions = BEGINNING) -> KeysValues:
+        """Keys and values of a memory whose first vector comes after `positions`."""
+
+    @abstractmethod
+    def forward(
+        self, x: Float[Tensor, "R T D"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
+        positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
+    ) -> Float[Tensor, "R T D"]:  # fmt: skip
+        """Contexts of the R = B · W rows of `x`; W consecutive rows share the keys and values of one memory.
+
+        `mask` broadcasts to `[B, H, T, S]`.
+        """
+
+    def keys_values(
+        self, x: Float[Tensor, "R T D"], memory: KeysValues | AppendKV, positions: RowPositions
+    ) -> KeysValues:
+        """The keys and values to attend to: the given ones, or those of a cache to which those of `x` are appended."""
+        return memory if isinstance(memory, tuple) else memory(*self.project(x, positions))
 
 
-def merge_heads(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B T D"]:
-    """Put the heads side by side again."""
-    return x.transpose(1, 2).flatten(2)
+class _ScaledDotProduct(Attention):
+    """Several scaled dot-product attentions in parallel (Vaswani et al. 2017, section 3.2.2).
 
-
-def attention_weights(
-    query: Float[Tensor, "B H T K"], keys: Float[Tensor, "B H S K"], mask: Bool[Tensor, "..."] | None
-) -> Float[Tensor, "B H T S"]:
-    """softmax(Q Kᵀ / √K) over the positions that the mask allows (Vaswani et al. 2017, equation 1)."""
-    scores = (query * (1.0 / math.sqrt(query.shape[-1]))) @ keys.transpose(-1, -2)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    return scores.softmax(dim=-1)
-
-
-def attend(
-    query: Float[Tensor, "B H T K"], keys: Float[Tensor, "B H S K"], values: Float[Tensor, "B H S K"],
-    mask: Bool[Tensor, "..."] | None,
-) -> Float[Tensor, "B H T K"]:  # fmt: skip
-    """The contexts softmax(Q Kᵀ / √K) V, by PyTorch's kernel or, where that is slower, by products.
-
-    It is in bfloat16 on a CPU, but for little work: five times for one query after many keys (torch 2.13, AVX-512).
+    MultiHead(Q, K, V) = concat(head_1 … head_H) W_O, head_i = softmax(Q_i K_iᵀ / √K) V_i.
     """
-    slow = query.dtype == torch.bfloat16 and query.device.type == "cpu" and keys.numel() > _FEW_KEYS
-    if slow and query.shape[2] <= _FEW_QUERIES:
-        return attention_weights(query, keys, mask) @ values
-    return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
 
+    output: nn.Linear
 
-_FEW_KEYS, _FEW_QUERIES = 50_000, 32
-
-
-class MultiHeadAttention(nn.Module):
-    """Several scaled dot-product attentions side by side (Vaswani et al. 2017, section 3.2.2).
-
-    MultiHead(Q, K, V) = concat(head_1 … head_H) W_O, head_i = softmax(Q_i K_iᵀ / √K) V_i. The weights begin as
-    those of PyTorch's `nn.Transformer`: post-norm learns far better from the flatter attention (docs/results.md).
-    """
-
-    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
+    def __init__(self, d_model: int, num_heads: int, dropout: float) -> None:
         super().__init__()
         self.num_heads = num_heads
+        self.key_size = self.value_size = d_model // num_heads
         self.dropout = dropout
-        self.query = nn.Linear(d_model, d_model, bias=bias)
-        self.key_value = nn.Linear(d_model, 2 * d_model, bias=bias)
-        self.output = nn.Linear(d_model, d_model, bias=bias)
-        together = math.sqrt(6.0 / (4 * d_model))  # Xavier of queries, keys and values as one matrix, 3D x D
-        for linear in (self.query, self.key_value, self.output):
-            bound = math.sqrt(6.0 / (2 * d_model)) if linear is self.output else together
-            nn.init.uniform_(linear.weight, -bound, bound)
-            if bias:
-                nn.init.zeros_(linear.bias)
 
-    def project(self, memory: Float[Tensor, "B S D"]) -> tuple[Tensor, Tensor]:
-        """Keys and values, each `[B, H, S, K]`."""
-        keys, values = self.key_value(memory).chunk(2, dim=-1)
-        return split_heads(keys, self.num_heads), split_heads(values, self.num_heads)
+    @abstractmethod
+    def queries(self, x: Float[Tensor, "R T D"], positions: RowPositions) -> Float[Tensor, "R T D"]:
+        """The queries of all heads, concatenated, of vectors that come after `positions`."""
 
     def forward(
-        self,
-        x: Float[Tensor, "R T D"],
-        keys: Float[Tensor, "B H S K"],
-        values: Float[Tensor, "B H S K"],
-        mask: Bool[Tensor, "..."] | None = None,
-        dropout_keys: DropoutKeys | None = None,
-        offset: int = 0,
-        trace: Trace | None = None,
-        name: str = "",
-    ) -> Float[Tensor, "R T D"]:
-        """Contexts of the R = B · W rows of `x`; W rows in a row share the keys and values of one source.
-
-        `mask` broadcasts to `[B, H, T, S]`. `offset` is the position of the first query (it keys the dropout).
-        """
-        shared = self.query(x).view(keys.shape[0], -1, x.shape[2])  # [B, W·T, D]
+        self, x: Float[Tensor, "R T D"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
+        positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
+    ) -> Float[Tensor, "R T D"]:  # fmt: skip
+        """Contexts of the rows of `x`; see `Attention`."""
+        keys, values = self.keys_values(x, memory, positions)
+        shared = self.queries(x, positions).view(keys.shape[0], -1, x.shape[2])  # [B, W·T, D]
         query = split_heads(shared, self.num_heads)
         dropout_keys = dropout_keys if self.dropout > 0 else None
         plain_is_faster = query.requires_grad and query.dtype == torch.bfloat16 and query.device.type == "cpu"
         if dropout_keys is not None or trace is not None or plain_is_faster:
             weights = attention_weights(query, keys, mask)
-            # Positions first, so that a mask of dropout does not depend on how the target is cut.
+            # Positions first, so that a dropout mask does not depend on how the target is cut.
             by_position = weights.transpose(1, 2).reshape(*x.shape[:2], self.num_heads, -1)  # [R, T, H, S]
             if trace is not None:
-                trace.record(name, by_position.transpose(1, 2))
+                trace(by_position.transpose(1, 2))
             if dropout_keys is not None:
-                dropped = dropout_keys.dropout_ragged(by_position, self.dropout, site=0, offset=offset)
+                dropped = dropout_keys.dropout_ragged(by_position, self.dropout, site=0, offset=positions.length)
                 weights = dropped.reshape(*shared.shape[:2], self.num_heads, -1).transpose(1, 2)
             context = weights @ values
         else:
@@ -117,39 +119,121 @@ class MultiHeadAttention(nn.Module):
         return contexts
 
 
-class AdditiveAttention(nn.Module):
-    """Attention by a small network (Bahdanau et al. 2015, section A.1.2): e_ij = vᵀ tanh(W s_{i-1} + U h_j)."""
+class MultiHeadAttention(_ScaledDotProduct):
+    """Multi-head attention as in the Transformer; keys and values are one matrix.
+
+    Weights are initialised as those of PyTorch's `nn.Transformer`: post-norm models learn far better from its flatter
+    attention (docs/results.md).
+    """
+
+    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
+        super().__init__(d_model, num_heads, dropout)
+        self.query = nn.Linear(d_model, d_model, bias=bias)
+        self.key_value = nn.Linear(d_model, 2 * d_model, bias=bias)
+        self.output = nn.Linear(d_model, d_model, bias=bias)
+        together = math.sqrt(6.0 / (4 * d_model))  # Xavier of queries, keys and values as one matrix, 3D x D
+        for module in (self.query, self.key_value, self.output):
+            bound = math.sqrt(6.0 / (2 * d_model)) if module is self.output else together
+            nn.init.uniform_(module.weight, -bound, bound)
+            if bias:
+                nn.init.zeros_(module.bias)
+
+    def queries(self, x: Float[Tensor, "R T D"], positions: RowPositions) -> Float[Tensor, "R T D"]:
+        """x W_Q."""
+        out: Tensor = self.query(x)
+        return out
+
+    def project(self, memory: Float[Tensor, "B S D"], positions: RowPositions = BEGINNING) -> KeysValues:
+        """x W_K and x W_V."""
+        keys, values = self.key_value(memory).chunk(2, dim=-1)
+        return split_heads(keys, self.num_heads), split_heads(values, self.num_heads)
+
+
+class FusedMultiHeadAttention(_ScaledDotProduct):
+    """Multi-head attention whose queries, keys and values are one matrix, as in GPT-2.
+
+    With a cache it is causal by itself: one product makes all three, and `causal_context` leaves out later positions.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
+        super().__init__(d_model, num_heads, dropout)
+        self.query_key_value = nn.Linear(d_model, 3 * d_model)
+        self.output = nn.Linear(d_model, d_model)
+
+    def _part(self, x: Tensor, begin: int, end: int) -> Tensor:
+        """Some of the output features of the one matrix, in units of D."""
+        rows = slice(begin * x.shape[-1], end * x.shape[-1])
+        return linear(x, self.query_key_value.weight[rows], self.query_key_value.bias[rows])
+
+    def queries(self, x: Float[Tensor, "R T D"], positions: RowPositions) -> Float[Tensor, "R T D"]:
+        """x W_Q."""
+        return self._part(x, 0, 1)
+
+    def project(self, memory: Float[Tensor, "B S D"], positions: RowPositions = BEGINNING) -> KeysValues:
+        """x W_K and x W_V."""
+        keys, values = self._part(memory, 1, 3).chunk(2, dim=-1)
+        return split_heads(keys, self.num_heads), split_heads(values, self.num_heads)
+
+    def forward(
+        self, x: Float[Tensor, "R T D"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
+        positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
+    ) -> Float[Tensor, "R T D"]:  # fmt: skip
+        """Contexts of the rows of `x`; see `Attention`."""
+        if isinstance(memory, tuple):
+            return super().forward(x, memory, mask, positions, dropout_keys, trace)
+        split = self.query_key_value(x).view(*x.shape[:2], 3, self.num_heads, -1)  # [B, T, 3, H, K]
+        query, keys, values = split.permute(2, 0, 3, 1, 4)  # each [B, H, T, K]
+        keys, values = memory(keys, values)
+        dropout = None
+        if dropout_keys is not None and round(self.dropout * 256):
+            dropout = WeightDropout(dropout_keys, self.dropout, positions.length)
+        context = causal_context(query, keys, values, positions, mask, dropout, trace)
+        out: Tensor = self.output(merge_heads(context))
+        return out
+
+
+class AdditiveAttention(Attention):
+    """Attention by a small network (Bahdanau et al. 2015, section A.1.2): e_ij = vᵀ tanh(W s_{i-1} + U h_j).
+
+    The values are the memory itself.
+    """
 
     def __init__(self, query_size: int, memory_size: int, attention_size: int) -> None:
         super().__init__()
+        self.key_size, self.value_size = attention_size, memory_size
         self.query = nn.Linear(query_size, attention_size, bias=False)
         self.key = nn.Linear(memory_size, attention_size)
         self.score = nn.Linear(attention_size, 1, bias=False)
 
-    def project(self, memory: Float[Tensor, "B S C"]) -> tuple[Tensor, Tensor]:
-        """Keys U h `[B, S, A]`, and the memory itself as the values `[B, S, C]`."""
-        return self.key(memory), memory
+    @classmethod
+    def in_block(cls, d_model: int, num_heads: int, dropout: float) -> Self:
+        """One head of D features, without dropout of its weights."""
+        return cls(d_model, d_model, d_model)
+
+    def project(self, memory: Float[Tensor, "B S C"], positions: RowPositions = BEGINNING) -> KeysValues:
+        """Keys U h, and the memory itself as the values, both as one head."""
+        return self.key(memory)[:, None], memory[:, None]
 
     def forward(
-        self,
-        x: Float[Tensor, "R T Q"],
-        keys: Float[Tensor, "B S A"],
-        values: Float[Tensor, "B S C"],
-        mask: Bool[Tensor, "B 1 1 S"] | None = None,
-        trace: Trace | None = None,
-        name: str = "",
-    ) -> Float[Tensor, "R T C"]:
-        """Contexts of the R = B · W rows of `x`; W rows in a row share the keys and values of one source."""
+        self, x: Float[Tensor, "R T Q"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
+        positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
+    ) -> Float[Tensor, "R T C"]:  # fmt: skip
+        """Contexts of the rows of `x`; see `Attention`."""
         rows, num_queries, _ = x.shape
+        keys, values = self.keys_values(x, memory, positions)
         query = self.query(x).reshape(keys.shape[0], -1, 1, keys.shape[-1])  # [B, W·T, 1, A]
-        scores = self.score(torch.tanh(query + keys[:, None])).squeeze(-1)  # [B, W·T, S]
+        scores = self.score(torch.tanh(query + keys)).squeeze(-1)  # [B, W·T, S]
         if mask is not None:
-            scores = scores.masked_fill(~mask[:, 0], float("-inf"))
+            scores = scores.masked_fill(~(mask[:, 0] if mask.dim() == 4 else mask), float("-inf"))
         weights = scores.softmax(dim=-1)
         if trace is not None:
-            trace.record(name, weights.reshape(rows, 1, num_queries, -1))
-        contexts: Tensor = weights @ values  # [B, W·T, C]
+            trace(weights.reshape(rows, 1, num_queries, -1))
+        contexts: Tensor = weights @ values[:, 0]  # [B, W·T, C]
         return contexts.view(rows, num_queries, -1)
 
 
-ATTENTION = {"multi_head": MultiHeadAttention, "additive": AdditiveAttention}
+ATTENTION: dict[str, type[Attention]] = {
+    "multi_head": MultiHeadAttention,
+    "fused_multi_head": FusedMultiHeadAttention,
+    "additive": AdditiveAttention,
+}

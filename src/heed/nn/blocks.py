@@ -1,7 +1,6 @@
-"""What is one layer of a Transformer?
+"""Layers of the Transformer: residual sublayers of attention and feed-forward (Vaswani et al. 2017, section 3.1).
 
-A block is a few sublayers, each with a residual connection and a layer normalisation (Vaswani et al. 2017,
-section 3.1). Post-norm, as published: LayerNorm(x + Dropout(Sublayer(x))). Pre-norm (Xiong et al. 2020):
+Post-norm, as published: LayerNorm(x + Dropout(Sublayer(x))). Pre-norm (Xiong et al. 2020):
 x + Dropout(Sublayer(LayerNorm(x))), with one more normalisation after the last block.
 """
 
@@ -13,9 +12,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from heed.nn.attention import MultiHeadAttention
-from heed.nn.contract import Trace
+from heed.nn.attention import ATTENTION, BEGINNING
+from heed.nn.contract import Recorder, Trace, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
+from heed.nn.states import AppendKV, KeysValues, RowPositions
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
@@ -67,23 +67,23 @@ class EncoderBlock(nn.Module):
 
     def __init__(
         self, d_model: int, num_heads: int, d_ff: int, dropout: float, attention_dropout: float,
-        pre_norm: bool, activation: str,
+        pre_norm: bool, activation: str, attention: str = "multi_head",
     ) -> None:  # fmt: skip
         super().__init__()
-        self.attention = MultiHeadAttention(d_model, num_heads, attention_dropout)
+        self.attention = ATTENTION[attention].in_block(d_model, num_heads, attention_dropout)
         self.feed_forward = FeedForward(d_model, d_ff, activation)
         self.attention_residual = Residual(d_model, pre_norm, dropout)
         self.feed_forward_residual = Residual(d_model, pre_norm, dropout)
 
     def forward(
         self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"] | None, dropout_keys: DropoutKeys | None,
-        trace: Trace | None = None, name: str = "",
+        trace: Recorder | None = None,
     ) -> Float[Tensor, "B S D"]:  # fmt: skip
         """The same shape; padding is not attended to."""
 
         def attend(x: Tensor) -> Tensor:
             inner = dropout_keys and dropout_keys.fold(0)
-            contexts: Tensor = self.attention(x, *self.attention.project(x), mask, inner, 0, trace, name)
+            contexts: Tensor = self.attention(x, self.attention.project(x), mask, BEGINNING, inner, trace)
             return contexts
 
         x = self.attention_residual(x, attend, dropout_keys, site=1)
@@ -96,42 +96,34 @@ class DecoderBlock(nn.Module):
 
     def __init__(
         self, d_model: int, num_heads: int, d_ff: int, dropout: float, attention_dropout: float,
-        pre_norm: bool, activation: str,
+        pre_norm: bool, activation: str, attention: str = "multi_head",
     ) -> None:  # fmt: skip
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, num_heads, attention_dropout)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, attention_dropout)
+        self.self_attention = ATTENTION[attention].in_block(d_model, num_heads, attention_dropout)
+        self.cross_attention = ATTENTION[attention].in_block(d_model, num_heads, attention_dropout)
         self.feed_forward = FeedForward(d_model, d_ff, activation)
         self.self_residual = Residual(d_model, pre_norm, dropout)
         self.cross_residual = Residual(d_model, pre_norm, dropout)
         self.feed_forward_residual = Residual(d_model, pre_norm, dropout)
 
     def forward(
-        self,
-        x: Float[Tensor, "R T D"],
-        grow: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
-        self_mask: Bool[Tensor, "..."] | None,
-        memory: tuple[Tensor, Tensor],
-        memory_mask: Bool[Tensor, "B 1 1 S"] | None,
-        dropout_keys: DropoutKeys | None,
-        offset: int,
-        trace: Trace | None = None,
-        name: str = "",
-    ) -> Float[Tensor, "R T D"]:
-        """The same shape. `grow(keys, values)` appends to this block's cache and gives all of it."""
+        self, x: Float[Tensor, "R T D"], append_kv: AppendKV, self_mask: Bool[Tensor, "..."] | None,
+        memory: KeysValues, memory_mask: Bool[Tensor, "B 1 1 S"] | None, positions: RowPositions,
+        dropout_keys: DropoutKeys | None, trace: Trace | None = None, name: str = "",
+    ) -> Float[Tensor, "R T D"]:  # fmt: skip
+        """The same shape. `positions` are those before `x`, whose keys and values are in the cache of `append_kv`."""
 
         def attend_self(x: Tensor) -> Tensor:
-            keys, values = grow(*self.self_attention.project(x))
-            inner = dropout_keys and dropout_keys.fold(0)
-            contexts: Tensor = self.self_attention(x, keys, values, self_mask, inner, offset, trace, f"{name}.self")
+            inner, recorder = dropout_keys and dropout_keys.fold(0), recorder_of(trace, f"{name}.self")
+            contexts: Tensor = self.self_attention(x, append_kv, self_mask, positions, inner, recorder)
             return contexts
 
         def attend_source(x: Tensor) -> Tensor:
-            inner = dropout_keys and dropout_keys.fold(1)
-            contexts: Tensor = self.cross_attention(x, *memory, memory_mask, inner, offset, trace, f"{name}.cross")
+            inner, recorder = dropout_keys and dropout_keys.fold(1), recorder_of(trace, f"{name}.cross")
+            contexts: Tensor = self.cross_attention(x, memory, memory_mask, positions, inner, recorder)
             return contexts
 
-        x = self.self_residual(x, attend_self, dropout_keys, 2, offset)
-        x = self.cross_residual(x, attend_source, dropout_keys, 3, offset)
-        x = self.feed_forward_residual(x, self.feed_forward, dropout_keys, 4, offset)
+        x = self.self_residual(x, attend_self, dropout_keys, 2, positions.length)
+        x = self.cross_residual(x, attend_source, dropout_keys, 3, positions.length)
+        x = self.feed_forward_residual(x, self.feed_forward, dropout_keys, 4, positions.length)
         return x

@@ -15,7 +15,9 @@ K head size, F d_ff, V vocabulary, W rows of one source, L layers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Protocol, Self
 
 import torch
@@ -70,6 +72,10 @@ class Vocabularies:
             )
 
 
+Recorder = Callable[[Tensor], None]
+"""Records the weights `[B, H, T, S]` of one attention for the tokens of one call."""
+
+
 @dataclass
 class Trace:
     """Collects attention weights for someone who asked; nobody pays who did not.
@@ -82,6 +88,11 @@ class Trace:
     def record(self, name: str, weights: Float[Tensor, "B H T S"]) -> None:
         """Keep the weights of one attention for the tokens of this call."""
         self.weights.setdefault(name, []).append(weights.detach())
+
+
+def recorder_of(trace: Trace | None, name: str) -> Recorder | None:
+    """What records the weights of one attention in the trace, if there is one."""
+    return None if trace is None else partial(trace.record, name)
 
 
 class State(Protocol):

@@ -12,7 +12,7 @@ several times slower than this.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -58,6 +58,8 @@ class DropoutKeys:
     keys: Int[Tensor, " B"]
     step: int = 0
     """The key of the step itself, for what is dropped alike in all rows: weights (see `shared`)."""
+    shift: int = 0
+    """Added to the position of everything that is dropped by position."""
 
     @staticmethod
     def for_step(seed: int, step: int, rows: Int[Tensor, " B"]) -> DropoutKeys:
@@ -68,7 +70,7 @@ class DropoutKeys:
     def fold(self, site: int) -> DropoutKeys:
         """Independent streams for a numbered part of the model."""
         place = _signed((site + 1) * _GOLDEN)
-        return DropoutKeys(_mix(self.keys + place), mix_int(self.step + place))
+        return DropoutKeys(_mix(self.keys + place), mix_int(self.step + place), self.shift)
 
     def shared(self) -> DropoutKeys:
         """One stream for what all rows have in common: masks of weights, not of activations."""
@@ -76,15 +78,19 @@ class DropoutKeys:
 
     def select(self, rows: Int[Tensor, " R"]) -> DropoutKeys:
         """The streams of the given rows."""
-        return DropoutKeys(self.keys[rows], self.step)
+        return replace(self, keys=self.keys[rows])
 
     def join(self, other: DropoutKeys) -> DropoutKeys:
         """The streams of these rows, then those of `other`, of the same step."""
-        return DropoutKeys(torch.cat((self.keys, other.keys)), self.step)
+        return replace(self, keys=torch.cat((self.keys, other.keys)))
 
     def repeat(self, times: int) -> DropoutKeys:
         """Each row's stream `times` times: the rows of one source."""
-        return DropoutKeys(self.keys.repeat_interleave(times), self.step)
+        return replace(self, keys=self.keys.repeat_interleave(times))
+
+    def shifted(self, num_positions: int) -> DropoutKeys:
+        """The same streams for positions that are counted from a later one."""
+        return replace(self, shift=self.shift + num_positions)
 
     def keep(self, shape: tuple[int, ...], probability: float, offset: int = 0) -> Tensor:
         """A boolean mask `[B, *shape]`, False with `probability` (rounded to 1/256).
@@ -109,7 +115,7 @@ class DropoutKeys:
         drop_below = round(probability * 256)
         if drop_below == 0:
             return x
-        keep = self.fold(site).keep(tuple(x.shape[1:]), probability, offset)
+        keep = self.fold(site).keep(tuple(x.shape[1:]), probability, self.shift + offset)
         return x * as_factors(keep, x.dtype, drop_below)
 
     def locked(self, x: Float[Tensor, "B T ..."], probability: float, site: int) -> Tensor:
@@ -138,7 +144,8 @@ class DropoutKeys:
         words = (size + 7) // 8
         device = self.keys.device
         site_keys = self.fold(site).keys[:, None, None, None]
-        queries = torch.arange(offset, offset + num_queries, device=device)[:, None, None] * _signed(_MIX_1)
+        begin = self.shift + offset
+        queries = torch.arange(begin, begin + num_queries, device=device)[:, None, None] * _signed(_MIX_1)
         heads = torch.arange(num_heads, device=device)[:, None] * _signed(_MIX_2)
         counter = queries + heads + torch.arange(words, device=device) * _GOLDEN
         return _mix(site_keys + counter).view(torch.uint8)[..., :size] >= round(probability * 256)

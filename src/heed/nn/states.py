@@ -16,6 +16,9 @@ from torch import Tensor
 
 from heed.nn.dropout_keys import DropoutKeys
 
+KeysValues = tuple[Tensor, Tensor]
+"""Keys `[B, H, S, K]` and values `[B, H, S, V]`."""
+
 
 def _missing(x: Tensor, size: int, dim: int) -> Tensor:
     """The zeros that fill `x` up to `size` in one dimension."""
@@ -42,14 +45,12 @@ def is_identity(rows: Tensor, num_rows: int) -> bool:
 class Memory:
     """Keys and values of each source for each block, with the mask of real source positions.
 
-    Rows stand source by source: row r reads source `r // rows_per_source`. `source_dim` is the dimension
-    of the keys and values that runs over source positions.
+    Rows are grouped by source: row r reads source `r // rows_per_source`.
     """
 
-    layers: tuple[tuple[Tensor, Tensor], ...]
+    layers: tuple[KeysValues, ...]
     mask: Bool[Tensor, "S_rows S"]
     rows_per_source: int
-    source_dim: int
 
     @property
     def num_rows(self) -> int:
@@ -82,10 +83,9 @@ class Memory:
         if left.rows_per_source != right.rows_per_source:
             left, right = left._ungrouped(), right._ungrouped()
         size = max(left._longest, right._longest)
-        dim = self.source_dim
 
         def both(a: Tensor, b: Tensor) -> Tensor:
-            return torch.cat((_to_size(a, size, dim), _to_size(b, size, dim)))
+            return torch.cat((_to_size(a, size, 2), _to_size(b, size, 2)))
 
         layers = tuple(
             (both(a_keys, b_keys), both(a_values, b_values))
@@ -136,6 +136,10 @@ class RowPositions:
         columns = torch.arange(self.length, self.length + num_queries, device=device)
         return columns if self.first is None else columns - self.first[:, None]
 
+    def after(self, num_tokens: int) -> RowPositions:
+        """The positions when so many tokens have been appended to each row."""
+        return RowPositions(self.length + num_tokens, self.first)
+
     def starts(self, num_rows: int, device: torch.device) -> Int[Tensor, " B"]:
         """The first column of each row, written out."""
         return torch.zeros(num_rows, dtype=torch.long, device=device) if self.first is None else self.first
@@ -180,10 +184,10 @@ class KeyValueCache:
     values: Float[Tensor, "B H C K"]
 
     @staticmethod
-    def empty(num_rows: int, num_heads: int, head_size: int, capacity: int, like: Tensor) -> KeyValueCache:
-        """Room for `capacity` tokens (0: it will grow by concatenation)."""
-        shape = (num_rows, num_heads, capacity, head_size)
-        return KeyValueCache(like.new_empty(shape), like.new_empty(shape))
+    def empty(num_rows: int, num_heads: int, sizes: tuple[int, int], capacity: int, like: Tensor) -> KeyValueCache:
+        """Room for `capacity` tokens (0: it grows by concatenation), whose keys and values have these sizes."""
+        keys, values = (like.new_empty((num_rows, num_heads, capacity, size)) for size in sizes)
+        return KeyValueCache(keys, values)
 
     def append(self, length: int, keys: Tensor, values: Tensor) -> tuple[KeyValueCache, Tensor, Tensor]:
         """(the cache, all keys, all values) after `keys` and `values` `[B, H, T, K]` at columns `length …`."""
@@ -218,6 +222,22 @@ class KeyValueCache:
     def detach(self) -> KeyValueCache:
         """The same values without their graph."""
         return KeyValueCache(self.keys.detach(), self.values.detach())
+
+
+class AppendKV:
+    """One block's cache during one `advance`: calling it appends keys and values, and returns all of them.
+
+    Afterwards `cache` is the one that the next state holds.
+    """
+
+    def __init__(self, cache: KeyValueCache, length: int) -> None:
+        self.cache = cache
+        self.length = length
+
+    def __call__(self, keys: Float[Tensor, "B H T K"], values: Float[Tensor, "B H T V"]) -> KeysValues:
+        keys, values = keys.to(self.cache.keys.dtype), values.to(self.cache.values.dtype)
+        self.cache, keys, values = self.cache.append(self.length, keys, values)
+        return keys, values
 
 
 @dataclass(frozen=True)

@@ -9,36 +9,40 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import TYPE_CHECKING, TypeGuard
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeGuard, cast
 
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-
-from heed.nn.attention import MultiHeadAttention
-from heed.nn.blocks import DecoderBlock, EncoderBlock
 
 if TYPE_CHECKING:  # a second to import, and few need it
     from torch.distributed.fsdp import MixedPrecisionPolicy
     from torch.distributed.tensor import DTensor
 
 
+class Shardable(Protocol):
+    """A model that declares the parts to gather one after another."""
+
+    def shards(self) -> Iterable[tuple[nn.Module, Sequence[str]]]:
+        """Inner parts first, each with its methods besides `forward` that need its weights."""
+        ...
+
+
 def shard(model: nn.Module, precision: str, mesh: DeviceMesh) -> None:
     """Split the weights over all ranks, and bring each part to its device.
 
-    What is kept is float32; in bfloat16 training, what computes is put together in bfloat16. The blocks, and the
-    attentions to the source, whose keys are made before their block runs, are gathered one after the other; the rest
-    (embeddings, norms) at the beginning of `start` and of `advance`.
+    Weights are kept in float32; in bfloat16 training they are gathered in bfloat16. The parts that the model declares
+    (its `shards`) are gathered one after another, the rest (embeddings, norms) at the beginning of `start` and of
+    `advance`.
     """
     from torch.distributed.fsdp import MixedPrecisionPolicy
 
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")  # nobody writes into one
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32, cast_forward_inputs=False)
-    for block in [module for module in model.modules() if isinstance(module, EncoderBlock | DecoderBlock)]:
-        for attention in [module for module in block.modules() if isinstance(module, MultiHeadAttention)]:
-            _shard(attention, mesh, policy, "project")
-        _shard(block, mesh, policy)
+    for part, methods in cast(Shardable, model).shards():
+        _shard(part, mesh, policy, *methods)
     _shard(model, mesh, policy, "start", "advance")
 
 

@@ -1,88 +1,86 @@
-"""How does each position of a text attend to itself and to what stands before it, quickly in training too?
+"""Scaled dot-product attention: softmax(Q Kᵀ / √K) V (Vaswani et al. 2017, equation 1).
 
-One product makes queries, keys and values. Where gradients or dropout are wanted, queries are taken in blocks, and each
-block reads only the keys up to its own end: nearly half of the square of positions is never computed. The gradient
-is written out, so that all blocks add theirs into one tensor.
+`attend` is the fast way without gradients or dropout. `causal_context` is the fast way for training a decoder: queries
+are taken in blocks, and each block reads only the keys up to its own end, so nearly half of the square of positions is
+never computed. Its gradient is written out, so that all blocks add to one tensor.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
 
-from heed.nn.attention import attend, attention_weights, merge_heads
-from heed.nn.contract import Trace
+from heed.nn.contract import Recorder
 from heed.nn.dropout_keys import DropoutKeys, as_factors
 from heed.nn.states import RowPositions
 
 BLOCK = 64
 """Queries of one block: small enough to leave out much, large enough for fast products."""
+_FEW_KEYS, _FEW_QUERIES = 50_000, 32
 
 
-class CausalSelfAttention(nn.Module):
-    """Multi-head self-attention that sees no later token; the weights of Q, K and V are one matrix.
+def split_heads(x: Float[Tensor, "B T D"], num_heads: int) -> Float[Tensor, "B H T K"]:
+    """Cut the features into heads."""
+    return x.view(*x.shape[:2], num_heads, x.shape[2] // num_heads).transpose(1, 2)
 
-    concat(head_1 … head_H) W_O, head_i = softmax(Q_i K_iᵀ / √K) V_i over the positions up to the query's own
-    (Vaswani et al. 2017, section 3.2.3).
+
+def merge_heads(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B T D"]:
+    """Concatenate the heads."""
+    return x.transpose(1, 2).flatten(2)
+
+
+def attention_weights(
+    query: Float[Tensor, "B H T K"], keys: Float[Tensor, "B H S K"], mask: Bool[Tensor, "..."] | None
+) -> Float[Tensor, "B H T S"]:
+    """softmax(Q Kᵀ / √K) over the positions that the mask allows."""
+    scores = (query * (1.0 / math.sqrt(query.shape[-1]))) @ keys.transpose(-1, -2)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return scores.softmax(dim=-1)
+
+
+def attend(
+    query: Float[Tensor, "B H T K"], keys: Float[Tensor, "B H S K"], values: Float[Tensor, "B H S K"],
+    mask: Bool[Tensor, "..."] | None,
+) -> Float[Tensor, "B H T K"]:  # fmt: skip
+    """The contexts, by PyTorch's kernel or, where that is slower, by matrix products.
+
+    The kernel is slower in bfloat16 on a CPU, except for little work: five times slower for one query and many keys
+    (torch 2.13, AVX-512).
     """
-
-    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.query_key_value = nn.Linear(d_model, 3 * d_model)
-        self.output = nn.Linear(d_model, d_model)
-
-    def forward(
-        self,
-        x: Float[Tensor, "B T D"],
-        grow: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
-        columns: RowPositions,
-        dropout_keys: DropoutKeys | None,
-        offset: int,
-        trace: Trace | None = None,
-        name: str = "",
-    ) -> Float[Tensor, "B T D"]:
-        """The same shape. `grow(keys, values)` appends to the cache, whose `columns` hold the tokens before, and
-        gives all of it; `offset` is the position of the first query (it keys the dropout)."""
-        split = self.query_key_value(x).view(*x.shape[:2], 3, self.num_heads, -1)  # [B, T, 3, H, K]
-        query, keys, values = split.permute(2, 0, 3, 1, 4)  # each [B, H, T, K]
-        keys, values = grow(keys, values)
-        dropped = (
-            None
-            if dropout_keys is None or not round(self.dropout * 256)
-            else WeightDropout(dropout_keys, self.dropout, offset)
-        )
-        context = causal_context(query, keys, values, columns, dropped, trace, name)
-        out: Tensor = self.output(merge_heads(context))
-        return out
+    slow = query.dtype == torch.bfloat16 and query.device.type == "cpu" and keys.numel() > _FEW_KEYS
+    if slow and query.shape[2] <= _FEW_QUERIES:
+        return attention_weights(query, keys, mask) @ values
+    return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
 
 
 def causal_context(
     query: Float[Tensor, "B H T K"], keys: Float[Tensor, "B H S K"], values: Float[Tensor, "B H S K"],
-    columns: RowPositions, dropout: WeightDropout | None = None, trace: Trace | None = None, name: str = "",
+    positions: RowPositions, mask: Bool[Tensor, "..."] | None, dropout: WeightDropout | None = None,
+    trace: Recorder | None = None,
 ) -> Float[Tensor, "B H T K"]:  # fmt: skip
-    """softmax(Q Kᵀ / √K) V over the positions up to each query's own; the queries are the last T of the S positions,
-    which come behind `columns`. Keys and values may be kept in another precision than the queries'."""
-    dtype, query, mask = query.dtype, query.to(keys.dtype), None
-    plain = dropout is None and not query.requires_grad
-    if plain or trace is not None:
-        mask = columns.causal_mask(query.shape[2], query.device)
+    """The contexts of the last T of S positions, each of which sees the positions up to its own.
+
+    `positions` are those before the queries, and `mask` is their `causal_mask`. Keys and values may have another
+    precision than the queries.
+    """
+    dtype, query = query.dtype, query.to(keys.dtype)
     if trace is not None:
-        trace.record(name, attention_weights(query, keys, mask))
-    if plain:
+        trace(attention_weights(query, keys, mask))
+    if dropout is None and not query.requires_grad:
         return attend(query, keys, values, mask).to(dtype)
-    context: Tensor = _Blocks.apply(query, keys, values, columns.first, dropout)  # type: ignore[no-untyped-call]
+    context: Tensor = _Blocks.apply(query, keys, values, positions.first, dropout)  # type: ignore[no-untyped-call]
     return context.to(dtype)
 
 
 class WeightDropout:
-    """What is kept of the attention weights of some queries."""
+    """Dropout of attention weights: by keys, probability and the position of the first query."""
 
     def __init__(self, dropout_keys: DropoutKeys, probability: float, offset: int) -> None:
         self.dropout_keys = dropout_keys
@@ -90,7 +88,7 @@ class WeightDropout:
         self.offset = offset
 
     def factors(self, weights: Float[Tensor, "B H T S"], first: int) -> Float[Tensor, "B H T S"]:
-        """0, or what keeps the mean, for the weights of the queries from number `first` on."""
+        """For the weights of the queries from number `first` on: 0, or the factor that preserves the mean."""
         _, num_heads, num_queries, size = weights.shape
         keep = self.dropout_keys.keep_ragged((num_queries, num_heads, size), self.probability, 0, self.offset + first)
         return as_factors(keep.transpose(1, 2), weights.dtype, round(self.probability * 256))
@@ -152,7 +150,7 @@ def _spans(num_queries: int) -> Iterator[tuple[int, int]]:
 
 
 def _visible(scores: Float[Tensor, "B H T S"], position: int, first: Tensor | None) -> Float[Tensor, "B H T S"]:
-    """Minus infinity for later positions, and for the empty columns of rows that began later; in place.
+    """Set the scores of later positions and of the empty columns of rows that began later to minus infinity, in place.
 
     The queries are the last T of the S positions, the first of them at `position`.
     """

@@ -1,4 +1,4 @@
-"""Is attention in blocks of queries the attention that is written out, with its gradient and its dropout?"""
+"""Scaled dot-product attention in blocks of queries: equal to the whole square, with its gradient and its dropout."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from heed.nn.causal_attention import BLOCK, CausalSelfAttention, WeightDropout, causal_context
+from heed.nn.attention import FusedMultiHeadAttention
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.states import RowPositions
+from heed.nn.scaled_dot_product import BLOCK, WeightDropout, causal_context
+from heed.nn.states import AppendKV, RowPositions
 
 DROPOUT_KEYS = DropoutKeys.for_step(1, 2, torch.tensor([3, 4]))
 
@@ -20,6 +21,14 @@ def heads(num_positions: int, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(2, 3, num_positions, 8, generator=generator, dtype=torch.float64)
     return x.requires_grad_()
+
+
+def contexts(
+    query: Tensor, keys: Tensor, values: Tensor, columns: RowPositions, dropout: WeightDropout | None = None
+) -> Tensor:
+    """`causal_context` with the mask of these positions."""
+    mask = columns.causal_mask(query.shape[2], query.device)
+    return causal_context(query, keys, values, columns, mask, dropout)
 
 
 def written_out(
@@ -43,7 +52,7 @@ def written_out(
 def test_blocks_equal_the_whole_square(num_queries: int, past: int, probability: float) -> None:
     query, keys, values = heads(num_queries, 1), heads(past + num_queries, 2), heads(past + num_queries, 3)
     dropout = WeightDropout(DROPOUT_KEYS, probability, past) if probability else None
-    found = causal_context(query, keys, values, RowPositions(past), dropout)
+    found = contexts(query, keys, values, RowPositions(past), dropout)
     expected = written_out(query, keys, values, RowPositions(past), dropout)
     torch.testing.assert_close(found, expected)
     wish = torch.randn(found.shape, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
@@ -56,9 +65,7 @@ def test_blocks_equal_the_whole_square(num_queries: int, past: int, probability:
 def test_gradients_are_those_of_finite_differences() -> None:
     query, keys, values = heads(4, 1), heads(6, 2), heads(6, 3)
     dropout = WeightDropout(DROPOUT_KEYS, 0.4, 2)
-    assert torch.autograd.gradcheck(
-        lambda q, k, v: causal_context(q, k, v, RowPositions(2), dropout), (query, keys, values)
-    )
+    assert torch.autograd.gradcheck(lambda q, k, v: contexts(q, k, v, RowPositions(2), dropout), (query, keys, values))
 
 
 @pytest.mark.parametrize("with_gradients", [True, False])
@@ -66,15 +73,15 @@ def test_the_empty_columns_of_a_row_that_began_later_are_not_seen(with_gradients
     query, keys, values = heads(3, 1), heads(9, 2), heads(9, 3)
     columns = RowPositions(6, torch.tensor([0, 4]))
     with torch.set_grad_enabled(with_gradients):
-        found = causal_context(query, keys, values, columns)
-        alone = causal_context(query[1:], keys[1:, :, 4:], values[1:, :, 4:], RowPositions(2))
+        found = contexts(query, keys, values, columns)
+        alone = contexts(query[1:], keys[1:, :, 4:], values[1:, :, 4:], RowPositions(2))
         torch.testing.assert_close(found[1:], alone)
-        torch.testing.assert_close(found[:1], causal_context(query[:1], keys[:1], values[:1], RowPositions(6)))
+        torch.testing.assert_close(found[:1], contexts(query[:1], keys[:1], values[:1], RowPositions(6)))
 
 
 def test_it_is_pytorchs_multi_head_attention_with_a_causal_mask() -> None:
     torch.manual_seed(5)
-    ours, theirs = CausalSelfAttention(24, 3), torch.nn.MultiheadAttention(24, 3, batch_first=True)
+    ours, theirs = FusedMultiHeadAttention(24, 3), torch.nn.MultiheadAttention(24, 3, batch_first=True)
     theirs.load_state_dict(
         {
             "in_proj_weight": ours.query_key_value.weight, "in_proj_bias": ours.query_key_value.bias,
@@ -84,4 +91,4 @@ def test_it_is_pytorchs_multi_head_attention_with_a_causal_mask() -> None:
     x = torch.randn(2, 9, 24)
     mask = torch.ones(9, 9, dtype=torch.bool).triu(1)
     expected, _ = theirs(x, x, x, attn_mask=mask)
-    torch.testing.assert_close(ours(x, lambda *pair: pair, RowPositions(), None, 0), expected)
+    torch.testing.assert_close(ours(x, AppendKV(ours.empty_cache(2, 0, x), 0)), expected)
