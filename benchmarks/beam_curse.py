@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from heed.api import load
 from heed.evaluation.test_set import read_parallel
 from heed.metrics.scoring import output_metric
 from heed.metrics.translation import length_ratio
 from heed.nn.device import set_threads
-from heed.tasks.predictor import Predictor, load
+from heed.tasks.predictor import Predictor
 
 NORMS: dict[str, dict[str, Any]] = {
     "log-probability": {"length_penalty": 0.0},

@@ -14,10 +14,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from heed.api import load
 from heed.core.environment import num_cpus
 from heed.decoding.hypothesis import Hypothesis
 from heed.nn.device import set_threads
-from heed.tasks.predictor import Predictor, load
+from heed.tasks.predictor import Predictor
 
 SENTENCE = "A man in a blue shirt is standing on a ladder cleaning a window."
 INPUTS = {

@@ -36,9 +36,9 @@ class Size:
     """One vocabulary of so many pieces for both sides, or one for each."""
 
 
-# Sections in quotes are those of docs/results.md. A GPU has time for more passes, so for more dropout and larger
-# models: guesses, as no GPU was there to measure, but for the first line's 4,000 pieces ("A small model against a
-# larger one, and a small corpus") and for which vocabularies are joint, which is as below. The last line has no bound.
+# Quoted names are sections of docs/results.md. A GPU has time for more passes, so for more dropout and larger models.
+# These values are guesses, since no GPU was available, except the 4,000 pieces of the first line ("Small corpora: model
+# size, batches, dropout and stopping") and the choice of joint vocabularies, which is as below. The last line has no bound.
 SIZES = (
     Size(10_000, 4000, 256, 512, 3, 0.3),
     Size(60_000, 4000, 256, 1024, 3, 0.3, joint=False),
@@ -46,12 +46,12 @@ SIZES = (
     Size(1_000_000, 16000, 512, 2048, 6, 0.1),
     Size(1 << 62, 32000, 512, 2048, 6, 0.1),
 )
-# A CPU has not. First line: vocabulary, dropout and depth varied one at a time on 7,239 pairs, with twice the width;
-# this smaller model is equal there after 40 minutes, and ahead before (that section). Second: it sees each pair three
-# times as often as a larger one in the same time, and the whole was compared on 29,000 pairs ("Multi30k en→de: a
-# smaller model, and the tokenised copies"). Third: the small model, its dropout and its vocabularies on 163,723 pairs.
-# A vocabulary for each side was better than a joint one on the last two and on 30,782 pairs, and no better on the 7,239
-# ("A vocabulary for each side, and a small model"). The last two lines are guesses from these.
+# A CPU has less time. First line: vocabulary, dropout and depth were varied one at a time on 7,239 pairs, with twice the
+# width; this smaller model is equal there after 40 minutes, and ahead before (the same section). Second: in the same time
+# it sees each pair three times as often as a larger model; compared on 29,000 pairs ("Multi30k en→de: a smaller model
+# and the tokenised text"). Third: the small model, its dropout and its vocabularies on 163,723 pairs. A vocabulary for
+# each side was better than a joint one on the last two and on 30,782 pairs, and no better on the 7,239 ("Separate
+# vocabularies and model size on three corpora"). The last two lines are guesses from these.
 CPU_SIZES = (
     Size(10_000, 4000, 128, 256, 4, 0.2),
     Size(60_000, 4000, 128, 256, 4, 0.2, joint=False),
@@ -60,16 +60,16 @@ CPU_SIZES = (
     Size(1 << 62, 32000, 256, 1024, 4, 0.1),
 )
 RATES = ((128, 4e-3, 800), (256, 2e-3, 400), (1 << 62, 7e-4, 4000))
-"""Up to which width which peak of the learning rate, and the updates before it. 2e-3 for 256 was compared with 1e-3 on
-7,239 pairs ("A small model against a larger one, and a small corpus"); the others were not."""
+"""Largest width, peak of the learning rate, and updates of warm-up. 2e-3 for 256 was compared with 1e-3 on 7,239 pairs
+("Batch size with 7,239 pairs"); the others were not compared."""
 FEWEST_VALIDATIONS, PATIENT_UPDATES = 10, 2000
-"""Without a better score a training goes on for so many validations, and for so many updates: two of the times that the
-moving average looks back. Ten validations of a small corpus are fewer ("A small model against a larger one, and a small
-corpus": on 7,239 pairs they end the training 2 BLEU too early)."""
+"""Without a better score, training continues for both this many validations and this many updates, which is twice the
+span of the moving average. With a small corpus ten validations are fewer updates ("Early stopping": on 7,239 pairs they
+end the training 2 BLEU too early)."""
 LANGUAGE_TOLD = "by the name of its column, or its script"
 SMALLEST_BATCH, FEWEST_UPDATES = 1024, 250
-"""Tokens of a batch, and updates in an epoch: with fewer a corpus takes longer ("Batches of a small corpus", 7,239
-pairs; "Batches and dropout", 29,000)."""
+"""Minimum tokens of a batch, and updates of an epoch: with fewer updates, a corpus takes longer to learn ("Batch size
+with 7,239 pairs"; "Batch size and dropout", 29,000 pairs)."""
 
 
 def size_for(num_rows: int, on_cpu: bool = False) -> Size:
