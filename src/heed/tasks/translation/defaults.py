@@ -38,7 +38,7 @@ class Size:
 
 # Quoted names are sections of docs/results.md. A GPU has time for more passes, so for more dropout and larger models.
 # These values are guesses, since no GPU was available, except the 4,000 pieces of the first line ("Small corpora: model
-# size, batches, dropout and stopping") and the choice of joint vocabularies, which is as below. The last line has no bound.
+# size, batches, dropout and stopping") and the choice of joint vocabularies, which is as below. The last has no bound.
 SIZES = (
     Size(10_000, 4000, 256, 512, 3, 0.3),
     Size(60_000, 4000, 256, 1024, 3, 0.3, joint=False),
@@ -46,12 +46,12 @@ SIZES = (
     Size(1_000_000, 16000, 512, 2048, 6, 0.1),
     Size(1 << 62, 32000, 512, 2048, 6, 0.1),
 )
-# A CPU has less time. First line: vocabulary, dropout and depth were varied one at a time on 7,239 pairs, with twice the
-# width; this smaller model is equal there after 40 minutes, and ahead before (the same section). Second: in the same time
-# it sees each pair three times as often as a larger model; compared on 29,000 pairs ("Multi30k en→de: a smaller model
-# and the tokenised text"). Third: the small model, its dropout and its vocabularies on 163,723 pairs. A vocabulary for
-# each side was better than a joint one on the last two and on 30,782 pairs, and no better on the 7,239 ("Separate
-# vocabularies and model size on three corpora"). The last two lines are guesses from these.
+# A CPU has less time. First line: vocabulary, dropout and depth were varied one at a time on 7,239 pairs, with twice
+# the width; this smaller model is equal there after 40 minutes, and ahead before (the same section). Second: in the
+# same time it sees each pair three times as often as a larger model; compared on 29,000 pairs ("Multi30k en→de: a
+# smaller model and the tokenised text"). Third: the small model, its dropout and its vocabularies on 163,723 pairs. A
+# vocabulary for each side was better than a joint one on the last two and on 30,782 pairs, and no better on the 7,239
+# ("Separate vocabularies and model size on three corpora"). The last two lines are guesses from these.
 CPU_SIZES = (
     Size(10_000, 4000, 128, 256, 4, 0.2),
     Size(60_000, 4000, 128, 256, 4, 0.2, joint=False),
