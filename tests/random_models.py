@@ -26,7 +26,7 @@ from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.rnn_lm import RecurrentConfig
 from heed.models.transformer import TransformerConfig
 from heed.models.trellisnet import TrellisNetConfig
-from heed.nn.contract import Smoothing, Source, Vocabularies
+from heed.nn.contract import Smoothing, TokenSource, Vocabularies
 from heed.tasks.generation import chain_rule_loss
 
 VOCABULARIES = Vocabularies(src_size=14, tgt_size=12)
@@ -44,6 +44,7 @@ CONFIGS = {
     "transformer": SMALL,
     "transformer, pre-norm": SMALL.model_copy(update={"norm": "pre", "activation": "gelu", "positions": "half_split"}),
     "transformer, concatenated": SMALL.model_copy(update={"positions": "concatenated", "tie": "none"}),
+    "transformer, without positions": SMALL.model_copy(update={"positions": "none"}),
     "rnn_attention": RecurrentAttentionConfig(d_model=12, hidden_size=10, attention_size=8, dropout=0.3, tie="target"),
     "rnn": RecurrentConfig(d_model=12, hidden_size=10, dropout=0.3),
     "rnn, AWD": RecurrentConfig(
@@ -104,7 +105,7 @@ def random_rows(lengths: Sequence[int], vocab_size: int, seed: int = 0) -> list[
     return [torch.randint(3, vocab_size, (length,), generator=generator).tolist() for length in lengths]
 
 
-def random_source(lengths: Sequence[int], seed: int = 0, vocabularies: Vocabularies = VOCABULARIES) -> Source:
+def random_source(lengths: Sequence[int], seed: int = 0, vocabularies: Vocabularies = VOCABULARIES) -> TokenSource:
     """Random sentences of these lengths, ended and padded."""
     return source_from_ids(random_rows(lengths, vocabularies.src_size, seed), EOS, PAD)
 
@@ -117,10 +118,10 @@ def random_targets(num_rows: int, length: int, seed: int = 0) -> torch.Tensor:
     return ids
 
 
-def row_of(source: Source, row: int) -> Source:
+def row_of(source: TokenSource, row: int) -> TokenSource:
     """One sentence alone, without its padding."""
     length = int(source.mask[row].sum())
-    return Source(source.ids[row : row + 1, :length], source.mask[row : row + 1, :length])
+    return TokenSource(source.ids[row : row + 1, :length], source.mask[row : row + 1, :length])
 
 
 @functools.cache

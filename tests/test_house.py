@@ -101,12 +101,12 @@ def test_shapes_are_checked_while_tests_run() -> None:
     import torch
     from jaxtyping import TypeCheckError
 
-    from heed.nn.contract import Source
+    from heed.nn.contract import TokenSource
 
     ids = torch.zeros(2, 3, dtype=torch.long)
-    Source(ids, mask=torch.ones(2, 3, dtype=torch.bool))
+    TokenSource(ids, mask=torch.ones(2, 3, dtype=torch.bool))
     with pytest.raises(TypeCheckError):
-        Source(ids, mask=torch.ones(2, 4, dtype=torch.bool))
+        TokenSource(ids, mask=torch.ones(2, 4, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.name)

@@ -14,7 +14,7 @@ from random_models import CONFIGS, NAMES, VOCABULARIES, model_of, random_rows, r
 from torch import Tensor
 
 from heed.models import MODELS
-from heed.nn.contract import Autoregressive, Smoothing, Source, State, Trace
+from heed.nn.contract import Autoregressive, Smoothing, State, TokenSource, Trace
 from heed.nn.dropout_keys import DropoutKeys
 
 every_model = pytest.mark.parametrize("name", NAMES)
@@ -113,7 +113,7 @@ def test_padding_and_neighbours_do_not_change_a_row(name: str, noisy: bool) -> N
 @torch.no_grad()
 def test_what_stands_in_the_padding_does_not_matter(name: str) -> None:
     model, source, ids = model_of(name), random_source([3, 8]), random_targets(2, 5)
-    garbage = Source(torch.where(source.mask, source.ids, 5), source.mask)
+    garbage = TokenSource(torch.where(source.mask, source.ids, 5), source.mask)
     torch.testing.assert_close(
         model.advance(ids, model.start(garbage))[0], model.advance(ids, model.start(source))[0], **CLOSE
     )
@@ -144,7 +144,7 @@ class Rows:
     """Rows under way: a state, and beside it what each row has seen: its source and its tokens."""
 
     state: State
-    sources: list[Source]
+    sources: list[TokenSource]
     tokens: list[list[int]]
 
     @staticmethod
@@ -237,7 +237,7 @@ def test_many_rows_of_a_source_equal_the_source_repeated(name: str) -> None:
         random_targets(4, 5),
         dropout_keys_of([2, 3]),
     )
-    repeated = Source(source.ids.repeat_interleave(2, 0), source.mask.repeat_interleave(2, 0))
+    repeated = TokenSource(source.ids.repeat_interleave(2, 0), source.mask.repeat_interleave(2, 0))
     for few, many in ((None, None), (dropout_keys, dropout_keys.repeat(2))):
         shared, _ = model.advance(ids, model.start(source, 2, dropout_keys=few))
         apart, _ = model.advance(ids, model.start(repeated, dropout_keys=many))

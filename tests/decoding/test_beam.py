@@ -16,7 +16,7 @@ from heed.decoding.hypothesis import Hypothesis, LengthPenalty
 from heed.decoding.pick import PickChooser, greedy
 from heed.decoding.scoring import token_log_probs
 from heed.decoding.search import search
-from heed.nn.contract import Autoregressive, Source, Vocabularies
+from heed.nn.contract import Autoregressive, Source, TokenSource, Vocabularies
 
 SMALL = Vocabularies(src_size=8, tgt_size=5)  # two words beside padding, begin and end
 PENALTIES = [LengthPenalty(0.0), LengthPenalty(0.6), LengthPenalty(2.0), LengthPenalty(1.0, "mean")]
@@ -43,7 +43,7 @@ def greedy_search(model: Autoregressive, source: Source, limit: int, penalty: Le
 
 def one_of(source: Source, row: int) -> Source:
     """One sentence, with its padding."""
-    return Source(source.ids[row : row + 1], source.mask[row : row + 1])
+    return TokenSource(source.ids[row : row + 1], source.mask[row : row + 1])
 
 
 @torch.no_grad()
@@ -54,7 +54,7 @@ def every_output(
     outputs = [ids for length in range(limit) for ids in itertools.product(words, repeat=length)]
     framed = collate(None, outputs, range(len(outputs)), BOS, EOS, PAD)
     tgt_in, tgt_out, mask = framed.tgt_in, framed.tgt_out, framed.tgt_mask
-    repeated = Source(source.ids.expand(len(outputs), -1), source.mask.expand(len(outputs), -1))
+    repeated = TokenSource(source.ids.expand(len(outputs), -1), source.mask.expand(len(outputs), -1))
     log_probs = (token_log_probs(model, repeated, tgt_in, tgt_out) * mask).sum(1).tolist()
     scored = [(total / penalty.divisor(len(ids) + 1), ids) for total, ids in zip(log_probs, outputs, strict=True)]
     return sorted(scored, key=lambda pair: -pair[0])

@@ -12,7 +12,7 @@ from heed.decoding.diverse import DiverseBeamChooser
 from heed.decoding.filters import Forbid
 from heed.decoding.hypothesis import Hypothesis, LengthPenalty
 from heed.decoding.search import search
-from heed.nn.contract import Source
+from heed.nn.contract import Source, TokenSource
 
 forbid = Forbid((PAD, BOS))
 PENALTY = LengthPenalty(0.6)
@@ -35,7 +35,7 @@ def beam_search(model: HashedModel, source: Source, beam_size: int, limit: int, 
 
 def one_of(source: Source, row: int) -> Source:
     """One sentence, with its padding."""
-    return Source(source.ids[row : row + 1], source.mask[row : row + 1])
+    return TokenSource(source.ids[row : row + 1], source.mask[row : row + 1])
 
 
 def by_the_paper(

@@ -12,7 +12,7 @@ from transformers import MarianConfig, MarianMTModel
 from heed.core.errors import UsageError
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.nn.attention import MultiHeadAttention
-from heed.nn.contract import Source, Vocabularies
+from heed.nn.contract import TokenSource, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 
 VOCAB_SIZE = 19
@@ -93,7 +93,7 @@ def test_the_whole_model_equals_marian_with_the_same_weights() -> None:
     theirs = marian_of(ours)
     ids, tgt_in = random_ids(3, 9), random_ids(3, 7)
     mask = torch.arange(9) < torch.tensor([[9], [4], [1]])
-    source = Source(ids.masked_fill(~mask, 0), mask)
+    source = TokenSource(ids.masked_fill(~mask, 0), mask)
     features, _ = ours.advance(tgt_in, ours.start(source))
     expected = theirs(input_ids=source.ids, attention_mask=mask.long(), decoder_input_ids=tgt_in).logits
     torch.testing.assert_close(ours.head.logits(features), expected, rtol=1e-5, atol=1e-5)
@@ -103,7 +103,7 @@ def test_its_gradients_equal_those_of_marian() -> None:
     ours = build(MARIAN)
     theirs = marian_of(ours)
     ids, tgt_in = random_ids(2, 6), random_ids(2, 5)
-    source = Source(ids, torch.ones_like(ids, dtype=torch.bool))
+    source = TokenSource(ids, torch.ones_like(ids, dtype=torch.bool))
     features, _ = ours.advance(tgt_in, ours.start(source))
     logits = theirs(input_ids=ids, decoder_input_ids=tgt_in).logits
     for scores in (ours.head.logits(features), logits):
@@ -208,7 +208,7 @@ def test_sizes_that_do_not_fit_are_refused_with_what_would(choices: dict[str, ob
 def test_an_encoder_without_blocks_is_a_bag_of_positioned_words() -> None:
     model = build(SMALL.model_copy(update={"num_encoder_layers": 0}))
     source = random_source([4], vocabularies=JOINT)
-    torch.testing.assert_close(model.encoder(source, None), model.encoder.embedding(source.ids))
+    torch.testing.assert_close(model.encoder.read(source), model.encoder.embedding(source.ids))
 
 
 def test_embeddings_start_with_unit_variance_after_the_scale() -> None:

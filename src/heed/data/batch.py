@@ -16,7 +16,7 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.nn.contract import Source
+from heed.nn.contract import Source, TokenSource
 
 # The ids of one sentence: a row of the token store, or what a tokenizer returned.
 Ids = Sequence[int] | NDArray[np.integer]
@@ -167,10 +167,10 @@ def collate(
     )
 
 
-def source_from_ids(sequences: Sequence[Ids], eos_id: int, pad_id: int) -> Source:
+def source_from_ids(sequences: Sequence[Ids], eos_id: int, pad_id: int) -> TokenSource:
     """Sequences of ids as a source `[B, S]`, each ended with eos; used in training and in translation alike."""
     ids, mask = _ended(sequences, eos_id, pad_id)
-    return Source(torch.from_numpy(ids), torch.from_numpy(mask))
+    return TokenSource(torch.from_numpy(ids), torch.from_numpy(mask))
 
 
 def _ended(sequences: Sequence[Ids], eos_id: int, pad_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heed.nn.contract import Autoregressive, Smoothing, Source, State, Trace
+from heed.nn.contract import Autoregressive, Smoothing, Source, State, TokenSource, Trace
 from heed.nn.dropout_keys import DropoutKeys
 
 
@@ -132,7 +132,7 @@ class _Joint(nn.Module):
         device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
         one = torch.ones((1, 1), dtype=torch.long, device=device)
         for member, conditioned in self._each():
-            source = Source(one, one.bool()) if conditioned else None
+            source = TokenSource(one, one.bool()) if conditioned else None
             features, _ = member.advance(one, member.start(source))
             yield _Part(member, begin, features)
             begin += features.shape[-1]

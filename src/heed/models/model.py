@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.core.config import Config
-from heed.nn.contract import Head, Source, Trace
+from heed.nn.contract import Head, Trace
 from heed.nn.dropout_keys import DropoutKeys
 
 
@@ -60,12 +60,12 @@ class GenerativeModel(Model):
 
     def start(
         self,
-        source: Source | None,
+        source: Any,
         rows_per_source: int = 1,
         reserve: int | None = None,
         dropout_keys: DropoutKeys | None = None,
     ) -> Any:
-        """The state before the first token."""
+        """The state before the first token; `source` is a `heed.nn.contract.Source` that the model reads, or None."""
         raise NotImplementedError
 
     def advance(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from heed.models.model import GenerativeModel, ModelConfig
 from heed.nn.attention import AdditiveAttention
-from heed.nn.contract import Source, Trace, Vocabularies, recorder_of
+from heed.nn.contract import TokenSource, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
 from heed.nn.recurrent import Bidirectional, GRUCell
@@ -106,7 +106,7 @@ class RecurrentAttention(GenerativeModel):
 
     def start(
         self,
-        source: Source | None,
+        source: TokenSource | None,
         rows_per_source: int = 1,
         reserve: int | None = None,
         dropout_keys: DropoutKeys | None = None,

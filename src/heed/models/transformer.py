@@ -21,7 +21,7 @@ from heed.core.config import KeyOf
 from heed.models.model import GenerativeModel, ModelConfig, Shard
 from heed.nn.attention import ATTENTION
 from heed.nn.blocks import ACTIVATIONS, DecoderBlock, EncoderBlock
-from heed.nn.contract import Source, Trace, Vocabularies, recorder_of
+from heed.nn.contract import TokenSource, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.embeddings import TokenEmbedding
 from heed.nn.heads import LinearHead
@@ -53,8 +53,8 @@ class TransformerConfig(ModelConfig):
     """The attention of all blocks."""
     activation: Annotated[str, KeyOf(ACTIVATIONS)] = "relu"
     """Activation of the feed-forward layers."""
-    positions: Literal["interleaved", "half_split", "concatenated"] = "interleaved"
-    """Layout of the sinusoidal position encoding; "concatenated" puts it beside the embedding."""
+    positions: Literal["interleaved", "half_split", "concatenated", "none"] = "interleaved"
+    """Layout of the sinusoidal position encoding; "concatenated" appends it to the embedding, "none" leaves it out."""
     tie: Literal["all", "target", "none"] = "all"
     """Share weights: source and target embedding and output ("all"), target embedding and output, or nothing."""
     output_bias: bool = True
@@ -81,8 +81,8 @@ class TransformerConfig(ModelConfig):
         )
 
 
-class Encoder(nn.Module):
-    """A stack of self-attention blocks over the source."""
+class TransformerEncoder(nn.Module):
+    """The encoder: a reader (`heed.nn.contract.Reader`) made of self-attention blocks."""
 
     def __init__(self, config: TransformerConfig, embedding: TokenEmbedding) -> None:
         super().__init__()
@@ -96,8 +96,8 @@ class Encoder(nn.Module):
         )  # fmt: skip
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
-    def forward(
-        self, source: Source, dropout_keys: DropoutKeys | None, trace: Trace | None = None
+    def read(
+        self, source: TokenSource, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
         """One vector for each source position."""
         mask = None if bool(source.mask.all()) else source.mask[:, None, None]
@@ -125,7 +125,7 @@ class Transformer(GenerativeModel):
         tgt_weight = _embedding_weight(vocabularies.tgt_size, size)
         src_weight = tgt_weight if config.tie == "all" else _embedding_weight(vocabularies.src_size, size)
         out_weight = tgt_weight if config.tie != "none" else _embedding_weight(vocabularies.tgt_size, config.d_model)
-        self.encoder = Encoder(config, self._embedding(src_weight))
+        self.encoder = TransformerEncoder(config, self._embedding(src_weight))
         self.embedding = self._embedding(tgt_weight)
         self.blocks = nn.ModuleList(
             DecoderBlock(
@@ -150,7 +150,7 @@ class Transformer(GenerativeModel):
 
     def start(
         self,
-        source: Source | None,
+        source: TokenSource | None,
         rows_per_source: int = 1,
         reserve: int | None = None,
         dropout_keys: DropoutKeys | None = None,
@@ -158,7 +158,7 @@ class Transformer(GenerativeModel):
         """Encode the source and project each decoder block's keys and values of it, once."""
         if source is None:
             raise ValueError("a translation model needs a source")
-        encoded = self.encoder(source, dropout_keys and dropout_keys.fold(1))
+        encoded = self.encoder.read(source, dropout_keys and dropout_keys.fold(1))
         blocks = cast(Sequence[DecoderBlock], self.blocks)
         layers = tuple(block.cross_attention.project(encoded) for block in blocks)
         memory = Memory(layers, source.mask, rows_per_source)

@@ -1,13 +1,19 @@
-"""What must a model offer, so that one decoder, one loss and one score serve every system?
+"""Contracts of the three families of models, and the values they exchange.
 
-Every model that generates is the chain rule, P(w_t | w_<t, source), behind one verb, `advance`.
-Teacher forcing is `advance` over the whole target from a fresh `start`; decoding is T = 1; prefill is
-T > 1. Features and head are apart, so that the loss can be fused, only the last position projected, and a
-counting model answer for single tokens without a vocabulary-wide row.
+Generators (`Autoregressive`) are the chain rule, P(w_t | w_<t, source), behind one verb, `advance`. Teacher forcing is
+`advance` over the whole target from a fresh `start`; decoding is T = 1; prefill is T > 1. Features and head are
+separate, so that the loss can be fused, only the last position projected, and a count-based model can answer for single
+tokens without a row of the vocabulary. Readers (`Reader`) read a whole source at once. Aligners (`Aligner`) are
+estimated from pairs of sentences.
 
-Laws, tested for every member of `heed.models.MODELS` in tests/contracts: (1) however the target is cut into
-chunks, `advance` gives the same features; (2) padding and neighbours do not change a row; (3) later tokens
-never change earlier features; (4) `select` and `join` equal recomputing; (5) probabilities sum to one.
+Laws of generators, tested for every member of `heed.models.MODELS` in tests/contracts: (1) however the target is cut
+into chunks, `advance` gives the same features; (2) padding and neighbours do not change a row; (3) later tokens never
+change earlier features; (4) `select` and `join` equal recomputing; (5) probabilities sum to one.
+
+Laws of readers: (1) padding and neighbours do not change the features of a row; (2) without positions, permuting the
+source permutes the features; (3) traced attention sums to one over the real positions.
+
+Laws of aligners: (1) the likelihood never falls from one iteration to the next; (2) posteriors sum to one.
 
 Legend for the whole package: B batch rows, S source length, T target length, D d_model, H heads,
 K head size, F d_ff, V vocabulary, W rows of one source, L layers.
@@ -15,10 +21,10 @@ K head size, F d_ff, V vocabulary, W rows of one source, L layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -28,12 +34,41 @@ from heed.core.errors import UsageError
 from heed.nn.dropout_keys import DropoutKeys
 
 
-@dataclass(frozen=True)
-class Source:
-    """What a target is conditioned on, as a value: token ids and which of them are real.
+class Source(Protocol):
+    """What a model reads or is conditioned on, as a value: rows of positions, some of which are padding.
 
-    `mask` is True where a token is real; padding stands at the end of a row.
+    Decoding and data know no more of it than this; a model knows the class that it reads, such as `TokenSource`.
     """
+
+    @property
+    def mask(self) -> Bool[Tensor, "S_rows S"]:
+        """True where a position is real."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        ...
+
+    def part(self, rows: slice) -> Self:
+        """Some of the rows, without the padding that none of them needs."""
+        ...
+
+    def repeat(self, times: int) -> Self:
+        """All rows, `times` times one after another."""
+        ...
+
+    def to(self, device: torch.device) -> Self:
+        """The same source on another device."""
+        ...
+
+    def key(self, row: int) -> Hashable:
+        """What identifies a row: equal for equal contents, whatever its padding."""
+        ...
+
+
+@dataclass(frozen=True)
+class TokenSource:
+    """A source of token ids; padding is at the end of a row."""
 
     ids: Int[Tensor, "S_rows S"]
     mask: Bool[Tensor, "S_rows S"]
@@ -41,15 +76,23 @@ class Source:
     def __len__(self) -> int:
         return self.ids.shape[0]
 
-    def part(self, rows: slice) -> Source:
+    def part(self, rows: slice) -> TokenSource:
         """Some of the rows, without columns that are all padding."""
         mask = self.mask[rows]
         longest = int(mask.sum(1).max())
-        return Source(self.ids[rows, :longest], mask[:, :longest])
+        return TokenSource(self.ids[rows, :longest], mask[:, :longest])
 
-    def to(self, device: torch.device) -> Source:
+    def repeat(self, times: int) -> TokenSource:
+        """All rows, `times` times one after another."""
+        return TokenSource(self.ids.repeat(times, 1), self.mask.repeat(times, 1))
+
+    def to(self, device: torch.device) -> TokenSource:
         """The same source on another device."""
-        return Source(self.ids.to(device), self.mask.to(device))
+        return TokenSource(self.ids.to(device), self.mask.to(device))
+
+    def key(self, row: int) -> Hashable:
+        """The ids of a row, without padding."""
+        return tuple(self.ids[row][self.mask[row]].tolist())
 
 
 @dataclass(frozen=True)
@@ -178,4 +221,36 @@ class Autoregressive(Protocol):
 
     def advance(self, ids: Int[Tensor, "B T"], state: State, trace: Trace | None = None) -> tuple[Tensor, State]:
         """Consume T tokens for each row; features `[B, T, D]` of the distribution of each next token."""
+        ...
+
+
+class Reader(Protocol):
+    """A model that reads a whole source at once."""
+
+    def read(
+        self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
+    ) -> Float[Tensor, "B S D"]:
+        """Features of each position of a `Source`; those of padding mean nothing."""
+        ...
+
+
+Pair = tuple[Sequence[int], Sequence[int]]
+"""Source and target ids of one pair of sentences."""
+Links = frozenset[tuple[int, int]]
+"""Positions of linked words: (source, target), counted from 0."""
+
+
+class Aligner(Protocol):
+    """A model of which words of two sentences correspond, estimated from pairs."""
+
+    def estimate(self, pairs: Iterable[Pair]) -> None:
+        """Learn from pairs of sentences."""
+        ...
+
+    def links(self, pairs: Iterable[Pair]) -> Iterable[Links]:
+        """The most probable links of each pair."""
+        ...
+
+    def log_likelihood(self, pairs: Iterable[Pair]) -> float:
+        """log P(targets | sources) of all pairs, in nats."""
         ...

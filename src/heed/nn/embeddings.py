@@ -51,6 +51,8 @@ class TokenEmbedding(nn.Module):
     ) -> Float[Tensor, "B T D"]:
         """Vectors of tokens that stand in columns `offset …`; row b's first token is in column `first[b]`."""
         vectors = nn.functional.embedding(ids, self.weight) * self.scale
+        if self.kind == "none":
+            return dropout(vectors, self.dropout, dropout_keys, site=0, offset=offset)
         columns = torch.arange(offset, offset + ids.shape[1], device=ids.device)
         index = columns if first is None else (columns - first[:, None]).clamp(min=0)
         encodings = self._encodings(index, offset + ids.shape[1] - 1)

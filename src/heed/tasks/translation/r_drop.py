@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import cast
 
 from heed.data.batch import Batch
-from heed.nn.contract import Autoregressive, PairedHead, Smoothing, Source
+from heed.nn.contract import Autoregressive, PairedHead, Smoothing
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.task import Loss
 
@@ -22,7 +22,7 @@ def r_drop_loss(
 ) -> Loss:
     """The mean loss of two passes, and how far they are apart (see `LinearHead.paired_loss`)."""
     both = dropout_keys.join(dropout_keys.fold(SECOND_PASS))
-    source = batch.source and Source(batch.source.ids.repeat(2, 1), batch.source.mask.repeat(2, 1))
+    source = batch.source and batch.source.repeat(2)
     rows = 1 if source is not None else len(both.keys)
     features, _ = model.advance(batch.tgt_in.repeat(2, 1), model.start(source, rows, dropout_keys=both))
     head = cast(PairedHead, model.head)

@@ -1,0 +1,67 @@
+"""Laws of readers (`heed.nn.contract.Reader`), for every reader there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from random_models import CONFIGS, model_of, random_source, row_of
+
+from heed.models.transformer import Transformer
+from heed.nn.contract import Reader, TokenSource, Trace
+from heed.nn.dropout_keys import DropoutKeys
+
+READERS: dict[str, Callable[[], Reader]] = {
+    "transformer": lambda: model_of("transformer").encoder,
+    "transformer, pre-norm": lambda: model_of("transformer, pre-norm").encoder,
+    "transformer, concatenated": lambda: model_of("transformer, concatenated").encoder,
+    "transformer, without positions": lambda: model_of("transformer, without positions").encoder,
+}
+every_reader = pytest.mark.parametrize("name", READERS)
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+LENGTHS = [3, 8, 1]
+
+
+def test_every_transformer_is_examined() -> None:
+    readers = {name for name in CONFIGS if isinstance(model_of(name), Transformer)}
+    assert readers == READERS.keys()
+
+
+@every_reader
+@pytest.mark.parametrize("with_dropout", [False, True])
+@torch.no_grad()
+def test_padding_and_neighbours_do_not_change_a_row(name: str, with_dropout: bool) -> None:
+    reader, source = READERS[name](), random_source(LENGTHS)
+    keys = DropoutKeys.for_step(7, 3, torch.arange(3)) if with_dropout else None
+    together = reader.read(source, keys)
+    assert together.shape[:2] == source.mask.shape
+    for row in range(3):
+        alone = row_of(source, row)
+        features = reader.read(alone, keys and keys.select(torch.tensor([row])))
+        torch.testing.assert_close(together[row : row + 1, : alone.mask.shape[1]], features, **CLOSE)
+
+
+@every_reader
+@torch.no_grad()
+def test_only_positions_tell_the_order(name: str) -> None:
+    reader, source = READERS[name](), row_of(random_source([7]), 0)
+    order = torch.tensor([3, 0, 6, 1, 7, 2, 5, 4])
+    permuted = TokenSource(source.ids[:, order], source.mask)
+    features, expected = reader.read(permuted), reader.read(source)[:, order]
+    if "without positions" in name:
+        torch.testing.assert_close(features, expected, **CLOSE)
+    else:
+        assert not torch.allclose(features, expected, **CLOSE)
+
+
+@every_reader
+@torch.no_grad()
+def test_traced_attention_sums_to_one_over_real_positions(name: str) -> None:
+    reader, source, trace = READERS[name](), random_source(LENGTHS), Trace()
+    traced = reader.read(source, None, trace)
+    torch.testing.assert_close(traced, reader.read(source), **CLOSE)
+    assert trace.weights
+    for [weights] in trace.weights.values():  # [B, H, S, S]
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
+        assert (weights > 0).equal(source.mask[:, None, None].expand_as(weights))
