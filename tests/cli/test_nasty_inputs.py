@@ -354,7 +354,9 @@ def test_both_files_empty_are_told(here: Path, translator: Path) -> None:
         Path(name).write_bytes(b"")
     trained = train("--src", "x.aa", "--tgt", "x.bb")
     assert trained.code == 65
-    assert "There are 0 pairs to train on; fewer than 100 teach a model nothing. Find more data." in trained.err
+    assert (
+        "There are 0 pairs to train on; a model learns nothing from fewer than 100. Provide more data." in trained.err
+    )
     assert evaluate(translator, "x.aa", "x.bb").code == 65
     assert call("data", "check", "x.aa", "x.bb").code == 65
     for verb in ("translate", "score"):
@@ -440,7 +442,7 @@ def write_languages(*names: str) -> None:
 
 
 EXCHANGED = (
-    "The source looks like en and the target like de, but the opposite was said. "
+    "The source looks like en and the target like de, but the opposite was given. "
     "Exchange the two sides, or say --src-lang en --tgt-lang de."
 )
 

@@ -196,7 +196,7 @@ def test_faults_of_a_part_are_told_with_its_name(tmp_path: Path) -> None:
 ROWS = [
     (f"the dog is here and it is not {src}", f"der Hund ist hier und er ist nicht {tgt}") for src, tgt in pairs(300)
 ]  # fmt: skip
-DIRECTION = " Only if it is meant as the other direction, say its languages instead: src_lang and tgt_lang."
+DIRECTION = " Only if it is meant as the other direction, set its src_lang and tgt_lang instead."
 
 
 def plan_with(folder: Path, *parts: dict[str, Any]) -> Plan:

@@ -1,4 +1,4 @@
-"""Does the doctor see each fault, count it right, show where it is, and leave healthy data alone?"""
+"""The data doctor: each problem is counted, graded and shown, and healthy data has none."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_healthy_data_has_no_findings() -> None:
     diagnosis = diagnose(healthy(10_000), healthy(100, seed=2), healthy(100, seed=3))
     assert diagnosis.findings == ()
     assert diagnosis.num_pairs == diagnosis.statistics["num_kept"] == 10_000
-    assert diagnosis.render().endswith("No faults found.")
+    assert diagnosis.render().endswith("No problems found.")
 
 
 # Faults that a share of the pairs has. (name, what spoils a pair, shares for note, warning and stop)
@@ -113,7 +113,7 @@ FAULTS: list[tuple[str, Callable[[str, str], Pair], tuple[float, float | None, f
 
 
 @pytest.mark.parametrize(("check", "spoil", "shares"), FAULTS, ids=[fault[0] for fault in FAULTS])
-def test_a_fault_is_counted_graded_and_shown(
+def test_a_problem_is_counted_graded_and_shown(
     check: str, spoil: Callable[[str, str], Pair], shares: Sequence[float | None]
 ) -> None:
     for severity, share in zip(("note", "warn", "stop"), shares, strict=True):
@@ -166,12 +166,12 @@ def test_text_read_in_the_wrong_encoding_is_recognised(text: str) -> None:
         "AT&T; R&D <3 a < b > c &c.",
     ],
 )
-def test_text_in_any_language_is_not_taken_for_damaged(text: str) -> None:
+def test_intact_text_in_any_language_is_not_reported_as_damaged(text: str) -> None:
     found = checks(diagnose_text([text] * 400)) - {"duplicate"}
     assert found == set()
 
 
-def test_duplicates_and_other_targets_are_told_apart() -> None:
+def test_duplicates_and_sources_with_several_targets_are_distinguished() -> None:
     pairs = healthy()
     extra = [
         pairs[4],
@@ -195,7 +195,7 @@ def test_empty_pairs_are_no_duplicates() -> None:
 def test_what_the_filter_would_leave_out_follows_its_settings() -> None:
     pairs = [*healthy(), *healthy()[:10], ("", "leer"), ("copy", "copy")]
     finding = only(diagnose(pairs), "filter")
-    assert finding.message == "The filter leaves out 11 of 412 pairs (2.7 %): 10 duplicate, 1 empty."
+    assert finding.message == "The filter drops 11 of 412 pairs (2.7 %): 10 duplicate, 1 empty."
     diagnosis = diagnose(pairs, pair_filter=PairFilterConfig(drop_duplicates=False, drop_copies=True))
     assert diagnosis.dropped == {"empty": 1, "copy": 1}
     assert diagnosis.statistics["num_kept"] == 410
@@ -210,19 +210,19 @@ def test_too_few_pairs_stop() -> None:
     assert [finding.check for finding in diagnose_text([]).stops] == ["few"]
 
 
-def test_where_the_filter_leaves_too_few_that_is_told() -> None:
+def test_too_few_pairs_because_of_the_filter_are_reported_as_such() -> None:
     copies = PairFilterConfig(drop_copies=True)
     pairs = [(f"same {number}", f"same {number}") for number in range(150)]
     found = only(diagnose([*pairs, ("", "x")], pair_filter=copies), "few")
     assert found.severity == "stop"
-    assert found.message == "The filter leaves 0 of 151 pairs to train on; it drops 150 copy, 1 empty."
-    assert found.advice == "See whether the right files or columns were chosen."
+    assert found.message == "The filter keeps 0 of 151 pairs to train on; it drops 150 copy, 1 empty."
+    assert found.advice == "Check that these are the right files and columns."
     one = diagnose([*pairs, ("a", "b")], pair_filter=copies)
     both = only(with_parts(one, {"part 1": diagnose(pairs[:9] * 2)}), "few")
-    assert both.message == "The filter leaves 10 of 169 pairs to train on; it drops 150 copy, 9 duplicate."
-    assert only(diagnose(healthy(60) * 2), "few").advice == "Find more data."
+    assert both.message == "The filter keeps 10 of 169 pairs to train on; it drops 150 copy, 9 duplicate."
+    assert only(diagnose(healthy(60) * 2), "few").advice == "Provide more data."
     alone = diagnose([("a", "b")])
-    assert only(alone, "few").message == "There is 1 pair to train on; fewer than 100 teach a model nothing."
+    assert only(alone, "few").message == "There is 1 pair to train on; a model learns nothing from fewer than 100."
     assert alone.summary[0].startswith("train: 1 pair; a line has")
 
 
@@ -242,7 +242,7 @@ def out_of_step(num: int, start: int) -> Diagnosis:
     return diagnose(list(zip(src, [*tgt[:start], *tgt[start + 1 :], "Ende."], strict=True)))
 
 
-def test_files_out_of_step_are_noticed_from_where_they_are() -> None:
+def test_misaligned_files_are_detected_with_their_line() -> None:
     finding = only(out_of_step(6000, 5000), "misaligned")
     assert (finding.severity, finding.count, finding.total) == ("warn", 4, 24)
     assert "start at line 5,001, 5,251, 5,501, 5,751)" in finding.message
@@ -258,7 +258,7 @@ def test_files_out_of_step_are_noticed_from_where_they_are() -> None:
         (0, 3000, None, ""),
     ],
 )  # fmt: skip
-def test_a_part_the_wrong_way_round_is_told_with_where_it_begins(
+def test_an_exchanged_part_is_reported_with_its_first_line(
     begin: int, end: int, severity: str | None, line: str
 ) -> None:
     pairs = [pair[::-1] if begin <= number < end else pair for number, pair in enumerate(healthy(3000))]
@@ -268,18 +268,18 @@ def test_a_part_the_wrong_way_round_is_told_with_where_it_begins(
     else:
         finding = only(diagnosis, "partly-swapped")
         assert finding.severity == severity
-        assert finding.message.startswith(f"From about line {line} on the two sides are exchanged")
+        assert finding.message.startswith(f"From about line {line} on the two sides seem to be exchanged")
         assert "same-language" not in checks(diagnosis)
 
 
 @pytest.mark.parametrize("head", [("", ""), ("417", "417")])
-def test_a_part_the_wrong_way_round_is_told_where_the_first_part_tells_nothing(head: tuple[str, str]) -> None:
+def test_an_exchanged_part_is_detected_when_the_first_part_cannot_be_judged(head: tuple[str, str]) -> None:
     pairs = [pair[::-1] if number >= 1800 else pair for number, pair in enumerate(healthy(3000))]
     finding = only(diagnose([head] * 400 + pairs), "partly-swapped")
     assert finding.severity == "stop"
 
 
-def test_parts_of_numbers_are_not_the_wrong_way_round() -> None:
+def test_parts_of_numbers_are_not_judged() -> None:
     """Though the first part that tells something is: one of seven."""
     pairs = [pair[::-1] if number < 100 else pair for number, pair in enumerate(healthy(700))]
     finding = only(diagnose([("417", "417")] * 300 + pairs), "partly-swapped")
@@ -287,17 +287,17 @@ def test_parts_of_numbers_are_not_the_wrong_way_round() -> None:
     assert finding.message.startswith("From about line 301 on")
 
 
-def test_two_directions_with_a_tag_each_are_only_told() -> None:
+def test_two_directions_with_a_tag_each_are_a_warning() -> None:
     pairs = [
         (f"<2en> {tgt}", src) if number >= 1500 else (f"<2de> {src}", tgt)
         for number, (src, tgt) in enumerate(healthy(3000))
     ]
     finding = only(diagnose(pairs), "partly-swapped")
     assert finding.severity == "warn"
-    assert "begin with <2en>, elsewhere with <2de>: two directions in one model?" in finding.message
+    assert "start with <2en>, elsewhere with <2de>: is this a model of two directions?" in finding.message
 
 
-def test_parts_of_real_data_are_the_right_way_round_and_in_step(shared_data: Path) -> None:
+def test_real_data_is_neither_exchanged_nor_misaligned(shared_data: Path) -> None:
     two = {"multi30k": ("train.en.gz", "train.fr.gz"), "small_parallel_enja": ("train.en.xz", "train.ja.xz")}
     two |= {f"lafand_en-{code}": ("train.en.xz", f"train.{code}.xz") for code in ("swa", "hau")}
     corpora = [CorpusFiles(*(shared_data / folder / name for name in names)) for folder, names in two.items()]
@@ -324,8 +324,8 @@ def test_a_validation_set_that_is_in_training_stops() -> None:
     assert finding.severity == "stop"
     assert finding.message == "12 of 100 test pairs (12.0 %) are in the training data."
     assert (
-        "validation: 100 pairs, of which 0 (0.0 %) are in training, 0 (0.0 %) by their source alone "
-        "and 0 (0.0 %) by their target alone." in many.summary
+        "validation: 100 pairs. In the training data: 0 (0.0 %) of the pairs, 0 (0.0 %) of the sources, "
+        "0 (0.0 %) of the targets." in many.summary
     )
 
 
@@ -347,7 +347,7 @@ def test_validation_targets_that_were_translated_back_for_training_are_a_warning
     assert finding.message == "40 of 100 validation targets (40.0 %) are in the training data."
 
 
-def test_a_validation_set_the_wrong_way_round_stops() -> None:
+def test_an_exchanged_validation_set_stops() -> None:
     valid = [(tgt, src) for src, tgt in healthy(30, seed=2)]
     assert only(diagnose(healthy(), valid), "swapped").severity == "stop"
     assert checks(diagnose(healthy(), valid[:19])) == set(), "so few lines tell nothing"
@@ -356,19 +356,19 @@ def test_a_validation_set_the_wrong_way_round_stops() -> None:
 @pytest.mark.parametrize(
     ("languages", "message"),
     [
-        (("de", "en"), "The source looks like en and the target like de, but the opposite was said."),
-        (("de", ""), "The target looks like de, but that was said of the source."),
-        (("", "en"), "The source looks like en, but that was said of the target."),
+        (("de", "en"), "The source looks like en and the target like de, but the opposite was given."),
+        (("de", ""), "The target looks like de, but that is the language given for the source."),
+        (("", "en"), "The source looks like en, but that is the language given for the target."),
         (("en", ""), ""), (("", "de"), ""), (("", ""), ""),
     ],
 )  # fmt: skip
-def test_of_exchanged_sides_the_languages_that_were_said_are_told(languages: tuple[str, str], message: str) -> None:
+def test_exchanged_sides_are_reported_with_the_given_languages(languages: tuple[str, str], message: str) -> None:
     pairs = [("the dog is here and " * 3 + src, "der Hund ist nicht hier und " * 3 + tgt) for src, tgt in healthy()]
     found = [finding for finding in diagnose(pairs, languages=languages).findings if finding.check == "swapped"]
     assert [finding.message for finding in found] == [message] * bool(message)
 
 
-def test_faults_of_a_validation_set_are_told_only_when_they_matter() -> None:
+def test_problems_of_a_validation_set_are_reported_only_when_they_matter() -> None:
     fresh = healthy(100, seed=2)
     diagnosis = diagnose(healthy(), [("", ""), *fresh[:-1]], [(src + "\0", tgt) for src, tgt in fresh])
     assert only(diagnosis, "nul").message.startswith("100 of 100 test source lines (100.0 %)")
@@ -409,7 +409,7 @@ def test_tokenised_text_is_noticed_by_the_stops_of_japanese_too(line: str, is_to
         (["12", ""], ""), ([], ""),
     ],
 )  # fmt: skip
-def test_a_script_without_blanks_tells_its_language(lines: list[str], language: str) -> None:
+def test_a_script_without_spaces_identifies_the_language(lines: list[str], language: str) -> None:
     assert language_by_script(lines) == language
     assert diagnose([("A dog.", line) for line in lines]).languages == {"src": "", "tgt": language}
 
@@ -421,7 +421,7 @@ def test_a_table_may_have_rows_that_are_not_translated() -> None:
     assert (found.severity, found.advice[:18]) == ("warn", "They are left out.")
 
 
-def test_columns_that_are_named_by_languages_tell_them(tmp_path: Path) -> None:
+def test_headings_give_the_languages(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("Deutsch;Englisch\n" + "".join(f"{t};{s}\n" for s, t in healthy(200)), "utf-8")
     found = diagnose_files(CorpusFiles(pairs=tmp_path / "a.csv"))
     assert found.languages == {"src": "de", "tgt": "en"}
@@ -462,8 +462,11 @@ def test_tsv_that_is_quoted_as_csv_is_a_warning_that_goes_when_it_is_read_as_csv
     table = write(tmp_path / "x.tsv", rows)
     finding = only_of_source(diagnose_files(CorpusFiles(pairs=table)), "csv-quotes")
     assert (finding.severity, finding.count, finding.total) == ("warn", count, 400)
-    assert finding.message.endswith("stand in quotes as CSV writes them, which are read as part of the text.")
-    assert "let its name end in .csv (tabs may part its columns; heed train also takes --data.format" in finding.advice
+    assert finding.message.endswith("are in quotes as CSV writes them, which are read as part of the text.")
+    assert (
+        "give it a name that ends in .csv (tabs may separate its columns; heed train also accepts --data.format"
+        in finding.advice
+    )
     as_csv = CorpusFiles(pairs=table, format="csv")
     assert list(read_pairs(as_csv)) == said
     assert "csv-quotes" not in checks(diagnose_files(as_csv))
@@ -475,7 +478,7 @@ def only_of_source(diagnosis: Diagnosis, check: str) -> Finding:
 
 
 @pytest.mark.parametrize("spoil", ['"{}"', '"{}" said he.', 'The "{}"', '""{}""'])
-def test_quotes_that_belong_to_the_text_are_no_fault(spoil: str) -> None:
+def test_quotes_that_belong_to_the_text_are_accepted(spoil: str) -> None:
     assert checks(diagnose(spoilt(0.3, lambda src, tgt: (spoil.format(src), spoil.format(tgt))))) <= {"few"}
 
 
@@ -535,7 +538,7 @@ def test_files_that_cannot_be_read_to_their_end_stop_with_the_readers_words(tmp_
         diagnose_files(files, CorpusFiles(tmp_path / "b.en", tmp_path / "b.de"))
 
 
-def test_windows_line_ends_are_noted_and_do_no_harm(tmp_path: Path) -> None:
+def test_windows_line_ends_are_noted_and_removed(tmp_path: Path) -> None:
     src, tgt = zip(*healthy(), strict=True)
     valid = zip(*healthy(50, seed=2), strict=True)
     diagnosis = diagnose_files(
@@ -543,7 +546,7 @@ def test_windows_line_ends_are_noted_and_do_no_harm(tmp_path: Path) -> None:
         CorpusFiles(*(write(tmp_path / f"v.{number}", side) for number, side in enumerate(valid))),
     )
     assert checks(diagnosis) == {"crlf"}
-    assert only(diagnosis, "crlf").message.startswith("a.en: 400 of 400 lines end as on Windows (CRLF).")
+    assert only(diagnosis, "crlf").message.startswith("a.en: 400 of 400 lines have Windows line ends (CRLF)")
     assert {name: set(parts) for name, parts in diagnosis.fingerprints.items()} == {
         "train": {"src", "tgt"},
         "validation": {"src", "tgt"},
@@ -560,8 +563,8 @@ def test_lines_that_end_as_on_old_macs_stop_with_what_to_do(tmp_path: Path) -> N
     ):  # fmt: skip
         found = diagnosis.stops[-1] if diagnosis.stops[0].check == "unreadable" else diagnosis.stops[0]
         assert (found.check, found.count) == ("old-mac", 400)
-        assert found.message.endswith("lines end as on old Macs, in carriage returns: 400 of them.")
-        assert found.advice == "Make line feeds of them: `tr '\\r' '\\n' < F > G`."
+        assert found.message.endswith("lines end in carriage returns, as on old Macs: 400 of them.")
+        assert found.advice == "Convert them to line feeds: `tr '\\r' '\\n' < F > G`."
         assert "carriage-return" not in checks(diagnosis)
     paragraphs = [(f"one\rtwo {src}", f"eins\rzwei {tgt}") for src, tgt in healthy()]
     assert checks(diagnose(paragraphs)) == {"carriage-return"}
@@ -616,9 +619,7 @@ def test_the_worst_comes_first_and_examples_show_what_cannot_be_seen() -> None:
     lines = text.splitlines()
     assert lines[0].startswith("train: 401 pairs; a line has source ")
     assert any(line.startswith('translates from "') for line in lines[: lines.index("")])
-    assert (
-        lines[lines.index("") + 1] == "STOP  20 of 401 pairs (5.0 %) have an empty side. See whether the files are out"
-    )
+    assert lines[lines.index("") + 1] == "STOP  20 of 401 pairs (5.0 %) have an empty side. Check whether the files are"
     assert f"line 401: …{'x' * 45}<U+0000>{'y' * 44}…" in text
     severities = [line[:4] for line in lines[lines.index("") :] if line[:4].strip()]
     assert severities == sorted(severities, key=["STOP", "warn", "note"].index)
@@ -657,7 +658,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
 
 
 @given(pairs=st.lists(st.tuples(ANY_TEXT, ANY_TEXT), max_size=5))
-def test_no_text_whatever_upsets_the_doctor(pairs: list[Pair]) -> None:
+def test_any_text_can_be_diagnosed(pairs: list[Pair]) -> None:
     diagnosis = diagnose(pairs, pairs)
     diagnosis.render().encode()
     assert diagnosis.num_pairs == len(pairs)
@@ -666,7 +667,7 @@ def test_no_text_whatever_upsets_the_doctor(pairs: list[Pair]) -> None:
 
 
 class PlainSet:
-    """What `HashSet` stands for."""
+    """A plain equivalent of `HashSet`."""
 
     def __init__(self) -> None:
         self.keys: set[int] = set()

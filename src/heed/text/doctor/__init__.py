@@ -1,11 +1,12 @@
-"""The data doctor: is this data fit to train on? It looks before the training, and stops what would ruin it."""
+"""The data doctor: examines data before training, and stops on data that would ruin it."""
 
 from __future__ import annotations
 
-from heed.text.doctor.diagnose import diagnose, diagnose_files, diagnose_text, diagnose_text_files
+from heed.text.doctor.diagnose import Pieces, diagnose, diagnose_text, unknown_pieces
+from heed.text.doctor.direction import how_to_exchange_part
+from heed.text.doctor.files import diagnose_files, diagnose_text_files
 from heed.text.doctor.findings import Diagnosis, Finding, Severity
-from heed.text.doctor.parts import how_to_exchange_part, with_parts
-from heed.text.doctor.pieces import Pieces, unknown_pieces
+from heed.text.doctor.parts import with_parts
 from heed.text.doctor.thresholds import Thresholds
 
 __all__ = [

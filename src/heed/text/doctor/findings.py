@@ -1,4 +1,4 @@
-"""What did the doctor find, how bad is it, and how does it look on a screen?"""
+"""Findings of the data doctor, their severity, and how they are displayed."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ Severity = Literal["stop", "warn", "note"]
 SEVERITIES: tuple[Severity, ...] = ("stop", "warn", "note")
 
 EXCERPT = 90
-"""Characters of a line that an example shows."""
+"""Characters of a line shown in an example."""
 
 MANY = 10
-"""With more findings than this fewer examples are shown, so that all fit on one screen."""
+"""Beyond this number of findings fewer examples are shown, so that all fit on one screen."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong or worth knowing."""
+    """One problem, or fact worth knowing."""
 
     check: str
-    """Its name, for programs: "duplicate", "damaged", ..."""
+    """The name of the check, for programs: "duplicate", "damaged", ..."""
     severity: Severity
     count: int
     total: int
     message: str
     """One sentence with the numbers."""
     advice: str
-    """What to do, one sentence; empty when there is nothing to do."""
+    """What to do about it; empty if nothing has to be done."""
     examples: tuple[tuple[int, str], ...] = ()
-    """(line number from 1, what stands there)."""
+    """(line number from 1, excerpt of the line)."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All findings about a corpus, most severe first."""
+    """All findings about a corpus, the most severe first."""
 
     findings: tuple[Finding, ...]
     num_pairs: int
-    """Pairs, or lines of a monolingual text, as they were read; of several parts those of the first."""
+    """The pairs read, or the lines of a monolingual text; of several parts, those of the first."""
     statistics: Mapping[str, float] = field(default_factory=dict)
-    """`num_kept` pairs after filtering; `src_words`, `src_characters`, ...: the mean a line."""
+    """`num_kept`: pairs after filtering; `src_words`, `src_characters`, ...: the mean per line."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many pairs the filter would leave out, by reason."""
     fingerprints: Mapping[str, Mapping[str, FileFingerprint]] = field(default_factory=dict)
-    """Of the files, by set ("train", "validation", "test") and part ("src", "tgt", "pairs", "text")."""
+    """Of each file, by set ("train", "validation", "test") and role ("src", "tgt", "pairs", "text")."""
     summary: tuple[str, ...] = ()
-    """The statistics in words, a line each."""
+    """The statistics in words, one line each."""
     counted: Literal["line", "pair"] = "line"
-    """What the numbers of the examples count: lines of the files, or pairs where these are no lines."""
+    """What the numbers of examples count: lines of the files, or pairs of files that have no lines."""
     num_in_parts: int = 0
-    """Pairs of further parts of the training data."""
+    """Pairs in the further parts of the training data."""
     languages: Mapping[str, str] = field(default_factory=dict)
-    """Of each side, by "src" and "tgt", the language that its column is named by, or its script tells; empty: none."""
+    """The language of "src" and "tgt", by the heading of the column or the script; empty if unknown."""
 
     @property
     def stops(self) -> tuple[Finding, ...]:
-        """What would ruin the run."""
+        """The findings that would ruin the training."""
         return tuple(finding for finding in self.findings if finding.severity == "stop")
 
     def to_json(self) -> dict[str, Any]:
-        """All of it in types that `json.dumps` takes."""
+        """The diagnosis in types that `json.dumps` accepts."""
         return asdict(self)
 
     def render(self, width: int = 100) -> str:
@@ -76,7 +76,7 @@ class Diagnosis:
         num_examples = {"stop": 2, "warn": 1 if many else 2, "note": 0 if many else 1}
         for finding in self.findings:
             lines += _rendered(finding, num_examples[finding.severity], width, self.counted)
-        return "\n".join(lines if self.findings else [*lines, "No faults found."])
+        return "\n".join(lines if self.findings else [*lines, "No problems found."])
 
 
 def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -85,25 +85,25 @@ def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def share(count: int, total: int) -> str:
-    """The share of a count in per cent: "0.4 %"."""
+    """A share in per cent: "0.4 %"."""
     percent = 100 * count / max(total, 1)
     return "under 0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"
 
 
 def grade(part: float, stop: float, warn: float) -> Severity:
-    """The severity of a fault with this share; a limit of 1 is never passed."""
+    """The severity of a problem with this share; a limit of 1 is never exceeded."""
     return "stop" if part > stop else "warn" if part > warn else "note"
 
 
 def visible(text: str) -> str:
-    """The text with what cannot be seen spelled out: "a<U+0000>b"."""
+    """The text with invisible characters spelled out: "a<U+0000>b"."""
     return "".join(
         char if char.isprintable() or unicodedata.category(char) == "Zs" else f"<U+{ord(char):04X}>" for char in text
     )
 
 
 def excerpt(text: str, at: int = 0) -> str:
-    """A stretch of a line that holds position `at`, with an ellipsis where something is left out."""
+    """The part of a line around position `at`, with an ellipsis where it was cut."""
     start = max(0, at - EXCERPT // 2) if len(text) > EXCERPT else 0
     part = text[start : start + EXCERPT]
     return f"{'…' if start else ''}{part}{'…' if start + EXCERPT < len(text) else ''}"
@@ -119,7 +119,7 @@ def _rendered(finding: Finding, num_examples: int, width: int, counted: str) -> 
 
 
 class Tally:
-    """Counts the cases of one check and keeps the first few as examples."""
+    """Counts the cases of one check, and keeps the first few as examples."""
 
     def __init__(self, num_examples: int) -> None:
         self.count = 0
@@ -127,13 +127,13 @@ class Tally:
         self._num_examples = num_examples
 
     def add(self, number: int, text: str, at: int = 0, times: int = 1) -> None:
-        """One more case, on line `number`; `at` is the position in `text` that the example must show."""
+        """Count a case on line `number`; the example shows `text` around position `at`."""
         self.count += times
         if len(self.examples) < self._num_examples:
             self.examples.append((number, excerpt(text, at)))
 
     def add_pair(self, number: int, src: str, tgt: str) -> None:
-        """One more case, an example being both sides."""
+        """Count a case; the example shows both sides."""
         self.count += 1
         if len(self.examples) < self._num_examples:
             half = EXCERPT // 2
@@ -144,9 +144,9 @@ class Tally:
 def fault(
     check: str, tally: Tally, total: int, of: str, what: str, advice: str, *, stop: float = 1.0, warn: float = 1.0
 ) -> Iterator[Finding]:
-    """One finding, "3 of 400 source lines (0.8 %) hold HTML.", or none when the tally is empty.
+    """One finding, "3 of 400 source lines (0.8 %) contain HTML.", or none if the tally is empty.
 
-    `stop` and `warn` are the shares above which it is severe; a limit of 1 is never passed.
+    `stop` and `warn` are the shares above which it has that severity; a limit of 1 is never exceeded.
     """
     if tally.count:
         message = f"{tally.count:,} of {total:,} {of} ({share(tally.count, total)}) {what}."

@@ -1,4 +1,4 @@
-"""Are validation and test sets what they claim to be: unseen, and in the direction of training?"""
+"""Checks of validation and test sets: not in the training data, and in the same direction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heed.text.language.identify import are_crossed, profile, similarity
 
 
 class Overlap:
-    """How many texts of a held-out set stand in training too."""
+    """Counts the texts of a held-out set that are also in the training data."""
 
     def __init__(self, name: str, num_examples: int) -> None:
         self.total = 0
@@ -21,20 +21,20 @@ class Overlap:
         self._waiting: dict[int, tuple[int, int]] = {}  # hash -> first line, how many lines
 
     def expect(self, key: int, number: int) -> None:
-        """A text of the held-out set, on line `number` there."""
+        """Add a text of the held-out set, on its line `number`."""
         self.total += 1
         first, times = self._waiting.get(key, (number, 0))
         self._waiting[key] = first, times + 1
 
-    def meet(self, key: int, number: int, text: str) -> None:
-        """A text of the training set, on line `number` there."""
+    def compare(self, key: int, number: int, text: str) -> None:
+        """Look up a text of the training set, on its line `number`."""
         if key in self._waiting:
             first, times = self._waiting.pop(key)
             self.tally.add(number, f"({self._name} line {first:,}) {text}", times=times)
 
 
 class HeldOutPairs:
-    """A validation or test set of sentence pairs, read completely before training data is looked at."""
+    """A validation or test set of sentence pairs, read completely before the training data."""
 
     MIN_LINES_TO_COMPARE = 20
 
@@ -56,27 +56,27 @@ class HeldOutPairs:
             if not (src.strip() and tgt.strip()):
                 self._empty.add_pair(number, src, tgt)
 
-    def meet(self, number: int, src: str, tgt: str, src_hash: int, pair_hash: int) -> None:
-        """Compare with pair `number` of training."""
-        self.sources.meet(src_hash, number, src)
-        self.targets.meet(hash_text(tgt), number, tgt)
-        self.pairs.meet(pair_hash, number, src)
+    def compare(self, number: int, src: str, tgt: str, src_hash: int, pair_hash: int) -> None:
+        """Compare with pair `number` of the training data."""
+        self.sources.compare(src_hash, number, src)
+        self.targets.compare(hash_text(tgt), number, tgt)
+        self.pairs.compare(pair_hash, number, src)
 
     @property
     def summary(self) -> str:
-        """How much of the set is in training, in words."""
+        """The overlap with the training data, in words."""
         total = self.pairs.total
         pairs, sources, targets = (
             f"{overlap.tally.count:,} ({share(overlap.tally.count, total)})"
             for overlap in (self.pairs, self.sources, self.targets)
         )
         return (
-            f"{self.name}: {total:,} pairs, of which {pairs} are in training, "
-            f"{sources} by their source alone and {targets} by their target alone."
+            f"{self.name}: {total:,} pairs. In the training data: {pairs} of the pairs, {sources} of the sources, "
+            f"{targets} of the targets."
         )
 
     def findings(self, src: LineScan, tgt: LineScan) -> Iterator[Finding]:
-        """What was found, given the scans of the training set's sides."""
+        """The findings, given the scans of the two sides of the training data."""
         limits = self._thresholds
         yield from leak(self.pairs, f"{self.name} pairs", limits.stop_leaked, limits)
         for overlap, what in ((self.sources, "sources"), (self.targets, "targets")):
@@ -88,12 +88,12 @@ class HeldOutPairs:
             self.src.num_lines,
             f"{self.name} pairs",
             "have an empty side",
-            "They count as wrong translations: remove them.",
+            "Remove them: they count as wrong translations.",
             stop=limits.stop_empty,
             warn=limits.warn,
         )
-        for own, beside, other in ((self.src, self.tgt, src), (self.tgt, self.src, tgt)):
-            yield from (finding for finding in own.findings(beside) if finding.severity != "note")
+        for own, opposite, other in ((self.src, self.tgt, src), (self.tgt, self.src, tgt)):
+            yield from (finding for finding in own.findings(opposite) if finding.severity != "note")
             yield from tokenised_differently(own, other, limits.tokenised)
         yield from self._swapped(src, tgt)
 
@@ -104,8 +104,8 @@ class HeldOutPairs:
         crossed = are_crossed(own_src, own_tgt, other_src, other_tgt)
         if crossed and similarity(other_src, other_tgt) < self._thresholds.same_language:
             total = self.src.num_lines
-            message = f"The {self.name} source looks like the training target, and the other way round."
-            advice = f"Exchange the two sides of {self.name}, or those of training: whichever are the wrong way round."
+            message = f"The {self.name} source looks like the training target, and the target like the source."
+            advice = f"Exchange the two sides of the {self.name} data or of the training data, whichever are wrong."
             yield Finding("swapped", "stop", total, total, message, advice)
 
 
@@ -126,14 +126,15 @@ class HeldOutText:
 
     @property
     def summary(self) -> str:
-        """How much of the set is in training, in words."""
+        """The overlap with the training data, in words."""
         count, total = self.lines.tally.count, self.lines.total
         return (
-            f"{self.name}: {total:,} lines of some length, of which {count:,} ({share(count, total)}) are in training."
+            f"{self.name}: {total:,} lines of {self.MIN_CHARACTERS} characters or more; {count:,} of them "
+            f"({share(count, total)}) are in the training data."
         )
 
     def findings(self, train: LineScan) -> Iterator[Finding]:
-        """What was found, given the scan of the training text."""
+        """The findings, given the scan of the training text."""
         yield from leak(self.lines, f"{self.name} lines", self._thresholds.stop_leaked, self._thresholds)
         yield from (finding for finding in self.scan.findings() if finding.severity != "note")
         yield from tokenised_differently(self.scan, train, self._thresholds.tokenised)
@@ -147,17 +148,17 @@ def leak(overlap: Overlap, what: str, stop: float, thresholds: Thresholds) -> It
         overlap.total,
         what,
         "are in the training data",
-        "Remove them from training: a score on what was trained on says nothing.",
+        "Remove them from the training data: a score on training sentences is meaningless.",
         stop=stop,
         warn=thresholds.warn,
     )
 
 
 def tokenised_differently(one: LineScan, other: LineScan, limit: float) -> Iterator[Finding]:
-    """The finding that one side is tokenised and its counterpart is not."""
+    """The finding that of two corresponding sides only one is tokenised."""
     shares = one.tokenised_share, other.tokenised_share
     if shares[0] is None or shares[1] is None or abs(shares[0] - shares[1]) <= limit:
         return
     yes, no = (one, other) if shares[0] > shares[1] else (other, one)
-    message = f"The {yes.side} lines are tokenised (a space before commas and full stops), the {no.side} lines are not."
+    message = f"The {yes.side} lines are tokenised (a space before commas and full stops); the {no.side} lines are not."
     yield Finding("tokenised-differently", "warn", yes.num_lines, yes.num_lines, message, "Use plain text for both.")

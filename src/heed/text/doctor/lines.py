@@ -1,4 +1,4 @@
-"""What can be wrong with a line by itself? Encoding, control characters, scripts, markup, tokenisation."""
+"""Checks of single lines: encoding, control characters, scripts, markup, tokenisation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heed.text.readers.lines import UTF_16_BE, UTF_16_LE, utf_16_of
 
 @dataclass(frozen=True)
 class LineCheck:
-    """A fault that a pattern finds."""
+    """A problem that a pattern detects."""
 
     name: str
     pattern: re.Pattern[str]
@@ -37,66 +37,66 @@ ASCII_CHECKS = (
     LineCheck(
         "nul",
         re.compile("\0"),
-        "hold a NUL character",
-        "The normaliser removes it. Where most lines hold one, the file is UTF-16: convert it with "
+        "contain a NUL character",
+        "The normaliser removes it. If most lines contain one, the file is UTF-16: convert it with "
         f"`iconv -f {UTF_16_LE} -t UTF-8`.",
     ),
     LineCheck(
         "control",
         re.compile("[\x01-\x08\x0e-\x1b\x1f\x7f]"),
-        "hold control characters",
-        "The normaliser removes them; see where they come from.",
+        "contain control characters",
+        "The normaliser removes them; find out where they come from.",
     ),
     LineCheck(
         "carriage-return",
         re.compile("[\r\n]"),
-        "hold a carriage return or a line feed",
-        "Replace it by a space, or cut the line there on both sides.",
+        "contain a carriage return or a line feed",
+        "Replace it with a space, or split the line there on both sides.",
     ),
-    LineCheck("markup", _MARKUP, "hold HTML", "Remove tags and decode entities such as &amp; before training."),
+    LineCheck("markup", _MARKUP, "contain HTML", "Remove tags and decode entities such as &amp; before training."),
 )
 UNICODE_CHECKS = (
     LineCheck(
         "damaged",
         _DAMAGE,
         "are damaged by a wrong encoding (such as “Ã¤” for “ä”, or U+FFFD)",
-        "Make the text again from its source, read in the right encoding.",
+        "Create the text again from its source, read in the right encoding.",
     ),
     LineCheck(
         "byte-order-mark",
         re.compile("\ufeff"),
-        "hold a byte-order mark inside",
-        "The normaliser removes it; it comes from joining files.",
+        "contain a byte-order mark inside",
+        "The normaliser removes it; it comes from concatenating files.",
     ),
     LineCheck(
         "line-separator",
         re.compile("[\x85\u2028\u2029]"),
-        "hold U+0085, U+2028 or U+2029, which heed does not take for line ends",
-        "Make sure that the tool which made the file did not either.",
+        "contain U+0085, U+2028 or U+2029, which heed does not treat as line ends",
+        "Make sure that the tool that wrote the file did not either.",
     ),
 )
 _CSV_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _SUSPECT = re.compile("[\0-\x08\n-\x1f\x7f&<]")
 _ASCII_LETTER = re.compile("[A-Za-z]")
-RETURNS_A_LINE = 10
-"""A text of plain lines with more carriage returns than this in a line has no other line ends."""
+RETURNS_PER_LINE = 10
+"""A text with more carriage returns per line than this uses them as its line ends."""
 _STOP = re.compile(r"\w(?P<space> ?)(?:[.,](?: |\Z)|[。、，])")
 
 
 class EvenSample:
-    """Lines spread evenly over a stream of unknown length: `size` to 2 x `size` of them once it is long enough."""
+    """Lines spread evenly over a stream of unknown length: between `size` and 2 x `size` of a long one."""
 
     MAX_CHARACTERS = 500
 
     def __init__(self, size: int = 2500) -> None:
         self.lines: list[str] = []
         self.step = 1
-        """How far apart they are in the stream."""
+        """Their distance in the stream."""
         self._size = size
         self._seen = 0
 
     def add(self, line: str) -> None:
-        """Look at one more line."""
+        """Add the next line of the stream."""
         if self._seen % self.step == 0:
             self.lines.append(line[: self.MAX_CHARACTERS])
             if len(self.lines) == 2 * self._size:
@@ -106,7 +106,7 @@ class EvenSample:
 
 
 class LineScan:
-    """Counts the faults in the lines of one side; `side` names it in messages: "source", "validation target"."""
+    """Counts the problems in the lines of one side; `side` is its name in messages: "source", "validation target"."""
 
     def __init__(self, side: str, thresholds: Thresholds) -> None:
         self.side = side
@@ -116,7 +116,7 @@ class LineScan:
         self.sample = EvenSample()
         self._thresholds = thresholds
         self._utf_16 = ""
-        """Which one the first line looks like; empty: none."""
+        """The variety of UTF-16 that the first line looks like; empty: none."""
         self._num_returns = 0
         self._num_with_stop = 0
         self._num_with_quote = 0
@@ -128,7 +128,7 @@ class LineScan:
         return Tally(self._thresholds.num_examples)
 
     def add(self, number: int, line: str) -> None:
-        """Look at line `number`, counted from 1."""
+        """Examine line `number`, counted from 1."""
         self.num_lines += 1
         self.num_characters += len(line)
         self.num_words += len(line.split())
@@ -153,8 +153,8 @@ class LineScan:
 
     def _match(self, checks: tuple[LineCheck, ...], number: int, line: str) -> None:
         for check in checks:
-            if found := check.pattern.search(line):
-                self._tallies[check.name].add(number, line, found.start())
+            if match := check.pattern.search(line):
+                self._tallies[check.name].add(number, line, match.start())
 
     def _look_beyond_ascii(self, number: int, line: str) -> None:
         self._match(UNICODE_CHECKS, number, line)
@@ -173,58 +173,58 @@ class LineScan:
 
     @property
     def is_csv_quoted(self) -> bool:
-        """Whether quotes are as CSV writes them: hardly any but around whole lines, with inner ones doubled."""
+        """Whether quotes are as CSV writes them: almost only around whole lines, with inner ones doubled."""
         count = self._tallies["csv-quotes"].count
         return count > 0.9 * self._num_with_quote and (self._num_with_doubled > 0 or 2 * count > self.num_lines)
 
     @property
     def tokenised_share(self) -> float | None:
-        """Of the lines with a comma or full stop, the share that has a space before it; None when they are too few."""
+        """Of the lines with a comma or full stop, the share with a space before it; None if there are too few."""
         if self._num_with_stop * 5 < self.num_lines or not self.num_lines:
             return None
         return self._tallies["tokenised"].count / self._num_with_stop
 
-    def findings(self, beside: LineScan | None = None) -> Iterator[Finding]:
-        """What was found, with its severity. `beside`: the other side, which may stand in the same file."""
+    def findings(self, opposite: LineScan | None = None) -> Iterator[Finding]:
+        """The findings. `opposite`: the other side, which may be in the same file."""
         limits = self._thresholds
         stops = {"damaged": limits.stop_damaged, "nul": limits.stop_nul}
-        is_old_mac = self._num_returns > RETURNS_A_LINE * self.num_lines
+        is_old_mac = self._num_returns > RETURNS_PER_LINE * self.num_lines
         if is_old_mac:
-            advice = "Make line feeds of them: `tr '\\r' '\\n' < F > G`."
-            message = f"The {self.side} lines end as on old Macs, in carriage returns: {self._num_returns:,} of them."
+            advice = "Convert them to line feeds: `tr '\\r' '\\n' < F > G`."
+            message = f"The {self.side} lines end in carriage returns, as on old Macs: {self._num_returns:,} of them."
             yield Finding("old-mac", "stop", self._num_returns, self._num_returns, message, advice)
         for check in (*ASCII_CHECKS, *UNICODE_CHECKS):
             if not (is_old_mac and check.name == "carriage-return"):
                 stop = stops.get(check.name, 1.0)
-                advice = check.advice.replace(UTF_16_LE, self._utf_16_with(beside))
+                advice = check.advice.replace(UTF_16_LE, self._utf_16_with(opposite))
                 yield from self._fault(check.name, check.what, advice, stop=stop, warn=limits.warn)
         yield from self._fault(
             "mixed-word",
-            "have a word that mixes Latin letters with Cyrillic or Greek ones of the same look",
-            "A model cannot learn such words: correct them or remove the lines.",
+            "have a word that mixes Latin letters with Cyrillic or Greek lookalikes",
+            "Correct the words or remove the lines: a model cannot learn such words.",
             warn=limits.warn,
         )
-        yield from self._fault("not-nfc", "are not in Unicode normal form C", "The normaliser takes care of it.")
+        yield from self._fault("not-nfc", "are not in Unicode normal form C", "The normaliser corrects that.")
         yield from self._fault(
-            "upper-case", "are all in upper case", "A model learns such lines almost as another language."
+            "upper-case", "are all in upper case", "To a model such lines are almost another language."
         )
         if self.is_csv_quoted:
-            what = "stand in quotes as CSV writes them, which are read as part of the text"
+            what = "are in quotes as CSV writes them, which are read as part of the text"
             advice = (
-                "If this is a table, let its name end in .csv (tabs may part its columns; heed train also takes "
-                "--data.format=csv); else take the quotes off."
+                "If this is a table, give it a name that ends in .csv (tabs may separate its columns; heed train also "
+                "accepts --data.format=csv); otherwise remove the quotes."
             )
             yield from self._fault("csv-quotes", what, advice, warn=limits.warn)
         if (self.tokenised_share or 0.0) > limits.tokenised:
-            what = "have a space in front of a comma or full stop: the text is tokenised"
-            advice = "Train on plain text if you can: scores on tokenised text compare with no others."
+            what = "have a space before a comma or full stop: the text is tokenised"
+            advice = "Train on plain text if you can: scores on tokenised text cannot be compared with others."
             yield from self._fault("tokenised", what, advice)
         yield from self._other_scripts()
 
-    def _utf_16_with(self, beside: LineScan | None) -> str:
-        """Which UTF-16 the file is in, if in any: behind the tab of a table UTF-16LE begins with a NUL too."""
-        found = {self._utf_16, beside._utf_16 if beside else ""} - {""}
-        return UTF_16_BE if found == {UTF_16_BE} else UTF_16_LE
+    def _utf_16_with(self, opposite: LineScan | None) -> str:
+        """The variety of UTF-16 that the file may be in; after the tab of a table UTF-16LE starts with a NUL too."""
+        kinds = {self._utf_16, opposite._utf_16 if opposite else ""} - {""}
+        return UTF_16_BE if kinds == {UTF_16_BE} else UTF_16_LE
 
     def _fault(self, name: str, what: str, advice: str, stop: float = 1.0, warn: float = 1.0) -> Iterator[Finding]:
         of = f"{self.side} lines"
@@ -238,7 +238,7 @@ class LineScan:
             tally.examples += self._scripts[name].examples
         tally.examples = sorted(tally.examples)[: self._thresholds.num_examples]
         counts = ", ".join(f"{name} {self._scripts[name].count:,}" for name in others[:3])
-        what = f"are not in the side's main script, {main} ({counts})"
+        what = f"are not in the main script of this side, {main} ({counts})"
         yield from self._fault(
             "other-script", what, "Remove them unless you expect such input.", warn=self._thresholds.warn
         )

@@ -1,4 +1,4 @@
-"""What can be wrong with a sentence pair? Empty sides, copies, repetitions, lengths, order."""
+"""Checks of sentence pairs: empty sides, copies, duplicates, lengths, alignment."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from heed.text.pair_filter import PairFilter, PairFilterConfig
 
 
 class LengthCorrelation:
-    """Whether long sources have long targets, block by block: where they do not, the files are out of step.
+    """Whether long sources have long targets, block by block; where they do not, the files are misaligned.
 
-    Pearson's correlation of the logarithms of the lengths in characters; logarithms, so that a few very long lines do
-    not decide. A block whose lengths hardly vary (a corpus sorted by length, numbers of fixed width) is not judged.
+    Pearson's correlation of the logarithms of the lengths in characters, so that a few very long lines do not decide. A
+    block whose lengths hardly vary (a corpus sorted by length, numbers of fixed width) is not judged.
     """
 
     BLOCK = 250
-    """Few enough that some hundred lines out of step fill blocks, enough that the correlation is true to 0.1."""
+    """Small enough for some hundred misaligned lines to fill blocks, large enough for a correlation exact to 0.1."""
     SMALLEST_BLOCK = 200
-    LEAST_DEVIATION = 0.2
-    """Of the logarithms, on either side: lengths that vary by about a fifth."""
+    MIN_DEVIATION = 0.2
+    """Standard deviation of the logarithms on each side: lengths that vary by about a fifth."""
 
     def __init__(self, limit: float) -> None:
         self.num_judged = 0
@@ -36,7 +36,7 @@ class LengthCorrelation:
         self._tgt: list[float] = []
 
     def add(self, src: str, tgt: str) -> None:
-        """The next pair; one with an empty side says nothing about the others."""
+        """Add the next pair; one with an empty side is not counted."""
         self._next += 1
         if src and tgt:
             self._src.append(math.log(len(src)))
@@ -45,9 +45,9 @@ class LengthCorrelation:
             self.close()
 
     def close(self) -> None:
-        """Judge what was added since the last block."""
+        """Judge the pairs added since the last block."""
         is_large = len(self._src) >= self.SMALLEST_BLOCK
-        if is_large and min(pstdev(self._src), pstdev(self._tgt)) > self.LEAST_DEVIATION:
+        if is_large and min(pstdev(self._src), pstdev(self._tgt)) > self.MIN_DEVIATION:
             self.num_judged += 1
             if correlation(self._src, self._tgt) < self._limit:
                 self.unrelated.append(self._start)
@@ -56,7 +56,7 @@ class LengthCorrelation:
 
 
 class PairScan:
-    """Counts the faults of the pairs of a training corpus, and what the filter would leave out."""
+    """Counts the problems of the pairs of a training corpus, and those that the filter would drop."""
 
     def __init__(
         self, thresholds: Thresholds, filter_config: PairFilterConfig | None = None, in_one_file: bool = False
@@ -71,7 +71,7 @@ class PairScan:
         self._pairs = HashSet()
 
     def add(self, number: int, src: str, tgt: str, src_hash: int, pair_hash: int) -> None:
-        """Look at pair `number`, counted from 1, with the hashes of `heed.text.hashing`."""
+        """Examine pair `number`, counted from 1, with its hashes from `heed.text.hashing`."""
         self.num_pairs += 1
         self.lengths.add(src.strip(), tgt.strip())
         is_empty = not (src.strip() and tgt.strip())
@@ -91,35 +91,38 @@ class PairScan:
 
     @property
     def num_kept(self) -> int:
-        """How many pairs the filter lets through."""
+        """The number of pairs that the filter keeps."""
         return self.num_pairs - self.filter.dropped.total()
 
     def findings(self) -> Iterator[Finding]:
-        """What was found, with its severity. Ends the scan."""
+        """The findings. Ends the scan."""
         limits = self._thresholds
         ratio = f"have one side more than {self.filter.config.max_length_ratio:g} times as long as the other"
-        advice, stop = "See whether the files are out of step.", limits.stop_empty
-        if self._in_one_file:  # where sides cannot slip
-            advice, stop = "They are left out. See whether the right columns, or languages, were chosen.", 1.0
+        advice, stop = "Check whether the files are misaligned.", limits.stop_empty
+        if self._in_one_file:  # where sides cannot shift
+            advice, stop = "They are left out. Check whether the right columns or languages were selected.", 1.0
         yield from self._fault("empty", "have an empty side", advice, stop, limits.warn)
         yield from self._fault(
             "copy",
             "have the source itself as target",
-            "A model learns to copy from them: remove them, but for names and numbers.",
+            "Remove them, except names and numbers: a model learns from them to copy.",
             limits.stop_copies,
             limits.warn,
         )
-        yield from self._fault("length-ratio", ratio, "See whether they are translations.", warn=limits.warn)
+        yield from self._fault("length-ratio", ratio, "Check whether they are translations.", warn=limits.warn)
         yield from self._fault(
             "long",
             f"have a side of more than {limits.long_line:,} characters",
-            "Cut them into sentences on both sides: what is too long for the model is left out.",
+            "Split them into sentences on both sides: pairs that are too long for the model are left out.",
             warn=limits.warn,
         )
         yield from self._fault(
-            "duplicate", "came before", "See where they come from: one of each is enough.", warn=limits.warn_repeated
+            "duplicate",
+            "repeat an earlier one",
+            "Find out where they come from: one of each is enough.",
+            warn=limits.warn_repeated,
         )
-        yield from self._fault("several-targets", "have a source that came before with another target", "")
+        yield from self._fault("several-targets", "repeat an earlier source with another target", "")
         yield from self._misaligned()
         yield from self._filtered()
         yield from too_few(self.num_pairs, self.filter.dropped, self._thresholds)
@@ -136,7 +139,7 @@ class PairScan:
         starts = ", ".join(f"{start:,}" for start in bad[:4]) + (", ..." if len(bad) > 4 else "")
         message = (
             f"In {len(bad):,} of {judged:,} blocks of {LengthCorrelation.BLOCK:,} pairs long sources do not have long "
-            f"targets (blocks that start at line {starts}): there the files are out of step, or the target is no "
+            f"targets (blocks that start at line {starts}): there the files are misaligned, or the target is not a "
             "translation."
         )
         advice = "Look at the pairs around these lines and align the files again."
@@ -147,25 +150,25 @@ class PairScan:
         count = dropped.total()
         if count:
             part = share(count, self.num_pairs)
-            message = f"The filter leaves out {count:,} of {self.num_pairs:,} pairs ({part}): {reasons_of(dropped)}."
+            message = f"The filter drops {count:,} of {self.num_pairs:,} pairs ({part}): {reasons_of(dropped)}."
             severity = grade(count / self.num_pairs, 1.0, self._thresholds.warn_repeated)
-            advice = "Training goes on without them."
+            advice = "Training does not use them."
             yield Finding("filter", severity, count, self.num_pairs, message, advice)
 
 
 def too_few(num_pairs: int, dropped: Counter[str], limits: Thresholds) -> Iterator[Finding]:
-    """Whether there is little to train on: of so many pairs what the filter does not drop, for these reasons."""
+    """The finding that few pairs are left to train on, of `num_pairs` of which the filter drops some."""
     kept = num_pairs - dropped.total()
     there_are = f"There {'is 1 pair' if kept == 1 else f'are {kept:,} pairs'} to train on"
     if kept < limits.min_pairs and 2 * dropped.total() > num_pairs:
-        message = f"The filter leaves {kept:,} of {num_pairs:,} pairs to train on; it drops {reasons_of(dropped)}."
-        yield Finding("few", "stop", kept, num_pairs, message, "See whether the right files or columns were chosen.")
+        message = f"The filter keeps {kept:,} of {num_pairs:,} pairs to train on; it drops {reasons_of(dropped)}."
+        yield Finding("few", "stop", kept, num_pairs, message, "Check that these are the right files and columns.")
     elif kept < limits.min_pairs:
-        message = f"{there_are}; fewer than {limits.min_pairs:,} teach a model nothing."
-        yield Finding("few", "stop", kept, num_pairs, message, "Find more data.")
+        message = f"{there_are}; a model learns nothing from fewer than {limits.min_pairs:,}."
+        yield Finding("few", "stop", kept, num_pairs, message, "Provide more data.")
     elif kept < limits.few_pairs:
         message = f"{there_are}: expect a weak translator."
-        advice = "More pairs help, and so does a related pair's run to begin with (--init): docs/more-data.md."
+        advice = "More pairs help, and so does starting from a related run (--init): see docs/more-data.md."
         yield Finding("few", "warn", kept, num_pairs, message, advice)
 
 

@@ -1,4 +1,4 @@
-"""From where on is a fault of the data a warning, and from where on a reason to stop?"""
+"""Thresholds of the data doctor: above which share a problem is a warning, or stops the training."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Thresholds(Config):
-    """Shares are of lines or pairs, from 0 to 1. Above a `stop_` share the run would be ruined."""
+    """Shares of lines or pairs, from 0 to 1. Above a `stop_` share the data would ruin the training."""
 
     min_pairs: Count = 100
-    """Fewer pairs than this, after filtering, stop."""
+    """Fewer pairs than this, after filtering, stop the training."""
     few_pairs: Count = 10_000
     """Fewer pairs than this give a weak translator: a warning. Measured with 5,865 and 7,239 (docs/results.md)."""
     min_characters: Count = 1000
-    """A monolingual text shorter than this stops."""
+    """A monolingual text shorter than this stops the training."""
     stop_empty: Share = 0.1
     """Pairs with an empty side."""
     stop_copies: Share = 0.5
@@ -30,24 +30,24 @@ class Thresholds(Config):
     stop_damaged: Share = 0.05
     """Lines damaged by a wrong encoding."""
     stop_nul: Share = 0.5
-    """Lines with a NUL character: with so many the file is UTF-16."""
+    """Lines with a NUL character; a file with more is UTF-16."""
     stop_unknown: Share = 0.2
-    """Tokens that the vocabulary does not know."""
+    """Tokens that are not in the vocabulary."""
     stop_misaligned: Share = 0.25
-    """Blocks of pairs in which the lengths of the two sides have nothing to do with each other."""
+    """Blocks of pairs in which the lengths of the two sides are unrelated."""
     stop_exchanged: Share = 0.25
-    """Parts of the pairs whose two sides are the other way round than in most."""
+    """Parts of the pairs whose sides are exchanged relative to most parts."""
     warn: Share = 0.01
-    """Any other fault is a warning above this share, a note below."""
+    """Any other problem is a warning above this share, and a note below."""
     warn_repeated: Share = 0.2
-    """The same for repeated lines and pairs and for what the filter drops, which are common and do little harm."""
+    """As `warn`, for repeated lines and pairs and for dropped pairs, which are common and do little harm."""
     unrelated_lengths: Share = 0.3
     """A block is misaligned when the correlation of its lengths is below this. Translations have 0.5 to 0.95."""
     same_language: Share = 0.9
-    """Sides whose letter trigrams are more alike than this (cosine) are in one language. Related ones have 0.6."""
+    """Sides whose letter trigrams are more similar than this (cosine) are in one language. Related ones have 0.6."""
     tokenised: Share = 0.5
-    """A side is tokenised when more of its lines than this have a space in front of a comma or full stop."""
+    """A side is tokenised when more of its lines than this have a space before a comma or full stop."""
     long_line: Count = 1000
-    """Characters from which a line counts as very long."""
+    """A line with more characters than this is very long."""
     num_examples: Count = 3
     """Examples kept for each finding."""

@@ -1,0 +1,121 @@
+"""Diagnosis of files: the readers, the examination, and fingerprints of what was examined."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from heed.core.errors import DataError
+from heed.core.progress import watched
+from heed.text.archives import is_stream
+from heed.text.doctor.diagnose import diagnose, diagnose_text
+from heed.text.doctor.direction import how_to_exchange
+from heed.text.doctor.findings import Diagnosis, Finding, Severity, grade, sorted_findings
+from heed.text.doctor.thresholds import Thresholds
+from heed.text.pair_filter import PairFilterConfig
+from heed.text.readers import (
+    CorpusFiles,
+    Errors,
+    FileFingerprint,
+    column_languages,
+    fingerprint,
+    fingerprint_file,
+    read_pairs,
+    read_text,
+    with_languages_of,
+)
+
+
+def diagnose_files(
+    train: CorpusFiles,
+    valid: CorpusFiles | None = None,
+    test: CorpusFiles | None = None,
+    *,
+    errors: Errors = "strict",
+    thresholds: Thresholds | None = None,
+    pair_filter: PairFilterConfig | None = None,
+    quiet: bool = True,
+) -> Diagnosis:
+    """Examine files of sentence pairs, and take their fingerprints.
+
+    Shows the progress of large files on stderr unless `quiet`. Raises MissingInputError for a file that cannot be read.
+    """
+    held_out = {"validation": valid, "test": test}
+    named = column_languages(train, errors)
+    given = {"train": train} | {
+        name: with_languages_of(train, files, errors) for name, files in held_out.items() if files is not None
+    }
+    left_out: dict[str, Counter[str]] = {name: Counter() for name in given}
+    pairs = {name: read_pairs(files, errors, left_out[name]) for name, files in given.items()}
+    languages = train.src_lang or named["src"], train.tgt_lang or named["tgt"]
+    diagnosis = diagnose(
+        watched(pairs["train"], "examining", "pairs", quiet), pairs.get("validation"), pairs.get("test"),
+        thresholds=thresholds, pair_filter=pair_filter, in_one_file=train.pairs is not None,
+        languages=languages, to_exchange=how_to_exchange(train, languages, errors),
+    )  # fmt: skip
+    diagnosis = replace(diagnosis, languages={side: named[side] or code for side, code in diagnosis.languages.items()})
+    is_lines = train.pairs is None or train.record_format in ("tsv", "jsonl")
+    diagnosis = replace(diagnosis, counted="line" if is_lines else "pair")
+    diagnosis = _with_left_out(diagnosis, left_out, thresholds or Thresholds())
+    return _with_fingerprints(diagnosis, {name: _fingerprints(files) for name, files in given.items()})
+
+
+def diagnose_text_files(
+    train: str | Path,
+    valid: str | Path | None = None,
+    test: str | Path | None = None,
+    *,
+    errors: Errors = "strict",
+    thresholds: Thresholds | None = None,
+    quiet: bool = True,
+) -> Diagnosis:
+    """Examine files of monolingual text, as `diagnose_files`."""
+    named = {"train": train, "validation": valid, "test": test}
+    given = {name: path for name, path in named.items() if path is not None}
+    lines = {name: read_text(path, errors) for name, path in given.items()}
+    train_lines = watched(lines["train"], "examining", "lines", quiet)
+    diagnosis = diagnose_text(train_lines, lines.get("validation"), lines.get("test"), thresholds=thresholds)
+    return _with_fingerprints(diagnosis, {name: _text_fingerprint(path) for name, path in given.items()})
+
+
+def _with_left_out(diagnosis: Diagnosis, left_out: Mapping[str, Counter[str]], limits: Thresholds) -> Diagnosis:
+    """The diagnosis with a finding for each file that has parts without a pair."""
+    findings = [*diagnosis.findings]
+    for name, reasons in left_out.items():
+        count = reasons.total()
+        total = count + (diagnosis.num_pairs if name == "train" else 0)
+        if count:
+            severity: Severity = grade(count / total, 1.0, limits.warn_repeated) if name == "train" else "note"
+            listed = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
+            message = f"The {'training' if name == 'train' else name} file has parts that hold no pair: {listed}."
+            findings.append(Finding("no-pair", severity, count, total, message, "They are left out."))
+    return replace(diagnosis, findings=sorted_findings(findings))
+
+
+def _fingerprints(files: CorpusFiles) -> dict[str, FileFingerprint]:
+    return {} if any(map(is_stream, files.paths.values())) else _or_nothing(lambda: fingerprint(files))
+
+
+def _text_fingerprint(path: str | Path) -> dict[str, FileFingerprint]:
+    return {} if is_stream(path) else _or_nothing(lambda: {"text": fingerprint_file(path)})
+
+
+def _or_nothing(work: Callable[[], dict[str, FileFingerprint]]) -> dict[str, FileFingerprint]:
+    try:
+        return work()
+    except DataError:  # a damaged archive, already reported by reading it
+        return {}
+
+
+def _with_fingerprints(diagnosis: Diagnosis, fingerprints: dict[str, dict[str, FileFingerprint]]) -> Diagnosis:
+    findings = [*diagnosis.findings]
+    for file in (file for parts in fingerprints.values() for file in parts.values()):
+        if file["crlf_lines"]:
+            message = (
+                f"{file['name']}: {file['crlf_lines']:,} of {file['lines']:,} lines have Windows line ends (CRLF), "
+                "which are removed when read."
+            )
+            findings.append(Finding("crlf", "note", file["crlf_lines"], file["lines"], message, ""))
+    return replace(diagnosis, findings=sorted_findings(findings), fingerprints=fingerprints)
