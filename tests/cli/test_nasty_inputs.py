@@ -173,7 +173,7 @@ def test_a_line_that_is_too_long_to_be_scored_is_refused(here: Path, translator:
     long = b"ba ce di fo " * 10_000 + b"\nba\n"
     result = call("score", translator, "--src", "x.aa", stdin=long)
     assert result.code == 65
-    assert "tokens, and at most 10,000 are scored at once: cut it into sentences" in result.err
+    assert "tokens, but at most 10,000 can be scored at once: split it into sentences" in result.err
     assert len(call("score", bigram, "--quiet", stdin=long).lines) == 2, "a model that counts takes any length"
 
 

@@ -11,7 +11,7 @@ import pytest
 from command import call
 from toy import pairs, unchecked_shapes, write_lines
 
-from heed.decoding.long_lines import MAX_CHARACTERS
+from heed.decoding.sentences import MAX_CHARACTERS
 from heed.run import Run
 
 LINES = ["ba ce", "fo gu di", "", "me lu", "ko"]
@@ -276,8 +276,8 @@ def test_strange_input_is_told(translator: Path) -> None:
         (("--no-guard", "--decoding.guard=true"), "--decoding.guard is said by a flag of its own too"),
         (("--sample", "--decoding.beam_size=2"), "--sample draws in the place of a search"),
         (("--decoding.top_k=2",), "are about drawing"),
-        (("--decoding.bias=[[9999, -1.0]]",), "bias is about token 9,999, and the last of this vocabulary is"),
-        (("--ban", "\ufeff"), "ban has an empty phrase"),
+        (("--decoding.bias=[[9999, -1.0]]",), "bias names token 9,999; the last token of this vocabulary is"),
+        (("--ban", "\ufeff"), "ban contains an empty phrase"),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(translator: Path, words: tuple[str, ...], message: str) -> None:

@@ -73,7 +73,7 @@ def entropy_of_stream(loaded: Predictor, text: str) -> float:
     """-log P (nats) of a running text, all at once."""
     import torch
 
-    form = loaded.translator.roles.form
+    form = loaded.translator.detokenizer
     lines = text.split("\n")[:-1]
     ended = form.line_end == "newline"
     ids = [id for line in lines for id in form.tokenizer.encode([line + "\n" * ended])[0] + [2] * (not ended)]

@@ -1,4 +1,4 @@
-"""Does beam search find what there is to find, and stop when nothing better can come?"""
+"""Beam search finds the best outputs, and stops when nothing better can follow."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import torch
 from hashed_model import HashedModel
 from random_models import BOS, EOS, PAD, half_trained, random_source
 
-from heed.data.batch import collate
-from heed.decoding.beam import BeamChooser
-from heed.decoding.filters import Forbid, MinTokens
-from heed.decoding.hypothesis import Hypothesis, LengthPenalty
-from heed.decoding.pick import PickChooser, greedy
-from heed.decoding.scoring import token_log_probs
-from heed.decoding.search import search
+from heed.decoding.beam import BeamSearch
+from heed.decoding.engine import SearchInputs, search
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.logit_rules import Forbidden, MinLength
+from heed.decoding.ranking import LengthPenalty
+from heed.decoding.sampling import Sampler, greedy
 from heed.nn.contract import Autoregressive, Source, TokenSource, Vocabularies
 
 SMALL = Vocabularies(src_size=8, tgt_size=5)  # two words beside padding, begin and end
 PENALTIES = [LengthPenalty(0.0), LengthPenalty(0.6), LengthPenalty(2.0), LengthPenalty(1.0, "mean")]
 penalties = pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: f"{p.kind} {p.alpha}")
-forbid = Forbid((PAD, BOS))
+forbid = Forbidden((PAD, BOS))
 
 
 def beam_search(
     model: Autoregressive, source: Source, beam_size: int, penalty: LengthPenalty, limit: int, nbest: int = 1,
-    filters: tuple = (forbid,),
+    rules: tuple = (forbid,),
 ) -> list[list[Hypothesis]]:  # fmt: skip
     """Beam search over a batch of sources with one limit."""
     num_sources = len(source)
-    chooser = BeamChooser(num_sources, beam_size, EOS, penalty, [limit] * num_sources, nbest)
-    return search(model, source, chooser, list(filters), torch.full((num_sources * beam_size, 1), BOS), limit)
+    strategy = BeamSearch(beam_size, [limit] * num_sources, penalty, nbest)
+    prefix = torch.full((num_sources * beam_size, 1), BOS)
+    return search(model, SearchInputs(source, strategy, list(rules), prefix, limit))
 
 
 def greedy_search(model: Autoregressive, source: Source, limit: int, penalty: LengthPenalty) -> list[list[Hypothesis]]:
     """The most likely token, again and again."""
     num_sources = len(source)
-    chooser = PickChooser(num_sources, 1, EOS, greedy, penalty, [limit] * num_sources, range(num_sources))
-    return search(model, source, chooser, [forbid], torch.full((num_sources, 1), BOS), limit)
+    strategy = Sampler(1, [limit] * num_sources, penalty, greedy, range(num_sources))
+    return search(model, SearchInputs(source, strategy, [forbid], torch.full((num_sources, 1), BOS), limit))
 
 
 def one_of(source: Source, row: int) -> Source:
@@ -52,12 +52,19 @@ def every_output(
 ) -> list[tuple[float, tuple[int, ...]]]:
     """Score and ids of everything that ends within `limit` tokens, best first: each scored by itself."""
     outputs = [ids for length in range(limit) for ids in itertools.product(words, repeat=length)]
-    framed = collate(None, outputs, range(len(outputs)), BOS, EOS, PAD)
-    tgt_in, tgt_out, mask = framed.tgt_in, framed.tgt_out, framed.tgt_mask
-    repeated = TokenSource(source.ids.expand(len(outputs), -1), source.mask.expand(len(outputs), -1))
-    log_probs = (token_log_probs(model, repeated, tgt_in, tgt_out) * mask).sum(1).tolist()
-    scored = [(total / penalty.divisor(len(ids) + 1), ids) for total, ids in zip(log_probs, outputs, strict=True)]
+    scored = [(log_prob(model, source, ids) / divisor(penalty, len(ids) + 1), ids) for ids in outputs]
     return sorted(scored, key=lambda pair: -pair[0])
+
+
+def log_prob(model: Autoregressive, source: Source, ids: tuple[int, ...]) -> float:
+    """log P of one output and its end, from the distribution at each position."""
+    features, _ = model.advance(torch.tensor([[BOS, *ids]]), model.start(source))
+    return sum(model.head.log_probs(features)[0, i, token].item() for i, token in enumerate((*ids, EOS)))
+
+
+def divisor(penalty: LengthPenalty, length: int) -> float:
+    """The formulas of Wu et al. (2016), equation 14, and of the mean, written out."""
+    return ((5 + length) / 6) ** penalty.alpha if penalty.kind == "gnmt" else length**penalty.alpha
 
 
 @penalties
@@ -196,15 +203,15 @@ def test_what_ended_comes_before_what_was_cut_off_and_nothing_comes_twice() -> N
 
 def test_every_source_has_its_own_limit() -> None:
     source = random_source([3, 3, 3])
-    chooser = BeamChooser(3, 2, EOS, LengthPenalty(0.0), [4, 1, 2])
-    found = search(Endless(5), source, chooser, [forbid], torch.full((6, 1), BOS), 4)
+    strategy = BeamSearch(2, [4, 1, 2], LengthPenalty(0.0))
+    found = search(Endless(5), SearchInputs(source, strategy, [forbid], torch.full((6, 1), BOS), 4))
     assert [len(best.ids) for [best, *_] in found] == [3, 0, 1]
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_least_number_of_tokens_is_kept(beam_size: int) -> None:
     source, penalty = random_source(range(1, 9)), LengthPenalty(0.0)
-    strict = beam_search(HashedModel(6), source, beam_size, penalty, 6, filters=(forbid, MinTokens([3] * 8, EOS)))
+    strict = beam_search(HashedModel(6), source, beam_size, penalty, 6, rules=(forbid, MinLength([3] * 8)))
     assert min(len(best.ids) for [best] in strict) >= 3
     lenient = beam_search(HashedModel(6), source, beam_size, penalty, 6)
     assert min(len(best.ids) for [best] in lenient) < 3, "or nothing is shown"
@@ -213,7 +220,7 @@ def test_a_least_number_of_tokens_is_kept(beam_size: int) -> None:
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_forbidden_tokens_are_never_chosen(beam_size: int) -> None:
     source = random_source(range(1, 9))
-    strict = beam_search(HashedModel(8), source, beam_size, LengthPenalty(0.6), 9, filters=(Forbid((PAD, BOS, 5)),))
+    strict = beam_search(HashedModel(8), source, beam_size, LengthPenalty(0.6), 9, rules=(Forbidden((PAD, BOS, 5)),))
     assert not {PAD, BOS, 5} & {id for [best] in strict for id in best.ids}
     lenient = beam_search(HashedModel(8), source, beam_size, LengthPenalty(0.6), 9)
     assert 5 in {id for [best] in lenient for id in best.ids}, "or nothing is shown"
@@ -221,8 +228,8 @@ def test_forbidden_tokens_are_never_chosen(beam_size: int) -> None:
 
 def test_a_prompt_starts_every_row_and_is_no_part_of_the_output() -> None:
     model, prefix = HashedModel(7), torch.tensor([[BOS, 5, 4]])
-    chooser = BeamChooser(1, 2, EOS, LengthPenalty(0.0), [6])
-    [[best]] = search(model, None, chooser, [forbid], prefix.expand(2, -1), 6)
+    strategy = BeamSearch(2, [6], LengthPenalty(0.0))
+    [[best]] = search(model, SearchInputs(None, strategy, [forbid], prefix.expand(2, -1), 6))
     assert model.advanced[0] == (2, 3)
     features, _ = model.advance(torch.tensor([[BOS, 5, 4, *best.ids]]), model.start(None))
     steps = features[0, 2:].gather(1, torch.tensor([*best.ids, EOS])[: len(best.token_log_probs), None])

@@ -1,4 +1,4 @@
-"""Is a confidence what the file of a run says, and is a damaged file told?"""
+"""Confidence follows the calibration file of a run, and a damaged file is refused."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from random_models import half_trained
 
 from heed.core.errors import DataError
 from heed.decoding.confidence import FEATURES, FILE, Confidence, features
-from heed.decoding.guard import Guard
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import Judgement, ModelTranslator
+from heed.decoding.output_checks import Guard, OutputChecks
+from heed.decoding.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
 
@@ -38,7 +38,7 @@ def test_a_confidence_is_the_logistic_function_of_the_weighted_features() -> Non
     assert LEARNED.of(hypothesis) == pytest.approx(1 / (1 + math.exp(-total)))
 
 
-def test_what_is_amiss_has_a_limit_however_sure_the_model_is() -> None:
+def test_a_defective_output_has_an_upper_limit() -> None:
     sure = Hypothesis((5,), -0.01, 0.0, (-0.005, -0.005))
     assert LEARNED.of(sure) > 0.9
     assert LEARNED.of(replace(sure, flags=("loop",))) == LEARNED.of(replace(sure, finished=False)) == 0.1
@@ -56,13 +56,13 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}', "\x00"])
 def test_a_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match="is damaged or of another version"):
+    with pytest.raises(DataError, match="is damaged or was written by an incompatible version"):
         Confidence.read(tmp_path)
 
 
 def test_every_output_gets_one_but_what_was_drawn_and_what_is_nothing() -> None:
     translator = ModelTranslator(
-        half_trained("transformer"), WORDS, WORDS, Normaliser(), judgement=Judgement(confidence=LEARNED)
+        half_trained("transformer"), WORDS, WORDS, Normaliser(), checks=OutputChecks(confidence=LEARNED)
     )
     found = translator.translate(["a b", " ", "c"], SearchOptions(beam_size=2, max_tokens=8))
     assert found[1].confidence is None
@@ -72,8 +72,8 @@ def test_every_output_gets_one_but_what_was_drawn_and_what_is_nothing() -> None:
 
 
 def test_what_the_guard_would_say_counts_where_it_is_off() -> None:
-    judgement = Judgement(guard=Guard(longest=0.0), confidence=LEARNED)  # everything is too long
-    translator = ModelTranslator(half_trained("transformer"), WORDS, WORDS, Normaliser(), judgement=judgement)
+    checks = OutputChecks(guard=Guard(longest=0.0), confidence=LEARNED)  # everything is too long
+    translator = ModelTranslator(half_trained("transformer"), WORDS, WORDS, Normaliser(), checks=checks)
     greedy = SearchOptions(beam_size=1, max_tokens=8)
     [told] = translator.translate(["a b"], greedy)
     [silent] = translator.translate(["a b"], greedy.model_copy(update={"guard": False}))

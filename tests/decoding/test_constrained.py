@@ -1,4 +1,4 @@
-"""Do the terms of a glossary stand in every output, in whatever pieces, and at what price?"""
+"""Required terms are in every output, however they are tokenized."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from random_models import half_trained
 from scripted import ScriptedModel
 
 from heed.core.errors import DataError, UsageError
-from heed.decoding.options import SearchOptions
+from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.phrases import is_boundary
-from heed.decoding.request import Constraints
-from heed.decoding.terms import Terms, ends_word
+from heed.decoding.terms import RequiredTerms, ends_word
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Autoregressive
 from heed.text.normalise import Normaliser
@@ -132,23 +131,23 @@ def test_terms_stand_there_though_they_repeat_what_may_not_come_twice(terms: tup
 
 
 def test_a_term_that_the_vocabulary_lacks_is_an_error() -> None:
-    with pytest.raises(DataError, match="'x y', which this run's vocabulary cannot write"):
+    with pytest.raises(DataError, match="this run's vocabulary cannot write the glossary term 'x y'"):
         translator_of(HashedModel(12), WORDS).translate(["a"], OPTIONS, [Constraints(terms=("x y",))])
 
 
 @pytest.mark.parametrize("options", [{"sample": True}, {"diversity": 1.0, "nbest": 2}])
 def test_terms_are_for_plain_beam_search(options: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match="are for beam search"):
+    with pytest.raises(UsageError, match="need plain beam search"):
         translator_of(HashedModel(12), WORDS).translate(["a"], SearchOptions(**options), [Constraints(terms=("a",))])
 
 
 def test_a_term_that_holds_a_banned_word_is_an_error() -> None:
     translator = translator_of(HashedModel(len(BPE.vocabulary)), BPE)
     for ban, term in (("hund", "der Hund"), ("Hund", "Hund"), ("der hund", "Der Hund")):
-        with pytest.raises(UsageError, match=f"must hold '{term}', and '{ban}' is banned"):
+        with pytest.raises(UsageError, match=f"'{term}' is required in the output, but '{ban}' is banned"):
             translator.translate(["ab"], OPTIONS.model_copy(update={"ban": (ban,)}), [Constraints(terms=(term,))])
     options = OPTIONS.model_copy(update={"ban": ("hund",)})
-    with pytest.raises(UsageError, match="must hold 'Der Hund', and 'hund' is banned"):
+    with pytest.raises(UsageError, match="'Der Hund' is required in the output, but 'hund' is banned"):
         translator.translate(["ab"], options, [Constraints(prefix="Der Hund")])
     options = OPTIONS.model_copy(update={"ban": ("ü",)})
     with pytest.raises(UsageError, match="is banned"):
@@ -169,8 +168,8 @@ def test_a_term_may_begin_an_output_that_has_no_room_for_more() -> None:
 
 
 def test_progress_is_read_from_the_text() -> None:
-    spelled = BPE.bytes_of(range(len(BPE.vocabulary)))
-    terms = Terms(["Hund"], BPE, spelled)
+    token_bytes = BPE.bytes_of(range(len(BPE.vocabulary)))
+    terms = RequiredTerms(["Hund"], BPE, token_bytes)
     [pieces], [alone] = BPE.encode([" Hund"]), BPE.encode(["Hund"])
     assert terms.num_steps == len(pieces) + 1
 

@@ -1,4 +1,4 @@
-"""Is diverse beam search what its paper says, and are its outputs diverse?"""
+"""Diverse beam search follows its paper, and its outputs differ."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import torch
 from hashed_model import HashedModel
 from random_models import BOS, EOS, PAD, random_source
 
-from heed.decoding.beam import BeamChooser
-from heed.decoding.diverse import DiverseBeamChooser
-from heed.decoding.filters import Forbid
-from heed.decoding.hypothesis import Hypothesis, LengthPenalty
-from heed.decoding.search import search
+from heed.decoding.beam import BeamSearch
+from heed.decoding.diverse import DiverseBeamSearch
+from heed.decoding.engine import SearchInputs, search
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.logit_rules import Forbidden
+from heed.decoding.ranking import LengthPenalty
 from heed.nn.contract import Source, TokenSource
 
-forbid = Forbid((PAD, BOS))
+forbid = Forbidden((PAD, BOS))
 PENALTY = LengthPenalty(0.6)
 
 
@@ -22,15 +23,16 @@ def diverse_search(
     model: HashedModel, source: Source, beam_size: int, nbest: int, strength: float, limit: int
 ) -> list[list[Hypothesis]]:
     """Diverse beam search over a batch of sources with one limit."""
-    chooser = DiverseBeamChooser(len(source), beam_size, EOS, PENALTY, [limit] * len(source), nbest, strength)
-    begin = torch.full((len(source) * chooser.rows_per_source, 1), BOS)
-    return search(model, source, chooser, [forbid], begin, limit)
+    strategy = DiverseBeamSearch(beam_size, [limit] * len(source), PENALTY, nbest, strength)
+    prefix = torch.full((len(source) * strategy.rows_per_source, 1), BOS)
+    return search(model, SearchInputs(source, strategy, [forbid], prefix, limit))
 
 
 def beam_search(model: HashedModel, source: Source, beam_size: int, limit: int, nbest: int) -> list[list[Hypothesis]]:
     """The same without groups."""
-    chooser = BeamChooser(len(source), beam_size, EOS, PENALTY, [limit] * len(source), nbest)
-    return search(model, source, chooser, [forbid], torch.full((len(source) * beam_size, 1), BOS), limit)
+    strategy = BeamSearch(beam_size, [limit] * len(source), PENALTY, nbest)
+    prefix = torch.full((len(source) * beam_size, 1), BOS)
+    return search(model, SearchInputs(source, strategy, [forbid], prefix, limit))
 
 
 def one_of(source: Source, row: int) -> Source:
@@ -98,7 +100,7 @@ def test_a_high_cost_makes_every_output_begin_in_its_own_way() -> None:
     plain = beam_search(model, source, 8, 9, nbest=4)
     for hypotheses in shunned:
         assert len({h.ids[:1] for h in hypotheses}) == 4
-    assert sum(len({h.ids[:1] for h in hypotheses}) for hypotheses in plain) < 16, "or nothing is shown"
+    assert sum(len({h.ids[:1] for h in hypotheses}) for hypotheses in plain) < 16, "plain beams repeat first tokens"
 
 
 def test_scores_are_those_of_the_outputs_whatever_was_shunned() -> None:
@@ -112,10 +114,10 @@ def test_scores_are_those_of_the_outputs_whatever_was_shunned() -> None:
             assert h.score == pytest.approx(h.log_prob / PENALTY.divisor(len(h.token_log_probs)))
 
 
-def test_a_source_that_nobody_waits_for_leaves_with_all_its_groups_and_no_other() -> None:
-    chooser = DiverseBeamChooser(3, 4, EOS, PENALTY, [9, 9, 9], 2, 1.0)
-    chooser.give_up(1)
-    assert chooser._limits == [9, 9, 0, 0, 9, 9]
+def test_cancelling_a_source_drops_all_its_groups_and_no_other() -> None:
+    strategy = DiverseBeamSearch(4, [9, 9, 9], PENALTY, 2, 1.0)
+    strategy.cancel(1)
+    assert strategy._limits == [9, 9, 0, 0, 9, 9]
 
 
 def test_sources_do_not_shun_one_another() -> None:

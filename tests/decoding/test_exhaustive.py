@@ -1,7 +1,7 @@
-"""With a beam as wide as the space of outputs, is each kind of search the brute-force argmax?
+"""With a beam as wide as the space of outputs, each kind of search is the brute-force argmax.
 
-Every output is scored by itself, what the search may not give is left out by a plain rule on its text or tokens, and
-the best of the rest must be what the search finds.
+Every output is scored by itself, outputs that the search may not return are left out by a plain rule on their text or
+tokens, and the best of the rest must be what the search returns.
 """
 
 from __future__ import annotations
@@ -18,11 +18,7 @@ from hashed_model import HashedModel
 from random_models import BOS, EOS, PAD, half_trained
 
 from heed.data.batch import collate, source_from_ids
-from heed.decoding.coverage import cross_attention
-from heed.decoding.hypothesis import LengthPenalty
-from heed.decoding.options import SearchOptions
-from heed.decoding.request import Constraints
-from heed.decoding.scoring import token_log_probs
+from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Source, Trace
 from heed.text.normalise import Normaliser
@@ -44,7 +40,9 @@ class Output:
 
     def score(self, options: SearchOptions) -> float:
         """After the length penalty."""
-        return self.log_prob / LengthPenalty(options.length_penalty, options.length_norm).divisor(len(self.ids) + 1)
+        length = len(self.ids) + 1
+        base = (5 + length) / 6 if options.length_norm == "gnmt" else length
+        return self.log_prob / base**options.length_penalty
 
 
 def translator_of(seed: int) -> ModelTranslator:
@@ -58,9 +56,11 @@ def every_output(translator: ModelTranslator, line: str, longest: int = LONGEST)
     words = range(4, len(translator.tgt_tokenizer.vocabulary))
     outputs = [ids for length in range(longest + 1) for ids in itertools.product(words, repeat=length)]
     framed = collate(None, outputs, range(len(outputs)), BOS, EOS, PAD)
-    tgt_in, tgt_out, mask = framed.tgt_in, framed.tgt_out, framed.tgt_mask
+    tgt_out, mask = framed.tgt_out, framed.tgt_mask
     source = source_from_ids(translator.src_tokenizer.encode([line]) * len(outputs), EOS, PAD)
-    log_probs = (token_log_probs(translator.model, source, tgt_in, tgt_out) * mask).sum(1).tolist()
+    features, _ = translator.model.advance(framed.tgt_in, translator.model.start(source))
+    steps = translator.model.head.log_probs(features).gather(2, tgt_out[..., None]).squeeze(2)
+    log_probs = (steps * mask).sum(1).tolist()
     texts = translator.tgt_tokenizer.decode(outputs)
     return [Output(*found) for found in zip(outputs, texts, log_probs, strict=True)]
 
@@ -211,7 +211,8 @@ def test_a_coverage_penalty_ranks_by_the_attention_to_each_source_word(name: str
         trace = Trace()
         with torch.no_grad():
             translator.model.advance(tgt_in, translator.model.start(source), trace)
-        covered = cross_attention(trace)[0].sum(0).tolist()
+        last_block = [name for name in trace.weights if name.endswith("cross")][-1]  # of at most two
+        covered = torch.cat(trace.weights[last_block], dim=2)[0].mean(0).sum(0).tolist()
         return output.score(options) + 0.7 * sum(math.log(min(attention, 1.0)) for attention in covered)
 
     found = translator.translate(lines, options, [Constraints(prefix=prefix)] * 3)

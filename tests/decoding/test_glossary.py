@@ -1,4 +1,4 @@
-"""Which terms does a glossary demand for a line, and is a file of another form refused?"""
+"""A glossary's terms for a line, and its file format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heed.core.errors import DataError
-from heed.decoding.glossary import Glossary
+from heed.decoding.terms import Glossary
 
 GLOSSARY = Glossary(
     {
@@ -45,7 +45,7 @@ def test_terms_are_found_as_words_the_longest_first(source: str, terms: tuple[st
     assert GLOSSARY.terms_for(source) == terms
 
 
-def test_a_longer_term_that_is_no_word_here_leaves_its_place_to_a_shorter_one() -> None:
+def test_a_longer_term_that_does_not_match_leaves_its_place_to_a_shorter_one() -> None:
     assert Glossary({"ice": "Eis", "ice cream": "Eiscreme"}).terms_for("ice creams") == ("Eis",)
 
 
@@ -63,14 +63,14 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("dog\n", "line 1: a line of a glossary is"),
-        ("dog\tHund\ncat\tKatze\tKater\n", "line 2: a line of a glossary is"),
+        ("dog\n", "line 1: expected a source term"),
+        ("dog\tHund\ncat\tKatze\tKater\n", "line 2: expected a source term"),
         ("dog\t\n", "line 1"),
         ("\tHund\n", "line 1"),
-        ("dog\tHund\ndog\tKöter\n", "line 2: 'dog' is to become 'Köter' here and 'Hund' before"),
+        ("dog\tHund\ndog\tKöter\n", "line 2: 'dog' is translated as 'Köter' here and as 'Hund' above"),
     ],
 )
-def test_another_form_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_malformed_line_is_refused_with_its_number(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "terms.tsv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from heed.decoding.hypothesis import Hypothesis, LengthPenalty
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
+from heed.decoding.ranking import LengthPenalty
 
 
 @pytest.mark.parametrize(

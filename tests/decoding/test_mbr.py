@@ -1,4 +1,4 @@
-"""Is the output with the highest expected utility chosen?"""
+"""Minimum Bayes risk chooses the output with the highest expected utility."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sacrebleu import sentence_bleu, sentence_chrf
 from scripted import ScriptedModel
 
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.mbr import by_utility
 from heed.decoding.options import SearchOptions
+from heed.decoding.ranking import minimum_bayes_risk
 from heed.decoding.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
@@ -27,7 +27,7 @@ def hypotheses(log_probs: list[float]) -> list[Hypothesis]:
 @pytest.mark.parametrize("drawn", [True, False])
 def test_the_utility_is_the_weighted_mean_over_all_as_references(metric: str, drawn: bool) -> None:
     log_probs = [-2.0, -1.5, -3.0, -1.0, -2.0]
-    found = by_utility(hypotheses(log_probs), metric, drawn)
+    found = minimum_bayes_risk(hypotheses(log_probs), metric, drawn)
     weights = [0.2] * 5 if drawn else [math.exp(x) / sum(map(math.exp, log_probs)) for x in log_probs]
 
     def utility(text: str) -> float:
@@ -42,18 +42,20 @@ def test_the_utility_is_the_weighted_mean_over_all_as_references(metric: str, dr
 
 def test_what_was_drawn_twice_counts_twice() -> None:
     few = [Hypothesis((), -1.0, 0.0, text=text) for text in ("a b c d", "e f g h")]
-    assert by_utility([*few, few[1]], "chrf", drawn=True)[0].text == "e f g h"
-    assert by_utility([*few, few[0]], "chrf", drawn=True)[0].text == "a b c d"
+    assert minimum_bayes_risk([*few, few[1]], "chrf", sampled=True)[0].text == "e f g h"
+    assert minimum_bayes_risk([*few, few[0]], "chrf", sampled=True)[0].text == "a b c d"
 
 
 def test_of_equal_texts_the_likelier_is_kept() -> None:
-    [found] = by_utility([Hypothesis((1,), -3.0, 0.0, text="a"), Hypothesis((2,), -1.0, 0.0, text="a")], "chrf", False)
+    [found] = minimum_bayes_risk(
+        [Hypothesis((1,), -3.0, 0.0, text="a"), Hypothesis((2,), -1.0, 0.0, text="a")], "chrf", False
+    )
     assert (found.ids, found.log_prob) == ((2,), -1.0)
 
 
 def test_blanks_make_no_other_text() -> None:
     texts = [("a b c d", -2.0), ("e f g h", -1.9), ("e f g h ", -2.5), (" e f  g h", -2.5)]
-    found = by_utility([Hypothesis((), at, 0.0, text=text) for text, at in texts], "bleu", False)
+    found = minimum_bayes_risk([Hypothesis((), at, 0.0, text=text) for text, at in texts], "bleu", False)
     assert [(h.text, h.log_prob) for h in found] == [("e f g h", -1.9), ("a b c d", -2.0)]
 
 
@@ -63,16 +65,16 @@ def test_what_was_cut_off_is_chosen_only_where_nothing_ended(drawn: bool) -> Non
         Hypothesis((), log_prob, 0.0, text=text, finished=False) for text, log_prob in (("a b c", -1.0), ("a b", -2.0))
     ]
     ended = [Hypothesis((), -9.0, 0.0, text="x y"), Hypothesis((), -8.0, 0.0, text="a b", token_log_probs=(-8.0,))]
-    found = by_utility([*cut, *ended], "chrf", drawn)
+    found = minimum_bayes_risk([*cut, *ended], "chrf", drawn)
     assert [(h.text, h.finished) for h in found] == [("a b", True), ("x y", True), ("a b c", False)]
     assert found[0].token_log_probs == (-8.0,), "of equal texts the finished one"
-    assert [h.text for h in by_utility(cut, "chrf", drawn)] in (["a b c", "a b"], ["a b", "a b c"])
+    assert [h.text for h in minimum_bayes_risk(cut, "chrf", drawn)] in (["a b c", "a b"], ["a b", "a b c"])
 
 
 def test_what_was_cut_off_is_no_reference_for_a_beam() -> None:
     cut = Hypothesis((), -0.1, 0.0, text="a b c d", finished=False)
     ended = [Hypothesis((), -3.0, 0.0, text="a b c e"), *[Hypothesis((), -2.0, 0.0, text="x y z")] * 2]
-    assert by_utility([cut, *ended], "chrf", False)[0].text == "x y z"
+    assert minimum_bayes_risk([cut, *ended], "chrf", False)[0].text == "x y z"
 
 
 WORDS = Word("abcdefgh")

@@ -11,9 +11,9 @@ from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
 
 
-def options(**said: Any) -> SearchOptions:
+def options(**given: Any) -> SearchOptions:
     """As a recipe would give them."""
-    return build(SearchOptions, Document(said))
+    return build(SearchOptions, Document(given))
 
 
 def test_lengths_are_functions_of_the_source() -> None:
@@ -36,31 +36,31 @@ def test_how_many_are_kept_alive_follows_from_what_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("given", "message"),
     [
         ({"nbest": 6}, "nbest must not be above beam_size, got 6 and 5"),
         ({"min_tokens": 5, "max_tokens": 3}, "min_tokens must not be above max_tokens, got 5 and 3"),
         ({"min_ratio": 3.0}, "min_ratio must not be above max_ratio, got 3.0 and 2.0"),
-        ({"diversity": 0.5}, "diversity is for several hypotheses of a beam"),
-        ({"diversity": 0.5, "sample": True, "nbest": 2}, "diversity is for several hypotheses of a beam"),
-        ({"ban": ["a", " "]}, "ban has an empty phrase"),
-        ({"ban": ["\x01"]}, "ban has an empty phrase"),
+        ({"diversity": 0.5}, "diversity needs beam search with several hypotheses"),
+        ({"diversity": 0.5, "sample": True, "nbest": 2}, "diversity needs beam search with several hypotheses"),
+        ({"ban": ["a", " "]}, "ban contains an empty phrase"),
+        ({"ban": ["\x01"]}, "ban contains an empty phrase"),
         ({"coverage_penalty": -1.0}, "coverage_penalty"),
         ({"mbr": "ter"}, "mbr: expected one of"),
         ({"no_repeat": -1}, "no_repeat"),
-        ({"frequency_penalty": -1.0}, "penalties below 0 and bias above 0 are for drawing and for beam_size 1"),
-        ({"bias": [[3, 0.5]]}, "penalties below 0 and bias above 0 are for drawing and for beam_size 1"),
+        ({"frequency_penalty": -1.0}, "penalties below 0 and bias above 0 need sampling or beam_size 1"),
+        ({"bias": [[3, 0.5]]}, "penalties below 0 and bias above 0 need sampling or beam_size 1"),
     ],
 )
-def test_what_makes_no_sense_is_refused(said: dict[str, Any], message: str) -> None:
+def test_an_invalid_combination_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        options(**said)
+        options(**given)
 
 
-def test_mistakes_are_told_together() -> None:
+def test_all_errors_are_reported_together() -> None:
     with pytest.raises(UsageError) as refused:
         options(nbest=6, ban=[""], min_ratio=3.0)
-    for part in ("nbest must not", "ban has an empty", "min_ratio must not"):
+    for part in ("nbest must not", "ban contains an empty", "min_ratio must not"):
         assert part in str(refused.value)
     with pytest.raises(UsageError) as refused:
         options(temperature=0.0, top_p=2.0, diversity=-1.0)

@@ -1,4 +1,4 @@
-"""Does a line's output depend on the line alone, and is a score the score of that text?"""
+"""A line's output depends on that line alone, and its score is the score of that text."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from random_models import EOS, half_trained, model_of
 
 from heed.core.errors import UsageError
+from heed.decoding import scoring
 from heed.decoding import translator as translator_module
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
@@ -126,8 +127,8 @@ def test_a_text_that_is_cut_in_several_ways_is_one_alternative() -> None:
     translator = ModelTranslator(HashedModel(8), pieces, pieces, Normaliser())
     [ab, a, b, c] = [pieces.vocabulary.id(piece) for piece in ("ab", "a@@", "b", "c")]
     found = [Hypothesis((ab,), -1.0, -1.0), Hypothesis((a, b), -2.0, -2.0), Hypothesis((c,), -3.0, -3.0)]
-    assert [h.text for h in translator._ranked(found, BEAM)] == ["ab", "c"]
-    assert [h.text for h in translator._ranked(found, SAMPLES)] == ["ab", "ab", "c"]
+    assert [h.text for h in translator.ranked(found, BEAM)] == ["ab", "c"]
+    assert [h.text for h in translator.ranked(found, SAMPLES)] == ["ab", "ab", "c"]
 
 
 def test_lines_of_nothing_but_space_stay_as_they_are_and_keep_their_place() -> None:
@@ -167,7 +168,7 @@ def test_no_more_lines_than_asked_for_are_searched_at_once() -> None:
 
 def test_long_lines_come_in_smaller_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """At most 60 positions with padding and the end: three beams of a line of 19 words, or of 20 lines of none."""
-    monkeypatch.setattr(translator_module, "MAX_BATCH_POSITIONS", 60)
+    monkeypatch.setattr(translator_module, "MAX_POSITIONS", 60)
     model = HashedModel(12)
     lines = ["a " * 19, "b " * 19, "a", "b", "c"]
     first = len(model.advanced)
@@ -198,15 +199,15 @@ def test_no_output_is_longer_than_allowed_or_holds_a_special_piece() -> None:
 def test_scores_come_in_the_order_of_the_texts_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     translator = network("transformer")
     expected = [translator.score([tgt], [src])[0] for src, tgt in zip(LINES, reversed(LINES), strict=True)]
-    monkeypatch.setattr(translator_module, "MAX_SCORED_ROWS", 3)
-    monkeypatch.setattr(translator_module, "MAX_BATCH_POSITIONS", 16)
+    monkeypatch.setattr(scoring, "MAX_SCORED_ROWS", 3)
+    monkeypatch.setattr(scoring, "MAX_SCORED_POSITIONS", 16)
     for score, alone in zip(translator.score(LINES[::-1], LINES), expected, strict=True):
         assert score.ids == alone.ids
         assert list(score.log_probs) == pytest.approx(list(alone.log_probs), abs=1e-5)
 
 
 def test_long_texts_are_scored_in_smaller_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translator_module, "MAX_BATCH_POSITIONS", 16)
+    monkeypatch.setattr(scoring, "MAX_SCORED_POSITIONS", 16)
     model = HashedModel(12)
     translator_of(model).score(["a", "a " * 20, "a b c", "a b", "c d"], ["a", "b", "a b c d e", "a", "c"])
     # With the end: 21 alone; 6 (its source) with 4 and 3 would be 18, so two of them; then 3 and 2.
@@ -247,9 +248,9 @@ def test_a_language_model_can_be_searched_for_its_likeliest_text() -> None:
 def test_each_kind_of_model_refuses_what_it_cannot_do() -> None:
     with pytest.raises(ValueError, match="does not translate"):
         language_model().translate(["a"], GREEDY)
-    with pytest.raises(ValueError, match="given its source"):
+    with pytest.raises(ValueError, match="needs a source"):
         network("transformer").score(["a"])
-    with pytest.raises(ValueError, match="only a model with a source"):
+    with pytest.raises(ValueError, match="needs a model with a source"):
         language_model().trace("a", "b")
 
 

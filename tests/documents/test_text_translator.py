@@ -11,8 +11,7 @@ import pytest
 from hashed_model import HashedModel
 
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import SearchOptions
-from heed.decoding.request import Constraints, Request
+from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Partial, Step, TranslateOptions, Watch

@@ -12,7 +12,7 @@ from torch import nn
 
 from heed.core.errors import UsageError
 from heed.data.text_stream import TextStream
-from heed.decoding.reading import StreamReader
+from heed.decoding.readers import StreamReader
 from heed.evaluation.continuous_cache import ContinuousCache
 from heed.evaluation.dynamic_evaluation import (
     STEP,

@@ -14,8 +14,7 @@ from serving import SENTENCE, Live, Runs, serving
 from toy import pairs, prepared, with_weights, write_lines, write_pairs
 
 import heed
-from heed.decoding.options import SearchOptions
-from heed.decoding.request import Constraints
+from heed.decoding.options import Constraints, SearchOptions
 from heed.serve.engine.catalogue import Catalogue, ServedModel
 from heed.tasks.predictor import Predictor
 from heed.tasks.prepare import read_valid

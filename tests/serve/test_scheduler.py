@@ -1,4 +1,4 @@
-"""Does a search that others join and leave find what it finds alone, and does one that fails leave the others be?"""
+"""A search that others join and leave finds what it finds alone, and one that fails does not affect the others."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from random_models import half_trained, model_of
 from toy import without_shape_checks
 
 from heed.core.errors import DataError
-from heed.decoding.flight import Cohort, Flight
+from heed.decoding.engine import ContinuousBatch, RequestGroup
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import SearchOptions
-from heed.decoding.request import Constraints, Request
+from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Autoregressive, Source
 from heed.serve.engine.scheduler import Outcome, Scheduler, Ticket
@@ -38,7 +37,7 @@ SEARCHES = {
     "diverse": SearchOptions(beam_size=4, nbest=2, diversity=0.7, max_tokens=12),
     "mbr": BEAM.model_copy(update={"mbr": "chrf", "candidates": 6}),
 }
-FLYING = [*(("transformer", search) for search in SEARCHES), ("rnn_attention", "beam"), ("rnn_attention", "samples")]
+CASES = [*(("transformer", search) for search in SEARCHES), ("rnn_attention", "beam"), ("rnn_attention", "samples")]
 
 
 def translator_of(model: Autoregressive) -> ModelTranslator:
@@ -106,7 +105,7 @@ def same(found: Hypothesis, expected: Hypothesis) -> None:
     assert found.token_log_probs == pytest.approx(expected.token_log_probs, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize(("name", "search"), FLYING, ids=[", ".join(case) for case in FLYING])
+@pytest.mark.parametrize(("name", "search"), CASES, ids=[", ".join(case) for case in CASES])
 def test_what_is_found_does_not_depend_on_who_else_is_under_way(name: str, search: str) -> None:
     translator, dice = translator_of(half_trained(name)), random.Random(3)
     scheduler = Scheduler(max_rows=24, join_every=2)
@@ -122,7 +121,7 @@ def test_what_is_found_does_not_depend_on_who_else_is_under_way(name: str, searc
         results = client.results()
         assert len(results) == len(set(LINES))
         for request, found in results.items():
-            same(found, translator.in_batches([request], client.options)[request])
+            same(found, translator.search_in_batches([request], client.options)[request])
 
 
 def test_a_forced_beginning_and_terms_may_join_too() -> None:
@@ -137,7 +136,7 @@ def test_a_forced_beginning_and_terms_may_join_too() -> None:
     assert sum(1 for _ in run(scheduler)) > 0
     results = client.results()
     for request, found in results.items():
-        same(found, translator.in_batches([request], BEAM)[request])
+        same(found, translator.search_in_batches([request], BEAM)[request])
     assert next(h.text for request, h in results.items() if request.terms == ("c d",)).count("c d")
 
 
@@ -153,7 +152,7 @@ def test_prompts_of_different_length_go_on_together(name: str) -> None:
     list(run(scheduler))
     by_draw = sorted(client.found().items(), key=lambda item: item[0].draw)
     found = [
-        [translator.roles.form.behind(prompt, h).text for h in translator._ranked(each, options)]
+        [translator.detokenizer.continuation(prompt, h).text for h in translator.ranked(each, options)]
         for prompt, (_, each) in zip(prompts, by_draw, strict=True)
     ]
     assert found == [[h.text for h in each] for each in translator.generate(prompts, options)]
@@ -177,7 +176,7 @@ def test_who_asks_for_what_is_under_way_gets_it_too() -> None:
     first, second = (Client(scheduler, translator_of(half_trained("transformer")), BEAM) for _ in range(2))
     first.ask_lines(LINES[:1])
     scheduler.step()
-    second.translator = first.predictor.translator
+    second.translator = first.translator
     second.ask_lines(LINES[:1])
     assert second.tickets[0].has_departed
     list(run(scheduler))
@@ -198,8 +197,8 @@ def test_nobody_waits_behind_a_whole_book() -> None:
 
 
 def test_a_long_sentence_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It flies only alone, and others come and go all the time."""
-    monkeypatch.setattr("heed.serve.engine.scheduler.MAX_BATCH_POSITIONS", 2 * BEAM.width * 10)
+    """It fits only into an empty batch, and other searches come and go all the time."""
+    monkeypatch.setattr("heed.serve.engine.scheduler.MAX_POSITIONS", 2 * BEAM.width * 10)
     translator = translator_of(half_trained("transformer"))
     scheduler = Scheduler(max_rows=BEAM.width * 2, join_every=1)
     others, long = (Client(scheduler, translator, BEAM) for _ in range(2))
@@ -217,14 +216,14 @@ def test_a_long_sentence_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPat
 def test_a_search_that_never_ends_does_not_grow() -> None:
     translator = translator_of(half_trained("transformer"))
     options = BEAM.model_copy(update={"min_tokens": 10})
-    flight, longest = Flight(translator.model), 0
+    batch, longest = ContinuousBatch(translator.model), 0
     lines = [" ".join(random.Random(i).choices("abcdefgh", k=1 + i % 7)) for i in range(40)]
     for number, request in enumerate(translator.requests(lines, None)):
-        flight.join(translator.departure([request], options))
+        batch.join(translator.search_inputs([request], options))
         for _ in range(4):
-            flight.step()
-        assert flight.cohorts, "somebody is always under way"
-        state: Any = flight._state
+            batch.step()
+        assert batch.groups, "some row is always active"
+        state: Any = batch._state
         longest = max(longest, state.columns.length)
         assert number < 4 or state.memory.mask.shape[1] <= 8
     assert longest <= options.limit(0) + 4
@@ -248,7 +247,7 @@ def test_rows_that_nobody_waits_for_are_given_back() -> None:
         assert set(leaves.outcomes) == ended
         assert len(ended) < len(leaves.tickets)
         [found] = stays.results().items()
-        same(found[1], translator.in_batches([found[0]], options)[found[0]])
+        same(found[1], translator.search_in_batches([found[0]], options)[found[0]])
         assert not scheduler.tickets
 
 
@@ -357,17 +356,17 @@ def test_a_watch_sees_the_output_grow_and_its_last_sight_begins_like_it() -> Non
 
 
 def test_what_has_ended_in_a_step_that_fails_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
-    step, failed = Flight.step, list[int]()
+    step, failed = ContinuousBatch.step, list[int]()
 
-    def failing(flight: Flight) -> list[Cohort]:
-        cohorts = step(flight)
-        if num_landed := sum(len(cohort.landed) for cohort in cohorts):
-            failed.append(num_landed)
+    def failing(batch: ContinuousBatch) -> Sequence[RequestGroup]:
+        groups = step(batch)
+        if num_finished := sum(len(group.finished) for group in groups):
+            failed.append(num_finished)
             if len(failed) == 1:
-                raise RuntimeError("behind the last token of someone")
-        return cohorts
+                raise RuntimeError("after a search has finished")
+        return groups
 
-    monkeypatch.setattr(Flight, "step", failing)
+    monkeypatch.setattr(ContinuousBatch, "step", failing)
     scheduler = Scheduler()
     client = Client(scheduler, translator_of(half_trained("transformer")), BEAM)
     client.ask_lines(LINES)

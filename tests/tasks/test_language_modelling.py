@@ -111,7 +111,7 @@ def test_a_vocabulary_is_sampled_by_the_lines_of_its_own_text(tmp_path: Path, mo
 def test_a_validation_line_that_no_model_can_read_at_once_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(language_modelling, "MAX_LINE", 4)
+    monkeypatch.setattr(language_modelling, "MAX_SCORED_TOKENS", 4)
     valid = write_lines(tmp_path / "valid", ["ba", "ba ce di fo", "ce di fo"])
     task = prepared_text(tmp_path, text_as="lines", max_tokens=3, valid_text=str(valid))
     assert task.valid == ["ba", "ce di fo"]

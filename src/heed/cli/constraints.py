@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from heed.core.errors import DataError
-from heed.decoding.glossary import Glossary
-from heed.decoding.request import Constraints
+from heed.decoding.options import Constraints
+from heed.decoding.terms import Glossary
 from heed.text.readers import Errors, read_lines
 
 

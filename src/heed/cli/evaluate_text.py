@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from heed.decoding.text_scorer import TextScorer
+    from heed.decoding.readers import TextScorer
     from heed.evaluation.dynamic_evaluation import DynamicOptions
     from heed.evaluation.evaluation import Evaluation
     from heed.evaluation.likelihoods import TextSystem

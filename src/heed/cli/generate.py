@@ -128,12 +128,11 @@ class Output:
     def show(self, prompts: Sequence[str]) -> None:
         """The continuation of each prompt, piece by piece."""
         from heed.cli.stdio import flush, write_line, write_text
-        from heed.decoding.streaming import stream
 
         for prompt in prompts:
             self._separate()
             write_text(prompt)
-            for piece in stream(self.loaded.translator, prompt, self.options, self.num_prompts):
+            for piece in self.loaded.translator.stream(prompt, self.options, self.num_prompts):
                 write_text(piece)
                 flush()
             write_line("")

@@ -14,7 +14,7 @@ from heed.cli.options import BadBytes, Debug, Device, Json, Precision, Quiet, Ru
 from heed.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from heed.decoding.translator import TokenScores
+    from heed.decoding.scoring import TokenScores
     from heed.run import Run
 
 

@@ -86,10 +86,9 @@ def translate(
     from heed.cli.constraints import InputLines, read_ban
     from heed.cli.output import Output
     from heed.cli.stdio import groups_as_they_come
-    from heed.decoding.long_lines import MAX_CHARACTERS, shortened, split_if_long
+    from heed.decoding.sentences import split_if_long, split_sentences
     from heed.evaluation.compatibility import warn_about_input
     from heed.tasks.predictor import LM_WEIGHT
-    from heed.text.sentences import split_long
 
     if lm is None and lm_weight is not None:
         raise UsageError("--lm-weight is that of a language model: give --lm too.")
@@ -117,7 +116,7 @@ def translate(
         raise UsageError("--sample draws in the place of a search: leave out --beam.")
     wanted = InputLines(json_input, prefix_file, glossary, loaded.run.recipe.data.normaliser.apply, errors)
     _check(options, paragraphs, (scores or alignment) and not json_lines, prefix_file, json_input, glossary)
-    loaded.translator.roles.require_allowed(options.ban, wanted.target_terms)
+    loaded.translator.factory.require_allowed(options.ban, wanted.target_terms)
     output = Output(loaded, options.nbest, json_lines, scores, alignment)
     for number, group in enumerate(groups_as_they_come(errors)):
         sources, constraints = wanted.read(group)
@@ -126,8 +125,8 @@ def translate(
         prefixes = [kept_to.prefix for kept_to in constraints or ()]
         if paragraphs:
             language = loaded.run.recipe.data.src_lang or None
-            whole = [split_long(line, MAX_CHARACTERS, language) for line in sources]
-            pieces = [shortened(parts, loaded.translator.num_source_tokens) for parts in whole]
+            count = loaded.translator.num_source_tokens
+            pieces = [split_sentences(line, count, language=language) for line in sources]
             found = _in_pieces(loaded, pieces, prefixes, options, wanted)
         elif glossary is not None:
             pieces = [split_if_long(line, loaded.translator.num_source_tokens) for line in sources]
@@ -167,7 +166,7 @@ def _check(
     glossary: Path | None,
 ) -> None:  # fmt: skip
     """Raise UsageError for what does not go together."""
-    from heed.decoding.roles import require_plain_beam
+    from heed.decoding.factory import require_plain_beam
 
     if options.nbest > 1 and (paragraphs or before_line):
         raise UsageError("--nbest has a form of its own: it goes neither with --scores, --alignment nor --paragraphs.")
@@ -185,8 +184,8 @@ def _in_pieces(
 
     Each keeps to the terms of its own words, and the first one of a line to the line's prefix.
     """
-    from heed.decoding.long_lines import translate_apart
-    from heed.decoding.request import Constraints
+    from heed.decoding.options import Constraints
+    from heed.decoding.sentences import translate_pieces
 
     def translated(sentences: list[str]) -> list[Hypothesis]:
         if not wanted.constrained:
@@ -199,4 +198,4 @@ def _in_pieces(
         constraints = map(Constraints, begins, wanted.terms(sentences))
         return loaded.translator.translate(sentences, options, list(constraints))
 
-    return translate_apart(lines, translated, bool(options.mbr))
+    return translate_pieces(lines, translated, bool(options.mbr))

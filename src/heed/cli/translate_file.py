@@ -26,8 +26,7 @@ from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.decoding.hypothesis import Hypothesis
-    from heed.decoding.options import SearchOptions
-    from heed.decoding.request import Constraints
+    from heed.decoding.options import Constraints, SearchOptions
     from heed.documents.translation import Step, Watch
     from heed.run import Run
 
@@ -71,8 +70,8 @@ def translate_file(
     import heed
     from heed.core.files import atomic_write, storage_errors
     from heed.core.progress import message
-    from heed.decoding.glossary import read_terms
-    from heed.decoding.roles import require_plain_beam
+    from heed.decoding.factory import require_plain_beam
+    from heed.decoding.terms import read_terms
     from heed.documents.formats import FORMATS, suffix_of, translate_file
     from heed.documents.text_translator import TextTranslator
     from heed.documents.translation import Step, TranslateOptions

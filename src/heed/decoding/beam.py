@@ -1,12 +1,12 @@
-"""How does beam search keep the W most likely beginnings of each sentence?
+"""Beam search.
 
-Each step ranks every continuation of the W alive hypotheses and keeps the best 2 W, so that W can go on even
-if W of them end. A continuation that ends among the first W is finished. A sentence is done when W hypotheses have
-finished, when no alive one can still beat the n-best finished (log-probabilities only fall, and the length
-penalty of the longest allowed output bounds what they may gain), or at the longest allowed length.
-With W as wide as the space of outputs this is exhaustive search.
+Each step ranks all continuations of the W active hypotheses and keeps the best 2 W, so that W can continue even if W of
+them end. A continuation that ends among the first W is finished. A sentence is done when W hypotheses have finished,
+when no active one can still beat the n-best finished (log-probabilities only fall, and the length penalty of the
+longest allowed output bounds what they can gain), or at the longest allowed length. With W as wide as the space of
+outputs this is exhaustive search.
 
-Other ways to choose among the continuations (`diverse.py`, `constrained.py`) replace a step or two of this one.
+`diverse.py` and `constrained.py` replace single steps of this search.
 """
 
 from __future__ import annotations
@@ -19,38 +19,39 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heed.decoding.coverage import Coverage
-from heed.decoding.hypothesis import Hypothesis, LengthPenalty
-from heed.decoding.topk import top_k
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.ranking import Coverage, LengthPenalty, by_score
+from heed.decoding.top_k import top_k
+from heed.text.vocabulary import EOS_ID
 
 NEVER = float("-inf")
 
 
 @dataclass(frozen=True)
 class Continuations:
-    """The most likely ways for each source's beams to go on, best first."""
+    """The most likely continuations of each source's beams, best first."""
 
     beams: Int[Tensor, "S N"]
-    """Which beam goes on."""
+    """Which beam is continued."""
     tokens: Int[Tensor, "S N"]
-    """With which token."""
+    """The next token."""
     steps: Float[Tensor, "S N"]
-    """The log-probability of that token."""
+    """Its log-probability."""
     scores: Float[Tensor, "S N"]
-    """The log-probability of the whole."""
+    """Log-probability of the whole hypothesis."""
 
-    def pick(self, places: Int[Tensor, "S W"]) -> Continuations:
+    def pick(self, index: Int[Tensor, "S W"]) -> Continuations:
         """Some of them."""
-        return Continuations(*(x.gather(1, places) for x in (self.beams, self.tokens, self.steps, self.scores)))
+        return Continuations(*(x.gather(1, index) for x in (self.beams, self.tokens, self.steps, self.scores)))
 
 
 Watch = Callable[[Int[Tensor, "S W T"], Continuations, Bool[Tensor, "S M"], Int[Tensor, "S W"]], None]
-"""Sees each step: the tokens of the beams, their continuations, which of those are finished, which go on."""
+"""Called at each step: tokens of the beams, their continuations, which of them are finished, which are kept."""
 
 
 @dataclass(frozen=True)
 class _Beams:
-    """The alive hypotheses of each source; a beam of log-probability -inf is a place not yet filled."""
+    """The active hypotheses of each source; a beam with log-probability -inf is an empty slot."""
 
     scores: Float[Tensor, "S W"]
     tokens: Int[Tensor, "S W T"]
@@ -64,8 +65,8 @@ class _Beams:
         none = torch.zeros((num_sources, width, 0), device=device)
         return _Beams(scores, none.long(), none)
 
-    def begun(self, tokens: Int[Tensor, "S P"], log_probs: Float[Tensor, "S P"]) -> _Beams:
-        """All of a source with the same first tokens."""
+    def with_prefix(self, tokens: Int[Tensor, "S P"], log_probs: Float[Tensor, "S P"]) -> _Beams:
+        """All beams of a source with the same first tokens."""
         width = self.scores.shape[1]
         wide = [x[:, None].expand(-1, width, -1) for x in (tokens, log_probs)]
         return _Beams(self.scores + log_probs.sum(dim=1, keepdim=True), *wide)
@@ -82,30 +83,30 @@ class _Beams:
         return _Beams(self.scores[sources], self.tokens[sources], self.log_probs[sources])
 
 
-class BeamChooser:
-    """The beams of a batch of sources; sources that are done leave it."""
+class BeamSearch:
+    """Beams for a batch of sources; sources that are done leave it."""
 
     watch: Watch | None = None
-    """Whoever wants to see what is considered, kept and dropped."""
 
     def __init__(
-        self, num_sources: int, beam_size: int, eos_id: int, penalty: LengthPenalty, limits: Sequence[int],
-        nbest: int = 1, device: torch.device | None = None, coverage: Coverage | None = None,
+        self, beam_size: int, limits: Sequence[int], penalty: LengthPenalty, nbest: int = 1,
+        device: torch.device | None = None, coverage: Coverage | None = None,
     ) -> None:  # fmt: skip
+        """`limits`: the most tokens of each source's output, end of sentence included."""
+        self.num_sources = num_sources = len(limits)
         self.rows_per_source = self.width = beam_size
-        self.eos_id = eos_id
         self.penalty = penalty
         self.nbest = nbest
         self.coverage = coverage
         self._limits = list(limits)
         self._finished: list[list[Hypothesis]] = [[] for _ in range(num_sources)]
-        self._cut: list[list[Hypothesis]] = [[] for _ in range(num_sources)]
-        self._sources = list(range(num_sources))  # those that are not done
+        self._cut_off: list[list[Hypothesis]] = [[] for _ in range(num_sources)]
+        self._sources = list(range(num_sources))  # the active ones
         self._beams = _Beams.start(num_sources, beam_size, device)
 
-    def begin_with(self, tokens: Int[Tensor, "N P"], log_probs: Float[Tensor, "N P"]) -> None:
-        """Every hypothesis of a source begins with these tokens, and its score with theirs: a forced prefix."""
-        self._beams = self._beams.begun(tokens, log_probs)
+    def force_prefix(self, tokens: Int[Tensor, "N P"], log_probs: Float[Tensor, "N P"]) -> None:
+        """Start all hypotheses of each source with these tokens; their log-probabilities count in the score."""
+        self._beams = self._beams.with_prefix(tokens, log_probs)
 
     @property
     def num_tokens(self) -> int:
@@ -113,7 +114,7 @@ class BeamChooser:
         return self._beams.tokens.shape[2]
 
     def row_sources(self) -> list[int]:
-        """For each row the number of its source in the batch."""
+        """The source number of each row."""
         return [source for source in self._sources for _ in range(self.width)]
 
     def row_tokens(self) -> Int[Tensor, "R T"]:
@@ -121,19 +122,19 @@ class BeamChooser:
         return self._beams.tokens.flatten(0, 1)
 
     def choose(self, log_probs: Float[Tensor, "R V"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
-        """Extend every beam by one token; finished hypotheses are put aside, done sources leave."""
+        """Extend every beam by one token; finished hypotheses are collected and done sources leave."""
         if self.coverage is not None:
             self.coverage.observe()
-        found = self._continuations(log_probs)
-        ends = (found.tokens == self.eos_id) & (found.scores > NEVER)
-        accepted = self._accepted(found, ends)
-        self._put_aside(found, accepted)
-        going_on = self._going_on(found, ends)
+        continuations = self._continuations(log_probs)
+        ends = (continuations.tokens == EOS_ID) & (continuations.scores > NEVER)
+        accepted = self._accepted(continuations, ends)
+        self._collect(continuations, accepted)
+        kept = self._kept(continuations, ends)
         if self.watch is not None:
-            self.watch(self._beams.tokens, found, accepted, going_on)
-        chosen = found.pick(going_on)
+            self.watch(self._beams.tokens, continuations, accepted, kept)
+        chosen = continuations.pick(kept)
         self._beams = self._beams.extend(chosen)
-        rows, tokens = self._leave(chosen.beams)
+        rows, tokens = self._drop_done(chosen.beams)
         if self.coverage is not None:
             self.coverage.select(rows)
         return rows, tokens
@@ -142,31 +143,31 @@ class BeamChooser:
         """The best 2 W of each source."""
         return best_continuations(self._beams.scores, log_probs, log_probs)
 
-    def _accepted(self, found: Continuations, ends: Bool[Tensor, "S N"]) -> Bool[Tensor, "S M"]:
+    def _accepted(self, continuations: Continuations, ends: Bool[Tensor, "S N"]) -> Bool[Tensor, "S M"]:
         """Which of the continuations that end are finished: those among the first W."""
         return ends[:, : self.width]
 
-    def _going_on(self, found: Continuations, ends: Bool[Tensor, "S N"]) -> Int[Tensor, "S W"]:
-        """The places of the W that go on: the first that do not end; no more than W of the 2 W can, one a beam."""
+    def _kept(self, continuations: Continuations, ends: Bool[Tensor, "S N"]) -> Int[Tensor, "S W"]:
+        """Indices of the W to keep: the first that do not end. At most W of the 2 W end, one per beam."""
         return torch.sort(ends.to(torch.uint8), dim=-1, stable=True).indices[:, : self.width]
 
-    def _put_aside(self, found: Continuations, accepted: Bool[Tensor, "S M"]) -> None:
-        """Keep what has finished; where it cannot go on, at the longest allowed length, keep the alive ones, as cut."""
+    def _collect(self, continuations: Continuations, accepted: Bool[Tensor, "S M"]) -> None:
+        """Collect finished hypotheses, and the active ones of sources that cannot continue, as cut off."""
         for row, rank in accepted.nonzero().tolist():
-            beam, step = int(found.beams[row, rank]), float(found.steps[row, rank])
+            beam, step = int(continuations.beams[row, rank]), float(continuations.steps[row, rank])
             self._finished[self._sources[row]].append(self._hypothesis(row, beam, (step,), True))
-        stuck = (found.scores[:, 0] == NEVER).tolist()
+        stuck = (continuations.scores[:, 0] == NEVER).tolist()
         for row, source in enumerate(self._sources):
             if stuck[row] or self.num_tokens + 1 >= self._limits[source]:
-                self._cut[source] = [self._hypothesis(row, beam, (), False) for beam in self._worth_keeping(row)]
+                self._cut_off[source] = [self._hypothesis(row, beam, (), False) for beam in self._best_unfinished(row)]
 
-    def _worth_keeping(self, row: int) -> list[int]:
-        """The alive beams of a source that can go on no longer; the first where what it had to say is impossible."""
-        alive: list[int] = (self._beams.scores[row] > NEVER).nonzero().squeeze(1).tolist()
-        return alive or [0]
+    def _best_unfinished(self, row: int) -> list[int]:
+        """Active beams of a source that cannot continue; the first one where no beam is possible."""
+        active: list[int] = (self._beams.scores[row] > NEVER).nonzero().squeeze(1).tolist()
+        return active or [0]
 
     def _hypothesis(self, row: int, beam: int, end: tuple[float, ...], finished: bool) -> Hypothesis:
-        """An alive hypothesis; `end` holds the log-probability of its end of sentence, if it has one."""
+        """An active hypothesis; `end` is the log-probability of its end of sentence, if any."""
         ids = tuple(self._beams.tokens[row, beam].tolist())
         log_probs = (*self._beams.log_probs[row, beam].tolist(), *end)
         total = math.fsum(log_probs)
@@ -175,45 +176,46 @@ class BeamChooser:
             score += self.coverage.penalty(row * self.width + beam, finished)
         return Hypothesis(ids, total, score, log_probs, finished)
 
-    def _leave(self, parents: Int[Tensor, "S W"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
-        """Rows and tokens of the sources that are not done."""
+    def _drop_done(self, parents: Int[Tensor, "S W"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
+        """Rows and next tokens of the sources that are not done."""
         best = self._beams.scores.amax(dim=1).tolist()
-        going = [row for row, source in enumerate(self._sources) if not self._is_done(source, best[row])]
-        kept = torch.tensor(going, dtype=torch.long, device=parents.device)
+        active = [row for row, source in enumerate(self._sources) if not self._is_done(source, best[row])]
+        kept = torch.tensor(active, dtype=torch.long, device=parents.device)
         rows = (kept[:, None] * self.width + parents[kept]).reshape(-1)
-        if len(going) < len(self._sources):
-            self._sources = [self._sources[row] for row in going]
+        if len(active) < len(self._sources):
+            self._sources = [self._sources[row] for row in active]
             self._beams = self._beams.select(kept)
         return rows, self._beams.tokens[:, :, -1].reshape(-1)
 
-    def _is_done(self, source: int, best_alive: float) -> bool:
+    def _is_done(self, source: int, best_active: float) -> bool:
         finished, limit = self._finished[source], self._limits[source]
-        if best_alive == NEVER or len(finished) >= self.width or self.num_tokens >= limit:
+        if best_active == NEVER or len(finished) >= self.width or self.num_tokens >= limit:
             return True
         if len(finished) < self.nbest:
             return False
         worst_kept = sorted((h.score for h in finished), reverse=True)[self.nbest - 1]
-        return worst_kept >= best_alive / self.penalty.divisor(limit)  # a coverage penalty is never above 0
+        return worst_kept >= best_active / self.penalty.divisor(limit)  # a coverage penalty is never above 0
 
-    def give_up(self, source: int) -> None:
-        """Nobody waits for a source any longer: it leaves at the next step."""
+    def cancel(self, source: int) -> None:
+        """Drop a source at the next step."""
         self._limits[source] = 0
 
-    def hypotheses(self) -> list[list[Hypothesis]]:
-        """For each source its best finished hypotheses; those cut off only where too few finished."""
-        return [self._ranked(source)[: self.nbest] for source in range(len(self._finished))]
+    def hypotheses(self, source: int) -> list[Hypothesis]:
+        """The best finished hypotheses of a source; those cut off only where too few finished."""
+        return self._ranked(source)[: self.nbest]
 
     def _ranked(self, source: int) -> list[Hypothesis]:
-        """All that is left of a source, best first; what was cut off comes behind what ended."""
+        """All hypotheses of a source, best first; those cut off come last."""
         finished = self._finished[source]
-        ended = {h.ids for h in finished}
-        return by_score(finished) + by_score([h for h in self._cut[source] if h.ids not in ended])
+        ended = {hypothesis.ids for hypothesis in finished}
+        cut_off = [hypothesis for hypothesis in self._cut_off[source] if hypothesis.ids not in ended]
+        return by_score(finished) + by_score(cut_off)
 
 
 def best_continuations(
     scores: Float[Tensor, "S W"], log_probs: Float[Tensor, "R V"], ranked_by: Float[Tensor, "R V"]
 ) -> Continuations:
-    """The best 2 W of each source by `ranked_by`; their scores count `log_probs`."""
+    """The best 2 W of each source by `ranked_by`; their scores are sums of `log_probs`."""
     num_sources, width = scores.shape
     per_row = min(2 * width, log_probs.shape[1])
     values, tokens = top_k(ranked_by, per_row)
@@ -225,8 +227,3 @@ def best_continuations(
     if ranked_by is not log_probs:
         best = scores.gather(1, beams) + steps
     return Continuations(beams, tokens, steps, best)
-
-
-def by_score(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Best first."""
-    return sorted(hypotheses, key=lambda h: -h.score)

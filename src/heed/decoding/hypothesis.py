@@ -1,4 +1,4 @@
-"""What does a search give back?"""
+"""Hypotheses: the outputs of a search."""
 
 from __future__ import annotations
 
@@ -7,53 +7,36 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One output: its tokens (without begin and end), how likely the model finds it, and how it was ranked."""
+    """One output, its log-probability under the model, and its score."""
 
     ids: tuple[int, ...]
-    """Token ids without begin and end of sentence, those of a forced prefix included."""
+    """Token ids without begin and end of sentence, including a forced prefix."""
     log_prob: float
     """Sum of the tokens' log-probabilities in nats, end of sentence included."""
     score: float
-    """What it was ranked by: the log-probability after the penalties, or the expected utility."""
+    """Ranking score: the log-probability after penalties, or the expected utility."""
     token_log_probs: tuple[float, ...] = ()
     """Log-probability of each token, end of sentence last."""
     finished: bool = True
-    """False where the longest allowed length cut it off: its end of sentence is then not counted."""
+    """False if it was cut off at the longest allowed length; its end of sentence is then not counted."""
     text: str = ""
-    """The text, filled in by whoever knows the tokenizer."""
+    """The decoded text; empty until detokenized."""
     alternatives: tuple[Hypothesis, ...] = ()
-    """The next best, best first, when n-best was asked for."""
+    """The next best hypotheses, best first, if n-best was requested."""
     flags: tuple[str, ...] = ()
-    """What the guard finds wrong with the best hypothesis: see `guard.py`."""
+    """Problems that the output checks found in the best hypothesis: see `output_checks.py`."""
     fallback: bool = False
-    """Whether this is another one, which the guard gives in its place."""
+    """Whether this hypothesis replaces a best one that was flagged."""
     confidence: float | None = None
-    """The probability that it is good, where the run has learned to tell (see `confidence.py`)."""
+    """Calibrated probability that it is good, if the run has a calibration (see `confidence.py`)."""
     lm_log_prob: float | None = None
-    """What a language model that took part in the search gives it; `log_prob` holds its weighted share."""
+    """Its log-probability under the language model of shallow fusion; `log_prob` includes the weighted share."""
 
     def with_text(self, text: str) -> Hypothesis:
-        """The same hypothesis with its text."""
+        """A copy with this text."""
         return replace(self, text=text)
 
 
 def single_spaced(text: str) -> str:
-    """A translation as it is compared with others: one blank between words, and none around them."""
+    """A translation in the form used to compare translations: one space between words and none at the ends."""
     return " ".join(text.split())
-
-
-@dataclass(frozen=True)
-class LengthPenalty:
-    """How scores of different lengths are compared: log P(y) divided by a function of |y|.
-
-    "gnmt": ((5 + |y|) / 6)^α (Wu et al. 2016, equation 14); "mean": |y|^α, so α = 1 is the mean per token.
-    α = 0 ranks by probability alone. |y| counts the end of sentence.
-    """
-
-    alpha: float = 0.6
-    kind: str = "gnmt"
-
-    def divisor(self, length: int) -> float:
-        """What a log-probability of `length` tokens is divided by."""
-        base = (5 + length) / 6 if self.kind == "gnmt" else max(length, 1)
-        return float(base**self.alpha)

@@ -1,11 +1,11 @@
-"""Which words and phrases stand in a text that is written piece by piece?
+"""Phrase matching in a text that is generated token by token.
 
-A phrase stands in a text where it begins and ends at a word boundary: "cat" stands in "a cat." but not in "cats".
-Where the script sets no words apart (Chinese, Japanese, Thai, ...) or the phrase ends in a sign, any place is a
-boundary. The text is compared and not the pieces, so a phrase is found however it is cut into pieces.
+A phrase occurs in a text where it starts and ends at a word boundary: "cat" occurs in "a cat." but not in "cats". In
+scripts without word separators (Chinese, Japanese, Thai, ...) and after a phrase that ends in a punctuation mark, every
+position is a boundary. Text is compared rather than tokens, so a phrase is found however it is tokenized.
 
-A finite automaton, built as it is used: its state is what of the text so far may still matter. A phrase is *certain*
-when the text behind it shows that its word has ended, and *pending* while nothing follows it yet.
+The matcher is a finite automaton, built lazily: its state is the part of the text so far that can still matter. A
+phrase is *certain* when the text after it shows that its word has ended, and *pending* while nothing follows it yet.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from heed.text.language.scripts import is_unseparated
 
 @cache
 def is_word_character(char: str) -> bool:
-    """Letters, their marks, digits and the underscore, where words are set apart."""
+    """Letters, combining marks, digits and the underscore, in scripts with word separators."""
     return (char == "_" or unicodedata.category(char)[0] in "LMN") and not is_unseparated(char)
 
 
 def is_boundary(before: str, after: str) -> bool:
-    """Whether a word may begin or end between two characters; an empty one is an end of the text."""
+    """Whether a word may start or end between two characters; an empty string is an end of the text."""
     return not (before and after and is_word_character(before) and is_word_character(after))
 
 
 def lowered(text: str) -> str:
-    """The text in lower case, character by character, so that places stay what they are."""
+    """The text in lower case, character by character, so that indices do not change."""
     return "".join(lower if len(lower := char.lower()) == 1 else char for char in text)
 
 
 @dataclass(frozen=True)
 class State:
-    """What of the text so far may still matter."""
+    """The part of the text so far that can still matter."""
 
     text: str = ""
-    """Its longest end that is the beginning of a phrase, or the whole of one."""
+    """Its longest suffix that is a prefix of a phrase, or a whole phrase."""
     before: str = ""
-    """Where `text` is empty, what kind of character is the last: a letter `a`, a space, a sign `.`; empty at first."""
+    """If `text` is empty, the kind of the last character: letter `a`, space, punctuation `.`; empty at the start."""
     rest: bytes = b""
-    """The first bytes of a character that is not complete."""
+    """The first bytes of an incomplete character."""
 
     @property
     def last(self) -> str:
@@ -53,41 +53,41 @@ class State:
 
 
 class _Index:
-    """Phrases by how they are written: what is looked up costs the same however many there are."""
+    """Phrases by their text; the cost of a lookup does not depend on their number."""
 
     def __init__(self, phrases: Iterable[tuple[int, str]]) -> None:
         self.numbers: dict[str, list[int]] = {}
-        self.beginnings: set[str] = set()
+        self.prefixes: set[str] = set()
         self._next: dict[str, set[str]] = {}
         for number, phrase in phrases:
             self.numbers.setdefault(phrase, []).append(number)
-            self.beginnings.update(phrase[:length] for length in range(1, len(phrase) + 1))
+            self.prefixes.update(phrase[:length] for length in range(1, len(phrase) + 1))
             for length, char in enumerate(phrase):
                 self._next.setdefault(phrase[:length], set()).add(char)
 
-    def next_after(self, beginning: str) -> set[str]:
-        """The characters that follow this beginning of phrases."""
-        return self._next.get(beginning, set())
+    def next_after(self, prefix: str) -> set[str]:
+        """The characters that follow this prefix of phrases."""
+        return self._next.get(prefix, set())
 
-    def found_at(self, text: str, start: int) -> Iterator[tuple[int, list[int]]]:
-        """Where the phrases end that stand at a place, and their numbers."""
+    def matches_at(self, text: str, start: int) -> Iterator[tuple[int, list[int]]]:
+        """The ends and numbers of the phrases at an index."""
         for end in range(start + 1, len(text) + 1):
             part = text[start:end]
-            if part not in self.beginnings:
+            if part not in self.prefixes:
                 return
             if part in self.numbers:
                 yield end, self.numbers[part]
 
 
 class Phrases:
-    """Finds phrases in rows of tokens. States are numbers; 0 is the empty text."""
+    """Matches phrases in sequences of tokens. States are numbered; 0 is the empty text."""
 
-    def __init__(self, phrases: Sequence[str], spelled: Sequence[bytes], any_case: bool = False) -> None:
-        """`spelled`: the bytes that each token adds to a text. `any_case`: lower case stands for every case.
+    def __init__(self, phrases: Sequence[str], token_bytes: Sequence[bytes], any_case: bool = False) -> None:
+        """`token_bytes`: what each token adds to a text. `any_case`: a phrase in lower case matches any case.
 
-        Phrases are not empty.
+        Phrases must not be empty.
         """
-        self._spelled = spelled
+        self._token_bytes = token_bytes
         numbered = [(number, phrase, any_case and phrase == lowered(phrase)) for number, phrase in enumerate(phrases)]
         self._exact = _Index((number, phrase) for number, phrase, is_folded in numbered if not is_folded)
         self._folded = _Index((number, phrase) for number, phrase, is_folded in numbered if is_folded)
@@ -97,16 +97,16 @@ class Phrases:
         self._steps: dict[tuple[int, int], tuple[int, frozenset[int]]] = {}
 
     def read(self, tokens: Iterable[int]) -> tuple[int, frozenset[int]]:
-        """The state after these tokens, and the numbers of the phrases that certainly stand in their text."""
+        """The state after these tokens, and the numbers of the phrases that their text certainly contains."""
         state, certain = 0, frozenset[int]()
         for token in tokens:
-            state, found = self.step(state, token)
-            if found:
-                certain |= found
+            state, new = self.step(state, token)
+            if new:
+                certain |= new
         return state, certain
 
     def step(self, state: int, token: int) -> tuple[int, frozenset[int]]:
-        """The state after one more token, and the phrases that it has made certain."""
+        """The state after one more token, and the phrases that it makes certain."""
         known = self._steps.get((state, token))
         if known is None:
             after, certain = self.peek(self.states[state], token)
@@ -117,10 +117,10 @@ class Phrases:
         return known
 
     def peek(self, state: State, token: int) -> tuple[State, frozenset[int]]:
-        """The same for a state as it is, and not remembered."""
-        new, rest = _decoded(state.rest + self._spelled[token])
+        """As `step` for a state itself, without caching."""
+        new, rest = _decoded(state.rest + self._token_bytes[token])
         text, begin = state.text + new, len(state.text)
-        first = "" if state.text else state.before  # what stands before `text`
+        first = "" if state.text else state.before  # the character before `text`
         opens = [is_boundary(text[i - 1] if i else first, char) for i, char in enumerate(text)]
         folded = lowered(text) if self._folded.numbers else text
         certain = frozenset(
@@ -128,19 +128,19 @@ class Phrases:
             for index, read in ((self._exact, text), (self._folded, folded))
             for start in range(len(text))
             if opens[start]
-            for end, numbers in index.found_at(read, start)
+            for end, numbers in index.matches_at(read, start)
             if _is_certain(read, end, begin)
             for number in numbers
         )
-        for place in range(max(0, len(text) - self._longest), len(text)):
-            if opens[place] and (text[place:] in self._exact.beginnings or folded[place:] in self._folded.beginnings):
-                return State(text[place:], "", rest), certain
+        for start in range(max(0, len(text) - self._longest), len(text)):
+            if opens[start] and (text[start:] in self._exact.prefixes or folded[start:] in self._folded.prefixes):
+                return State(text[start:], "", rest), certain
         return State("", kind(text[-1]) if text else state.last, rest), certain
 
-    def goes_on(self, state: State) -> frozenset[str]:
-        """The characters with which a phrase would go on that has begun in the text of a state, in lower case.
+    def next_characters(self, state: State) -> frozenset[str]:
+        """The characters, in lower case, that would continue a phrase that has started in the text of a state.
 
-        Others may follow; but then no such phrase stands in the text that does not stand in it already.
+        After any other character no phrase becomes certain that started before it, except one that is pending.
         """
         text, folded = state.text, lowered(state.text)
         starts = [start for start in range(len(text)) if is_boundary(text[:start][-1:], text[start])]
@@ -152,7 +152,7 @@ class Phrases:
         )
 
     def pending(self, state: State) -> frozenset[int]:
-        """The phrases at the very end of the text: they stand in it if it ends here, or if a boundary follows."""
+        """Phrases at the very end of the text, which contains them if it ends here or a boundary follows."""
         text, folded = state.text, lowered(state.text)
         return frozenset(
             number
@@ -164,19 +164,19 @@ class Phrases:
 
 
 def _is_certain(text: str, end: int, begin: int) -> bool:
-    """Whether the characters from `begin` on have made a phrase certain that ends at `end`."""
+    """Whether the characters from `begin` on make a phrase certain that ends at `end`."""
     if not is_word_character(text[end - 1]):
         return end > begin
     return begin <= end < len(text) and not is_word_character(text[end])
 
 
 def _decoded(data: bytes) -> tuple[str, bytes]:
-    """The complete characters, and the first bytes of one that is not; wrong bytes become U+FFFD."""
+    """The complete characters, and the first bytes of an incomplete one; invalid bytes become U+FFFD."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data)
     return text, decoder.getstate()[0]
 
 
 def kind(char: str) -> str:
-    """A character that stands for all that are alike before a word."""
+    """One character for all that have the same effect on a word after them."""
     return "a" if is_word_character(char) else " " if char.isspace() else "."

@@ -1,12 +1,39 @@
-"""How likely does a model find a given text? Forced scoring: the same `advance`, over the whole target."""
+"""Forced scoring: log-probabilities that a model gives to a given text, by the same `advance` that decodes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.nn.contract import Autoregressive, Source
+from heed.core.errors import DataError
+from heed.data.batch import Batch, collate
+from heed.decoding.batching import MAX_SCORED_POSITIONS, MAX_SCORED_ROWS, MAX_SCORED_TOKENS, in_length_order
+from heed.nn.contract import Autoregressive, Source, State
+from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+
+LogProbs = NDArray[np.float64]
+
+_AT_ONCE = 64
+"""Positions whose full distributions are in memory at once."""
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """Token ids of a text with its end of sentence, and their log-probabilities in nats."""
+
+    ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+
+    @property
+    def log_prob(self) -> float:
+        """Log-probability of the text, end of sentence included."""
+        return sum(self.log_probs)
 
 
 @torch.inference_mode()
@@ -17,3 +44,80 @@ def token_log_probs(
     state = model.start(source, 1 if source is not None else tgt_in.shape[0])
     features, _ = model.advance(tgt_in, state)
     return model.head.log_prob(features, tgt_out)
+
+
+@torch.inference_mode()
+def real_log_probs(
+    model: Autoregressive, batch: Batch, state: State | None, mask: Bool[Tensor, "B T"] | None = None
+) -> tuple[LogProbs, State]:
+    """log P of the real tokens of a batch, or of those in `mask`, row by row, and the state after the batch.
+
+    `state`: None starts afresh. For a language model.
+    """
+    features, after = model.advance(batch.tgt_in, state if state is not None else model.start(None, len(batch.rows)))
+    mask = batch.tgt_mask if mask is None else mask
+    log_probs = model.head.log_prob(features[mask], batch.tgt_out[mask])
+    return log_probs.double().cpu().numpy(), after
+
+
+def score_rows(
+    model: Autoregressive, tgt_ids: Sequence[Sequence[int]], device: torch.device,
+    src_ids: Sequence[Sequence[int]] | None = None,
+) -> list[TokenScores]:  # fmt: skip
+    """Scores of target sentences given without their ends, each given its source if the model has one.
+
+    Raises DataError for a sentence that is too long to be scored at once.
+    """
+    lengths = [max(len(ids), len(src_ids[i]) if src_ids else 0) + 1 for i, ids in enumerate(tgt_ids)]
+    require_short(max(lengths, default=0), model)
+
+    def score(rows: Sequence[int]) -> list[TokenScores]:
+        sources = [src_ids[i] for i in rows] if src_ids is not None else None
+        batch = collate(sources, [tgt_ids[i] for i in rows], range(len(rows)), BOS_ID, EOS_ID, PAD_ID).to(device)
+        log_probs = token_log_probs(model, batch.source, batch.tgt_in, batch.tgt_out).tolist()
+        ended = [(*tgt_ids[i], EOS_ID) for i in rows]
+        return [TokenScores(ids, tuple(row[: len(ids)])) for ids, row in zip(ended, log_probs, strict=True)]
+
+    return in_length_order(lengths, list(map(len, tgt_ids)), MAX_SCORED_ROWS, MAX_SCORED_POSITIONS, score)
+
+
+def require_short(num_tokens: int, model: Autoregressive) -> None:
+    """Raises DataError for a line with more tokens than the model can score at once."""
+    if num_tokens > MAX_SCORED_TOKENS and not model.count_based:
+        raise DataError(
+            f"a line has {num_tokens:,} tokens, but at most {MAX_SCORED_TOKENS:,} can be scored at once: "
+            "split it into sentences."
+        )
+
+
+@dataclass(frozen=True)
+class TokenStats:
+    """A token's probability in its context, and the likeliest tokens there."""
+
+    log_prob: float
+    """Of the token itself, in nats."""
+    rank: int
+    """Of the token among the whole vocabulary; 1 is the likeliest."""
+    choices: tuple[tuple[int, float], ...]
+    """The likeliest tokens and their log-probabilities, best first."""
+
+
+def token_stats(model: Autoregressive, features: Tensor, ids: Sequence[int], num_choices: int) -> list[TokenStats]:
+    """Statistics of the tokens, from the features `[N, D]` that `advance` gave for them."""
+    tokens = torch.tensor(ids, device=features.device)
+    stats: list[TokenStats] = []
+    for begin in range(0, len(ids), _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        stats += _stats(model.head.log_probs(features[part]).float(), tokens[part], num_choices)
+    return stats
+
+
+def _stats(log_probs: Float[Tensor, "N V"], ids: Int[Tensor, " N"], num_choices: int) -> list[TokenStats]:
+    own = log_probs.gather(1, ids[:, None])
+    ranks = (log_probs > own).sum(dim=1) + 1
+    best, tokens = log_probs.topk(min(num_choices, log_probs.shape[1]), dim=1)
+    columns = (own[:, 0].tolist(), ranks.tolist(), tokens.tolist(), best.tolist())
+    return [
+        TokenStats(value, rank, tuple(zip(choices, values, strict=True)))
+        for value, rank, choices, values in zip(*columns, strict=True)
+    ]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from heed.decoding.gaps import gaps
+from heed.decoding.sentences import whitespace
 from heed.documents.inline_tags import InlineTag, Links, insert_tags
 from heed.text.sentences import Piece
 
@@ -133,7 +133,7 @@ def escape(text: str) -> str:
 def write_span(span: Span, pieces: Sequence[Piece], translations: Sequence[str], links: Sequence[Links]) -> str:
     """A translated span. `pieces`: of its plain text; each sentence among them has a translation and word links."""
     out, start, number, first = "", 0, 0, 0
-    for piece, gap in zip(pieces, gaps(pieces, translations), strict=True):
+    for piece, gap in zip(pieces, whitespace(pieces, translations), strict=True):
         end = start + len(piece.text)
         last = _end_of_tags(span.tags, first, end, piece.is_sentence)
         tags = [replace(tag, place=tag.place - start) for tag in span.tags[first:last]]

@@ -8,12 +8,10 @@ from dataclasses import replace
 
 from heed.core.errors import UsageError
 from heed.decoding.alignment import word_links
-from heed.decoding.gaps import written
-from heed.decoding.glossary import Glossary
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.long_lines import shortened
-from heed.decoding.options import SearchOptions
-from heed.decoding.request import Constraints
+from heed.decoding.options import Constraints, SearchOptions
+from heed.decoding.sentences import join_sentences, split_sentences
+from heed.decoding.terms import Glossary
 from heed.documents.html_spans import parse
 from heed.documents.inline_tags import Links, insert_tags, without_placeholders
 from heed.documents.placeholders import are_kept
@@ -86,7 +84,7 @@ class TextTranslator:
         for of_text, starts in zip(pieces, ranges, strict=True):
             sentences = [replace(next(translated), start=start) for start, _ in starts]
             ranks = range(num_ranks(sentences))
-            ranked = [written(of_text, [each.ranked(rank) for each in sentences]) for rank in ranks]
+            ranked = [join_sentences(of_text, [each.ranked(rank) for each in sentences]) for rank in ranks]
             out.append(self._translation(ranked, sentences))
         return out
 
@@ -127,7 +125,7 @@ class TextTranslator:
         if not self.path:
             return split_long(text, MAX_SENTENCE)
         first = self.path[0]
-        return shortened(split_long(text, MAX_SENTENCE, first.src_lang or None), first.translator.num_source_tokens)
+        return split_sentences(text, first.translator.num_source_tokens, MAX_SENTENCE, first.src_lang or None)
 
     # --- sentences -----------------------------------------------------------------------------------
 
@@ -150,7 +148,7 @@ class TextTranslator:
     def _terms(self, texts: tuple[str, ...], is_last: bool) -> tuple[str, ...]:
         """What the next output must contain: kept terms, and in the last output the glossary's translations."""
         normalise = self.path[-1].translator.normaliser.apply  # as the terms are
-        terms = self._kept.stretches_of(normalise(texts[-1])) if self._kept else ()
+        terms = self._kept.matches_in(normalise(texts[-1])) if self._kept else ()
         if is_last and self._glossary:
             terms += self._glossary.terms_for(normalise(texts[0]))
         return tuple(dict.fromkeys(terms))

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import SearchOptions
-from heed.decoding.request import Constraints, Request
+from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.translator import ModelTranslator
 
 T = TypeVar("T")
@@ -122,7 +121,7 @@ class Partial:
         """For the searches of one model, which translates these sentences."""
 
         def see(request: Request, ids: list[int]) -> None:
-            text = step.translator.roles.form.so_far(ids)
+            text = step.translator.detokenizer.partial_text(ids)
             if self._last.get(request) != text:
                 self._last[request] = text
                 for number in self.numbers.get(request, ()):

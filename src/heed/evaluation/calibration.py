@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from heed.core.files import atomic_write, storage_errors
-from heed.decoding.confidence import FEATURES, Confidence, features, is_amiss
+from heed.decoding.confidence import FEATURES, Confidence, features, is_defective
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.metrics.calibration import (
@@ -92,7 +92,7 @@ def learn(hypotheses: Sequence[Hypothesis], references: Sequence[str], beam_size
     good = scores >= median
     x = np.array([features(h) for h in hypotheses])
     out_of_fold = cross_validated(x, good)
-    amiss = np.array([is_amiss(h) for h in hypotheses])
+    amiss = np.array([is_defective(h) for h in hypotheses])
     limit = (1 + int(good[amiss].sum())) / (10 + int(amiss.sum()))
     out_of_fold[amiss] = np.minimum(out_of_fold[amiss], limit)
     bins = reliability(out_of_fold, good)

@@ -23,7 +23,7 @@ from heed.core.errors import UsageError
 from heed.data.batch import Batch
 from heed.data.streams import StreamLoader
 from heed.data.text_stream import TextStream
-from heed.decoding.reading import LogProbs
+from heed.decoding.scoring import LogProbs
 from heed.evaluation.continuous_cache import ContinuousCache
 from heed.nn.contract import Autoregressive, State
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import torch
 
-from heed.decoding.places import Place, places_of
-from heed.decoding.roles import EOS_ID
+from heed.decoding.scoring import TokenStats, token_stats
 from heed.decoding.translator import ModelTranslator
 from heed.inspect.id_pair import IdPair
 from heed.nn.contract import Trace
+from heed.text.vocabulary import EOS_ID
 
 MAX_TRACED = 600
 """Tokens of the longer side up to which attention is collected: it takes their square."""
@@ -22,7 +22,7 @@ NUM_CHOICES = 12
 class ForcedPass:
     """The places of an output and its end, and the attention on the way."""
 
-    places: list[Place]
+    places: list[TokenStats]
     trace: Trace
     """Without weights where a side is too long."""
 
@@ -34,4 +34,4 @@ def forced_pass(translator: ModelTranslator, pair: IdPair) -> ForcedPass:
     state = translator.model.start(pair.source(translator.device), 1)
     tgt_in = torch.tensor([pair.tgt_in], device=translator.device)
     features, _ = translator.model.advance(tgt_in, state, trace if pair.longest <= MAX_TRACED else None)
-    return ForcedPass(places_of(translator.model, features[0], [*pair.said, EOS_ID], NUM_CHOICES), trace)
+    return ForcedPass(token_stats(translator.model, features[0], [*pair.said, EOS_ID], NUM_CHOICES), trace)

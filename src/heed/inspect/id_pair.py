@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 
 from heed.data.batch import source_from_ids
-from heed.decoding.roles import BOS_ID, EOS_ID, PAD_ID
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Source
+from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,11 @@ class IdPair:
     @staticmethod
     def of_text(translator: ModelTranslator, text: str) -> IdPair:
         """A text as the language model was trained to read it."""
-        form = translator.roles.form
-        read = tuple(form.read(text, translator.normaliser))
-        said = read if form.read_for_end is None else tuple(EOS_ID if id == form.read_for_end else id for id in read)
+        form = translator.detokenizer
+        read = tuple(form.encode_prompt(text, translator.normaliser))
+        said = (
+            read if form.token_after_eos is None else tuple(EOS_ID if id == form.token_after_eos else id for id in read)
+        )
         return IdPair(None, said, read)
 
     @property

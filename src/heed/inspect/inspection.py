@@ -8,7 +8,6 @@ from typing import Any, Literal
 from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.roles import EOS_ID
 from heed.decoding.translator import ModelTranslator
 from heed.inspect.attention import Attention, word_attention
 from heed.inspect.beam_tree import BeamRecorder, BeamTree, beam_tree
@@ -25,6 +24,7 @@ from heed.inspect.tokens import (
     target_slices,
     target_words,
 )
+from heed.text.vocabulary import EOS_ID
 
 MAX_SENTENCE = 2000
 """Characters of a source or a target: a sentence has fewer."""
@@ -115,12 +115,13 @@ def likely_words(translator: ModelTranslator, source: str | None, prefix: str) -
     else:
         pair = IdPair.of_translation(*translator.encoded(source, prefix))
     choices = choices_of_words(next_words(translator, pair, [len(pair.said)])[0])
-    form = translator.roles.form
-    if not form.spaced:
+    form = translator.detokenizer
+    if not form.space_after_words:
         return choices
     texts = ["" if choice.end else choice.text.rstrip() for choice in choices]
     return tuple(
-        replace(choice, text=form.gap(prefix, text) + text) for choice, text in zip(choices, texts, strict=True)
+        replace(choice, text=form.space_between(prefix, text) + text)
+        for choice, text in zip(choices, texts, strict=True)
     )
 
 

@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from heed.decoding.roles import EOS_ID
-from heed.decoding.text_form import TextForm
+from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.translator import ModelTranslator
 from heed.inspect.id_pair import IdPair
 from heed.inspect.words import goes_on
+from heed.text.vocabulary import EOS_ID
 
 NUM_WORDS = 8
 """How many words are told for each place."""
@@ -54,7 +54,7 @@ class _Rows:
 @torch.inference_mode()
 def next_words(translator: ModelTranslator, pair: IdPair, starts: Sequence[int]) -> list[Found]:
     """For the places of `starts`, each a number of tokens of the output before it, the likeliest words and the end."""
-    model, form = translator.model, translator.roles.form
+    model, form = translator.model, translator.detokenizer
     tgt_in = torch.tensor([pair.tgt_in], device=translator.device)
     state = model.start(pair.source(translator.device), 1)
     rows = _Rows([{} for _ in starts])
@@ -82,11 +82,11 @@ def next_words(translator: ModelTranslator, pair: IdPair, starts: Sequence[int])
     return [dict(sorted(words.items(), key=lambda item: -item[1])[:NUM_WORDS]) for words in rows.found]
 
 
-def _note_ended(rows: _Rows, form: TextForm) -> list[int]:
+def _note_ended(rows: _Rows, form: Detokenizer) -> list[int]:
     """Put aside what shows itself that it has ended; the rows of the others."""
     going = []
     for row, ids in enumerate(rows.ids):
-        piece = form.spelled[ids[-1]]
+        piece = form.token_bytes[ids[-1]]
         if goes_on(piece, b"a"):
             if rows.totals[row] > _LEAST:
                 going.append(row)
@@ -95,7 +95,7 @@ def _note_ended(rows: _Rows, form: TextForm) -> list[int]:
     return going
 
 
-def _go_on(rows: _Rows, log_probs: Tensor, within: Bool[Tensor, " V"], form: TextForm) -> None:
+def _go_on(rows: _Rows, log_probs: Tensor, within: Bool[Tensor, " V"], form: Detokenizer) -> None:
     """Each word ends here with some probability, and goes on with its likeliest piece."""
     ended = log_probs.masked_fill(within, float("-inf")).logsumexp(dim=1).tolist()
     best, pieces = log_probs.masked_fill(~within, float("-inf")).max(dim=1)
@@ -110,11 +110,11 @@ def _note(rows: _Rows, row: int, text: str, total: float) -> None:
     words[text] = max(words.get(text, total), total)
 
 
-def _spelled(form: TextForm, ids: Sequence[int]) -> str:
-    return b"".join(form.spelled[id] for id in ids).decode("utf-8", "replace")
+def _spelled(form: Detokenizer, ids: Sequence[int]) -> str:
+    return b"".join(form.token_bytes[id] for id in ids).decode("utf-8", "replace")
 
 
 @lru_cache(maxsize=4)
-def _within_word(form: TextForm) -> Bool[Tensor, " V"]:
+def _within_word(form: Detokenizer) -> Bool[Tensor, " V"]:
     """The pieces that go on with a word."""
-    return torch.tensor([goes_on(b"a", piece) for piece in form.spelled])
+    return torch.tensor([goes_on(b"a", piece) for piece in form.token_bytes])

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from heed.decoding.places import Place
-from heed.decoding.roles import EOS_ID
-from heed.decoding.text_form import TextForm
+from heed.decoding.detokenizer import Detokenizer
+from heed.decoding.scoring import TokenStats
 from heed.decoding.translator import ModelTranslator
 from heed.inspect.forced_pass import ForcedPass
 from heed.inspect.id_pair import IdPair
 from heed.inspect.next_words import MAX_PLACES, Found, next_words
 from heed.inspect.rounding import probability
 from heed.inspect.words import goes_on, word_slices
+from heed.text.vocabulary import EOS_ID
 
 WordKind = Literal["word", "tag", "end", "next"]
 """Text; a tag before a source; the end of a sentence; what a language model says behind a text that does not end."""
@@ -65,7 +65,7 @@ def source_slices(translator: ModelTranslator, pair: IdPair) -> list[slice]:
 
 def target_slices(translator: ModelTranslator, pair: IdPair) -> list[slice]:
     """The places of the tokens of each word of the output, and that behind them."""
-    return _slices([translator.roles.form.spelled[id] for id in pair.said])
+    return _slices([translator.detokenizer.token_bytes[id] for id in pair.said])
 
 
 def _slices(parts: Sequence[bytes]) -> list[slice]:
@@ -87,12 +87,12 @@ def target_words(
     translator: ModelTranslator, pair: IdPair, slices: Sequence[slice], seen: ForcedPass
 ) -> tuple[Word, ...]:
     """The words of the output and what comes behind, each with what the model says of it."""
-    form = translator.roles.form
-    parts = [form.spelled[id] for id in pair.said]
+    form = translator.detokenizer
+    parts = [form.token_bytes[id] for id in pair.said]
     tokens = []
     for place, (id, facts) in enumerate(zip([*pair.said, EOS_ID], seen.places, strict=True)):
         before = parts[place - 1] if place else b""
-        tokens.append(_judged(Token(_piece(form, id), goes_on(before, form.spelled[id])), before, facts, form))
+        tokens.append(_judged(Token(_piece(form, id), goes_on(before, form.token_bytes[id])), before, facts, form))
     words = [_word(parts[place], tokens[place], seen.places[place]) for place in slices[:-1]]
     words.append(_behind(tokens[-1], seen.places[-1], form))
     first = 0 if len(slices) <= MAX_PLACES else len(slices) - 1  # of a long output only what comes behind it
@@ -101,32 +101,32 @@ def target_words(
     return (*words[:first], *(replace(word, choices=each) for word, each in zip(words[first:], choices, strict=True)))
 
 
-def _word(parts: Sequence[bytes], tokens: Sequence[Token], places: Sequence[Place] | None = None) -> Word:
+def _word(parts: Sequence[bytes], tokens: Sequence[Token], places: Sequence[TokenStats] | None = None) -> Word:
     text = b"".join(parts).decode("utf-8", "replace")
     prob = None if places is None else probability(math.fsum(place.log_prob for place in places))
     return Word(text or "".join(token.text for token in tokens), "word" if text else "tag", prob, tuple(tokens))
 
 
-def _behind(token: Token, place: Place, form: TextForm) -> Word:
+def _behind(token: Token, place: TokenStats, form: Detokenizer) -> Word:
     """The end; where a text does not end, what comes next: nothing stands there yet."""
     if form.line_end is None:
         return Word("", "end", probability(place.log_prob), (token,))
     return Word("", "next", None, (replace(token, text="", prob=None, rank=None),))
 
 
-def _judged(token: Token, before: bytes, place: Place, form: TextForm) -> Token:
+def _judged(token: Token, before: bytes, place: TokenStats, form: Detokenizer) -> Token:
     """With what the model says where it stands, behind a token that adds `before`."""
     choices = tuple(
-        Choice(text := _piece(form, id), goes_on(before, form.spelled[id]), probability(log_prob), not text)
+        Choice(text := _piece(form, id), goes_on(before, form.token_bytes[id]), probability(log_prob), not text)
         for id, log_prob in place.choices
     )
     return replace(token, prob=probability(place.log_prob), rank=place.rank, choices=choices)
 
 
-def _piece(form: TextForm, id: int) -> str:
+def _piece(form: Detokenizer, id: int) -> str:
     """A token as text to show; nothing for the end."""
     if id == EOS_ID:
-        return form.spelled[EOS_ID].decode()
+        return form.token_bytes[EOS_ID].decode()
     return form.tokenizer.pieces([id])[0]
 
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.core.progress import BestEffort
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.request import Request
+from heed.decoding.options import Request
 
 Value = str | int | float | bool | None
 CLIENT_CLOSED = 499

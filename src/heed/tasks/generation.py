@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from heed.core.errors import UsageError
 from heed.data.batch import Batch, Ids, collate
-from heed.decoding.translator import ModelTranslator, TokenScores
+from heed.decoding.scoring import TokenScores
+from heed.decoding.translator import ModelTranslator
 from heed.metrics.likelihood import TextLikelihood
 from heed.metrics.score import Score
 from heed.metrics.scoring import score_likelihoods

@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.text_scorer import TextScorer
-from heed.decoding.translator import ModelTranslator, TokenScores
+from heed.decoding.readers import TextScorer
+from heed.decoding.scoring import TokenScores
+from heed.decoding.translator import ModelTranslator
 
 LM_WEIGHT = 0.2
 """Default weight of a language model in shallow fusion."""

@@ -74,3 +74,6 @@ class Vocabulary:
     def sha256(self) -> str:
         """A fingerprint of all pieces in order: ids written with one vocabulary mean nothing in another."""
         return hashlib.sha256(json.dumps(self.pieces).encode()).hexdigest()
+
+
+PAD_ID, BOS_ID, EOS_ID, UNK_ID = Vocabulary.pad_id, Vocabulary.bos_id, Vocabulary.eos_id, Vocabulary.unk_id

@@ -207,8 +207,8 @@ class HeedApi:
             temperature=temperature_of(body.temperature), top_k=body.top_k, top_p=body.top_p,
             max_tokens=body.max_tokens, seed=seed, stop=tuple(body.stop) or None,
         )  # fmt: skip
-        request_of = await asyncio.to_thread(model.translator.request_of, body.prompt)
-        prompt = Prompt(body.prompt, request_of.prefix)
+        prompt_request = await asyncio.to_thread(model.translator.prompt_request, body.prompt)
+        prompt = Prompt(body.prompt, prompt_request.prefix)
 
         def work(job: Job, on_piece: Callable[[int, str], None] | None = None) -> Generated:
             outputs = continuations(job, model, [prompt], body.samples, options, on_piece)

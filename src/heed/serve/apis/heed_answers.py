@@ -108,7 +108,7 @@ class ModelCard(Answer):
             name=model.name, task=run.recipe.task, kind=run.recipe.model.kind, parameters=run.num_parameters,
             source=directions[0].source if directions else None, target=LanguageCard.of(model.language),
             directions=directions, attends=model.attends,
-            confidence=model.translator.judgement.confidence is not None, report=model.report.is_file(),
+            confidence=model.translator.checks.confidence is not None, report=model.report.is_file(),
             description=model_sentence(run),
             decoding=DecodingDefaults(beam_size=options.beam_size, length_penalty=options.length_penalty),
             drawing=drawing, abilities=sorted(model.abilities),
@@ -160,7 +160,7 @@ class Token(Answer):
     @classmethod
     def all_of(cls, model: ServedModel, ids: Sequence[int], log_probs: Sequence[float]) -> list[Token]:
         """All tokens of an output."""
-        spelled = model.translator.roles.form.spelled
+        spelled = model.translator.detokenizer.token_bytes
         texts = [spell_one(spelled[id]) for id in ids]
         texts += [""] * (len(log_probs) - len(texts))
         return [cls(text=text, log_prob=finite(value)) for text, value in zip(texts, log_probs, strict=False)]

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.places import Place
+from heed.decoding.scoring import TokenStats
 from heed.serve.apis.openai_answers import Choice, Completion, Logprobs, ModelCard, ModelList, OpenAIError, Usage
 from heed.serve.apis.openai_requests import CheckedRequest, CompletionRequest, check
 from heed.serve.apis.schema import content, errors
@@ -154,14 +154,14 @@ def _choice(job: Job, request: CheckedRequest, index: int, hypothesis: Hypothesi
 
 def _logprobs(job: Job, request: CheckedRequest, prompt: Prompt, hypothesis: Hypothesis) -> Logprobs:
     """Of the tokens of a choice's text. The first token of an echoed prompt has none, as in OpenAI's API."""
-    translator, form = request.model.translator, request.model.translator.roles.form
+    translator, form = request.model.translator, request.model.translator.detokenizer
     num_choices, echo = request.body.logprobs or 0, request.body.echo
     ids = (*prompt.ids, *hypothesis.ids)
-    places: list[Place | None] = list(job.call(lambda: places_in_text(translator, ids, max(1, num_choices))))
+    places: list[TokenStats | None] = list(job.call(lambda: places_in_text(translator, ids, max(1, num_choices))))
     if echo and prompt.ids:
         places[0] = None
     first = 0 if echo else len(prompt.ids)
-    gap = 0 if echo else len(form.gap(prompt.text, hypothesis.text.lstrip(" ")))
+    gap = 0 if echo else len(form.space_between(prompt.text, hypothesis.text.lstrip(" ")))
     tokens, offsets = spell(form, ids[first:], gap)
     return Logprobs(
         tokens=tokens,
@@ -171,10 +171,10 @@ def _logprobs(job: Job, request: CheckedRequest, prompt: Prompt, hypothesis: Hyp
     )
 
 
-def _top(request: CheckedRequest, place: Place | None) -> dict[str, float] | None:
+def _top(request: CheckedRequest, place: TokenStats | None) -> dict[str, float] | None:
     if place is None:
         return None
-    spelled = request.model.translator.roles.form.spelled
+    spelled = request.model.translator.detokenizer.token_bytes
     return {spell_one(spelled[id]): finite(log_prob) for id, log_prob in place.choices}
 
 

@@ -147,10 +147,10 @@ def _prompt(prompt: str | Sequence[int], model: ServedModel) -> Prompt:
     translator = model.translator
     if isinstance(prompt, str):
         prompt = prompt.encode("utf-8", "replace").decode("utf-8")
-        return Prompt(prompt, translator.request_of(prompt).prefix)
+        return Prompt(prompt, translator.prompt_request(prompt).prefix)
     if any(id >= len(translator.tgt_tokenizer.vocabulary) for id in prompt):
         raise BadRequestError("The prompt has a token id that is not in this model's vocabulary.", "prompt")
-    form = translator.roles.form
+    form = translator.detokenizer
     return Prompt(form.texts([as_written(form, prompt)])[0], tuple(prompt))
 
 

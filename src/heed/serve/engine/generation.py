@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from heed.decoding.detokenizer import Detokenizer, TextStreamer
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import SearchOptions
-from heed.decoding.request import Request
-from heed.decoding.streaming import TextSoFar
-from heed.decoding.text_form import TextForm
+from heed.decoding.options import Request, SearchOptions
 from heed.serve.engine.catalogue import ServedModel
 from heed.serve.engine.job import Job
 
@@ -35,7 +33,7 @@ def continuations(
     on_piece: OnPiece | None = None,
 ) -> list[Hypothesis]:  # fmt: skip
     """`num_each` continuations of each prompt in turn, as they read after their prompts."""
-    form = model.translator.roles.form
+    form = model.translator.detokenizer
     repeated = [prompt for prompt in prompts for _ in range(num_each)]
     requests = [Request((), prompt.ids, draw=draw) for draw, prompt in enumerate(repeated)]
     growing = {
@@ -52,15 +50,17 @@ def continuations(
     for number, request in enumerate(requests):
         if on_piece and (rest := growing[request].text.rest(outputs[request].text)):
             on_piece(number, rest)
-    return [form.behind(prompt.text, outputs[request]) for prompt, request in zip(repeated, requests, strict=True)]
+    return [
+        form.continuation(prompt.text, outputs[request]) for prompt, request in zip(repeated, requests, strict=True)
+    ]
 
 
 class _GrowingText:
     """The text of an output whose tokens arrive one by one."""
 
-    def __init__(self, form: TextForm, prompt: str, stop: Sequence[str]) -> None:
-        self.spelled = form.spelled
-        self.text = TextSoFar(form, prompt, stop)
+    def __init__(self, form: Detokenizer, prompt: str, stop: Sequence[str]) -> None:
+        self.spelled = form.token_bytes
+        self.text = TextStreamer(form, prompt, stop)
         self.num_seen = 0
 
     def add(self, ids: Sequence[int]) -> str:

@@ -12,8 +12,7 @@ from typing import TypeVar
 
 from heed.core.errors import HeedError
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import SearchOptions
-from heed.decoding.request import Constraints, Request
+from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.documents.translation import Step, Watch
 from heed.serve.engine.scheduler import Outcome, Ticket
@@ -105,7 +104,7 @@ class Job:
             separate: dict[Request, Hypothesis] = {}
             for first in range(0, len(requests), SEPARATE_BATCH):
                 some = requests[first : first + SEPARATE_BATCH]
-                separate |= self.call(partial(translator.in_batches, some, options))
+                separate |= self.call(partial(translator.search_in_batches, some, options))
             return separate
         if requests and not self._has_started and self._worker.num_waiting >= self._limits.queue:
             raise OverloadError("The queue is full; retry later.", retry_after=RETRY_AFTER)

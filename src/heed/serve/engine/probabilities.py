@@ -9,21 +9,21 @@ from collections.abc import Sequence
 import torch
 
 from heed.data.batch import source_from_ids
-from heed.decoding.places import Place, places_of
-from heed.decoding.roles import BOS_ID, EOS_ID, PAD_ID
-from heed.decoding.text_form import TextForm
+from heed.decoding.detokenizer import Detokenizer
+from heed.decoding.scoring import TokenStats, token_stats
 from heed.decoding.translator import ModelTranslator
+from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 
 @torch.inference_mode()
-def places_in_text(translator: ModelTranslator, ids: Sequence[int], num_choices: int) -> list[Place]:
+def places_in_text(translator: ModelTranslator, ids: Sequence[int], num_choices: int) -> list[TokenStats]:
     """Probabilities of each id, given those before it. Call it from the thread that owns the model."""
     if not ids:
         return []
-    model, form = translator.model, translator.roles.form
+    model, form = translator.model, translator.detokenizer
     read = torch.tensor([[BOS_ID, *as_read(form, ids)[:-1]]], device=translator.device)
     features, _ = model.advance(read, model.start(None))
-    return places_of(model, features[0], as_written(form, ids), num_choices)
+    return token_stats(model, features[0], as_written(form, ids), num_choices)
 
 
 def finite(value: float) -> float:
@@ -31,24 +31,24 @@ def finite(value: float) -> float:
     return value if math.isfinite(value) else -1e9
 
 
-def as_read(form: TextForm, ids: Sequence[int]) -> list[int]:
+def as_read(form: Detokenizer, ids: Sequence[int]) -> list[int]:
     """Output tokens as the model reads them: some tokenizers have another token in place of the end of sentence."""
-    end = form.read_for_end
+    end = form.token_after_eos
     return list(ids) if end is None else [end if id == EOS_ID else id for id in ids]
 
 
-def as_written(form: TextForm, ids: Sequence[int]) -> list[int]:
+def as_written(form: Detokenizer, ids: Sequence[int]) -> list[int]:
     """The inverse of `as_read`."""
-    end = form.read_for_end
+    end = form.token_after_eos
     return list(ids) if end is None else [EOS_ID if id == end else id for id in ids]
 
 
-def spell(form: TextForm, ids: Sequence[int], start: int = 0) -> tuple[list[str], list[int]]:
+def spell(form: Detokenizer, ids: Sequence[int], start: int = 0) -> tuple[list[str], list[int]]:
     """The tokens as texts, and the character of the whole text at which each begins, counted from `start`."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     tokens, offsets, offset = [], [], start
     for id in as_written(form, ids):
-        piece = form.spelled[id]
+        piece = form.token_bytes[id]
         tokens.append(spell_one(piece))
         offsets.append(offset)
         offset += len(decoder.decode(piece))
@@ -73,17 +73,17 @@ def next_choices(
     """
     src_ids, ids = translator.encoded(source, prefix.rstrip() if source is not None else prefix)
     if source is None:
-        ids = list(translator.request_of(prefix).prefix)
+        ids = list(translator.prompt_request(prefix).prefix)
     batch = source_from_ids([src_ids], EOS_ID, PAD_ID).to(translator.device) if source is not None else None
     read = torch.tensor([[BOS_ID, *ids]], device=translator.device)
     features, _ = translator.model.advance(read, translator.model.start(batch))
     log_probs = translator.model.head.log_probs(features[0, -1:])[0].float()
     best, tokens = log_probs.topk(min(num_choices, log_probs.shape[0]))
-    form = translator.roles.form
+    form = translator.detokenizer
 
     def text(id: int) -> str:
-        token = spell_one(form.spelled[id])
-        return form.gap(prefix, token) + (token.removesuffix(" ") if form.spaced else token)
+        token = spell_one(form.token_bytes[id])
+        return form.space_between(prefix, token) + (token.removesuffix(" ") if form.space_after_words else token)
 
     return [
         {

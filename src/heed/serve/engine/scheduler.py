@@ -1,11 +1,12 @@
-"""Whose sentence is searched when many ask at once? One queue in front of the flights of all models.
+"""Continuous-batching scheduler: one queue for the searches of all clients and models.
 
-- Owners (requests of clients) take turns, so a sentence waits for no one's book.
-- Rows of one model that are as wide join one flight, every few steps: the fewer cohorts, the less is spent on choosing.
-- Equal searches are made once, for all who ask while it lasts.
-- When a step fails, its searches are made again in halves, each apart from all others, until the one that fails
-  is alone; it alone gets the error, at its second failure.
-- A search for which nobody waits any longer gives its rows back.
+- Owners (requests of clients) take turns, so a sentence does not wait for another client's book.
+- Searches of one model with the same number of rows join one continuous batch, every few steps: fewer groups make a
+step cheaper.
+- Equal searches are made once, for all clients that ask while they run.
+- When a step fails, its searches are repeated in halves, isolated from all others, until the failing one is alone; it
+  gets the error when it fails a second time.
+- A search that no client waits for is cancelled and frees its rows.
 """
 
 from __future__ import annotations
@@ -15,29 +16,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from heed.core.errors import HeedError
-from heed.decoding.flight import Cohort, Flight
+from heed.decoding.batching import MAX_POSITIONS
+from heed.decoding.engine import ContinuousBatch, RequestGroup
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import SearchOptions
-from heed.decoding.request import Request
-from heed.decoding.translator import MAX_BATCH_POSITIONS, ModelTranslator
+from heed.decoding.options import Request, SearchOptions
+from heed.decoding.translator import ModelTranslator
 from heed.nn.device import is_out_of_memory
 
 MAX_ROWS = 320
-"""Hypotheses of one flight: sentences times beam."""
+"""Rows of one batch: sentences times beam."""
 
 JOIN_EVERY = 4
-"""Steps between two departures into a flight that is under way."""
+"""Steps between two groups that join a running batch."""
 
 _FROM_ONE_BATCH = {"guard": False, "batch_size": 1}
-"""Options that change nothing about the search of one sentence."""
+"""Options that do not affect the search of one sentence."""
 
 Outcome = Sequence[Hypothesis] | Exception
-"""What a search found, best first and without texts; or why it found nothing."""
+"""The hypotheses of a search, best first and without texts, or its error."""
 
 
 @dataclass(eq=False)
 class Ticket:
-    """One search that somebody waits for."""
+    """One search that a client waits for."""
 
     translator: ModelTranslator
     request: Request
@@ -45,14 +46,14 @@ class Ticket:
     owner: object
     """Owners take turns."""
     deliver: Callable[[Outcome], None]
-    """Gets the outcome, once."""
+    """Called once, with the outcome."""
     watch: Callable[[list[int]], None] | None = None
-    """Sees the best tokens so far after each step."""
+    """Called after each step with the tokens of the best partial hypothesis."""
     has_departed: bool = False
 
 
 class _Search:
-    """One search, for everyone who asked for the same."""
+    """One search, for all tickets that ask for it."""
 
     def __init__(self, ticket: Ticket) -> None:
         translator, request, options = ticket.translator, ticket.request, _plain(ticket.options)
@@ -60,18 +61,18 @@ class _Search:
         self.tickets = [ticket]
         self.translator, self.request, self.options = translator, request, options
         self.width = options.width + num_steps
-        """Its rows."""
+        """Number of its rows."""
         self.length = len(request.source) + len(request.prefix) + 1
         """Positions of its source or prompt."""
         self.key = id(translator.model), request, options
-        """What makes two searches the same."""
-        self.flight = id(translator.model), self.width if request.source else 0
-        """Which flight takes it: rows of one width share their sources' memory; a language model has none."""
-        self.like = options, len(request.prefix), num_steps
-        """Searches that are alike in this may depart in one cohort."""
-        self.cohort: Cohort | None = None
+        """Searches with one key are equal."""
+        self.batch_key = id(translator.model), self.width if request.source else 0
+        """Searches with one key share a batch: a model's rows for each source must be equally many."""
+        self.group_key = options, len(request.prefix), num_steps
+        """Searches of a batch with one key may start as one group."""
+        self.group: RequestGroup | None = None
         self.source = 0
-        self.crashes = 0
+        self.num_failures = 0
 
 
 def _plain(options: SearchOptions) -> SearchOptions:
@@ -80,20 +81,20 @@ def _plain(options: SearchOptions) -> SearchOptions:
 
 @dataclass(eq=False)
 class _Running:
-    """A flight and who is on it."""
+    """A continuous batch and the searches of its groups."""
 
-    flight: Flight
-    on_board: dict[Cohort, list[_Search]] = field(default_factory=dict)
+    batch: ContinuousBatch
+    members: dict[RequestGroup, list[_Search]] = field(default_factory=dict)
     steps_since_join: int = 0
 
     @property
     def searches(self) -> list[_Search]:
-        """Those that have not landed."""
-        return [searches[source] for cohort, searches in self.on_board.items() for source in cohort.flying]
+        """The active searches."""
+        return [searches[source] for group, searches in self.members.items() for source in group.active]
 
 
-class _Boarding:
-    """Who joins a flight now, and what room is left."""
+class _Joining:
+    """The searches that join a batch now."""
 
     def __init__(self, running: _Running) -> None:
         self.searches: list[_Search] = []
@@ -102,9 +103,9 @@ class _Boarding:
         self.longest = max((search.length for search in there), default=0)
 
     def takes(self, new: _Search, max_rows: int) -> bool:
-        """Whether one more fits, which then is on board; alone, everyone does."""
+        """Add a search if it fits; any search fits into an empty batch."""
         num_rows, longest = self.num_rows + new.width, max(self.longest, new.length)
-        if self.num_rows and (num_rows > max_rows or num_rows * longest > MAX_BATCH_POSITIONS):
+        if self.num_rows and (num_rows > max_rows or num_rows * longest > MAX_POSITIONS):
             return False
         self.num_rows, self.longest = num_rows, longest
         self.searches.append(new)
@@ -112,21 +113,21 @@ class _Boarding:
 
 
 class Scheduler:
-    """Takes tickets and makes their searches, a step at a time. For one thread."""
+    """Runs the searches of tickets one step at a time. Not thread-safe."""
 
     def __init__(self, max_rows: int = MAX_ROWS, join_every: int = JOIN_EVERY) -> None:
         self.max_rows = max_rows
         self.join_every = join_every
         self._searches: dict[object, _Search] = {}
         self._search_of: dict[Ticket, _Search] = {}
-        self._waiting: dict[object, deque[_Search]] = {}  # by owner; the next one's turn is the first
-        self._apart: deque[list[_Search]] = deque()  # what crashed together, to be tried in these parts
-        self._flights: dict[object, _Running] = {}  # the next one's turn is the first
+        self._waiting: dict[object, deque[_Search]] = {}  # by owner, the next in turn first
+        self._isolated: deque[list[_Search]] = deque()  # searches that failed together, to be repeated in these parts
+        self._batches: dict[object, _Running] = {}  # the next in turn first
 
     # --- tickets -------------------------------------------------------------------------------------
 
     def submit(self, ticket: Ticket) -> None:
-        """Queue a search, or share one that is there."""
+        """Queue a search, or share an equal one."""
         new = _Search(ticket)
         search = self._searches.setdefault(new.key, new)
         self._search_of[ticket] = search
@@ -134,10 +135,10 @@ class Scheduler:
             self._waiting.setdefault(ticket.owner, deque()).append(search)
         else:
             search.tickets.append(ticket)
-            ticket.has_departed = search.cohort is not None
+            ticket.has_departed = search.group is not None
 
     def cancel(self, ticket: Ticket) -> None:
-        """Nobody waits for it any longer. One that has been delivered is no matter."""
+        """Cancel a ticket; does nothing if it has been delivered."""
         search = self._search_of.pop(ticket, None)
         if search is None:
             return
@@ -145,9 +146,9 @@ class Scheduler:
             search.tickets.remove(ticket)
             return
         del self._searches[search.key]
-        if search.cohort is not None:
-            search.cohort.chooser.give_up(search.source)
-        for queue in (*self._waiting.values(), *self._apart):
+        if search.group is not None:
+            search.group.strategy.cancel(search.source)
+        for queue in (*self._waiting.values(), *self._isolated):
             if search in queue:
                 queue.remove(search)
         self._waiting = {owner: queue for owner, queue in self._waiting.items() if queue}
@@ -155,111 +156,113 @@ class Scheduler:
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to do."""
-        return not (self._waiting or self._apart or self._flights)
+        return not (self._waiting or self._isolated or self._batches)
 
     @property
     def num_waiting(self) -> int:
-        """Searches that have not departed."""
-        return sum(map(len, (*self._waiting.values(), *self._apart)))
+        """Searches that have not started."""
+        return sum(map(len, (*self._waiting.values(), *self._isolated)))
 
     @property
     def num_rows(self) -> int:
-        """Rows under way."""
-        return sum(running.flight.num_rows for running in self._flights.values())
+        """Rows of all running batches."""
+        return sum(running.batch.num_rows for running in self._batches.values())
 
     @property
     def tickets(self) -> list[Ticket]:
-        """Those that have not been delivered."""
+        """Tickets that have not been delivered."""
         return list(self._search_of)
 
-    # --- flying --------------------------------------------------------------------------------------
+    # --- steps ---------------------------------------------------------------------------------------
 
     def step(self) -> int:
-        """Let in who waits, then one step of the flight whose turn it is; the rows that took part."""
-        self._open_apart()
-        for running, searches in self._boarding():
-            self._depart(running, searches)
-        self._flights = {key: running for key, running in self._flights.items() if running.flight.cohorts}
-        if not self._flights:
+        """Start waiting searches, then step the batch in turn; returns the number of rows it advanced."""
+        self._start_isolated()
+        for running, searches in self._joining():
+            self._start(running, searches)
+        self._batches = {key: running for key, running in self._batches.items() if running.batch.groups}
+        if not self._batches:
             return 0
-        key = next(iter(self._flights))
-        running = self._flights[key] = self._flights.pop(key)  # at the end of the row
-        num_rows = running.flight.num_rows
-        if not self._flies_on(running):
-            del self._flights[key]
+        key = next(iter(self._batches))
+        running = self._batches[key] = self._batches.pop(key)  # to the end of the queue
+        num_rows = running.batch.num_rows
+        if not self._advance(running):
+            del self._batches[key]
         return num_rows
 
-    def _flies_on(self, running: _Running) -> bool:
-        """One step of a flight; whether anyone is left on it."""
+    def _advance(self, running: _Running) -> bool:
+        """Step a batch; returns whether it has active searches left."""
         running.steps_since_join += 1
         try:
-            cohorts = running.flight.step()
-        except Exception as error:  # whatever it is, others must not suffer
-            for cohort, searches in running.on_board.items():  # some may have come to their end in this very step
-                for source, hypotheses in cohort.landed:
-                    self._deliver(searches[source], hypotheses)
-            self._crashed(running.searches, error)
+            groups = running.batch.step()
+        except Exception as error:  # no other batch may be affected
+            for group, searches in running.members.items():  # some may have finished in this very step
+                self._deliver_finished(group, searches)
+            self._failed(running.searches, error)
             return False
-        for cohort in cohorts:
-            self._arrived(running, cohort)
-        return bool(running.flight.cohorts)
+        for group in groups:
+            self._after_step(running, group)
+        return bool(running.batch.groups)
 
-    def _arrived(self, running: _Running, cohort: Cohort) -> None:
-        searches = running.on_board[cohort]
-        for source, hypotheses in cohort.landed:
-            self._deliver(searches[source], hypotheses)
-        for source in cohort.flying:
+    def _after_step(self, running: _Running, group: RequestGroup) -> None:
+        searches = running.members[group]
+        self._deliver_finished(group, searches)
+        for source in group.active:
             for ticket in searches[source].tickets:
                 if ticket.watch is not None and ticket in self._search_of:
-                    ticket.watch(cohort.best_so_far(source))
-        if not cohort.flying:
-            del running.on_board[cohort]
+                    ticket.watch(group.best_so_far(source))
+        if not group.active:
+            del running.members[group]
 
-    def _boarding(self) -> Iterator[tuple[_Running, list[_Search]]]:
-        """Who departs now: a flight, and searches that are alike; in turn by owner, as many as there is room for."""
+    def _deliver_finished(self, group: RequestGroup, searches: Sequence[_Search]) -> None:
+        for source in group.finished:
+            self._deliver(searches[source], group.strategy.hypotheses(source))
+
+    def _joining(self) -> Iterator[tuple[_Running, list[_Search]]]:
+        """(batch, searches of one group) to start now, in turn by owner, as many as there is room for."""
         closed: set[object] = {
-            key for key, running in self._flights.items() if 0 < running.steps_since_join < self.join_every
+            key for key, running in self._batches.items() if 0 < running.steps_since_join < self.join_every
         }
-        boarding: dict[object, _Boarding] = {}
+        joining: dict[object, _Joining] = {}
         owners = deque(self._waiting)
         while owners:
             owner = owners.popleft()
             queue = self._waiting[owner]
-            key = queue[0].flight
-            if key not in self._flights:
-                self._flights[key] = _Running(Flight(queue[0].translator.model))
-            if key not in boarding:
-                boarding[key] = _Boarding(self._flights[key])
-            if key in closed or not boarding[key].takes(queue[0], self.max_rows):
-                closed.add(key)  # what comes later must not take the room that this one waits for
+            key = queue[0].batch_key
+            if key not in self._batches:
+                self._batches[key] = _Running(ContinuousBatch(queue[0].translator.model))
+            if key not in joining:
+                joining[key] = _Joining(self._batches[key])
+            if key in closed or not joining[key].takes(queue[0], self.max_rows):
+                closed.add(key)  # later searches must not take the room that this one waits for
                 continue
             queue.popleft()
             del self._waiting[owner]
             if queue:
-                self._waiting[owner] = queue  # at the end of the row
+                self._waiting[owner] = queue  # to the end of the queue
                 owners.append(owner)
-        for name, those in boarding.items():
-            for alike in _by_likeness(those.searches):
-                yield self._flights[name], alike
+        for batch_key, joiners in joining.items():
+            for searches in _by_group(joiners.searches):
+                yield self._batches[batch_key], searches
 
-    def _depart(self, running: _Running, searches: list[_Search]) -> None:
-        """Searches that are alike join a flight as one cohort."""
+    def _start(self, running: _Running, searches: list[_Search]) -> None:
+        """Add searches to a batch as one group."""
         first, requests = searches[0], [search.request for search in searches]
         try:
-            cohort = running.flight.join(first.translator.departure(requests, first.options))
+            group = running.batch.join(first.translator.search_inputs(requests, first.options))
         except Exception as error:  # as above
-            self._crashed(searches, error)
+            self._failed(searches, error)
             return
         running.steps_since_join = 0
-        running.on_board[cohort] = searches
+        running.members[group] = searches
         for source, search in enumerate(searches):
-            search.cohort, search.source = cohort, source
+            search.group, search.source = group, source
             for each in search.tickets:
                 each.has_departed = True
-        self._arrived(running, cohort)
+        self._after_step(running, group)
 
     def _deliver(self, search: _Search, outcome: Outcome) -> None:
-        """To all who still wait; one that was cancelled has been forgotten already."""
+        """To all tickets that have not been cancelled."""
         waiting = [ticket for ticket in search.tickets if self._search_of.pop(ticket, None)]
         if waiting:
             del self._searches[search.key]
@@ -268,36 +271,36 @@ class Scheduler:
 
     # --- failures ------------------------------------------------------------------------------------
 
-    def _crashed(self, searches: Sequence[_Search], error: Exception) -> None:
-        """These failed together: they are tried again in halves; one that fails alone a second time has failed."""
+    def _failed(self, searches: Sequence[_Search], error: Exception) -> None:
+        """Repeat searches that failed together in halves; one that fails alone a second time gets the error."""
         searches = [search for search in searches if search.tickets[0] in self._search_of]
         if is_out_of_memory(error):
             self.max_rows = max(1, sum(search.width for search in searches) // 2)
         for search in searches:
-            search.cohort, search.crashes = None, search.crashes + 1
-        if len(searches) == 1 and (searches[0].crashes > 1 or isinstance(error, HeedError)):
+            search.group, search.num_failures = None, search.num_failures + 1
+        if len(searches) == 1 and (searches[0].num_failures > 1 or isinstance(error, HeedError)):
             self._deliver(searches[0], error)
             return
         middle = (len(searches) + 1) // 2
-        self._apart.extend([part for part in (list(searches[:middle]), list(searches[middle:])) if part])
+        self._isolated.extend([part for part in (list(searches[:middle]), list(searches[middle:])) if part])
 
-    def _open_apart(self) -> None:
-        """One part at a time flies apart from all others, whom it must not take along again."""
-        if not self._apart or any(isinstance(key, _Apart) for key in self._flights):
+    def _start_isolated(self) -> None:
+        """Run one part at a time in batches of its own, isolated from all others."""
+        if not self._isolated or any(isinstance(key, _Isolated) for key in self._batches):
             return
-        part = self._apart.popleft()
-        for alike in _by_likeness(part):
-            running = _Running(Flight(alike[0].translator.model))
-            self._flights[_Apart()] = running
-            self._depart(running, alike)
+        part = self._isolated.popleft()
+        for searches in _by_group(part):
+            running = _Running(ContinuousBatch(searches[0].translator.model))
+            self._batches[_Isolated()] = running
+            self._start(running, searches)
 
 
-class _Apart:
-    """The name of a flight that nobody may join."""
+class _Isolated:
+    """The key of a batch that nothing else may join."""
 
 
-def _by_likeness(searches: Sequence[_Search]) -> list[list[_Search]]:
-    alike: dict[object, list[_Search]] = {}
+def _by_group(searches: Sequence[_Search]) -> list[list[_Search]]:
+    groups: dict[object, list[_Search]] = {}
     for search in searches:
-        alike.setdefault((search.flight, search.like), []).append(search)
-    return list(alike.values())
+        groups.setdefault((search.batch_key, search.group_key), []).append(search)
+    return list(groups.values())

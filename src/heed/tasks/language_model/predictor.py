@@ -11,9 +11,9 @@ from heed.data.store import TokenStore
 from heed.data.text_stream import TextStream
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import USUAL_LENGTH, SearchOptions
-from heed.decoding.reading import make_reader
-from heed.decoding.text_scorer import TextScorer
-from heed.decoding.translator import ModelTranslator, TokenScores
+from heed.decoding.readers import TextScorer, make_reader
+from heed.decoding.scoring import TokenScores
+from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Autoregressive
 from heed.run import Run
 from heed.tasks.generation import combined_model, require_vocabularies

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heed.core.errors import UsageError
 from heed.core.progress import watched
-from heed.decoding.reading import MAX_LINE
+from heed.decoding.batching import MAX_SCORED_TOKENS
 from heed.tasks import prepare
 from heed.tasks.language_model.data import TextData
 from heed.text.line_ends import SPELLED, encode_ended
@@ -55,7 +55,7 @@ def prepare_language_model(
     num_spelled = sum(1 for _ in read_lines_of(data, data.vocabulary_text)) if data.vocabulary_text else num_lines
     tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, spelled, num_spelled, folder, quiet=quiet)
     if data.text_as == "lines":
-        valid = prepare.readable(valid, [tokenizers["tgt"]], MAX_LINE - 1, quiet)  # and what ends it
+        valid = prepare.readable(valid, [tokenizers["tgt"]], MAX_SCORED_TOKENS - 1, quiet)  # and what ends it
     prepare.write_valid(folder, valid)
     seen = prepare.Seen(folder)
     ids = _encoded(rows(False, "encoding"), tokenizers["tgt"], data, dropped, seen)

@@ -21,8 +21,8 @@ from heed.data.store import TokenStore
 from heed.data.streams import StreamLoader
 from heed.data.text_stream import TextStream
 from heed.data.windows import WindowLoader
-from heed.decoding.reading import MAX_LINE, Reader, make_reader
-from heed.decoding.text_scorer import TextScorer
+from heed.decoding.batching import MAX_SCORED_TOKENS
+from heed.decoding.readers import Reader, TextScorer, make_reader
 from heed.decoding.translator import ModelTranslator
 from heed.metrics.score import Score
 from heed.metrics.scoring import score_likelihoods
@@ -220,9 +220,9 @@ class LanguageModelTask(Task):
         if self.data.text_as != "lines":
             return TextStream.of_lines([ids[:num_tokens].tolist()])
         lengths = np.diff(offsets)
-        readable = np.flatnonzero(lengths < MAX_LINE)
+        readable = np.flatnonzero(lengths < MAX_SCORED_TOKENS)
         num_lines = max(1, int(np.searchsorted(np.cumsum(lengths[readable]), num_tokens)))
-        rows = [store.row("tgt", i)[: MAX_LINE - 1] for i in (readable[:num_lines].tolist() or [0])]
+        rows = [store.row("tgt", i)[: MAX_SCORED_TOKENS - 1] for i in (readable[:num_lines].tolist() or [0])]
         return TextStream.of_lines([[*row.tolist(), Vocabulary.eos_id] for row in rows])
 
     @classmethod

@@ -9,10 +9,11 @@ from typing import Any, cast, overload
 
 from heed.core.errors import DataError, UsageError
 from heed.decoding.confidence import Confidence
-from heed.decoding.guard import Guard
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import Judgement, ModelTranslator, TokenScores
+from heed.decoding.output_checks import Guard, OutputChecks
+from heed.decoding.scoring import TokenScores
+from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Autoregressive
 from heed.run import Run
 from heed.tasks.generation import combined_model, require_vocabularies
@@ -102,12 +103,12 @@ class TranslationPredictor(Predictor):
     def translator(self) -> ModelTranslator:
         """The model, or all models of an ensemble, with tokenizers, normaliser and output checks."""
         model, lm = combined_model(self.run, self.combined)
-        judgement = self.judgement
+        checks = self.checks
         if self.combined.others or lm is not None:  # the confidence is that of one model
-            judgement = replace(judgement, confidence=None, lm=lm)
+            checks = replace(checks, confidence=None, lm=lm)
         src, tgt = self.run.tokenizers["src"], self.run.tokenizers["tgt"]
         before = tag_ids(src, self.source_tag)
-        return ModelTranslator(model, src, tgt, self.data.normaliser, self.run.device, judgement, before)
+        return ModelTranslator(model, src, tgt, self.data.normaliser, self.run.device, checks, before)
 
     def _require_matching(self) -> None:
         for other in self.combined.others:
@@ -123,7 +124,7 @@ class TranslationPredictor(Predictor):
                 )
 
     @cached_property
-    def judgement(self) -> Judgement:
+    def checks(self) -> OutputChecks:
         """Checks of the outputs: the guard for this language pair, and confidences if they were calibrated."""
         src_lang, tgt_lang = self.languages
         like_validation = self.source_tag == self.data.tag_of_validation
@@ -132,7 +133,7 @@ class TranslationPredictor(Predictor):
         except DataError:  # translating does without it; no length is suspicious then
             valid = []
         guard = Guard.of_pairs([(row[0], row[-1]) for row in valid[:1000]], bool(src_lang) and src_lang == tgt_lang)
-        return Judgement(guard, self.confidence if like_validation else None, tgt_lang=tgt_lang)
+        return OutputChecks(guard, self.confidence if like_validation else None, tgt_lang=tgt_lang)
 
     @cached_property
     def confidence(self) -> Confidence | None:

@@ -32,6 +32,7 @@ class ByteLevel(ABC):
     """What the lossless kinds share: each piece of text is a string of bytes."""
 
     lossless = True
+    max_token_characters: int | None = None
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -80,6 +81,8 @@ class ByteLevel(ABC):
 
 class Byte(ByteLevel):
     """One piece for each byte: id = byte + 4."""
+
+    max_token_characters = 1
 
     def __init__(self, tags: Iterable[str] = ()) -> None:
         super().__init__(Vocabulary(BYTE_SYMBOLS, tags))

@@ -28,6 +28,7 @@ class Symbols(ABC):
     """What the kinds with a closed list share."""
 
     lossless = False
+    max_token_characters: int | None = None
     kind: ClassVar[str]
     between: ClassVar[str]
     """What stands between two words of the decoded text."""
@@ -107,6 +108,7 @@ class Character(Symbols):
     """The most frequent Unicode characters; an unknown one is decoded as U+FFFD."""
 
     kind, between = "character", ""
+    max_token_characters = 1
 
     @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
@@ -132,6 +134,7 @@ class CharBigram(Symbols):
     """
 
     kind, between = "char-bigram", " "
+    max_token_characters = 2
 
     @classmethod
     def check(cls, config: TokenizerConfig) -> None:

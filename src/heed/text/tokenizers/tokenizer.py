@@ -43,6 +43,11 @@ class Tokenizer(Protocol):
     @property
     def lossless(self) -> bool: ...
 
+    @property
+    def max_token_characters(self) -> int | None:
+        """Characters of the longest piece of a word; None for pieces of any length."""
+        ...
+
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """The ids of each line. Raises DataError for a lone surrogate, which is not text."""
         ...

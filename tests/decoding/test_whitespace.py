@@ -1,10 +1,10 @@
-"""Do translated sentences stand as their script sets them, with a blank between them or without one?"""
+"""White space between translated sentences follows their scripts."""
 
 from __future__ import annotations
 
 import pytest
 
-from heed.decoding.gaps import written
+from heed.decoding.sentences import join_sentences
 from heed.documents.html_spans import parse
 from heed.documents.spans import Span, write_span
 from heed.text.sentences import Piece, split_long, split_paragraph
@@ -30,13 +30,13 @@ from heed.text.sentences import Piece, split_long, split_paragraph
     ],
 )
 def test_a_blank_stands_where_the_target_wants_one(source: str, translations: list[str], expected: str) -> None:
-    assert written(split_paragraph(source), translations) == expected
+    assert join_sentences(split_paragraph(source), translations) == expected
 
 
 def test_a_word_that_was_cut_for_its_length_is_not_torn_apart() -> None:
     pieces = split_long("https://example.org/" + "abcdef" * 4, 12)
-    assert written(pieces, [piece.text.upper() for piece in pieces]) == "HTTPS://EXAMPLE.ORG/" + "ABCDEF" * 4
-    assert written([Piece("狗跑", True), Piece("得快", True)], ["The dog", "runs fast"]) == "The dog runs fast"
+    assert join_sentences(pieces, [piece.text.upper() for piece in pieces]) == "HTTPS://EXAMPLE.ORG/" + "ABCDEF" * 4
+    assert join_sentences([Piece("狗跑", True), Piece("得快", True)], ["The dog", "runs fast"]) == "The dog runs fast"
 
 
 def test_marks_stay_at_their_sentences() -> None:

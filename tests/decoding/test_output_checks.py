@@ -1,4 +1,4 @@
-"""Does the guard see what cannot be right, and let pass what can?"""
+"""Output checks flag what cannot be right, and pass what can."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import pytest
 from scripted import ScriptedModel
 
 from heed.core.errors import DataError
-from heed.decoding.guard import Guard, fallback_searches, is_loop, longest_repeat
-from heed.decoding.options import SearchOptions
-from heed.decoding.request import Constraints
-from heed.decoding.translator import Judgement, ModelTranslator
+from heed.decoding.options import Constraints, SearchOptions
+from heed.decoding.output_checks import Guard, OutputChecks, fallback_searches, is_loop, no_repeat_size
+from heed.decoding.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.symbols import Character, CharBigram, Word
@@ -135,13 +134,13 @@ SCRIPT = {
     (D,): {(B, B, B, B): 0.5, (B, B, D): 0.06, (C, C, C, C): 0.4, (C, C, D): 0.04},  # a narrow beam has only loops
     (A, B, C, D): {(A, B, C, D): 0.5, (D, C): 0.3, (C,): 0.2},
 }
-GUARDED = Judgement(guard=Guard())
+GUARDED = OutputChecks(guard=Guard())
 BEAM = SearchOptions(beam_size=3, length_penalty=0.0, max_tokens=8)
 
 
-def translator(judgement: Judgement | None = GUARDED) -> ModelTranslator:
+def translator(checks: OutputChecks | None = GUARDED) -> ModelTranslator:
     """A model that says what SCRIPT says."""
-    return ModelTranslator(ScriptedModel(12, SCRIPT), WORDS, WORDS, Normaliser(), judgement=judgement)
+    return ModelTranslator(ScriptedModel(12, SCRIPT), WORDS, WORDS, Normaliser(), checks=checks)
 
 
 def test_the_next_hypothesis_takes_the_place_of_one_that_cannot_be_right() -> None:
@@ -166,10 +165,10 @@ def test_where_tokens_are_letters_two_of_them_may_come_twice() -> None:
     outputs = {"bc" * 6: 0.5, "bcbcbcbcb" + "dada": 0.06, "ea" * 6: 0.4, "eaeaeaeae" + "dbdb": 0.04}
     [source], encoded = letters.encode(["a"])[:1], letters.encode(list(outputs))
     script = {tuple(source): dict(zip(map(tuple, encoded), outputs.values(), strict=True))}
-    model = ModelTranslator(ScriptedModel(9, script), letters, letters, Normaliser(), judgement=GUARDED)
+    model = ModelTranslator(ScriptedModel(9, script), letters, letters, Normaliser(), checks=GUARDED)
     [found] = model.translate(["a"], SearchOptions(beam_size=2, length_penalty=0.0, max_tokens=20))
     assert (found.text, found.flags, found.fallback) == ("bcbcbcbcbdada", ("loop",), True)
-    kinds = [longest_repeat(tokenizer) for tokenizer in (letters, Byte(), CharBigram(["ab"]), WORDS)]
+    kinds = [no_repeat_size(tokenizer) for tokenizer in (letters, Byte(), CharBigram(["ab"]), WORDS)]
     assert kinds == [8, 8, 4, 2]
 
 
@@ -240,6 +239,6 @@ def test_only_flagged_lines_are_searched_again() -> None:
 
 def test_what_was_asked_for_is_kept_by_what_takes_its_place() -> None:
     script = {(A,): {(B, B, B, B): 0.5, (C, D): 0.3, (B, D): 0.2}}
-    model = ModelTranslator(ScriptedModel(12, script), WORDS, WORDS, Normaliser(), judgement=GUARDED)
+    model = ModelTranslator(ScriptedModel(12, script), WORDS, WORDS, Normaliser(), checks=GUARDED)
     [found] = model.translate(["a"], BEAM, [Constraints(prefix="b")])
     assert (found.text, found.flags, found.fallback) == ("b d", ("loop",), True)

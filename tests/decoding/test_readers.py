@@ -1,4 +1,4 @@
-"""Do all ways of reading a text give each token the probability that the model gives it after what it was shown?"""
+"""Each reader gives a token the probability that the model gives it in the context of its signature."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from toy_language import TinyRecurrent, prepared_text, text, tiny_model
 
 from heed.core.errors import DataError
 from heed.data.text_stream import TextStream
-from heed.decoding import reading
-from heed.decoding.reading import LineReader, Reader, StreamReader, WindowReader, make_reader
-from heed.decoding.text_scorer import TextScorer
+from heed.decoding import readers, scoring
+from heed.decoding.readers import LineReader, Reader, StreamReader, TextScorer, WindowReader, make_reader
 from heed.nn.contract import Vocabularies
 from heed.text.line_ends import encode_ended
 from heed.text.normalise import Normaliser
@@ -66,10 +65,10 @@ def begin_of_window(context: int, stride: int) -> Callable[[TextStream, int], in
 )
 def test_each_token_has_the_probability_that_the_model_gives_it_after_what_was_shown(
     model: TinyRecurrent, stream: TextStream, monkeypatch: pytest.MonkeyPatch,
-    text_as: reading.TextAs, context: int, stride: int, first: Callable[[TextStream, int], int], signature: str,
+    text_as: readers.TextAs, context: int, stride: int, first: Callable[[TextStream, int], int], signature: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(reading, "SEGMENT", 11)
-    monkeypatch.setattr(reading, "BATCH_POSITIONS", 40)
+    monkeypatch.setattr(readers, "SEGMENT", 11)
+    monkeypatch.setattr(readers, "MAX_SCORED_POSITIONS", 40)
     reader = make_reader(text_as, model, CPU, context, stride)
     assert reader.signature == signature
     found = reader.read(stream)
@@ -139,9 +138,9 @@ def test_a_line_break_is_a_character_and_no_end_is_none(model: TinyRecurrent) ->
     assert tokenizer.decode([scored.text.ids.tolist()]) == ["bace"]
 
 
-def test_a_line_that_is_too_long_is_told(model: TinyRecurrent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_LINE", 5)
-    with pytest.raises(DataError, match="a line has 6 tokens, and at most 5"):
+def test_a_line_that_is_too_long_is_refused(model: TinyRecurrent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "MAX_SCORED_TOKENS", 5)
+    with pytest.raises(DataError, match="a line has 6 tokens, but at most 5"):
         LineReader(model, CPU).read(TextStream.of_lines([[5] * 6]))
 
 

@@ -1,4 +1,4 @@
-"""Are draws distributed as the options say, and the same in any batch?"""
+"""Samples have the distribution that the options describe, and are the same in any batch."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from random_models import BOS, EOS, PAD, random_source
 from scripted import FixedRows
 from torch import Tensor
 
-from heed.decoding.filters import Forbid
-from heed.decoding.hypothesis import LengthPenalty
-from heed.decoding.pick import PickChooser, Sample, greedy, likeliest
-from heed.decoding.search import search
-from heed.decoding.stops import Stops
+from heed.decoding.detokenizer import StopTexts
+from heed.decoding.engine import SearchInputs, search
+from heed.decoding.logit_rules import Forbidden
+from heed.decoding.ranking import LengthPenalty
+from heed.decoding.sampling import RandomDraw, Sampler, greedy
+from heed.decoding.top_k import stable_top_k
 
 PROBS = torch.tensor([0.05, 0.4, 0.0, 0.25, 0.1, 0.2])
 NUM_DRAWS = 4000
 
 
-def draws(pick: Sample, probs: Tensor = PROBS, step: int = 3) -> Tensor:
+def draws(pick: RandomDraw, probs: Tensor = PROBS, step: int = 3) -> Tensor:
     """How often each token is drawn by as many streams."""
     tokens = pick(probs.log().expand(NUM_DRAWS, -1), range(NUM_DRAWS), step)
     return torch.bincount(tokens, minlength=len(probs)).double()
@@ -46,7 +47,7 @@ def draws(pick: Sample, probs: Tensor = PROBS, step: int = 3) -> Tensor:
 def test_draws_have_the_distribution_that_the_options_describe(
     choices: dict[str, float], expected: list[float], seed: int
 ) -> None:
-    counts = draws(Sample(seed, **choices))
+    counts = draws(RandomDraw(seed, **choices))
     mean = torch.tensor(expected, dtype=torch.float64) / sum(expected) * NUM_DRAWS
     possible = mean > 0
     assert not counts[~possible].any()
@@ -56,16 +57,16 @@ def test_draws_have_the_distribution_that_the_options_describe(
 
 
 def test_a_draw_depends_on_seed_stream_and_step_and_on_nothing_else() -> None:
-    pick, log_probs = Sample(seed=5), PROBS.log().expand(6, -1)
+    pick, log_probs = RandomDraw(seed=5), PROBS.log().expand(6, -1)
     together = pick(log_probs, [9, 1, 4, 7, 2, 8], 3)
     for place, stream in enumerate([9, 1, 4, 7, 2, 8]):
         assert pick(log_probs[:1], [stream], 3) == together[place]
-    others = [Sample(seed=5).uniform(9, 4), Sample(seed=5).uniform(8, 3), Sample(seed=6).uniform(9, 3)]
+    others = [RandomDraw(seed=5).uniform(9, 4), RandomDraw(seed=5).uniform(8, 3), RandomDraw(seed=6).uniform(9, 3)]
     assert pick.uniform(9, 3) not in others
 
 
 def test_numbers_of_neighbouring_steps_and_streams_are_uniform_and_uncorrelated() -> None:
-    pick = Sample(seed=1)
+    pick = RandomDraw(seed=1)
     numbers = torch.tensor([[pick.uniform(stream, step) for step in range(40)] for stream in range(50)])
     assert 0 <= numbers.min() < 0.01
     assert 0.99 < numbers.max() < 1
@@ -75,9 +76,9 @@ def test_numbers_of_neighbouring_steps_and_streams_are_uniform_and_uncorrelated(
         assert abs(torch.corrcoef(pairs)[0, 1].item()) < 4 / 2000**0.5
 
 
-def test_what_a_filter_forbids_is_never_drawn() -> None:
-    log_probs = Forbid((1, 3))(PROBS.log().repeat(NUM_DRAWS, 1), FixedRows([()] * NUM_DRAWS))
-    tokens = Sample(seed=1)(log_probs, range(NUM_DRAWS), 0)
+def test_a_forbidden_token_is_never_drawn() -> None:
+    log_probs = Forbidden((1, 3))(PROBS.log().repeat(NUM_DRAWS, 1), FixedRows([()] * NUM_DRAWS))
+    tokens = RandomDraw(seed=1)(log_probs, range(NUM_DRAWS), 0)
     assert set(tokens.tolist()) == {0, 4, 5}
 
 
@@ -86,11 +87,9 @@ def sampled(rows_per_source: int, streams: list[int], seed: int = 1) -> list[lis
     num_sources = len(streams)
     source = random_source([4])
     repeated = type(source)(source.ids.expand(num_sources, -1), source.mask.expand(num_sources, -1))
-    chooser = PickChooser(
-        num_sources, rows_per_source, EOS, Sample(seed), LengthPenalty(0.6), [9] * num_sources, streams
-    )
+    strategy = Sampler(rows_per_source, [9] * num_sources, LengthPenalty(0.6), RandomDraw(seed), streams)
     prefix = torch.full((num_sources * rows_per_source, 1), BOS)
-    found = search(HashedModel(8), repeated, chooser, [Forbid((PAD, BOS))], prefix, 9)
+    found = search(HashedModel(8), SearchInputs(repeated, strategy, [Forbidden((PAD, BOS))], prefix, 9))
     for hypotheses in found:
         assert hypotheses == sorted(hypotheses, key=lambda h: -h.score)
     return [sorted(h.ids for h in hypotheses) for hypotheses in found]
@@ -106,8 +105,9 @@ def test_samples_of_one_source_differ_and_depend_on_its_stream_alone() -> None:
 
 def test_rows_that_end_leave_the_batch() -> None:
     model, source = HashedModel(6), random_source(range(1, 9))
-    chooser = PickChooser(8, 1, EOS, greedy, LengthPenalty(), [12] * 8, range(8))
-    found = search(model, source, chooser, [Forbid((PAD, BOS))], torch.full((8, 1), BOS), 12)
+    strategy = Sampler(1, [12] * 8, LengthPenalty(), greedy, range(8))
+    prefix = torch.full((8, 1), BOS)
+    found = search(model, SearchInputs(source, strategy, [Forbidden((PAD, BOS))], prefix, 12))
     steps = [len(h.ids) + 1 for [h] in found]
     assert len(set(steps)) > 2, "or nothing is shown"
     assert model.advanced == [(sum(n > step for n in steps), 1) for step in range(max(steps))]
@@ -116,7 +116,7 @@ def test_rows_that_end_leave_the_batch() -> None:
 # How the order is found
 
 
-def sorted_whole(pick: Sample, log_probs: Tensor, streams: range, step: int) -> Tensor:
+def sorted_whole(pick: RandomDraw, log_probs: Tensor, streams: range, step: int) -> Tensor:
     """The definition: all tokens sorted, likeliest first, of equal ones the first; what is left of them, in the order
     of their numbers; the cumulative sum inverted."""
     ordered, tokens = (log_probs / pick.temperature).sort(dim=-1, descending=True, stable=True)
@@ -151,7 +151,7 @@ def rows_of(kind: str) -> Tensor:
      {"temperature": 0.3}],
 )  # fmt: skip
 def test_a_draw_is_what_sorting_all_tokens_would_give(kind: str, choices: dict[str, float]) -> None:
-    pick, log_probs = Sample(7, **choices), rows_of(kind)
+    pick, log_probs = RandomDraw(7, **choices), rows_of(kind)
     assert pick(log_probs, range(40), 2).equal(sorted_whole(pick, log_probs, range(40), 2))
 
 
@@ -159,28 +159,28 @@ def test_a_draw_is_what_sorting_all_tokens_would_give(kind: str, choices: dict[s
 def test_the_last_bits_of_probabilities_hardly_ever_change_a_draw(choices: dict[str, float]) -> None:
     log_probs = (0.01 * torch.randn(2000, 5003, generator=torch.Generator().manual_seed(3))).log_softmax(-1)
     noisy = log_probs + 1e-6 * torch.randn(log_probs.shape, generator=torch.Generator().manual_seed(1))
-    pick, streams = Sample(7, **choices), range(len(log_probs))
+    pick, streams = RandomDraw(7, **choices), range(len(log_probs))
     assert (pick(log_probs, streams, 0) != pick(noisy, streams, 0)).sum() < len(log_probs) / 30
 
 
 def test_the_largest_draw_is_no_token_that_is_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sample, "uniform", lambda *_: 1 - 2**-53)
+    monkeypatch.setattr(RandomDraw, "uniform", lambda *_: 1 - 2**-53)
     log_probs = torch.tensor([[0.3, 0.3, 0.3, 0.0]]).log()
     for choices in ({}, {"top_k": 4}, {"top_p": 0.999}):
-        assert Sample(1, **choices)(log_probs, [0], 0).item() == 2  # type: ignore[arg-type]
+        assert RandomDraw(1, **choices)(log_probs, [0], 0).item() == 2  # type: ignore[arg-type]
 
 
 def test_only_a_flat_distribution_is_sorted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    original = likeliest
+    original = stable_top_k
 
     def counted(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         sizes.append(k)
         return original(scores, k)
 
-    monkeypatch.setattr("heed.decoding.pick.likeliest", counted)
-    Sample(1, top_p=0.95)(rows_of("sharp"), range(40), 0)
-    Sample(1, top_p=0.95)(rows_of("flat"), range(40), 0)
+    monkeypatch.setattr("heed.decoding.sampling.stable_top_k", counted)
+    RandomDraw(1, top_p=0.95)(rows_of("sharp"), range(40), 0)
+    RandomDraw(1, top_p=0.95)(rows_of("flat"), range(40), 0)
     assert sizes == [256, 256, 4096, 5003]
 
 
@@ -191,15 +191,15 @@ def test_a_stop_ends_a_row_and_an_end_of_sentence_need_not() -> None:
     """Row 0 says 3 3 3 …, its stop after two of them; row 1 says the end of sentence again and again, read as bos."""
     script = torch.full((2, 6), -9.0)
     script[0, 3], script[1, EOS] = 0.0, 0.0
-    stops = Stops(["cc"], [b"", b"", b"\n", b"c", b"d", b"e"])
-    chooser = PickChooser(2, 1, EOS, greedy, LengthPenalty(0.0), [5, 5], [0, 1], stops=stops, read_for_end=BOS)
-    kept, read = chooser.choose(script.clone())
+    stops = StopTexts(["cc"], [b"", b"", b"\n", b"c", b"d", b"e"])
+    strategy = Sampler(1, [5, 5], LengthPenalty(0.0), greedy, [0, 1], stops=stops, token_after_eos=BOS)
+    kept, read = strategy.choose(script.clone())
     assert (kept.tolist(), read.tolist()) == ([0, 1], [3, BOS])
-    kept, read = chooser.choose(script.clone())
+    kept, read = strategy.choose(script.clone())
     assert (kept.tolist(), read.tolist()) == ([1], [BOS])
     for _ in range(3):
-        kept, _ = chooser.choose(script[1:].clone())
+        kept, _ = strategy.choose(script[1:].clone())
     assert not len(kept)
-    [[stopped], [endless]] = chooser.hypotheses()
+    [stopped], [endless] = strategy.hypotheses(0), strategy.hypotheses(1)
     assert (stopped.ids, stopped.finished) == ((3, 3), True)
     assert (endless.ids, endless.finished) == ((EOS,) * 4, False)

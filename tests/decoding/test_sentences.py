@@ -1,4 +1,4 @@
-"""Is a line that is too long translated in pieces that are put back where they stood?"""
+"""A line that is too long is translated in sentences, which are joined with its white space."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import pytest
 from hashed_model import HashedModel
 
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.long_lines import MAX_TOKENS, shortened, split_if_long, translate_apart
-from heed.decoding.options import SearchOptions
-from heed.decoding.request import Request
+from heed.decoding.options import Request, SearchOptions
+from heed.decoding.sentences import MAX_TOKENS, split_if_long, split_sentences, translate_pieces
 from heed.decoding.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.sentences import Piece, split_long
@@ -33,7 +32,7 @@ def shout(lines: list[str]) -> list[Hypothesis]:
 
 
 def test_the_pieces_of_each_line_come_back_in_their_places() -> None:
-    found = translate_apart([line("one.", "  ", "two"), [], line("  "), line("x.", " ", "y.", " ", "x.")], shout)
+    found = translate_pieces([line("one.", "  ", "two"), [], line("  "), line("x.", " ", "y.", " ", "x.")], shout)
     assert [h.text for h in found] == ["ONE.  TWO", "", "  ", "X. Y. X."]
     assert [h.log_prob for h in found] == [-7.0, 0.0, 0.0, -6.0]
     assert [h.score for h in found] == [-2.0, 0.0, 0.0, -3.0]
@@ -45,7 +44,7 @@ def test_of_likenesses_a_line_has_the_mean() -> None:
     def alike(lines: list[str]) -> list[Hypothesis]:
         return [replace(h, score=float(len(h.text))) for h in shout(lines)]
 
-    found = translate_apart([line("one.", "  ", "seven."), line("  ")], alike, mean_score=True)
+    found = translate_pieces([line("one.", "  ", "seven."), line("  ")], alike, mean_score=True)
     assert [h.score for h in found] == [5.0, 0.0]
 
 
@@ -55,16 +54,16 @@ def test_what_a_language_model_gives_is_summed_where_all_is_known() -> None:
             replace(h, lm_log_prob=None if "x" in text else -2.0) for h, text in zip(shout(lines), lines, strict=True)
         ]
 
-    found = translate_apart([line("a.", " ", "b."), line("a.", " ", "x."), line(" ")], judged)
+    found = translate_pieces([line("a.", " ", "b."), line("a.", " ", "x."), line(" ")], judged)
     assert [h.lm_log_prob for h in found] == [-4.0, None, None]
 
 
 def test_a_line_of_one_sentence_keeps_all_that_is_known_of_it() -> None:
-    assert translate_apart([line("alone"), line("a", " ", "b")], shout)[0] == shout(["alone"])[0]
+    assert translate_pieces([line("alone"), line("a", " ", "b")], shout)[0] == shout(["alone"])[0]
 
 
 def test_a_line_is_finished_when_all_of_its_pieces_are() -> None:
-    found = translate_apart([line("one.", " ", "two."), line("one.", " ", "seven.")], shout)
+    found = translate_pieces([line("one.", " ", "two."), line("one.", " ", "seven.")], shout)
     assert [h.finished for h in found] == [True, False]
 
 
@@ -75,7 +74,7 @@ def test_all_pieces_are_translated_at_once() -> None:
         calls.append(lines)
         return shout(lines)
 
-    translate_apart([line("a.", " ", "b."), split_long("cc dd", 3)], record)
+    translate_pieces([line("a.", " ", "b."), split_long("cc dd", 3)], record)
     assert calls == [["a.", "b.", "cc", "dd"]]
 
 
@@ -100,7 +99,7 @@ def test_pieces_make_the_line_and_none_is_too_long(text: str) -> None:
     def num_tokens(line: str) -> int:
         return len(line.encode())
 
-    for pieces in (split_if_long(text, num_tokens), shortened(split_long(text, 2000), num_tokens)):
+    for pieces in (split_if_long(text, num_tokens), split_sentences(text, num_tokens)):
         assert "".join(piece.text for piece in pieces) == text
         assert all(num_tokens(piece.text) <= MAX_TOKENS for piece in pieces)
     assert split_if_long("ก", lambda _: MAX_TOKENS + 1) == [Piece("ก", True)]

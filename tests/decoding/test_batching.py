@@ -1,4 +1,4 @@
-"""Is a batch done in parts where memory does not suffice, and is nothing else taken for that?"""
+"""Batches are halved where memory runs out, and only there."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from heed.core.errors import HeedError
-from heed.decoding.memory import in_parts_that_fit, tell
+from heed.decoding.batching import halve_on_oom, warn_of_halving
 
 
 @pytest.fixture(autouse=True)
-def untold() -> Iterator[None]:
-    tell.cache_clear()
+def no_warning_yet() -> Iterator[None]:
+    warn_of_halving.cache_clear()
     yield
-    tell.cache_clear()
+    warn_of_halving.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def untold() -> Iterator[None]:
         RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory: you tried to"),
     ],
 )
-def test_what_does_not_fit_is_done_in_parts_in_order_and_told_once(
+def test_a_batch_that_does_not_fit_is_halved_in_order_with_one_warning(
     error: BaseException, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sizes: list[int] = []
@@ -37,23 +37,23 @@ def test_what_does_not_fit_is_done_in_parts_in_order_and_told_once(
             raise error
         return [10 * item for item in items]
 
-    assert in_parts_that_fit(range(9), work) == [10 * item for item in range(9)]
-    assert in_parts_that_fit(range(4), work) == [0, 10, 20, 30]
+    assert halve_on_oom(range(9), work) == [10 * item for item in range(9)]
+    assert halve_on_oom(range(4), work) == [0, 10, 20, 30]
     assert sizes == [9, 4, 2, 2, 5, 2, 3, 4, 2, 2]
-    assert capsys.readouterr().err.count("memory does not suffice") == 1
+    assert capsys.readouterr().err.count("out of memory for a whole batch") == 1
 
 
-def test_one_line_that_does_not_fit_is_an_error_with_advice() -> None:
+def test_a_single_line_that_does_not_fit_is_an_error_with_advice() -> None:
     def work(items: Sequence[int]) -> list[int]:
         raise MemoryError
 
-    with pytest.raises(HeedError, match="cut it into sentences"):
-        in_parts_that_fit([1, 2], work)
+    with pytest.raises(HeedError, match="split it into sentences"):
+        halve_on_oom([1, 2], work)
 
 
-def test_pytorch_itself_says_so_in_these_words() -> None:
-    with pytest.raises(HeedError, match="memory does not suffice"):
-        in_parts_that_fit([1], lambda items: [torch.empty(1 << 60, dtype=torch.uint8)])
+def test_the_error_of_pytorch_itself_is_recognised() -> None:
+    with pytest.raises(HeedError, match="out of memory for a single line"):
+        halve_on_oom([1], lambda items: [torch.empty(1 << 60, dtype=torch.uint8)])
 
 
 def test_other_errors_pass_through() -> None:
@@ -61,4 +61,4 @@ def test_other_errors_pass_through() -> None:
         raise RuntimeError("The size of tensor a (3) must match the size of tensor b (4)")
 
     with pytest.raises(RuntimeError, match="size of tensor"):
-        in_parts_that_fit([1, 2], work)
+        halve_on_oom([1, 2], work)
