@@ -22,8 +22,6 @@ from heed.training.journal import read_journal
 
 REPORT = "report.md"
 COUNTED = "counted"
-HEADLINE = ("BLEU", "chrF2", "perplexity per word", "bits per byte")
-"""The scores that the first lines name."""
 Event = Mapping[str, Any]
 
 
@@ -97,7 +95,8 @@ def _summary(run: Run, analysis: Event, train: Sequence[Event], validations: Seq
         lines += _data(run)
     machine = f" On {analysis['machine']}, in {run.recipe.training.precision}." if analysis.get("machine") else ""
     lines.append(f"- **Training**: {_ending(train, validations, reason)}{machine}")
-    headline = [Score.from_json(score) for score in analysis.get("scores", ()) if score["name"] in HEADLINE]
+    names, scores = run.task_type.headline, analysis.get("scores", ())
+    headline = [Score.from_json(score) for score in scores if not names or score["name"] in names]
     if headline:
         told = ", ".join(f"**{score.name} {score.numbers}**" for score in headline)
         like = validated_on(run, code, plain)
@@ -141,7 +140,7 @@ def _use(run: Run) -> str:
     further = ", and the paths of its `[[data.parts]]` are to be set in the file itself" if is_elsewhere else ""
     parts = [
         "## Use it",
-        f"```\n{_commands(run, run.folder.resolve().name)}\n```",
+        f"```\n{_commands(run)}\n```",
         "## Make it again",
         f"`recipe.toml` in this folder is complete; FOLDER is where the files above lie{further}:",
         f"```\nheed train recipe.toml {' '.join([*_where_data_is(run), *_other_runs(run)])} --out NEW\n```",
@@ -180,9 +179,5 @@ def _other_runs(run: Run) -> list[str]:
     return [*flags, f"--tokenizer-of {tokenizer_of}" if tokenizer_of else "--init-vocabulary new"]
 
 
-def _commands(run: Run, name: str) -> str:
-    if run.predictor.can("generate"):
-        return f'heed generate {name} --prompt "..."\nheed score {name} < text'
-    data = run.recipe.data
-    name += f" --tag {data.tags[0]}" if data.must_say_tag else ""
-    return f"heed translate {name} < in.txt > out.txt\nheed evaluate {name} --src test.src --ref test.tgt --worst 10"
+def _commands(run: Run) -> str:
+    return "\n".join(run.predictor.commands(run.folder.resolve().name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from heed.core.errors import UsageError
@@ -115,6 +116,20 @@ class Predictor:
     def languages(self) -> tuple[str, str]:
         """Codes of the source's and the target's language, empty where unknown."""
         return ("", "")
+
+    def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
+        """Scores on the validation data, and more that a report shows; `num_lines` and `scores` at least."""
+        task = self.run.task()
+        validation = task.validate(self.run.model, task.metrics)
+        return {"num_lines": task.num_valid, "scores": [score.to_json() for score in validation.scores.values()]}
+
+    def evaluate(self, table: Path) -> Any:
+        """Score the run on a file of inputs with their answers; return a `heed.evaluation.evaluation.Evaluation`."""
+        raise self._cannot("predict")
+
+    def commands(self, name: str) -> Sequence[str]:
+        """Shell commands that use the run, which is called `name`."""
+        return [f"heed predict {name} < in.txt"]
 
     def facts(self) -> Mapping[str, Any]:
         """What `heed info` shows of this task, in addition to what all runs have."""

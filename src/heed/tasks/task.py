@@ -25,7 +25,7 @@ from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.data import DataConfig
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination, Predictor
-from heed.tasks.prepare import Corpus, vocabulary_digests
+from heed.tasks.prepare import Corpus, read_valid, vocabulary_digests
 from heed.text.doctor import Diagnosis
 from heed.text.tokenizers import Tokenizer, TokenizerConfig
 
@@ -119,6 +119,8 @@ class Task(ABC):
     """Columns of text, each of which has a tokenizer; the last is the target where text is generated."""
     metrics: ClassVar[tuple[str, ...]]
     """Names of the validation scores, any of which `training.stop_metric` may name."""
+    headline: ClassVar[tuple[str, ...]] = ()
+    """Titles of the scores that the first lines of a report name; empty: all."""
     tie_breaker: ClassVar[str] = ""
     """The score that decides between equal values of the stop metric; empty: the earlier weights are kept."""
     chosen_anew: ClassVar[tuple[str, ...]] = ()
@@ -203,6 +205,11 @@ class Task(ABC):
     @abstractmethod
     def text_of(self, row: int) -> str:
         """A row of the training data as a person reads it."""
+
+    @property
+    def num_valid(self) -> int:
+        """Number of validation rows."""
+        return len(read_valid(self.folder))
 
     def sequences(self) -> Iterable[Sequence[int]]:
         """Yield every training target once, for count-based models."""

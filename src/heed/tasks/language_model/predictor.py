@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from heed.nn.contract import Autoregressive
 from heed.run import Run
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.data import TextData
+from heed.tasks.language_model.report import analyse
 from heed.tasks.predictor import ALONE, Combination, Predictor
 from heed.text.vocabulary import Vocabulary
 
@@ -62,6 +63,12 @@ class LanguageModelPredictor(Predictor):
         if sources is not None:
             raise UsageError("a language model scores texts without sources.")
         return self.scorer(model=self.translator.model).score(targets).token_scores()
+
+    def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
+        return analyse(self.run)
+
+    def commands(self, name: str) -> Sequence[str]:
+        return [f'heed generate {name} --prompt "..."', f"heed score {name} < text"]
 
     # --- search and scoring -----------------------------------------------------------------------------
 

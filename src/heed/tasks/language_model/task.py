@@ -56,6 +56,7 @@ class LanguageModelTask(Task):
     Data = TextData
     sides = SIDES
     metrics = ("perplexity",)
+    headline = ("perplexity per word", "bits per byte")
     tie_breaker = "perplexity"
 
     # --- from a user's words to a prepared run folder ---------------------------------------------------

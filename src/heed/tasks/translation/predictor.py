@@ -22,6 +22,7 @@ from heed.tasks.prepare import read_valid
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.parts import tag_to_use
 from heed.tasks.translation.prepare import tag_ids
+from heed.tasks.translation.report import analyse
 
 
 class TranslationPredictor(Predictor):
@@ -74,6 +75,14 @@ class TranslationPredictor(Predictor):
             [Prediction(each.text, each.confidence) for each in (hypothesis, *hypothesis.alternatives)][:top]
             for hypothesis in self.hypotheses(inputs, options)
         ]
+
+    def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
+        return analyse(self.run, quiet)
+
+    def commands(self, name: str) -> Sequence[str]:
+        name += f" --tag {self.data.tags[0]}" if self.data.must_say_tag else ""
+        evaluate = f"heed evaluate {name} --src test.src --ref test.tgt --worst 10"
+        return [f"heed translate {name} < in.txt > out.txt", evaluate]
 
     def facts(self) -> Mapping[str, Any]:
         return {"tags": ", ".join(self.data.tags)} if self.data.tags else {}

@@ -43,6 +43,7 @@ class TranslationTask(Task):
     Data = TranslationData
     sides = SIDES
     metrics = ("bleu", "chrf", "perplexity")
+    headline = ("BLEU", "chrF2")
     tie_breaker = "perplexity"
     chosen_anew = ("model.dropout",)
 

@@ -1,0 +1,53 @@
+"""What a translator's report shows of its validation data: scores of the recipe's search, flags and samples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from heed.core.progress import message
+from heed.decoding.hypothesis import Hypothesis
+from heed.evaluation.evaluation import INTERVALS
+from heed.evaluation.outputs import System, evaluate_outputs
+from heed.evaluation.sentences import ranked, samples
+from heed.evaluation.test_set import HeldOut
+from heed.metrics.scoring import score_likelihoods, sentence_scores
+from heed.report.validation import measured
+from heed.run import Run
+from heed.tasks.generation import likelihood
+from heed.tasks.prepare import read_valid
+
+
+def analyse(run: Run, quiet: bool) -> dict[str, Any]:
+    """Evaluate with the recipe's search, which users get; validations during training are greedy."""
+    test, run = HeldOut(("source", "target"), read_valid(run.folder)), run.predictor.of_validation()
+    options, tokenised = run.recipe.decoding, run.recipe.data.tokenised
+    message(f"report: translating {len(test.rows):,} validation lines (beam {options.beam_size})", quiet)
+    hypotheses = run.predictor.translator.translate(test.sources, options)
+    outputs = [hypothesis.text for hypothesis in hypotheses]
+    language = run.predictor.languages[1] or None
+    [evaluation] = evaluate_outputs(test, [System("", outputs, run, options)], language, tokenised=tokenised)
+    likelihoods = likelihood(run.predictor.translator, test.references, test.sources)
+    perplexity = score_likelihoods(likelihoods, INTERVALS)["perplexity"]
+    chrf = sentence_scores("chrf", outputs, test.references, language=language, tokenised=tokenised)
+    picked = samples(ranked(test, outputs, chrf))
+    return {
+        **measured(evaluation),
+        "scores": [score.to_json() for score in (*evaluation.scores.values(), perplexity)],
+        "flagged": _flagged(hypotheses),
+        "samples": [
+            {"kind": kind, "line": it.line, "chrf": it.chrf, "source": it.source, "output": it.output,
+             "reference": it.reference} for kind, it in picked
+        ],
+    }  # fmt: skip
+
+
+def _flagged(hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
+    """Number of outputs that the checks flagged, without the references; of those replaced; and the reasons."""
+    reasons = Counter(flag for hypothesis in hypotheses for flag in hypothesis.flags)
+    return {
+        "num_lines": sum(bool(hypothesis.flags) for hypothesis in hypotheses),
+        "num_replaced": sum(hypothesis.fallback for hypothesis in hypotheses),
+        "reasons": dict(reasons.most_common()),
+    }
