@@ -28,13 +28,14 @@ LINES = """
     models
     decoding
     tasks
+    members
     training
     recipe run
     evaluation
     report
     fine_tuning
     planner
-    members execute
+    execute
     api
     compress inspect export
     documents

@@ -16,7 +16,7 @@ from heed.fine_tuning import fine_tuned
 from heed.models import build_model
 from heed.models.vocabulary_change import require_exchangeable
 from heed.nn.device import choose_device
-from heed.recipe import Recipe, build_recipe, require_known_format
+from heed.recipe import Recipe, build_recipe, require_known_format, with_members
 from heed.run import Run
 from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import CorpusStats, Machine, characters_per_token
@@ -92,7 +92,7 @@ class Planner:
             _require_like(self.init, recipe)
         if self.tokenizer_of is not None:
             member.require_tokenizers(self.tokenizer_of.tokenizers, recipe.data)
-        return Plan(recipe, reasons, diagnosis, machine, self.device, stats)
+        return Plan(with_members(recipe), reasons, diagnosis, machine, self.device, stats)
 
     def _recipe(self, stats: CorpusStats, machine: Machine) -> tuple[Recipe, Mapping[str, str]]:
         """The recipe for such a corpus, and the reasons for what was chosen."""

@@ -16,6 +16,7 @@ from heed.core.config import Config, Document, build
 from heed.core.errors import UsageError
 from heed.core.formats import FORMAT, require_format
 from heed.decoding.options import SearchOptions
+from heed.members import needed, register_installed, require_registered
 from heed.models import MODELS, AnyConfig
 from heed.models.transformer import TransformerConfig
 from heed.tasks import TASKS, task_type
@@ -64,6 +65,12 @@ class Recipe(Config):
         return self
 
 
+def with_members(recipe: Recipe) -> Recipe:
+    """The recipe with the names of the members from outside heed that it uses."""
+    keys = (recipe.task, recipe.model.kind, str(getattr(recipe.model, "attention", "")), recipe.training.stop_metric)
+    return recipe.model_copy(update={"members": needed(keys)})
+
+
 def recipe_type(task: str) -> type[Recipe]:
     """The schema of a task's recipes: with its `[data]` table and every registered kind of model."""
     return _recipe_type(task_type(task))
@@ -87,6 +94,8 @@ def task_of(kind: str) -> str:
 
 def build_recipe(document: Document, overrides: Mapping[str, object] = {}) -> Recipe:
     """Check a document with overrides, and return the recipe. Raises UsageError with a line for every mistake."""
+    register_installed()
+    require_registered(document.values.get("members"), document.name or "the recipe")
     task = overrides.get("task", document.values.get("task"))
     if not isinstance(task, str) or task not in TASKS:
         named = {key: value for key, value in document.values.items() if key == "task"}
