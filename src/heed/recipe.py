@@ -52,7 +52,7 @@ class Recipe(Config):
         task, kinds = task_type(self.task), [kind for kind in MODELS if task_type(self.task).fits(MODELS[kind])]
         if self.model.kind not in kinds:
             raise ValueError(f"task {self.task!r} needs a model.kind of {', '.join(kinds)}, got {self.model.kind!r}")
-        if self.training.stop_metric not in task.metrics:
+        if self.training.stop_metric not in task.metrics and not task.measures(self.training.stop_metric):
             allowed = " or ".join(f'"{name}"' for name in task.metrics)
             raise ValueError(
                 f"task {self.task!r} is not stopped by {self.training.stop_metric}: training.stop_metric = {allowed}"

@@ -25,7 +25,7 @@ class Averaging(Attention):
         return torch.zeros_like(values[..., :1]), values
 
     def forward(self, x, memory, mask=None, positions=BEGINNING, dropout_keys=None, trace=None):  # type: ignore[no-untyped-def]
-        keys, values = self.keys_values(x, memory, positions)
+        _, values = self.keys_values(x, memory, positions)
         weights = x.new_zeros(values.shape[0], 1, x.shape[0] // values.shape[0] * x.shape[1], values.shape[2])
         if mask is not None:
             weights = weights.masked_fill(~mask, float("-inf"))

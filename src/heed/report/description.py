@@ -90,7 +90,7 @@ def model_sentence(run: Run) -> str:
     kind = run.recipe.tokenizer.kind
     sizes = {side: len(tokenizer.vocabulary) for side, tokenizer in run.tokenizers.items()}
     if (run.folder / "tokenizer.json").exists():
-        pieces = f"{sizes['tgt']:,} pieces" + (" for both sides" if len(sizes) > 1 else "")
+        pieces = f"{next(iter(sizes.values())):,} pieces" + (" for both sides" if len(sizes) > 1 else "")
     else:
         pieces = " and ".join(f"{size:,} pieces ({side})" for side, size in sizes.items())
     return f"{run.recipe.model.summary()}; {_TOKENIZERS.get(kind, kind)}, {pieces}"

@@ -142,6 +142,11 @@ class Task(ABC):
         """Whether models of this class can be trained for the task."""
 
     @classmethod
+    def measures(cls, metric: str) -> bool:
+        """Whether `validate` can compute a metric that is not among `metrics`."""
+        return False
+
+    @classmethod
     def check(cls, recipe: RecipeTables, is_new: bool) -> None:
         """Raise ValueError for settings that contradict each other; the message names their keys.
 

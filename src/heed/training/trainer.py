@@ -300,6 +300,11 @@ class Trainer:
         if config.average == "nt_asgd":
             progress.trigger.see(-value if METRICS[config.stop_metric].higher_is_better else value, config.nonmonotone)
 
+    @property
+    def _metrics(self) -> tuple[str, ...]:
+        """The task's scores, and the one that training is stopped by."""
+        return tuple(dict.fromkeys((*self.task.metrics, self.config.stop_metric)))
+
     def _validation(self, candidate: Mapping[str, Tensor], stop: Stop) -> Validation | None:
         """The scores of these weights; None when a signal broke it off."""
         with torch.no_grad():
@@ -307,7 +312,7 @@ class Trainer:
                 parameter.copy_(candidate[name])
         try:
             stop.in_validation = True
-            return None if stop.signal else self.task.validate(self.evaluated, self.task.metrics)
+            return None if stop.signal else self.task.validate(self.evaluated, self._metrics)
         except ValidationInterrupted:
             return None
         finally:

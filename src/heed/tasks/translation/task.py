@@ -15,6 +15,7 @@ from heed.data.subword_dropout import SIDES, SubwordDropout
 from heed.decoding.confidence import FILE as CONFIDENCE
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
+from heed.metrics import METRICS
 from heed.metrics.score import Score
 from heed.metrics.scoring import score_outputs
 from heed.nn.contract import Autoregressive, Smoothing, State, Vocabularies
@@ -52,6 +53,10 @@ class TranslationTask(Task):
     @classmethod
     def fits(cls, model: Any) -> bool:
         return hasattr(model, "advance") and bool(model.needs_source)
+
+    @classmethod
+    def measures(cls, metric: str) -> bool:
+        return metric in METRICS and METRICS[metric].needs == "outputs"
 
     @classmethod
     def check(cls, recipe: RecipeTables, is_new: bool) -> None:

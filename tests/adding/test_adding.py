@@ -1,0 +1,138 @@
+"""Members from outside heed go through every verb with no change elsewhere: a task, a model, an attention, a metric."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from command import call
+from toy import events, tiny_keys, without_shape_checks
+
+import heed
+from heed import members
+from heed.core.errors import UsageError
+from heed.metrics import METRICS
+from heed.models import MODELS
+from heed.nn.attention import ATTENTION
+from heed.tasks import TASKS
+
+__all__ = ["without_shape_checks"]
+
+HERE = Path(__file__).resolve().parent
+
+
+def imported(name: str) -> ModuleType:
+    """A toy's module, which could be any package's."""
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def toys() -> list[Any]:
+    """The four members, registered by nobody yet."""
+    task, model = imported("toy_task").CountWords, imported("toy_model").SumOfTokens
+    return [task, model, imported("toy_attention").Averaging, imported("toy_metric").TooLong]
+
+
+@pytest.fixture(autouse=True)
+def registries() -> Iterator[None]:
+    """The registries, as they were when a test ends."""
+    kept = [(registry, dict(registry)) for registry in (TASKS, MODELS, ATTENTION, METRICS, members._added)]
+    yield
+    for registry, content in kept:
+        registry.clear()
+        registry.update(content)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """Lines of one to six words."""
+    dice, path = random.Random(0), tmp_path / "lines.txt"
+    lines = [" ".join(dice.choices(["ba", "ce", "di", "fo"], k=dice.randint(1, 6))) for _ in range(2000)]
+    path.write_text("".join(line + "\n" for line in dict.fromkeys(lines)), encoding="utf-8")
+    return path
+
+
+KEYS = {
+    "task": "count-words", "model.kind": "sum_of_tokens", "tokenizer.kind": "character", "tokenizer.vocab_size": 20,
+    "tokenizer.min_frequency": 1, "training.max_steps": 300, "training.eval_every": 100, "training.lr": 1e-2,
+    "training.warmup_steps": 1, "training.save_every": 100, "training.tokens_per_batch": 512,
+    "training.average": "none", "training.label_smoothing": 0.0,
+}  # fmt: skip
+
+
+def test_a_task_and_a_model_go_through_every_verb(toys: list[Any], text: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    trained = heed.train(KEYS | {"data.text": str(text)}, run, device="cpu", members=toys)
+    assert trained.predict(["ba ce di", "fo"])[0][0].text == "3"
+    assert [answer.text for [answer] in trained.predict(["ba", "ba ce fo di"])] == ["1", "4"]
+    best = [event for event in events(run) if event["event"] == "validation" and event["best"]]
+    assert best[-1]["share_right"] > 0.9
+    answers = call("predict", run, "--probabilities", stdin="ba ce\nfo di ba ce\n")
+    assert [line.split("\t")[0] for line in answers.lines] == ["2", "4"], answers.err
+    assert "count-words" in call("info", run).out
+    report = (run / "report.md").read_text(encoding="utf-8")
+    assert report.startswith("# Word counter") and "share right" in report and "heed predict run" in report
+    table = call("evaluate", run, "--table", text)
+    assert table.code == 0 and "share right" in table.out, table.err
+
+
+def test_its_training_is_resumed_bit_for_bit(toys: list[Any], text: Path, tmp_path: Path) -> None:
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    keys = KEYS | {"data.text": str(text)}
+    heed.train(keys, whole, device="cpu", members=toys, quiet=True)
+    heed.train(keys | {"training.max_steps": 100}, halves, device="cpu", quiet=True)
+    recipe = (halves / "recipe.toml").read_text(encoding="utf-8")
+    (halves / "recipe.toml").write_text(recipe.replace("max_steps = 100", "max_steps = 300"), encoding="utf-8")
+    assert call("train", "--resume", halves).code == 0
+    assert (halves / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
+def test_a_run_names_the_members_that_it_needs(toys: list[Any], text: Path, tmp_path: Path) -> None:
+    heed.train(KEYS | {"data.text": str(text), "training.max_steps": 1}, tmp_path / "run", members=toys, quiet=True)
+    for registry in (TASKS, MODELS, members._added):
+        for key in ("count-words", "sum_of_tokens"):
+            registry.pop(key, None)
+    result = call("predict", tmp_path / "run", stdin="ba\n")
+    assert result.code == 2
+    assert "needs toy_task:CountWords, toy_model:SumOfTokens" in result.err and "members=[...]" in result.err
+    assert heed.load(tmp_path / "run", members=toys).can("predict")
+
+
+def test_an_attention_and_a_metric_serve_a_translator(toys: list[Any], tmp_path: Path) -> None:
+    keys = tiny_keys(tmp_path, model__attention="averaging", training__stop_metric="too_long")
+    run = heed.train(keys, tmp_path / "run", device="cpu", members=toys, quiet=True)
+    assert run.run.recipe.members == ("toy_attention:Averaging", "toy_metric:TooLong")
+    assert all("too_long" in event for event in events(tmp_path / "run") if event["event"] == "validation")
+    assert call("translate", tmp_path / "run", stdin="ba ce\n").code == 0
+
+
+def test_a_key_belongs_to_one_member(toys: list[Any]) -> None:
+    members.register(*toys)
+    members.register(*toys)
+    task = type("Other", (toys[0],), {})
+    with pytest.raises(UsageError, match="'count-words' is already the name of"):
+        members.register(task)
+    with pytest.raises(UsageError, match="is not a class of a task, a model, an attention or a metric"):
+        members.register("gpt")
+
+
+def test_installed_packages_name_members_as_entry_points(toys: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Entry:
+        def load(self) -> Any:
+            return toys[1]
+
+    monkeypatch.setattr(members, "entry_points", lambda group: [Entry()] if group == "heed.members" else [])
+    members.register_installed.cache_clear()
+    members.register_installed()
+    assert MODELS["sum_of_tokens"] is toys[1]
