@@ -1,6 +1,6 @@
-"""A server that is made up: the real page and scripts, with answers that a test writes down.
+"""A fake server: the real page and scripts, with answers that a test defines.
 
-Requests never leave the browser. What the server answers is the shape of docs/serving.md, and may be made hostile.
+Requests never leave the browser. Answers have the form that docs/serving.md describes, and may be hostile.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ def model(name: str, task: str = "translation", **more: Any) -> Json:
         "source": aa if is_translator else None, "target": bb,
         "directions": [{"source": aa, "target": bb, "tag": ""}] if is_translator else [],
         "attends": True, "confidence": False,
+        "abilities": ["inspect", "score", "translate" if is_translator else "generate"],
         "report": True, "decoding": {"beam_size": 5, "length_penalty": 0.6},
         "drawing": None if is_translator else {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "max_tokens": 64}, **more,
     }  # fmt: skip

@@ -57,10 +57,10 @@ def test_axe_finds_nothing_serious_where_one_writes(page: Page, scheme: Any, rul
     server = StandIn().on(page.context)
     server.answers["/api/models"]["models"] = [model("lm", "language-model")]
     page.goto(URL)
-    page.get_by_label("Text to go on from").fill("the ba sees")
+    page.get_by_label("Prompt").fill("the ba sees")
     page.get_by_role("button", name="Write").click()
     page.get_by_text("Seed 17").wait_for()
-    page.get_by_role("button", name="Look into it").first.click()
+    page.get_by_role("button", name="Inspect", exact=True).first.click()
     page.get_by_role("group", name="text").wait_for()
     assert serious(page, *rules) == []
 
@@ -115,7 +115,7 @@ def test_everything_is_reached_by_the_tab_key_and_shows_where_it_is(page: Page) 
         "translation",
         "Copy",
         "Options",
-        "Look inside",
+        "Inside the model",
         "Attention",
     ):
         assert any(wanted in name for name in reached), wanted

@@ -17,7 +17,7 @@ EVIL = (
     "<img src=x onerror=alert(1)></script><script>alert(2)</script>javascript:alert(3)"
     "\"'><svg onload=alert(4)>{{7*7}}${alert(5)}\u202eesrever\u2066"
 )
-STRUCTURE = {"kind", "fate", "detail", "task"}
+STRUCTURE = {"kind", "fate", "detail", "task", "abilities"}
 """Fields that are no text but say what an entry is."""
 
 
@@ -80,10 +80,10 @@ def test_what_a_language_model_says_is_text(page: Page) -> None:
     server.answers["/api/models"]["models"] = [model("lm", "language-model")]
     server.answers["/api/inspect"] = lambda body: inspection("ba ce", None)
     page.goto(URL)
-    page.get_by_label("Text to go on from").fill(EVIL)
+    page.get_by_label("Prompt").fill(EVIL)
     page.get_by_role("button", name="Write").click()
     page.get_by_text("Seed 17").wait_for()
-    page.get_by_role("button", name="Look into it").first.click()
+    page.get_by_role("button", name="Inspect", exact=True).first.click()
     page.get_by_role("group", name="translation").wait_for()
     assert_nothing_ran(page)
 

@@ -66,30 +66,30 @@ def test_a_text_is_translated_and_looked_into(opened: Page, served: Served) -> N
 
 
 def test_a_file_comes_back_with_its_translations(opened: Page, served: Served) -> None:
-    opened.get_by_text("A whole file").click()
-    button = opened.get_by_role("button", name="Translate the file")
+    opened.get_by_text("Translate a file", exact=True).click()
+    button = opened.get_by_role("button", name="Translate file")
     assert button.is_disabled()
     table = {"name": "words.csv", "mimeType": "text/csv", "buffer": b"id;source\r\n1;ba ce di\r\n2;\r\n"}
     opened.get_by_label("File (").set_input_files(table)  # type: ignore[arg-type]
     button.click()
     with opened.expect_download() as download:
-        opened.get_by_role("link", name="words.csv").click()
-    assert download.value.suggested_filename == "words.csv"
+        opened.get_by_role("link", name="words.").click()
+    assert download.value.suggested_filename == "words.tgt.csv"
     expected = f"id;source;target\r\n1;ba ce di;{served.translations()[0]}\r\n2;;\r\n"
     assert Path(download.value.path()).read_bytes() == expected.encode()
 
 
 def test_what_a_file_lacks_is_told_and_can_be_said(opened: Page, served: Served, seen: Seen) -> None:
     seen.expected = ("Failed to load resource",)
-    opened.get_by_text("A whole file").click()
+    opened.get_by_text("Translate a file", exact=True).click()
     table = {"name": "words.csv", "mimeType": "text/csv", "buffer": b"x,y\nba ce di,fo gu\n"}
     opened.get_by_label("File (").set_input_files(table)  # type: ignore[arg-type]
-    opened.get_by_role("button", name="Translate the file").click()
+    opened.get_by_role("button", name="Translate file").click()
     opened.get_by_role("alert").get_by_text("no heading tells which one to translate").wait_for()
-    opened.get_by_label("Column of a table").fill("y")
-    opened.get_by_role("button", name="Translate the file").click()
+    opened.get_by_label("Table column").fill("y")
+    opened.get_by_role("button", name="Translate file").click()
     with opened.expect_download() as download:
-        opened.get_by_role("link", name="words.csv").click()
+        opened.get_by_role("link", name="words.").click()
     [_, row] = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
     assert row == f"ba ce di,fo gu,{served.translations()[1]}"
 
@@ -134,15 +134,15 @@ def test_a_failure_of_the_model_is_told(opened: Page, served: Served, seen: Seen
 
 def test_the_language_model_writes_and_says_what_comes_next(opened: Page) -> None:
     opened.get_by_role("tab", name="Write").click()
-    opened.get_by_label("Text to go on from").fill("the old")
+    opened.get_by_label("Prompt").fill("the old")
     opened.locator("table.choices").get_by_role("button", name="dog").click()
-    assert opened.get_by_label("Text to go on from").input_value() == "the old dog"
+    assert opened.get_by_label("Prompt").input_value() == "the old dog"
     opened.get_by_label("Seed").fill("3")
-    opened.get_by_label("Most tokens").fill("6")
+    opened.get_by_label("Max tokens").fill("6")
     opened.get_by_role("button", name="Write").click()
     opened.get_by_text("Seed 3").wait_for()
     assert opened.locator(".continuation").inner_text().startswith("the old dog ")
-    opened.get_by_role("button", name="Look into it").click()
+    opened.get_by_role("button", name="Inspect", exact=True).click()
     opened.get_by_role("group", name="text").wait_for()
 
 

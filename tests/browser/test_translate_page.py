@@ -1,4 +1,4 @@
-"""Does the page of a server translate, show what is inside, and tell what is wrong?"""
+"""The page for translating: the translation, the inspection, and error messages."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_another_word_makes_another_translation(page: Page) -> None:
     server = StandIn()
     opened(page, server)
     page.get_by_text("Options").click()
-    page.get_by_label("Keep as they are").fill("ACME")
+    page.get_by_label("Do not translate").fill("ACME")
     translate(page)
     page.get_by_role("tab", name="Next word").click()
     page.get_by_role("group", name="translation").get_by_role("button").nth(1).click()
@@ -157,7 +157,7 @@ def test_a_model_of_several_languages_is_offered_in_each_of_its_directions(page:
     opened(page, server)
     page.get_by_role("combobox", name="From").select_option("de")
     models = page.get_by_role("combobox", name="Model").locator("option")
-    assert models.all_inner_texts() == ["best known", "both", "other"]
+    assert models.all_inner_texts() == ["automatic", "both", "other"]
     translate(page)
     [asked] = server.bodies("/api/inspect")
     assert (asked["source_language"], asked["target_language"]) == ("de", "cc")
@@ -168,8 +168,8 @@ def test_options_are_sent_as_they_are_said(page: Page) -> None:
     opened(page, server)
     page.get_by_text("Options").click()
     page.get_by_label("Beam size").fill("4")
-    page.get_by_label("Keep as they are").fill("ACME\n\nX 1 ")
-    page.get_by_label("Words to use").fill("ba = kan\nnonsense\nce=")
+    page.get_by_label("Do not translate").fill("ACME\n\nX 1 ")
+    page.get_by_label("Glossary").fill("ba = kan\nnonsense\nce=")
     translate(page)
     asked = server.bodies("/api/translate")[-1]
     assert (asked["beam_size"], asked["keep"]) == (4, ["ACME", "X 1"])
@@ -182,7 +182,7 @@ ERRORS: list[tuple[Any, str]] = [
     ((500, "not JSON"), "The server answered 500."),
     (None, "The server does not answer."),
     ('event: error\ndata: {"error": {"message": "Timed out."}}\n\n', "Timed out."),
-    ('event: partial\ndata: {"sentence": 0, "text": "kan"}\n\n', "ended its answer early"),
+    ('event: partial\ndata: {"sentence": 0, "text": "kan"}\n\n', "answer is incomplete"),
 ]
 
 
@@ -215,7 +215,7 @@ def test_a_text_that_is_too_long_is_not_sent(page: Page) -> None:
     page.get_by_label("Text to translate").fill("ba " * 200)
     assert page.get_by_text("600 of 500 characters").is_visible()
     page.get_by_role("button", name="Translate").click()
-    assert "this server takes 500" in page.get_by_role("alert").first.inner_text()
+    assert "the limit is 500" in page.get_by_role("alert").first.inner_text()
     assert server.bodies("/api/translate") == []
 
 
@@ -253,7 +253,7 @@ def test_a_key_is_asked_for_and_sent(page: Page, seen: Seen) -> None:
     page.keyboard.press("Enter")
     page.get_by_text("Invalid API key").wait_for()
     page.get_by_label("API key").fill("open")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     page.get_by_label("Text to translate").wait_for()
     assert page.evaluate("() => localStorage.length + sessionStorage.length") == 0
 
@@ -282,8 +282,51 @@ def test_a_pivot_and_the_guard_are_told(page: Page) -> None:
 
     translate(opened(page, StandIn({"/api/translate": answer})))
     facts = page.locator("#facts").inner_text()
-    assert "by way of toy-1, toy" in facts
-    assert "the guard doubts sentence 1: loop" in facts
+    assert "via toy-1, toy" in facts
+    assert "doubtful sentence 1: loop" in facts
+
+
+def test_a_doubtful_sentence_is_marked_and_opens(page: Page) -> None:
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        found = translated(body)
+        found["sentences"][1]["hypotheses"][0]["flags"] = ["loop"]
+        return found
+
+    translate(opened(page, StandIn({"/api/translate": answer})), "ba ce\nfo gu")
+    doubted = output(page).locator(".doubted")
+    assert doubted.count() == 1
+    assert doubted.inner_text() == best("fo gu")
+    page.get_by_role("button", name="doubtful sentence 2: loop").click()
+    page.get_by_role("group", name="source").get_by_role("button", name="fo", exact=True).wait_for()
+    assert doubted.get_attribute("aria-pressed") == "true"
+
+
+def test_a_wide_beam_shows_that_it_scrolls(page: Page) -> None:
+    page.set_viewport_size({"width": 400, "height": 900})
+    translate(opened(page, StandIn()), "ba ce di fo gu ha ji ko ba ce di fo gu ha")
+    frame = page.locator(".frame:has(.heat)")
+    page.wait_for_function(
+        "() => document.querySelector('.frame:has(.heat)').style.getPropertyValue('--right') === '2.5rem'"
+    )
+    frame.evaluate("frame => { frame.scrollLeft = frame.scrollWidth; }")
+    page.wait_for_function(
+        "() => document.querySelector('.frame:has(.heat)').style.getPropertyValue('--right') === '0px'"
+    )
+
+
+def test_what_cannot_succeed_later_is_not_offered_again(page: Page, seen: Seen) -> None:
+    seen.expected = ("Failed to load resource",)
+    refused = (400, {"error": {"message": "A prefix requires one sentence.", "code": "bad_request"}})
+    server = StandIn({"/api/translate": refused})
+    opened(page, server).keyboard.type(TEXT)
+    page.get_by_text("A prefix requires one sentence.").wait_for()
+    assert page.get_by_role("button", name="Try again").count() == 0
+    server.answers["/api/translate"] = (
+        'event: error\ndata: {"error": {"message": "Too long.", "code": "bad_request"}}\n\n'
+    )
+    page.get_by_role("button", name="Translate", exact=True).click()
+    page.get_by_text("Too long.").wait_for()
+    assert page.get_by_role("button", name="Try again").count() == 0
 
 
 def test_after_it_is_loaded_the_page_needs_no_network(context: BrowserContext, page: Page) -> None:

@@ -1,4 +1,4 @@
-"""Does the page of a language model write, show what comes next, and look into a text?"""
+"""The page for generating text: continuations, likely next words, and the inspection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def opened(page: Page, more: dict[str, object] | None = None, **of_model: object
     server = StandIn(more or {}).on(page.context)
     server.answers["/api/models"]["models"] = [model("lm", "language-model", **of_model)]
     page.goto(URL)
-    page.get_by_label("Text to go on from").wait_for()
+    page.get_by_label("Prompt").wait_for()
     return server
 
 
@@ -38,14 +38,28 @@ def asked_for(page: Page, prefix: str) -> Iterator[None]:
 def test_the_next_tokens_are_shown_and_write_themselves(page: Page) -> None:
     opened(page)
     with asked_for(page, "the"):
-        page.get_by_label("Text to go on from").fill("the")
+        page.get_by_label("Prompt").fill("the")
     rows = page.locator("table.choices tbody tr")
     assert rows.count() == 2
     assert "90" in rows.first.inner_text()
     assert rows.nth(1).get_by_role("button").count() == 0  # the end cannot be written
     with asked_for(page, "the ba"):
         rows.first.get_by_role("button").click()
-    assert page.get_by_label("Text to go on from").input_value() == "the ba"
+    assert page.get_by_label("Prompt").input_value() == "the ba"
+
+
+def test_an_old_list_of_next_words_cannot_be_chosen_while_typing(page: Page) -> None:
+    page.clock.install()
+    opened(page)
+    page.locator("table.choices").wait_for()
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    page.get_by_label("Prompt").fill("the dog")
+    assert page.locator("div[inert] > table.choices, div[inert] table.choices").count() == 1
+    with asked_for(page, "the dog"):
+        page.get_by_role("button", name="Write").click()
+    assert page.locator("div[inert]").count() == 0
+    page.locator("table.choices").get_by_role("button").first.click()
+    assert page.get_by_label("Prompt").input_value() == "the dog ba"
 
 
 def test_whole_words_are_shown_where_the_server_knows_them(page: Page) -> None:
@@ -62,23 +76,23 @@ def test_words_that_know_of_no_spaces_get_them(page: Page) -> None:
     said = {"text": " dog eats", "log_prob": -1.0, "finished": True, "tokens": spelled}
     opened(page, {"/api/next": {"tokens": tokens}, "/api/generate": {"continuations": [said], "seed": 1}})
     with asked_for(page, "the"):
-        page.get_by_label("Text to go on from").fill("the")
+        page.get_by_label("Prompt").fill("the")
     page.get_by_role("button", name="Write").click()
     page.get_by_text("Seed 1").wait_for()
     assert page.locator(".continuation").inner_text().rstrip() == "the dog eats"
     assert page.locator(".piece-of").count() == 3
     page.locator("table.choices").get_by_role("button").click()
-    assert page.get_by_label("Text to go on from").input_value() == "the dog"
+    assert page.get_by_label("Prompt").input_value() == "the dog"
 
 
 def test_it_writes_with_the_controls_that_were_set(page: Page) -> None:
     server = opened(page)
-    page.get_by_label("Text to go on from").fill("the ba")
+    page.get_by_label("Prompt").fill("the ba")
     for label, value in (
         ("Temperature", "0.5"),
         ("Top k", "9"),
         ("Top p", "0.9"),
-        ("Most tokens", "12"),
+        ("Max tokens", "12"),
         ("Samples", "2"),
         ("Seed", "3"),
     ):
@@ -124,8 +138,8 @@ def test_the_text_is_seen_as_it_is_written(page: Page) -> None:
 
 def test_a_text_is_looked_into(page: Page) -> None:
     server = opened(page)
-    page.get_by_label("Text to go on from").fill("the ba sees")
-    page.get_by_role("button", name="Look into this text").click()
+    page.get_by_label("Prompt").fill("the ba sees")
+    page.get_by_role("button", name="Inspect this text").click()
     page.get_by_role("group", name="text").wait_for()
     assert server.bodies("/api/inspect") == [{"model": "lm", "text": "the ba sees"}]
 
@@ -135,7 +149,7 @@ def test_translating_and_writing_stand_side_by_side(page: Page) -> None:
     server.answers["/api/models"]["models"] = [model("toy"), model("lm", "language-model")]
     page.goto(URL)
     page.get_by_role("tab", name="Write").click()
-    assert page.get_by_label("Text to go on from").is_visible()
+    assert page.get_by_label("Prompt").is_visible()
     assert "lm" in page.locator("#tagline").inner_text()
     page.get_by_role("tab", name="Translate").click()
     assert page.get_by_label("Text to translate").is_visible()

@@ -1,1 +1,1 @@
-"""How is a trained model served: the HTTP APIs that clients already speak, and one search for all of them?"""
+"""The server: HTTP APIs, the engine that runs the models, and a web page."""

@@ -1,4 +1,4 @@
-"""Who may ask, and how often? Keys are compared in constant time, and kept as digests."""
+"""API keys and rate limits. Keys are stored as digests and compared in constant time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heed.core.errors import MissingInputError, UsageError
 from heed.serve.errors import MissingKeyError, RateLimitError, WrongKeyError
 
 MAX_CLIENTS = 10_000
-"""Clients whose rate is remembered."""
+"""Clients whose rate is tracked."""
 
 
 def _digest(key: str) -> bytes:
@@ -21,21 +21,21 @@ def _digest(key: str) -> bytes:
 
 
 class ApiKeys:
-    """The keys that a server accepts; without any, everyone may ask."""
+    """The keys that a server accepts. Without any, no key is needed."""
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
         self._digests = [_digest(key) for key in keys]
 
     @staticmethod
     def read(path: Path) -> ApiKeys:
-        """From a file: a key on each line; empty lines and those that begin with # are skipped."""
+        """From a file with one key per line. Empty lines and lines that start with # are skipped."""
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise MissingInputError(f"--api-keys {path}: it cannot be read as text: {error}.") from error
+            raise MissingInputError(f"--api-keys {path}: cannot be read as text: {error}.") from error
         keys = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
         if not keys:
-            raise UsageError(f"--api-keys {path}: there is no key in it. Write one on each line.")
+            raise UsageError(f"--api-keys {path}: the file has no keys. Write one per line.")
         return ApiKeys(keys)
 
     @property
@@ -44,7 +44,7 @@ class ApiKeys:
         return bool(self._digests)
 
     def check(self, key: str | None) -> None:
-        """Raise MissingKeyError or WrongKeyError. All keys are compared, so the time tells nothing."""
+        """Raise MissingKeyError or WrongKeyError. All keys are compared, so that the time reveals nothing."""
         if not self.required:
             return
         if not key:
@@ -55,16 +55,16 @@ class ApiKeys:
 
 
 class RateLimiter:
-    """Each client has a bucket of requests that fills up evenly (a token bucket)."""
+    """A token bucket for each client."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """`per_minute` 0: there is no limit."""
+        """`per_minute`: requests; 0 for no limit."""
         self.per_minute = per_minute
         self._clock = clock
-        self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # (requests left, when it was so)
+        self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # (requests left, time of the last one)
 
     def check(self, client: str) -> None:
-        """Count a request of a client, told by key or address. Raises RateLimitError."""
+        """Count a request of a client, by key or address. Raises RateLimitError."""
         if not self.per_minute:
             return
         name, now = _digest(client), self._clock()

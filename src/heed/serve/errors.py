@@ -1,7 +1,7 @@
-"""Which errors does a client get, and how does each API write them?
+"""Errors that are sent to clients, and how each API writes them.
 
 LibreTranslate: `{"error": "text"}`. OpenAI: `{"error": {"message", "type", "param", "code"}}`. heed's own: `{"error":
-{"message", "code"}}`. The path tells which API was called.
+{"message", "code"}}`. The path of the request decides.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class ApiError(Exception):
-    """The server failed at this request; a subclass says what else can be the matter."""
+    """The server failed to handle a request. Subclasses are more specific."""
 
     status = 500
     code = "server_error"
@@ -19,42 +19,42 @@ class ApiError(Exception):
         super().__init__(message)
         self.message = message
         self.param = param
-        """The parameter that is wrong."""
+        """The invalid parameter."""
         self.retry_after = retry_after
-        """Seconds after which to come again."""
+        """Seconds after which the client may retry."""
 
     @property
     def headers(self) -> dict[str, str]:
-        """What the answer's head says of it."""
+        """HTTP headers of the answer."""
         return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
 
 
 class BadRequestError(ApiError):
-    """The request asks for what cannot be."""
+    """The request is invalid."""
 
     status, code = 400, "bad_request"
 
 
 class MissingKeyError(ApiError):
-    """The server asks for a key, and there is none."""
+    """The server requires a key, and there is none."""
 
     status, code = 401, "unauthorized"
 
 
 class WrongKeyError(ApiError):
-    """The key is none of the server's."""
+    """The key is not accepted."""
 
     status, code = 403, "unauthorized"
 
 
 class DisabledError(ApiError):
-    """The server does not do this."""
+    """The route is disabled."""
 
     status, code = 403, "disabled"
 
 
 class NotFoundError(ApiError):
-    """There is no such model or address."""
+    """There is no such model or route."""
 
     status, code = 404, "not_found"
 
@@ -66,25 +66,25 @@ class SlowBodyError(ApiError):
 
 
 class TooLargeError(ApiError):
-    """The body is larger than the server takes."""
+    """The body is too large."""
 
     status, code = 413, "too_large"
 
 
 class RateLimitError(ApiError):
-    """This client has asked too often."""
+    """The client has sent too many requests."""
 
     status, code = 429, "rate_limited"
 
 
 class OverloadError(ApiError):
-    """The server has no room for this request now."""
+    """The server is busy."""
 
     status, code = 503, "overloaded"
 
 
 class LateError(ApiError):
-    """The request took longer than it may."""
+    """The request took too long."""
 
     status, code = 504, "timeout"
 
@@ -104,17 +104,17 @@ class ModelNotFoundError(NotFoundError):
 
 
 def is_openai(path: str) -> bool:
-    """Whether a path is one of OpenAI's API."""
+    """Whether a path belongs to OpenAI's API."""
     return path == "/v1" or path.startswith("/v1/")
 
 
 def is_own(path: str) -> bool:
-    """Whether a path is one of heed's own API."""
+    """Whether a path belongs to heed's own API."""
     return path == "/api" or path.startswith("/api/")
 
 
 def body_of(error: ApiError, path: str) -> dict[str, Any]:
-    """The error as the API of this path writes it."""
+    """The JSON body of an error, in the form of the API of this path."""
     if is_openai(path):
         kind = "server_error" if error.status >= 500 else "invalid_request_error"
         code = _OPENAI_CODES.get(error.code)
@@ -126,7 +126,7 @@ def body_of(error: ApiError, path: str) -> dict[str, Any]:
 
 
 def status_of(error: ApiError, path: str) -> int:
-    """OpenAI has 401 for a wrong key; LibreTranslate has 400 for a missing one; both as their clients know them."""
+    """The HTTP status. For a wrong key OpenAI sends 401, and for a missing one LibreTranslate sends 400."""
     if error.code == "unauthorized":
         return 401 if is_openai(path) or is_own(path) else (400 if error.status == 401 else 403)
     return error.status

@@ -1,4 +1,4 @@
-"""How much may a client ask for, and for how long may it keep the server? The limit on bodies comes first."""
+"""Limits on requests, and the middleware that limits their bodies."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from heed.serve.errors import ApiError, BadRequestError, SlowBodyError, TooLarge
 
 @dataclass(frozen=True)
 class Limits:
-    """What is refused, and how long is waited."""
+    """Sizes and times that requests may not exceed."""
 
     body_bytes: int = 1 << 20
-    """Of a request."""
+    """Size of a request's body."""
     characters: int = 10_000
-    """Of the texts of a request; a file may have as many as its body holds."""
+    """Characters of all texts of a request. A file is limited by its body alone."""
     texts: int = 128
-    """In one request: texts to translate, or prompts."""
+    """Texts to translate in one request."""
     sentence_tokens: int = 1024
-    """Of a sentence, or of a prompt."""
+    """Tokens of a sentence or prompt."""
     beam_size: int = 16
     nbest: int = 10
-    """Alternatives, continuations, candidates."""
+    """Alternatives, continuations or candidates."""
     max_tokens: int = 1024
-    """That a language model is asked to go on with."""
+    """Tokens of a generated text."""
     logprobs: int = 5
-    """Likeliest tokens that are told for each place."""
+    """Alternatives reported for each token."""
     queue: int = 256
-    """Requests at work at once, and sentences that wait for their turn."""
+    """Requests in progress, and sentences waiting to be searched."""
     queue_seconds: float = 10.0
-    """A request none of whose sentences gets a turn in this time is refused."""
+    """Time after which a request is refused if none of its sentences has been started."""
     seconds: float = 60.0
-    """Of a whole request."""
+    """Time of a request."""
     file_seconds: float = 600.0
-    """Of a file."""
+    """Time of a request with a file."""
     drain_seconds: float = 30.0
-    """After SIGTERM, for what has been admitted."""
+    """Time for admitted requests to finish after SIGTERM."""
     body_seconds: float = 20.0
-    """For a body to arrive."""
+    """Time for a body to arrive."""
 
     def require_text(self, text: str) -> None:
         """Raise BadRequestError for a text that is too long."""
@@ -57,9 +57,9 @@ class Limits:
 
 
 class BodyLimit:
-    """Takes a body in whole before anything else is done, and refuses one that is too large or too slow.
+    """Middleware that reads whole bodies and refuses those that are too large or too slow.
 
-    Bytes are counted, whatever Content-Length says.
+    It counts bytes and does not trust Content-Length.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
@@ -74,18 +74,22 @@ class BodyLimit:
         try:
             body = await asyncio.wait_for(self._body(receive), self.limits.body_seconds)
         except (TooLargeError, TimeoutError) as error:
-            known = error if isinstance(error, ApiError) else SlowBodyError("The body of the request did not arrive.")
-            await _refuse(send, scope["path"], known)
+            refusal = (
+                error
+                if isinstance(error, ApiError)
+                else SlowBodyError("The body of the request did not arrive in time.")
+            )
+            await _refuse(send, scope["path"], refusal)
             return
-        if body is None:  # the client has left
+        if body is None:  # the client has disconnected
             return
-        given = False
+        is_sent = False
 
         async def replay() -> Message:
-            nonlocal given
-            if given:
+            nonlocal is_sent
+            if is_sent:
                 return await receive()
-            given = True
+            is_sent = True
             return {"type": "http.request", "body": body, "more_body": False}
 
         await self.app(scope, replay, send)
@@ -99,7 +103,7 @@ class BodyLimit:
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > self.limits.body_bytes:
-                raise TooLargeError(f"The body is larger than {self.limits.body_bytes:,} bytes.")
+                raise TooLargeError(f"The body is larger than the limit of {self.limits.body_bytes:,} bytes.")
             more = message.get("more_body", False)
         return b"".join(parts)
 
@@ -107,6 +111,6 @@ class BodyLimit:
 async def _refuse(send: Send, path: str, error: ApiError) -> None:
     body = json.dumps(body_of(error, path)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers.append((b"connection", b"close"))  # what is left of the body is not read
+    headers.append((b"connection", b"close"))  # the rest of the body is not read
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""How does the server run, and how does it end without losing what it has admitted?"""
+"""The uvicorn server: start, warm-up, signals, and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from heed.core.errors import HeedError
 from heed.serve.service import Service
 
 WARM_UP_SECONDS = 300.0
-"""A model that does not answer once in this time is not served."""
+"""Time in which every model must have answered once."""
 
 
 class Server(uvicorn.Server):
-    """uvicorn, which on SIGTERM or SIGINT first finishes the requests that were admitted, and then ends.
+    """uvicorn with a graceful shutdown: after SIGTERM or SIGINT, admitted requests are finished first.
 
-    Until then new ones get 503, and /ready says so. A second signal ends it at once.
+    Meanwhile new requests and /ready get 503. A second signal ends the server at once.
     """
 
     def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None]) -> None:
@@ -37,7 +37,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """In place of uvicorn's own handlers; only a main thread may have any."""
+        """Replace uvicorn's signal handlers. Only the main thread may have any."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -50,31 +50,31 @@ class Server(uvicorn.Server):
                 signal.signal(name, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal has come."""
+        """Handle a signal."""
         self.signals.append(sig)
         self.service.jobs.is_draining = True
         if len(self.signals) > 1:
             self.should_exit = self.force_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen; then tell when the models are warm."""
+        """Listen, then wait in the background for the models."""
         await super().startup(sockets)
-        self._tasks = [asyncio.create_task(self._tell_ready()), asyncio.create_task(self._drain())]
+        self._tasks = [asyncio.create_task(self._await_models()), asyncio.create_task(self._drain())]
 
-    async def _tell_ready(self) -> None:
-        """Warm-up has an end, and its failure is one of the start."""
+    async def _await_models(self) -> None:
+        """Call `ready` when the models are warm. If one fails, so does the start of the server."""
         waited = 0.0
         while not self.service.worker.is_warm and not self.should_exit:
             await asyncio.sleep(0.05)
             waited += 0.05
             if self.service.worker.num_deaths or waited > WARM_UP_SECONDS:
-                self.failure = "a model failed at its first sentence; the log says where."
+                self.failure = "a model failed on its first sentence; see the log for details."
                 self.should_exit = True
                 return
         self.ready()
 
     async def _drain(self) -> None:
-        """End when a signal has come and nothing is at work any longer, or it takes too long."""
+        """After a signal, end when all requests are finished, or after a time limit."""
         while not self.service.jobs.is_draining:
             await asyncio.sleep(0.05)
         if self.signals:
@@ -87,9 +87,9 @@ class Server(uvicorn.Server):
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """A socket that is bound. Raises HeedError where the address cannot be had."""
+    """A bound socket. Raises HeedError if the address is not available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP, so that asyncio sends small pieces at once: else each answer waits 40 ms to be acknowledged.
+    # With the protocol given, asyncio sets TCP_NODELAY. Without it, each answer waits 40 ms for an acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -97,19 +97,19 @@ def bound_socket(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         raise HeedError(
-            f"cannot listen on {host}, port {port}: {error}. Name others with --host and --port."
+            f"cannot listen on {host}, port {port}: {error}. Choose another address with --host and --port."
         ) from error
     return listener
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where a bound socket is reached."""
+    """The URL of a bound socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def make_server(app: FastAPI, service: Service, ready: Callable[[], None]) -> Server:
-    """A server for sockets that are bound already."""
+    """A server for sockets that are already bound."""
     config = uvicorn.Config(
         app, log_config=None, log_level="critical", access_log=False, server_header=False, proxy_headers=False,
         timeout_keep_alive=20, timeout_graceful_shutdown=5, h11_max_incomplete_event_size=64 << 10, lifespan="on",
@@ -119,8 +119,8 @@ def make_server(app: FastAPI, service: Service, ready: Callable[[], None]) -> Se
 
 
 def serve(app: FastAPI, service: Service, listener: socket.socket, ready: Callable[[], None]) -> int:
-    """Until a signal comes. The exit code: 0, or that of the signal that ended it at once."""
-    sys.setswitchinterval(0.001)  # the worker must not wait long for threads that read and write
+    """Serve until a signal. Returns the exit code: 0, or that of the signal that ended it at once."""
+    sys.setswitchinterval(0.001)  # so that the worker gets the interpreter lock back quickly
     server = make_server(app, service, ready)
     server.run([listener])
     if server.failure is not None:

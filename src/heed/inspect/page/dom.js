@@ -23,6 +23,25 @@ export function setNumber(node, name, value) {
   node.style.setProperty(`--${name}`, String(Math.round(value * 1000) / 1000));
 }
 
+/** Fades the edges of a box beyond which it can be scrolled. */
+export function scrollable(box) {
+  const update = () => {
+    const fade = (name, hidden) => box.style.setProperty(`--${name}`, hidden > 1 ? "2.5rem" : "0px");
+    const hidden = box.scrollWidth - box.clientWidth;
+    const left = getComputedStyle(box).direction === "rtl" ? hidden + box.scrollLeft : box.scrollLeft;
+    fade("left", left);
+    fade("right", hidden - left);
+    fade("below", box.scrollHeight - box.clientHeight - box.scrollTop);
+  };
+  const sizes = new ResizeObserver(update);
+  const observe = () => [box, ...box.children].forEach((each) => sizes.observe(each));
+  new MutationObserver(observe).observe(box, { childList: true });
+  box.addEventListener("scroll", update, { passive: true });
+  box.classList.add("scrollable");
+  observe();
+  return box;
+}
+
 const SIGNS = new Map([
   ["\n", "⏎"],
   ["\r", "␍"],

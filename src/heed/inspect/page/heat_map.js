@@ -1,6 +1,6 @@
 // Where did each word look? A table of shares, and a small picture of every head.
 
-import { checkbox, el, percent, rove, select, setNumber } from "./dom.js";
+import { checkbox, el, percent, rove, scrollable, select, setNumber } from "./dom.js";
 import { nameOf } from "./sentence.js";
 import { columnsOf, headChoices, layerChoices, matrixOf } from "./weights.js";
 
@@ -9,7 +9,7 @@ const KINDS = { source: "to the source", self: "to its own words before" };
 /** Choosing what is shown, the table, and the heads. */
 export function heatMapView(data, languages, state, changed) {
   const controls = el("div", { class: "controls" });
-  const frame = el("div", { class: "frame" });
+  const frame = scrollable(el("div", { class: "frame" }));
   const heads = el(
     "details",
     { class: "heads", open: matchMedia("(min-width: 64rem)").matches },
@@ -174,6 +174,7 @@ function fillHeads(details, data, state, changed) {
     );
     setNumber(grid, "count", count);
     rove(grid, rows);
+    scrollable(grid);
     details.replaceChildren(details.querySelector("summary"), grid);
   };
   details.ontoggle = fill;

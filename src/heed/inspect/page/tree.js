@@ -1,6 +1,6 @@
 // What did the beam keep, and what did it drop, at each step? Columns of beginnings, a line from each to its parent.
 
-import { checkbox, el, percent, pieceName, svg, visible } from "./dom.js";
+import { checkbox, el, percent, pieceName, scrollable, svg, visible } from "./dom.js";
 
 const FATES = { kept: "kept", dropped: "dropped", finished: "finished" };
 
@@ -23,7 +23,7 @@ export function treeView(data, languages) {
     ),
   );
   const field = el("div", { class: "tree", lang: languages.target || null }, lines, ...lists);
-  const frame = el("div", { class: "frame scroll" }, field);
+  const frame = scrollable(el("div", { class: "frame scroll" }, field));
   const node = el(
     "div",
     {},

@@ -2,7 +2,7 @@
 
 import { alternativesView } from "./alternatives.js";
 import { choicesView, leastSure } from "./choices.js";
-import { el } from "./dom.js";
+import { el, scrollable } from "./dom.js";
 import { attentionOf, heatMapView } from "./heat_map.js";
 import { sentenceView } from "./sentence.js";
 import { treeView } from "./tree.js";
@@ -140,7 +140,7 @@ export function tabView(panels, shown, first = null) {
     ),
   );
   return {
-    node: el("div", { class: "tabs" }, list, ...bodies),
+    node: el("div", { class: "tabs" }, scrollable(list), ...bodies),
     shown: () => panels[bodies.findIndex((body) => !body.hidden)][0],
   };
 }

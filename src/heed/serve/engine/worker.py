@@ -1,7 +1,7 @@
-"""Who owns the models? One thread, which makes the searches of all clients, and what else needs a model, in turn.
+"""The worker: one thread that owns the models and runs all searches and other calls in turn.
 
-Others hand it tickets and calls, and it delivers. When it dies, of whatever, it is started again: what was under way
-gets an error, what waits goes on waiting.
+Other threads submit tickets and calls. If the worker dies, it is restarted: work in progress gets an error, and waiting
+work is kept.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from heed.serve.telemetry import Log, Metrics
 T = TypeVar("T")
 
 STALE = 10.0
-"""Seconds without a turn after which a worker counts as stuck."""
+"""Seconds without a turn after which the worker counts as stuck."""
 TOO_MANY_FAILURES = 5
-"""So many searches that fail one after the other mean that the model fails, and not the request."""
+"""Consecutive failures after which the model is at fault rather than the requests."""
 IDLE = 1.0
-"""Seconds between two turns of a worker without work."""
+"""Seconds between two turns without work."""
 LONGEST_WAIT = 30.0
-"""Seconds before a worker that dies again and again is started once more."""
+"""Seconds, at most, before a worker that keeps dying is restarted."""
 
 
 @dataclass(eq=False)
 class _Call:
-    """Something to be done with a model, apart from searches."""
+    """A call that needs a model and is not a search."""
 
     work: Callable[[], Any]
     future: Future[Any]
 
     def run(self) -> None:
-        """Do it, unless nobody waits any longer."""
+        """Run it, unless it has been cancelled."""
         if not self.future.set_running_or_notify_cancel():
             return
         try:
@@ -50,13 +50,13 @@ class _Call:
 
 
 class Worker:
-    """The thread, and what it is asked to do."""
+    """The thread and its queues."""
 
     def __init__(
         self, warm_up: Callable[[], None], metrics: Metrics, log: Log,
         make_scheduler: Callable[[], Scheduler] = Scheduler,
     ) -> None:  # fmt: skip
-        """`warm_up` uses every model once, in the thread, before it takes work."""
+        """`warm_up` runs every model once, in the thread, before any work."""
         self._warm_up = warm_up
         self._metrics = metrics
         self._log = log
@@ -65,23 +65,23 @@ class Worker:
         self._commands: deque[Callable[[Scheduler], None]] = deque()
         self._calls: deque[_Call] = deque()
         self._call: _Call | None = None
-        self._num_submitted = 0  # tickets that the scheduler has not got yet
-        self._num_waiting = 0  # those that it has got, and that have not departed
+        self._num_submitted = 0  # tickets not yet given to the scheduler
+        self._num_waiting = 0  # tickets that the scheduler has not started
         self._scheduler = make_scheduler()
         self._thread: threading.Thread | None = None
         self._beat = time.monotonic()
         self._is_stopping = False
-        self._has_worked = False  # since memory was given back
+        self._has_worked = False  # since memory was released
         self._deaths = 0
         self._died_at = 0.0
         self._failures = 0
         self.is_warm = False
-        """Whether every model has worked since the thread was started."""
+        """Whether every model has run since the thread was started."""
 
-    # --- asked from other threads --------------------------------------------------------------------
+    # --- called from other threads -------------------------------------------------------------------
 
     def submit(self, tickets: Sequence[Ticket]) -> None:
-        """Queue searches; each ticket gets its outcome in the worker's thread."""
+        """Queue searches. Outcomes are delivered in the worker's thread."""
 
         def take(scheduler: Scheduler) -> None:
             self._num_submitted -= len(tickets)
@@ -94,7 +94,7 @@ class Worker:
             self._wake.notify()
 
     def cancel(self, tickets: Sequence[Ticket]) -> None:
-        """Nobody waits for these any longer."""
+        """Cancel searches."""
 
         def forget(scheduler: Scheduler) -> None:
             for ticket in tickets:
@@ -105,7 +105,7 @@ class Worker:
             self._wake.notify()
 
     def call(self, work: Callable[[], T]) -> Future[T]:
-        """Do something else with a model, between two steps."""
+        """Run something else that needs a model, between two steps."""
         future: Future[T] = Future()
         with self._wake:
             self._calls.append(_Call(work, future))
@@ -114,7 +114,7 @@ class Worker:
 
     @property
     def num_waiting(self) -> int:
-        """Searches that have not departed."""
+        """Searches that have not started."""
         return self._num_waiting + self._num_submitted
 
     @property
@@ -124,14 +124,14 @@ class Worker:
 
     @property
     def num_deaths(self) -> int:
-        """How often it has died since its last turn."""
+        """Deaths since its last turn."""
         return self._deaths
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with the worker; None when nothing is."""
+        """What is wrong with the worker; None if it works."""
         if self._thread is None or not self._thread.is_alive():
-            return "the worker has died and is started again"
+            return "the worker has died and is being restarted"
         if not self.is_warm:
             return "the worker is warming up"
         if self.heartbeat_age > STALE:
@@ -140,17 +140,17 @@ class Worker:
             return "the last searches all failed"
         return None
 
-    # --- living and dying ----------------------------------------------------------------------------
+    # --- life cycle ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._is_stopping = False
         self._beat = time.monotonic()
         self._thread = threading.Thread(target=self._main, name="heed worker", daemon=True)
         self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
-        """End when what is under way is done, or after the time-out."""
+        """Stop after the work in progress, or after the time-out."""
         with self._wake:
             self._is_stopping = True
             self._wake.notify()
@@ -158,7 +158,7 @@ class Worker:
             self._thread.join(timeout)
 
     def revive(self) -> bool:
-        """Start again when the thread has died; to be asked now and then. Whether it did."""
+        """Restart a dead thread. Call it regularly. Returns whether it did."""
         if self._thread is None or self._thread.is_alive() or self._is_stopping:
             return False
         if time.monotonic() - self._died_at < min(LONGEST_WAIT, float(self._deaths - 1)):
@@ -174,17 +174,17 @@ class Worker:
             self.is_warm = True
             while self._turn():
                 self._deaths = 0
-        except BaseException as error:  # also what would end an interpreter must end in words
+        except BaseException as error:  # even SystemExit must be logged
             self._log.error("worker_died", error)
             self._deaths += 1
         finally:
             self.is_warm = False
             self._died_at = time.monotonic()
-            self._bury()
+            self._clean_up()
 
-    def _bury(self) -> None:
-        """What was under way fails; what waits is handed on."""
-        lost = ApiError("The worker died while it was at this request.")
+    def _clean_up(self) -> None:
+        """Fail the work in progress, and keep what waits."""
+        lost = ApiError("The worker died while it handled this request.")
         old, self._scheduler = self._scheduler, self._make_scheduler()
         call, self._call = self._call, None
         if call is not None and not call.future.done():
@@ -196,13 +196,13 @@ class Worker:
                 self._scheduler.submit(ticket)
 
     def _turn(self) -> bool:
-        """Take what came, and go one step; whether to go on."""
+        """Take new work, and run one step. Returns False to stop."""
         with self._wake:
             if not self._commands and not self._calls and self._scheduler.is_idle:
                 if self._is_stopping:
                     return False
                 if not self._wake.wait(IDLE) and self._has_worked:
-                    give_memory_back()  # a busy hour leaves much that the next quiet one does not need
+                    give_memory_back()  # a busy time leaves memory that a quiet one does not need
                     self._has_worked = False
             commands = list(self._commands)
             self._commands.clear()
@@ -223,7 +223,7 @@ class Worker:
         return True
 
     def delivered(self, failure: Exception | None) -> None:
-        """To be told of each outcome: failures that are not the request's own are counted."""
+        """Record an outcome. Failures that are not the request's own fault are counted."""
         if failure is None:
             self._failures = 0
         elif not isinstance(failure, HeedError | ApiError):

@@ -1,4 +1,4 @@
-// How does the page ask its server? Only this server, and every failure becomes a sentence for a person.
+// Requests to the server of the page. Every failure becomes an error with a message for the user.
 
 let key = "";
 
@@ -6,10 +6,13 @@ export function useKey(text) {
   key = text.trim();
 }
 
+const FINAL = ["bad_request", "not_found", "unauthorized", "disabled", "too_large"]; // error codes of heed's own API
+
 export class ServerError extends Error {
-  constructor(message, status = 0, retryAfter = null) {
+  /** `canRetry`: whether the same request may succeed later. */
+  constructor(message, canRetry = true, retryAfter = null) {
     super(message);
-    this.status = status;
+    this.canRetry = canRetry;
     this.retryAfter = retryAfter;
   }
 }
@@ -34,17 +37,18 @@ async function request(path, body, signal) {
   }
   if (response.ok) return response;
   const retryAfter = response.headers.get("Retry-After");
-  const found = await response.json().catch(() => null);
-  const said = typeof found?.error === "string" ? found.error : found?.error?.message;
-  throw new ServerError(said || `The server answered ${response.status}.`, response.status, retryAfter);
+  const answer = await response.json().catch(() => null);
+  const message = typeof answer?.error === "string" ? answer.error : answer?.error?.message;
+  const canRetry = response.status >= 500 || response.status === 408 || response.status === 429;
+  throw new ServerError(message || `The server answered ${response.status}.`, canRetry, retryAfter);
 }
 
-/** JSON from a path; with a body it is posted. */
+/** JSON from a path. A body is posted. */
 export async function ask(path, body = null, signal = undefined) {
   return (await request(path, body, signal)).json();
 }
 
-/** JSON from a path that a file is posted to, with the fields of a form. */
+/** JSON from a path, to which a file and the fields of a form are posted. */
 export async function sendFile(path, file, fields, signal) {
   const form = new FormData();
   for (const [name, value] of Object.entries({ ...fields, ...(key ? { api_key: key } : {}) })) form.append(name, value);
@@ -56,7 +60,7 @@ export async function askText(path) {
   return (await request(path)).text();
 }
 
-/** The whole answer of a call that streams; `onPartial` gets what is known so far. */
+/** The answer of a streaming call. `onPartial` gets the events before it. */
 export async function follow(path, body, onPartial, signal) {
   const response = await request(path, { ...body, stream: true }, signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -71,14 +75,17 @@ export async function follow(path, body, onPartial, signal) {
         const event = parsed(text);
         if (event.name === "partial") onPartial(event.data);
         else if (event.name === "done") return event.data;
-        else if (event.name === "error") throw new ServerError(event.data.error.message);
+        else if (event.name === "error") {
+          const { message, code } = event.data.error;
+          throw new ServerError(message, !FINAL.includes(code));
+        }
       }
     }
   } catch (error) {
     if (error instanceof ServerError || error.name === "AbortError") throw error;
-    throw new ServerError("The connection broke off before the answer was whole.");
+    throw new ServerError("The connection was lost before the answer was complete.");
   }
-  throw new ServerError("The server ended its answer early.");
+  throw new ServerError("The server's answer is incomplete.");
 }
 
 function parsed(text) {

@@ -1,8 +1,8 @@
-// From which language into which, and by which model, where there are several?
+// The choice of languages, and of a model where there are several.
 
 import { el, select } from "./dom.js";
 
-/** The choices that a server offers. `changed(swapped)` is called when a person has chosen. */
+/** The choices of a server. `changed(swapped)` is called after a choice. */
 export function directionView(served, changed) {
   const { languages } = served;
   const sources = languages.filter((each) => each.targets.length);
@@ -34,7 +34,7 @@ export function directionView(served, changed) {
       fill();
       changed(false);
     };
-    const which = [["", "best known"], ...possible.map((each) => [each.name, each.name])];
+    const which = [["", "automatic"], ...possible.map((each) => [each.name, each.name])];
     node.replaceChildren(
       select("From", [...detect, ...names(sources.map((each) => each.code))], chosen.from, set("from")),
       swapButton(),

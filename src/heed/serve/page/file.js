@@ -1,37 +1,37 @@
-// Translating a whole file: it is sent, and a link to its translation comes back.
+// Translating a file: it is uploaded, and a link to its translation is shown.
 
 import { sendFile } from "./api.js";
 import { el } from "./dom.js";
 import { alertBox, latest } from "./panel.js";
 
-/** Fields to choose a file; `direction()` and `options()` say what is wanted beside it. */
+/** Fields to choose a file. `direction()` and `options()` give the rest of the request. */
 export function fileFields(formats, direction, options) {
   const work = latest();
   const box = alertBox();
   const choice = el("input", { type: "file", accept: formats.join(","), onchange: chosen });
-  const column = el("input", { type: "text", placeholder: "its name", dir: "auto" });
-  const go = el("button", { type: "button", class: "button", disabled: true, onclick: translate }, "Translate the file");
-  const told = el("p", { class: "quiet", role: "status" });
+  const column = el("input", { type: "text", placeholder: "name or number", dir: "auto" });
+  const go = el("button", { type: "button", class: "button", disabled: true, onclick: translate }, "Translate file");
+  const status = el("p", { class: "quiet", role: "status" });
   const node = el(
     "details",
     { class: "options" },
-    el("summary", {}, "A whole file"),
+    el("summary", {}, "Translate a file"),
     el(
       "div",
       { class: "controls" },
       el("label", { class: "field" }, el("span", {}, `File (${formats.join(" ")})`), choice),
-      el("label", { class: "field small" }, el("span", {}, "Column of a table"), column),
+      el("label", { class: "field small" }, el("span", {}, "Table column"), column),
       go,
     ),
     box.node,
-    told,
+    status,
   );
   return { node };
 
   function chosen() {
     work.stop();
     box.clear();
-    told.replaceChildren();
+    status.replaceChildren();
     go.disabled = !choice.files.length;
   }
 
@@ -39,7 +39,7 @@ export function fileFields(formats, direction, options) {
     chosen();
     const [file] = choice.files;
     if (!file) return;
-    told.textContent = `Translating ${file.name} …`;
+    status.textContent = `Translating ${file.name} …`;
     go.disabled = true;
     const { from, to, model } = direction();
     const { keep, glossary } = options();
@@ -56,10 +56,11 @@ export function fileFields(formats, direction, options) {
       async (signal) => {
         const { translatedFileUrl: url } = await sendFile("translate_file", file, fields, signal);
         const href = `download_file/${url.split("/").at(-1)}`;
-        told.replaceChildren("Translated: ", el("a", { href, download: file.name }, file.name));
+        const name = file.name.replace(/(\.[^.]*)?$/, `.${to}$1`);
+        status.replaceChildren("Translated: ", el("a", { href, download: name }, name));
       },
       (error) => {
-        told.replaceChildren();
+        status.replaceChildren();
         box.show(error, translate);
       },
     );

@@ -1,4 +1,4 @@
-// Writing with a language model: how it goes on from a text, what it would say next, how sure it was.
+// The panel for generating text: continuations of a prompt, likely next words, and probabilities.
 
 import { ask, follow } from "./api.js";
 import { doubt, el, percent, select, setNumber } from "./dom.js";
@@ -9,19 +9,19 @@ import { samplingFields } from "./sampling.js";
 const PAUSE = 400; // milliseconds without a key before what comes next is asked for
 
 export function generatePanel(served, modelInUse) {
-  const models = served.models.filter((each) => each.task === "language-model");
+  const models = served.models.filter((each) => each.abilities.includes("generate"));
   const state = { model: models[0], inspected: "" };
   const work = latest();
   const soon = after(PAUSE, refreshNext);
   const box = alertBox();
   const inside = insideView(look);
-  const next = nextView(goOnFrom);
+  const next = nextView(continueFrom);
   const sampling = samplingFields(served.limits);
   const area = el("textarea", {
     id: "prompt",
     dir: "auto",
-    placeholder: "Begin a text (or leave this empty)",
-    oninput: soon.start,
+    placeholder: "Start a text, or leave this empty",
+    oninput: typed,
     onkeydown: onControlEnter(generate),
   });
   const facts = el("p", { class: "quiet", role: "status" });
@@ -33,9 +33,9 @@ export function generatePanel(served, modelInUse) {
     { class: "controls" },
     go,
     halt,
-    button("Look into this text", () => lookAt(area.value)),
+    button("Inspect this text", () => lookAt(area.value)),
   );
-  const label = el("label", { class: "hidden", for: "prompt" }, "Text to go on from");
+  const label = el("label", { class: "hidden", for: "prompt" }, "Prompt");
   const panes = el(
     "div",
     { class: "panes" },
@@ -67,19 +67,25 @@ export function generatePanel(served, modelInUse) {
     refreshNext();
   }
 
+  /** The list of next words waits for a pause, and is not for use until it fits the text again. */
+  function typed() {
+    next.wait();
+    soon.start();
+  }
+
   function refreshNext() {
     soon.cancel();
     next.refresh(state.model, area.value);
   }
 
-  function goOnFrom(text) {
+  function continueFrom(text) {
     area.value = text;
     area.focus();
     refreshNext();
   }
 
   async function generate() {
-    soon.cancel();
+    refreshNext();
     box.clear();
     list.replaceChildren();
     halt.disabled = false;
@@ -101,7 +107,7 @@ export function generatePanel(served, modelInUse) {
     if (done) halt.disabled = true;
   }
 
-  /** The parts of a continuation's text behind its prompt. */
+  /** Show the parts of a continuation after its prompt. */
   function fill(index, prompt, parts) {
     while (list.children.length <= index) {
       const text = el("p", { class: "continuation", dir: "auto", lang: state.model.target?.code || null });
@@ -112,15 +118,15 @@ export function generatePanel(served, modelInUse) {
     return text;
   }
 
-  /** A whole continuation, with what can be done with it. */
+  /** A complete continuation, with its buttons. */
   function finish(index, prompt, continuation) {
     const { text, tokens, log_prob: total, finished } = continuation;
     const each = percent(Math.exp(total / Math.max(1, tokens.length)));
-    const said = `${tokens.length} tokens · ${each} each on average · ${finished ? "ended by itself" : "cut off"}`;
+    const summary = `${tokens.length} tokens · ${each} each on average · ${finished ? "finished" : "cut off"}`;
     const controls = [
-      el("span", { class: "quiet" }, said),
-      button("Go on from here", () => goOnFrom(prompt + text)),
-      button("Look into it", () => lookAt(prompt + text)),
+      el("span", { class: "quiet" }, summary),
+      button("Continue from here", () => continueFrom(prompt + text)),
+      button("Inspect", () => lookAt(prompt + text)),
     ];
     fill(index, prompt, shaded(continuation)).after(el("div", { class: "controls" }, ...controls));
   }
@@ -148,10 +154,10 @@ function button(name, onclick, kind = "button") {
   return el("button", { type: "button", class: kind, onclick }, name);
 }
 
-/** The tokens of a continuation, with a line under what the model did not expect. */
+/** The tokens of a continuation, the unlikely ones underlined. */
 function shaded({ text, tokens }) {
   const joined = tokens.map((token) => token.text).join("");
-  const words = joined.trimEnd() === text.trim(); // each with a space behind it, while the text has one before it
+  const words = joined.trimEnd() === text.trim(); // each ends with a space, while the text begins with one
   if (joined !== text && !words) return [text]; // a token may be half of a character
   const lead = joined === text ? "" : text.slice(0, text.length - text.trimStart().length);
   const pieces = tokens.map((token) => {

@@ -1,36 +1,49 @@
-// What would a language model say next?
+// The list of likely next words.
 
 import { ask } from "./api.js";
 import { choiceTable } from "./choices.js";
 import { el } from "./dom.js";
 import { alertBox, latest } from "./panel.js";
 
-const LONGEST = 2000; // characters before, which the server takes
+const MAX_PREFIX = 2000; // characters that the server accepts
 
-/** A table of words, or tokens; `write(text)` is called with the text that a chosen one makes. */
+/** A table of words or tokens. `write(text)` gets the text with the chosen one added. */
 export function nextView(write) {
   const table = el("div", {});
   const box = alertBox();
   const work = latest();
 
+  /** The text has changed: until `refresh`, nothing can be chosen, as it would be added to the old text. */
+  function wait() {
+    work.stop();
+    table.inert = true;
+    table.classList.add("busy");
+  }
+
+  function ready(...content) {
+    table.inert = false;
+    table.classList.remove("busy");
+    table.replaceChildren(...content);
+  }
+
   function refresh(model, before) {
     work.run(
       async (signal) => {
-        const prefix = before.slice(-LONGEST);
+        const prefix = before.slice(-MAX_PREFIX);
         const { tokens, words } = await ask("api/next", { model: model.name, prefix, size: 12 }, signal);
-        const name = words ? "Likeliest next words" : "Likeliest next tokens";
+        const name = words ? "Most likely next words" : "Most likely next tokens";
         const choices = (words ?? tokens).map((choice) => shown(choice, before));
         box.clear();
         const pick = ({ text }) => write(before + text);
-        table.replaceChildren(choiceTable(`${name}: choose one to write it`, choices, null, model.target?.code, pick));
+        ready(choiceTable(`${name}: choose one to add it`, choices, null, model.target?.code, pick));
       },
       (error) => {
-        table.replaceChildren();
+        ready();
         box.show(error, () => refresh(model, before));
       },
     );
   }
-  return { node: el("div", {}, table, box.node), refresh };
+  return { node: el("div", {}, table, box.node), refresh, wait };
 }
 
 function shown({ text, probability, end }, before) {

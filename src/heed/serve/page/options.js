@@ -1,4 +1,4 @@
-// What may a person say about a translation beside its text?
+// The options of a translation.
 
 import { el } from "./dom.js";
 
@@ -13,13 +13,13 @@ function lines(input) {
     .filter(Boolean);
 }
 
-/** Fields, and the part of a request that they make; what is not said is left out. */
+/** Fields, and the part of a request that they make, without empty ones. */
 export function optionFields(limits, changed) {
   const beam = el("input", {
     type: "number",
     min: 1,
     max: limits.beam_size,
-    placeholder: "as trained",
+    placeholder: "default",
     oninput: changed,
   });
   const keep = el("textarea", { placeholder: "ACME", oninput: changed, dir: "auto" });
@@ -32,8 +32,8 @@ export function optionFields(limits, changed) {
       "div",
       { class: "controls" },
       field("Beam size", beam, "field small"),
-      field("Keep as they are (a line each)", keep),
-      field("Words to use (source = target, a line each)", glossary),
+      field("Do not translate (one per line)", keep),
+      field("Glossary (source = target, one per line)", glossary),
     ),
   );
 

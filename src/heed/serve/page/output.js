@@ -1,13 +1,13 @@
-// Where does the translation stand, and which of its sentences is looked into?
+// The translation, with a button for each of its sentences.
 
 import { el, rove } from "./dom.js";
 
-/** `choose(place)` is called when a sentence is chosen, where there are several. */
+/** `choose(number)` is called when a sentence is chosen. */
 export function outputView(choose) {
   const node = el("div", { class: "output", dir: "auto", role: "region", "aria-label": "translation", tabindex: "0" });
   let answer = null;
 
-  /** Where a sentence begins in the text; -1 where it does not stand there as it is. */
+  /** Where a sentence begins in the text; -1 if the text does not contain it. */
   function placeOf(sentence) {
     let begin = -1;
     for (let place = 0, end = 0; place <= sentence; place++) {
@@ -20,7 +20,8 @@ export function outputView(choose) {
   }
 
   function fill() {
-    if (answer.sentences.length < 2) {
+    const isPlain = answer.sentences.length < 2 && !answer.sentences[0]?.hypotheses[0].flags.length;
+    if (isPlain) {
       node.textContent = answer.text;
       return;
     }
@@ -30,7 +31,7 @@ export function outputView(choose) {
     answer.sentences.forEach(({ hypotheses: [best] }, place) => {
       const begin = placeOf(place);
       if (begin < 0 || !best.text) return;
-      choices.push(sentenceButton(best.text, place));
+      choices.push(sentenceButton(best, place));
       parts.push(answer.text.slice(end, begin), choices.at(-1));
       end = begin + best.text.length;
     });
@@ -38,13 +39,15 @@ export function outputView(choose) {
     if (choices.length) rove(node, [choices]);
   }
 
-  function sentenceButton(text, place) {
+  function sentenceButton({ text, flags }, place) {
     const onkeydown = (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
       choose(place);
     };
-    const attributes = { role: "button", class: "sentence-of", "aria-pressed": "false" };
+    const doubted = flags.length ? " doubted" : "";
+    const title = flags.length ? `doubtful: ${flags.join(", ")}` : null;
+    const attributes = { role: "button", class: `sentence-of${doubted}`, title, "aria-pressed": "false" };
     const button = el("span", { ...attributes, onclick: () => choose(place), onkeydown }, text);
     button.dataset.place = place;
     return button;
@@ -52,18 +55,18 @@ export function outputView(choose) {
 
   return {
     node,
-    /** What is known so far. */
+    /** The text so far. */
     partial: (text) => {
       node.textContent = text;
     },
-    /** A whole answer, or null for none. */
-    show(found) {
-      answer = found;
+    /** An answer, or null for none. */
+    show(newAnswer) {
+      answer = newAnswer;
       node.classList.remove("waiting");
       if (answer) fill();
       else node.replaceChildren();
     },
-    /** Another text in the place of a sentence. */
+    /** Replace the text of a sentence. */
     replace(sentence, text) {
       const best = answer.sentences[sentence].hypotheses[0];
       const begin = placeOf(sentence);

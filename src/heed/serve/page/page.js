@@ -1,4 +1,4 @@
-// The page of a server: which models are there, translating and writing with them, and what is known of each.
+// The web page of a server: panels to translate and to generate text, and reports on its models.
 
 import { ask, askText, useKey } from "./api.js";
 import { el } from "./dom.js";
@@ -55,7 +55,7 @@ function askForKey() {
       "div",
       { class: "controls" },
       el("label", { class: "field" }, el("span", {}, "API key"), key),
-      el("button", { class: "button main" }, "Go on"),
+      el("button", { class: "button main" }, "Continue"),
     ),
     box.node,
   );
@@ -65,11 +65,16 @@ function askForKey() {
 
 async function open() {
   served = await ask("api/models");
-  const has = (task) => served.models.some((each) => each.task === task);
-  const panels = [
-    ...(has("translation") ? [["Translate", translatePanel(served, modelInUse)]] : []),
-    ...(has("language-model") ? [["Write", generatePanel(served, modelInUse)]] : []),
-  ];
+  const ableTo = (ability) => served.models.filter((each) => each.abilities.includes(ability));
+  const kinds = [
+    ["Translate", ableTo("translate"), translatePanel],
+    ["Write", ableTo("generate"), generatePanel],
+  ].filter(([, models]) => models.length);
+  if (!kinds.length) {
+    main.replaceChildren(el("p", { class: "card" }, "This page has no form for the models of this server. Use its API."));
+    return;
+  }
+  const panels = kinds.map(([name, , panel]) => [name, panel(served, modelInUse)]);
   if (panels.length > 1) {
     const tabs = tabView(
       panels.map(([name, panel]) => [name, panel.node]),
@@ -79,7 +84,7 @@ async function open() {
     main.replaceChildren(tabs.node);
   } else main.replaceChildren(panels[0][1].node);
   panels[0][1].focus();
-  modelInUse(served.models.find((each) => each.task === (has("translation") ? "translation" : "language-model")).name);
+  modelInUse(kinds[0][1][0].name);
 }
 
 function modelInUse(name) {
@@ -96,7 +101,7 @@ about.addEventListener("click", async () => {
     { class: "close" },
     el("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Close"),
   );
-  const body = el("div", {}, el("p", { class: "quiet" }, "Reading …"));
+  const body = el("div", {}, el("p", { class: "quiet" }, "Loading …"));
   dialog.replaceChildren(close, el("div", {}, body));
   dialog.showModal();
   try {

@@ -1,9 +1,9 @@
-// What do the panels share: telling of errors, work that newer work ends, the view that is drawn below?
+// Parts that the panels share: error messages, work that newer work cancels, and the inspection.
 
 import { el } from "./dom.js";
 import { inspectionView } from "./view.js";
 
-/** A place for one error at a time, with a button to try again. */
+/** Shows one error at a time, with a button to try again where that can help. */
 export function alertBox() {
   const node = el("div", { role: "alert" });
   return {
@@ -11,7 +11,7 @@ export function alertBox() {
     clear: () => node.replaceChildren(),
     show(error, retry) {
       const wait = error.retryAfter ? ` Try again in ${error.retryAfter} s.` : "";
-      const button = retry
+      const button = retry && error.canRetry !== false
         ? el(
             "button",
             {
@@ -30,7 +30,7 @@ export function alertBox() {
   };
 }
 
-/** Runs one piece of work at a time: a new one ends the one before. */
+/** Runs one piece of work at a time. A new one cancels the one before. */
 export function latest() {
   let controller = null;
   const stop = () => controller?.abort();
@@ -47,7 +47,7 @@ export function latest() {
   return { run, stop };
 }
 
-/** Work that waits until nothing has called for it for a while. */
+/** Work that starts after a pause without further calls. */
 export function after(milliseconds, work) {
   let timer = 0;
   const cancel = () => clearTimeout(timer);
@@ -66,7 +66,7 @@ export function onControlEnter(work) {
   };
 }
 
-/** The part of the page that looks inside; `load(signal)` gives {data, languages, options} or null for nothing. */
+/** The inspection below a panel. `load(signal)` gives {data, languages, options}, or null for nothing. */
 export function insideView(load) {
   const box = alertBox();
   const body = el("div", {});
@@ -80,7 +80,7 @@ export function insideView(load) {
         if (node.open) refresh();
       },
     },
-    el("summary", {}, "Look inside"),
+    el("summary", {}, "Inside the model"),
     box.node,
     body,
   );
@@ -93,9 +93,9 @@ export function insideView(load) {
     body.firstElementChild?.classList.add("busy");
     work.run(
       async (signal) => {
-        const found = await load(signal);
+        const loaded = await load(signal);
         box.clear();
-        body.replaceChildren(...(found ? [inspectionView(found.data, found.languages, found.options)] : []));
+        body.replaceChildren(...(loaded ? [inspectionView(loaded.data, loaded.languages, loaded.options)] : []));
       },
       (error) => {
         body.replaceChildren();
@@ -118,6 +118,11 @@ export function insideView(load) {
       stale = true;
       node.hidden = false;
       refresh();
+    },
+    /** Show the inspection, wherever the page is scrolled to. */
+    reveal() {
+      node.open = true;
+      node.scrollIntoView({ block: "nearest" });
     },
   };
 }

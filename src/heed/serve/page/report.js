@@ -1,6 +1,6 @@
-// How is report.md shown? The Markdown that heed writes, as elements; what it does not know stays text.
+// Renders report.md. Markdown that heed does not write stays text.
 
-import { el } from "./dom.js";
+import { el, scrollable } from "./dom.js";
 
 const INLINE =
   /\\([\\`*_[\]<>|#~$&])|``\s(.+?)\s``|`([^`]+)`|\*\*(.+?)\*\*|!\[[^\]]*\]\([^)]*\)|\[([^\]]*)\]\([^)]*\)/gsu;
@@ -30,16 +30,13 @@ function cells(line) {
 
 function table(lines) {
   const [head, , ...rows] = lines.map(cells);
-  return el(
-    "div",
-    { class: "frame", tabindex: "0", role: "region", "aria-label": "table" },
-    el(
-      "table",
-      { class: "plain" },
-      el("thead", {}, el("tr", {}, ...head.map((cell) => el("th", { scope: "col" }, ...cell)))),
-      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, ...cell))))),
-    ),
+  const content = el(
+    "table",
+    { class: "plain" },
+    el("thead", {}, el("tr", {}, ...head.map((cell) => el("th", { scope: "col" }, ...cell)))),
+    el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, ...cell))))),
   );
+  return scrollable(el("div", { class: "frame", tabindex: "0", role: "region", "aria-label": "table" }, content));
 }
 
 function list(lines) {
@@ -59,8 +56,8 @@ function heading(marks, text) {
 }
 
 function block(lines) {
-  const found = /^(#{1,6}) (.*)/.exec(lines[0]);
-  if (found) return [heading(found[1], found[2]), ...(lines.length > 1 ? block(lines.slice(1)) : [])];
+  const title = /^(#{1,6}) (.*)/.exec(lines[0]);
+  if (title) return [heading(title[1], title[2]), ...(lines.length > 1 ? block(lines.slice(1)) : [])];
   if (lines.every((line) => line.trim().startsWith("|"))) return [table(lines)];
   if (/^- /.test(lines[0])) return [list(lines)];
   return [el("p", {}, ...inline(lines.join(" ")))];
@@ -70,7 +67,7 @@ function levelOf(node) {
   return /^H[1-6]$/.test(node?.tagName ?? "H1") ? Number(node?.tagName[1] ?? 1) : 9;
 }
 
-/** The elements of a report; a part that has nothing but a picture is left out. */
+/** The elements of a report, without sections that only have a picture. */
 export function report(markdown) {
   const out = [];
   const parts = markdown.replaceAll("\r\n", "\n").split(/^```.*$/m);

@@ -1,10 +1,10 @@
-// How does a language model draw?
+// The options of sampling.
 
 import { el } from "./dom.js";
 
 /**
- * Fields for what a person may say of it, and the part of a request that they make.
- * `begin` fills in what a model's recipe says, over which a person may write.
+ * Fields, and the part of a request that they make.
+ * `begin` fills in the defaults of a model.
  */
 export function samplingFields(limits) {
   const inputs = {
@@ -19,16 +19,16 @@ export function samplingFields(limits) {
     temperature: "Temperature",
     top_k: "Top k (0: all)",
     top_p: "Top p",
-    max_tokens: "Most tokens",
+    max_tokens: "Max tokens",
     samples: "Samples",
     seed: "Seed",
   };
   const labels = Object.entries(inputs).map(([key, input]) =>
     el("label", { class: "field" }, el("span", {}, names[key]), input),
   );
-  const isSaid = ([, input]) => input.value !== "";
-  const said = ([key, input]) => [key, Number(input.value)];
-  const values = () => ({ ...Object.fromEntries(Object.entries(inputs).filter(isSaid).map(said)), stop: [] });
+  const isGiven = ([, input]) => input.value !== "";
+  const entry = ([key, input]) => [key, Number(input.value)];
+  const values = () => ({ ...Object.fromEntries(Object.entries(inputs).filter(isGiven).map(entry)), stop: [] });
   const begin = (drawing) => Object.entries(drawing).forEach(([key, value]) => (inputs[key].value = Math.min(value, inputs[key].max || value)));
   return { node: el("div", { class: "controls" }, ...labels), values, begin };
 }

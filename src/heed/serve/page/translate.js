@@ -1,4 +1,4 @@
-// Translating: what is typed, the translation as it forms, and its sentences to look into.
+// The panel for translating: the text, its translation as it grows, and the inspection of its sentences.
 
 import { ask, follow } from "./api.js";
 import { directionView } from "./direction.js";
@@ -106,25 +106,33 @@ export function translatePanel(served, modelInUse) {
     if (!answer) return;
     output.mark(0);
     const { path, sentences } = answer;
-    facts.textContent = [...factsOf(answer), `${(milliseconds / 1000).toFixed(1)} s`].join(" · ");
+    const parts = [...factsOf(answer), `${(milliseconds / 1000).toFixed(1)} s`];
+    facts.replaceChildren(...parts.flatMap((part, place) => (place ? [" · ", part] : [part])));
     live.textContent = `Translated: ${sentences.length} ${sentences.length === 1 ? "sentence" : "sentences"}.`;
     modelInUse(path.at(-1));
     if (sentences.length && path.length) inside.update();
   }
 
-  /** What is to be told of an answer beside its text. */
+  /** Texts and buttons about an answer. */
   function factsOf({ detected, path, sentences }) {
     const best = sentences.map(({ hypotheses }) => hypotheses[0]);
     const sure = best.map(({ confidence }) => confidence).filter((value) => typeof value === "number");
-    const doubts = best.flatMap(({ flags }, place) =>
-      flags.map((flag) => `the guard doubts sentence ${place + 1}: ${flag}`),
-    );
+    const doubts = best.flatMap(({ flags }, place) => (flags.length ? [doubtButton(place, flags)] : []));
     return [
       detected ? `${direction.nameOf(detected.language)} (${Math.round(detected.confidence)}\u202f%)` : "",
-      path.length > 1 ? `by way of ${path.join(", ")}` : "",
+      path.length > 1 ? `via ${path.join(", ")}` : "",
       sure.length ? `confidence ${percent(Math.min(...sure))}` : "",
       ...doubts,
     ].filter(Boolean);
+  }
+
+  function doubtButton(place, flags) {
+    const onclick = () => {
+      chooseSentence(place);
+      output.node.querySelector('[aria-pressed="true"]')?.scrollIntoView({ block: "nearest" });
+      inside.reveal();
+    };
+    return el("button", { type: "button", class: "doubt", onclick }, `doubtful sentence ${place + 1}: ${flags.join(", ")}`);
   }
 
   function chooseSentence(place) {
@@ -133,7 +141,7 @@ export function translatePanel(served, modelInUse) {
     inside.update();
   }
 
-  /** What is inside the sentence: of its best output, or of one that was given in its place. */
+  /** The inspection of the sentence: of its best output, or of one that was chosen instead. */
   async function look(signal) {
     const { answer } = state;
     const sentence = answer.sentences[state.sentence];
@@ -154,18 +162,18 @@ export function translatePanel(served, modelInUse) {
     };
   }
 
-  /** The model that wrote what is shown. */
+  /** The model of the last step. */
   function modelOf(answer) {
     return served.models.find((each) => each.name === answer.path.at(-1));
   }
 
-  /** What it reads: of several models on the way the last, which may read several languages. */
+  /** The source language of that model, which may translate from several. */
   function sourceOf(answer) {
     if (answer.path.length === 1) return answer.source;
     return modelOf(answer).directions.find(({ target }) => target.code === answer.target).source.code;
   }
 
-  /** Another output takes the place of the sentence; `at`: the word of it to look at. */
+  /** Replace the sentence by another output. `at`: the word of it to inspect. */
   function take(text, at = null) {
     output.replace(state.sentence, text);
     output.mark(state.sentence);
@@ -173,7 +181,7 @@ export function translatePanel(served, modelInUse) {
     inside.update();
   }
 
-  /** The sentence again, with a beginning whose last word, at a place, was chosen. */
+  /** Translate the sentence again with a prefix, whose last word was chosen. */
   function steer(prefix, place) {
     const { answer } = state;
     const model = modelOf(answer);
@@ -181,9 +189,9 @@ export function translatePanel(served, modelInUse) {
     work.run(
       async (signal) => {
         const body = { text, source: sourceOf(answer), target: answer.target, model: model.name, prefix, ...options.values() };
-        const found = await ask("api/translate", body, signal);
-        live.textContent = `Now: ${found.text}`;
-        take(found.sentences[0].hypotheses[0].text, place);
+        const steered = await ask("api/translate", body, signal);
+        live.textContent = `Changed to: ${steered.text}`;
+        take(steered.sentences[0].hypotheses[0].text, place);
       },
       (error) => box.show(error),
     );
@@ -204,7 +212,7 @@ export function translatePanel(served, modelInUse) {
 }
 
 function tooLong(length, limit) {
-  return `The text has ${inThousands(length)} characters; this server takes ${inThousands(limit)}.`;
+  return `The text has ${inThousands(length)} characters; the limit is ${inThousands(limit)}.`;
 }
 
 function inThousands(number) {
