@@ -23,7 +23,8 @@ from heed.serve.auth import ApiKeys
 from heed.serve.engine.catalogue import Catalogue
 from heed.serve.limits import Limits
 from heed.serve.server import Server, bound_socket, make_server, url_of
-from heed.serve.service import Service
+from heed.serve.service import Service, make_service
+from heed.serve.telemetry import Log
 from heed.tasks.predictor import Predictor
 
 SENTENCE = "ba ce di"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from heed.serve.engine.language_samples import sample_pairs
+from heed.serve.engine.languages import sample_pairs
 from serving import SENTENCE, Live, Runs, serving
 from toy import pairs, prepared, with_weights, write_lines, write_pairs
 
