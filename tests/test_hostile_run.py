@@ -112,14 +112,14 @@ def test_a_pickle_in_the_place_of_the_weights_runs_nothing(run: Path, tmp_path: 
     for words in (("translate", run), ("info", run), ("evaluate", run, "--src", os.devnull, "--ref", os.devnull)):
         result = call(*words)
         assert result.code == 65, result.err
-        assert "is damaged or no safetensors file" in result.err
+        assert "is damaged or not a safetensors file" in result.err
     assert not (tmp_path / "it ran").exists()
 
 
 def test_a_pipe_in_the_place_of_the_weights_does_not_hang(run: Path) -> None:
     (run / "model.safetensors").unlink()
     os.mkfifo(run / "model.safetensors")
-    with pytest.raises(DataError, match="it is no regular file"):
+    with pytest.raises(DataError, match="it is not a regular file"):
         _ = Run(run).model
 
 
@@ -153,7 +153,7 @@ def test_counts_that_are_none_are_refused(counted: Path, tmp_path: Path, what: s
     else:
         arrays[what] = arrays[what].flip(0) if what == "offsets" else -arrays[what][:-1] - 1000
     save_file({name: array.contiguous() for name, array in arrays.items()}, run / "model.safetensors")
-    with pytest.raises(DataError, match="this is no n-gram model"):
+    with pytest.raises(DataError, match="not an n-gram model"):
         _ = Run(run).model
 
 

@@ -64,7 +64,7 @@ def test_a_run_without_weights_is_told(copy: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\x80\x04\x95 a pickle", b"\xff" * 100], ids=["empty", "pickle", "noise"])
 def test_weights_that_are_no_safetensors_are_refused(copy: Path, content: bytes) -> None:
     (copy / "model.safetensors").write_bytes(content)
-    with pytest.raises(DataError, match="is damaged or no safetensors file"):
+    with pytest.raises(DataError, match="is damaged or not a safetensors file"):
         _ = Run(copy).model
 
 

@@ -1,4 +1,4 @@
-"""Does every model keep the five laws of `heed.nn.contract`, and what else the contract says?"""
+"""The five laws of generators (`heed.nn.contract`), and the rest of their contract, for every model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can the state of every language model be carried on: put down as tensors, taken up again, joined from parts?"""
+"""States of language models: saved, restored, split and joined."""
 
 from __future__ import annotations
 

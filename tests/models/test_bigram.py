@@ -1,4 +1,4 @@
-"""Does the bigram answer what its formula says, and can counts that old runs hold be read?"""
+"""Bigram model: its formula, and counts in old run folders."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ def test_counts_of_an_old_run_give_the_same_probabilities() -> None:
 )
 def test_counts_that_are_none_are_refused(changes: dict[str, Any]) -> None:
     arrays = {**old_counts(), **{name: values and torch.tensor(values) for name, values in changes.items()}}
-    with pytest.raises(DataError, match=r"these are no bigram counts|the counts are of \d+ tokens"):
+    with pytest.raises(DataError, match=r"not bigram counts|the counts are for \d+ tokens"):
         Bigram(BigramConfig(), VOCABULARIES).load_state_dict({k: v for k, v in arrays.items() if v is not None})

@@ -1,4 +1,4 @@
-"""Do the counting models answer through the contract what their predictors say, and can they be saved?"""
+"""Count-based models: the answers of their predictors, saving and loading."""
 
 from __future__ import annotations
 

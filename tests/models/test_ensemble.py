@@ -1,4 +1,4 @@
-"""Is an ensemble the mean of its members, and shallow fusion the weighted sum?"""
+"""Ensembles are means of their members, and shallow fusion is a weighted sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the neural n-gram model equation 1 of Bengio et al. (2003)?"""
+"""Neural n-gram model: equation 1 of Bengio et al. (2003)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the decoder-only Transformer that of `transformers`, weight for weight? Does it read texts of any length?"""
+"""Decoder-only Transformer: equal to GPT-2 in `transformers`, and reading texts of any length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the one-layer Transformer that of the notes, and do the notes' lemmas hold of it?"""
+"""One-layer Transformer: equal to the notes' formulas, for which the notes' lemmas hold."""
 
 from __future__ import annotations
 

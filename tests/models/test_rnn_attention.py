@@ -1,4 +1,4 @@
-"""Is the recurrent translator the one of Bahdanau et al. (2015) with PyTorch's GRU, step by step?"""
+"""Recurrent translation model: Bahdanau et al. (2015) with PyTorch's GRU, step by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the recurrent language model what the papers write down: plain, AWD-LSTM, residual, with an adaptive softmax?"""
+"""Recurrent language models: plain, AWD-LSTM, residual, and with an adaptive softmax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the Transformer the one of Marian in `transformers`, weight for weight, and are its options what they say?"""
+"""Transformer: equal to Marian in `transformers`, and its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a trellis network with block-sparse weights a truncated recurrent network (Bai et al. 2019, theorem 1)?"""
+"""Trellis network with block-sparse weights: a truncated recurrent network (Bai et al. 2019, theorem 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the pieces of a new vocabulary begin with the right weights?"""
+"""Vocabulary transfer: the first weights of new pieces."""
 
 from __future__ import annotations
 
@@ -148,5 +148,5 @@ def test_an_adaptive_softmax_belongs_to_its_vocabulary() -> None:
     config = RecurrentConfig(d_model=6, hidden_size=5, tie=False, cutoffs=(20, 50))
     old, new = pair()
     weights = weights_of(config, Vocabularies(0, len(old.vocabulary)))
-    with pytest.raises(UsageError, match="belongs to its vocabulary"):
+    with pytest.raises(UsageError, match="cannot change its vocabulary"):
         with_vocabularies(weights, config, {"tgt": old}, {"tgt": new})

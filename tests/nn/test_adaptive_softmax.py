@@ -1,4 +1,4 @@
-"""Is the adaptive softmax PyTorch's, a distribution, and trained only where a batch has words?"""
+"""Adaptive softmax: equal to PyTorch's, a distribution, and trained only where a batch has words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is attention what the papers and PyTorch's own layer say, also where dropout falls on its weights?"""
+"""Attention: equal to the papers' formulas and PyTorch's layer, dropout included."""
 
 from __future__ import annotations
 

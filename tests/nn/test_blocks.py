@@ -1,4 +1,4 @@
-"""Are the layers of the Transformer those of PyTorch, post-norm and pre-norm, and is dropout where the paper has it?"""
+"""Transformer layers: equal to PyTorch's, post-norm and pre-norm, with dropout where the paper has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the device the one that was asked for, or is it said why not?"""
+"""Choice of device, and errors about devices that are not there."""
 
 from __future__ import annotations
 

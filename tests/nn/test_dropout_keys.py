@@ -1,4 +1,4 @@
-"""Do the masks of dropout depend on nothing but (seed, step, row, site, position), and are they random enough?"""
+"""Dropout masks depend only on seed, step, row, site and position, and are random enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the fused loss the cross-entropy that it stands for, with its gradients, in every convention of smoothing?"""
+"""Fused loss: equal to cross-entropy, with its gradients, for every label smoothing."""
 
 from __future__ import annotations
 

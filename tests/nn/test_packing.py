@@ -1,4 +1,4 @@
-"""Does a model compute the same with packed weights?"""
+"""Packed weights compute the same as plain ones."""
 
 from __future__ import annotations
 

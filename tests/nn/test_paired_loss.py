@@ -1,4 +1,4 @@
-"""Is the loss of two passes that of R-Drop's paper, with its gradients?"""
+"""R-Drop's loss of two passes, with its gradients."""
 
 from __future__ import annotations
 

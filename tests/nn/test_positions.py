@@ -1,4 +1,4 @@
-"""Are positions encoded as the papers say, and put to the embeddings at the right place?"""
+"""Position encodings: equal to the papers, and added to the right embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every recurrent cell its equation, PyTorch's own where PyTorch has it, and the same however it is run?"""
+"""Recurrent cells: equal to their equations and to PyTorch's cells, however they are run."""
 
 from __future__ import annotations
 

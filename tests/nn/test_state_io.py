@@ -1,4 +1,4 @@
-"""Can a state be put down as tensors and taken up again, and does it continue with new dropout keys?"""
+"""States as tensors: saved, restored, and continued with new dropout keys."""
 
 from __future__ import annotations
 

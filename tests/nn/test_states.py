@@ -1,4 +1,4 @@
-"""Do the values that states are made of share, align and copy what they should, and no more?"""
+"""Memory, caches and row positions: sharing, alignment and copying."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are weights read back as they were, and hostile or damaged files refused before memory is taken for them?"""
+"""Weight files: exact round trips, and refusal of hostile or damaged files before memory is allocated."""
 
 from __future__ import annotations
 
@@ -86,13 +86,16 @@ def test_every_single_flipped_bit_is_noticed(tmp_path: Path) -> None:
 def test_a_file_that_was_cut_off_is_refused(tmp_path: Path, length: int) -> None:
     save_weights(tmp_path / "w", tensors(), {})
     (tmp_path / "w").write_bytes((tmp_path / "w").read_bytes()[:length])
-    with pytest.raises(DataError, match="w is damaged or no safetensors file: "):
+    with pytest.raises(DataError, match="w is damaged or not a safetensors file: "):
         read_weights(tmp_path / "w")
 
 
 HOSTILE = {
-    "a header longer than the file": (struct.pack("<Q", 1 << 60) + b"{}", "of 10 bytes it claims 1152921504606846976"),
-    "a pickle": (b"\x80\x04\x95" + bytes(50), "as its header"),
+    "a header longer than the file": (
+        struct.pack("<Q", 1 << 60) + b"{}",
+        "its header claims 1152921504606846976 bytes of a file of 10",
+    ),
+    "a pickle": (b"\x80\x04\x95" + bytes(50), "its header claims"),
 }
 
 
@@ -114,7 +117,7 @@ def test_a_pickle_that_would_run_code_runs_none(tmp_path: Path) -> None:
     (tmp_path / "pickle").write_bytes(pickle.dumps(Bomb()))
     torch.save({"w": Bomb()}, tmp_path / "torch")
     for name in ("pickle", "torch"):
-        with pytest.raises(DataError, match="is damaged or no safetensors file"):
+        with pytest.raises(DataError, match="is damaged or not a safetensors file"):
             read_weights(tmp_path / name)
     assert not (tmp_path / "it ran").exists()
 
@@ -138,11 +141,11 @@ def test_a_header_of_a_hundred_thousand_tensors_is_refused(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (b"not JSON", "its header is no JSON"),
-        (b"[" * 100_000, "its header is no JSON"),
+        (b"not JSON", "its header is not JSON"),
+        (b"[" * 100_000, "its header is not JSON"),
         ([1, 2], "its header is wrong at 'tensors'"),
         ({"a": entry([2], 0, 8), "__metadata__": {"heed": '{"n": 1}'}}, "its header is wrong at 'metadata.n'"),
-        ({"a": entry([2], 0, 8), "__metadata__": {"heed": 1}}, "its header is no JSON"),
+        ({"a": entry([2], 0, 8), "__metadata__": {"heed": 1}}, "its header is not JSON"),
         ({"a": entry([2], 0, 8), "__metadata__": [1]}, "its header is wrong at 'metadata'"),
         ({"a": entry([2], 0, 9)}, "'a' has 9 bytes, its shape needs 8"),
         ({"a": entry([3], 0, 12)}, "'a' lies outside the file"),
@@ -154,7 +157,7 @@ def test_a_header_of_a_hundred_thousand_tensors_is_refused(tmp_path: Path) -> No
         ({"a": entry([2], 0, 8, "PY")}, "tensors.a.dtype"),
         ({"a": {"dtype": "F32", "shape": "2", "data_offsets": [0, 8]}}, "tensors.a.shape"),
         ({"a": {"dtype": "F32", "shape": [2]}}, "tensors.a.data_offsets"),
-        ({"a": entry([2], 0, 8), "b": entry([1], 4, 8)}, "damaged or no safetensors file"),
+        ({"a": entry([2], 0, 8), "b": entry([1], 4, 8)}, "damaged or not a safetensors file"),
         ({"b" * 1000: entry([2], 0, 9)}, "'bbb"),
     ],
 )  # fmt: skip
@@ -191,5 +194,5 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
         read_weights(tmp_path / "nothing")
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe"):
-        with pytest.raises(DataError, match="it is no regular file"):
+        with pytest.raises(DataError, match="it is not a regular file"):
             read_weights(path)

@@ -1,4 +1,4 @@
-"""What are the counts and probabilities of n-grams, written out with dictionaries from the definitions?
+"""Counts and probabilities of n-grams from their definitions, with dictionaries.
 
 Nothing here is shared with `heed.statistical`: no sorting, no trees. Ids: 0 padding, 1 begin, 2 end, 3 unknown.
 """

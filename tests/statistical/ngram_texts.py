@@ -1,4 +1,4 @@
-"""Which texts are n-grams counted in, and how is a model of words made of lines?"""
+"""Texts for n-gram tests."""
 
 from __future__ import annotations
 

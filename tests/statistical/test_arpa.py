@@ -1,4 +1,4 @@
-"""Are ARPA files written as others read them, and read as others write them?"""
+"""ARPA files: written and read as other programs do."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, old: str, new: str, why:
 
 def test_a_file_that_is_no_text_or_damaged_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"\\data\\\n\xe9\n")
-    with pytest.raises(DataError, match="no UTF-8 text"):
+    with pytest.raises(DataError, match="not UTF-8 text"):
         read_arpa(tmp_path / "latin")
     whole = (FIXTURES / "o3.arpa.xz").read_bytes()
     (tmp_path / "cut.arpa.xz").write_bytes(whole[: len(whole) // 2])

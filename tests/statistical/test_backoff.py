@@ -1,4 +1,4 @@
-"""Does the tree of n-grams back off as the definition says, wherever it is asked?"""
+"""Backoff trees: equal to the definition."""
 
 from __future__ import annotations
 
@@ -149,12 +149,12 @@ def _damaged(what: str) -> dict[str, Any]:
      "no whole numbers", "square"],
 )  # fmt: skip
 def test_arrays_that_are_no_model_are_refused(what: str) -> None:
-    with pytest.raises(DataError, match="this is no n-gram model"):
+    with pytest.raises(DataError, match="not an n-gram model"):
         BackoffModel.from_arrays(_damaged(what), VOCAB_SIZE, BOS, EOS)
 
 
 def test_a_model_of_another_vocabulary_is_refused() -> None:
-    with pytest.raises(DataError, match=r"no n-gram model of 10 words.*tokenizer"):
+    with pytest.raises(DataError, match=r"not an n-gram model of 10 words.*tokenizer"):
         BackoffModel.from_arrays(model_of(SENTENCES, 2).arrays(), VOCAB_SIZE + 1, BOS, EOS)
 
 

@@ -1,4 +1,4 @@
-"""Are the clusters those of the greedy algorithm, step by step?"""
+"""Brown clustering: equal to the greedy algorithm, step by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a cache raise what came before, by as much as its formula says?"""
+"""Cache models: equal to their formula."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a class model the product of its classes' model and of the words' shares in them?"""
+"""Class models: the product of the classes' model and the words' shares."""
 
 from __future__ import annotations
 
@@ -84,5 +84,5 @@ def test_arrays_that_are_no_model_are_refused(what: str) -> None:
             del arrays["classes"]
         case "words":
             arrays["words"][-1] = 99
-    with pytest.raises(DataError, match=r"this is no (class|n-gram) model"):
+    with pytest.raises(DataError, match=r"not an? (class|n-gram) model"):
         ClassModel.from_arrays(arrays, VOCAB_SIZE, 3)

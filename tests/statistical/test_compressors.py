@@ -1,4 +1,4 @@
-"""Do the compressors' rows say what the programs need?"""
+"""Compressors as baselines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_sizes_are_those_of_the_programs_at_their_best() -> None:
 
 
 def test_an_unknown_name_is_told_with_those_that_are() -> None:
-    with pytest.raises(UsageError, match=r"'rar' is no compressor .* gzip, bzip2, xz, zstd, lz78"):
+    with pytest.raises(UsageError, match=r"'rar' is not a known compressor.* gzip, bzip2, xz, zstd, lz78"):
         compressed_bits("rar", b"")
 
 

@@ -1,4 +1,4 @@
-"""Are the probabilities those of the definitions, and those of lmplz?"""
+"""Estimated probabilities: equal to the definitions and to lmplz's."""
 
 from __future__ import annotations
 

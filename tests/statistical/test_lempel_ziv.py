@@ -1,4 +1,4 @@
-"""Are phrases cut as Lempel and Ziv cut them, and is what they predict their code?"""
+"""Lempel-Ziv phrases and predictions: equal to Lempel and Ziv's code."""
 
 from __future__ import annotations
 
@@ -120,5 +120,5 @@ def test_a_tree_of_no_text_is_uniform() -> None:
 def test_arrays_that_are_no_tree_are_refused(changes: dict[str, Any]) -> None:
     arrays = {"parents": [0, 0], "words": [A, B], **changes}
     whole = {name: np.array(array, dtype=np.int32) for name, array in arrays.items() if array is not None}
-    with pytest.raises(DataError, match="this is no tree of phrases"):
+    with pytest.raises(DataError, match="not a phrase tree"):
         PhraseTree.from_arrays(whole, PREDICTABLE, EOS)

@@ -1,4 +1,4 @@
-"""Are n-grams counted as they stand in the text, however it comes?"""
+"""n-gram counts of texts."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def test_a_pickle_in_the_place_of_tensors_is_refused(tmp_path: Path, part: str) 
     path = save_checkpoint(tmp_path, checkpoint(), keep=1)
     torch.save({"w": torch.ones(3)}, path / f"{part}.safetensors")
     forge(path, f"{part}.safetensors", (path / f"{part}.safetensors").read_bytes())
-    with pytest.raises(DataError, match=rf"{part}\.safetensors is damaged or no safetensors file"):
+    with pytest.raises(DataError, match=rf"{part}\.safetensors is damaged or not a safetensors file"):
         load_checkpoint(path)
 
 

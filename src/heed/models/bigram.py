@@ -67,18 +67,18 @@ class Bigram(Counting):
         """Counts as old runs hold them: offsets [V + 1] of each context's pairs; words and counts [P] of the pairs."""
         ids = self.vocabularies
         if missing := [name for name in ("offsets", "words") if name not in arrays]:
-            raise DataError(f"these are no bigram counts: {missing[0]!r} is missing.")
+            raise DataError(f"not bigram counts: {missing[0]!r} is missing.")
         found = [arrays[name].ravel() for name in ("offsets", "words", "counts")]
         if not all(np.issubdtype(array.dtype, np.integer) for array in found):
-            raise DataError("these are no bigram counts: they are no whole numbers.")
+            raise DataError("not bigram counts: they are not whole numbers.")
         offsets, words, counts = (array.astype(np.int64) for array in found)
         if len(offsets) != ids.tgt_size + 1:
             here, there = ids.tgt_size, len(offsets) - 1
-            raise DataError(f"the counts are of {there} tokens, the tokenizer has {here}: they do not belong together.")
+            raise DataError(f"the counts are for {there} tokens, but the tokenizer has {here}.")
         lengths = np.diff(offsets)
         whole = len(words) == len(counts) and (lengths >= 0).all() and np.array_equal(offsets, starts(lengths))
         if not whole or offsets[-1] != len(words) or (counts <= 0).any() or not self._are_words(words, lengths):
-            raise DataError("these are no bigram counts: their sizes and numbers do not fit together.")
+            raise DataError("not bigram counts: their sizes and numbers are inconsistent.")
         unigrams = np.bincount(words, counts, ids.tgt_size).astype(np.int64)
         nothing = np.zeros_like(unigrams)
         first = Level(nothing, np.arange(ids.tgt_size), nothing, unigrams)

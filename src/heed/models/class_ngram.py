@@ -1,4 +1,4 @@
-"""A class n-gram model (Brown et al. 1992): words are clustered by what stands beside them, and classes are counted."""
+"""Class n-gram model (Brown et al. 1992): words are clustered by their neighbours, and their classes are counted."""
 
 from __future__ import annotations
 

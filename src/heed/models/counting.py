@@ -1,4 +1,4 @@
-"""How does a counting model keep the contract? One adapter for all of them.
+"""Count-based models: the adapter from a predictor to the contract of generators.
 
 The features of a counting model are its contexts, whole numbers (`heed.statistical.predictor`): the head looks up what
 follows them, for single tokens without a row of the vocabulary. The state is the last context.

@@ -1,4 +1,4 @@
-"""How does a model with a fixed number of positions read a text of any length?
+"""Language models with a fixed number of positions, reading texts of any length.
 
 When a row has filled its `max_len` columns and one more token comes, its last `max_len // 2` tokens are read again from
 the first position on, and it goes on behind them. So every token sees at least `max_len // 2` tokens before it, where

@@ -1,4 +1,4 @@
-"""How does a trained model go on with another vocabulary?
+"""Transfer of a trained model to another vocabulary.
 
 A piece that both vocabularies have keeps its rows of the embedding and of the output. A new one begins with the mean
 of the old pieces that spell it (Gee et al. 2022, "Fast Vocabulary Transfer"), so a model of a related language knows
@@ -78,7 +78,9 @@ def _spelled(data: bytes, old: Tokenizer, single: Mapping[bytes, int]) -> list[i
 def require_exchangeable(config: Any) -> None:
     """Raise UsageError for an adaptive softmax, whose clusters are of the most frequent words of its own vocabulary."""
     if getattr(config, "cutoffs", ()):
-        raise UsageError("an adaptive softmax (model.cutoffs) belongs to its vocabulary: keep it, or train anew.")
+        raise UsageError(
+            "an adaptive softmax (model.cutoffs) cannot change its vocabulary: keep it, or train a new model."
+        )
 
 
 def vocabulary_weights(config: Any, one_vocabulary: bool) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How are large and quickly changing activations made dear in training?
+"""Activation regularisation: a loss on large and quickly changing activations in training.
 
 Activation regularisation (AR) and temporal activation regularisation (TAR) of Merity, McCann & Socher (2017,
 "Revisiting activation regularization for language RNNs"): α times the mean square of the dropped output, β times the

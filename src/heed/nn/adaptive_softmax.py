@@ -1,4 +1,4 @@
-"""How is a softmax over hundreds of thousands of words trained in the time that a small one takes?
+"""Adaptive softmax: a softmax over a large vocabulary that costs about as much as one over a small vocabulary.
 
 Grave, Joulin, Cissé, Grangier & Jégou (2017, "Efficient softmax approximation for GPUs"): the vocabulary, in the
 order of frequency, is cut into a shortlist and clusters of rarer words. A first softmax is over the shortlist and one
@@ -101,7 +101,7 @@ class AdaptiveHead(nn.Module):
     ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
         """Sum over the real tokens of -log p (nats), twice, and their number. Raises UsageError for label smoothing."""
         if smoothing.epsilon:
-            raise UsageError("an adaptive softmax takes no label smoothing: set training.label_smoothing = 0.")
+            raise UsageError("an adaptive softmax does not support label smoothing: set training.label_smoothing = 0.")
         loss_sum, nll_sum, num_tokens = self.root.loss(features, self._entries(tgt_out), mask, smoothing)
         for _, begin, end, cluster in self._each():
             rows = mask & (tgt_out >= begin) & (tgt_out < end)

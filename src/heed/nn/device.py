@@ -1,4 +1,4 @@
-"""On which device, with how many threads and in which precision is computed?"""
+"""Choice of device, threads and precision, and settings of the memory allocator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def choose_device(name: str) -> torch.device:
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= (number := torch.cuda.device_count()):
         raise UsageError(
-            f"there is no {device}: PyTorch sees {number} CUDA device{'s' * (number > 1)} here, counted from 0, and "
+            f"there is no {device}: PyTorch sees {number} CUDA device{'s' * (number > 1)} here, numbered from 0, and "
             "each process on a machine takes one."
         )
     return device

@@ -1,4 +1,4 @@
-"""Where do dropout's random masks come from, and why do they not depend on the batch?
+"""Keyed dropout: random masks that do not depend on the batch.
 
 A mask is a hash of (seed, step, row, site, position): a counter-based generator (Salmon et al. 2011, "Parallel
 random numbers: as easy as 1, 2, 3"). A sentence gets the same mask alone or in any batch, on any rank, and after

@@ -1,4 +1,4 @@
-"""How does a token id become a vector that also knows its position?
+"""Token embeddings with position encodings.
 
 Embedding times √D plus a position encoding, then dropout (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4); or,
 in McAllester's notes, the embedding and the position encoding side by side: h_0(t) = [e(w_t); pos(t)].

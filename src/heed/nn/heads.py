@@ -1,4 +1,4 @@
-"""How do features become a distribution over the vocabulary, and how is its loss taken cheaply?
+"""Linear output head: a distribution over the vocabulary, and its fused loss.
 
 The loss never keeps a `[tokens, V]` tensor: logits are made, turned into gradients and dropped chunk by
 chunk, and only for real tokens. Label smoothing (Szegedy et al. 2016) has three conventions in the field:

@@ -1,4 +1,4 @@
-"""How are the weights of a model that only computes kept, so that a CPU's matrix products need not rearrange them?
+"""Packed weights for inference, so that a CPU's matrix products need not rearrange them.
 
 oneDNN multiplies by weights in blocks of its own, and rearranges plain ones at each product, which for few rows
 costs more than the product. Packed once, a product is one call. The values are the same; sums are taken in another

@@ -1,4 +1,4 @@
-"""How does a model without recurrence know the order of its input?
+"""Sinusoidal position encodings.
 
 Sinusoidal position encodings (Vaswani et al. 2017, section 3.5): PE(pos, 2i) = sin(pos / 10000^(2i/D)),
 PE(pos, 2i+1) = cos(pos / 10000^(2i/D)). The same numbers are laid out in two ways in the field: interleaved,

@@ -1,4 +1,4 @@
-"""How does a network read a sequence one token at a time?
+"""Recurrent cells, and running them over sequences.
 
 A cell makes the next state from an input and the state before; `CELLS` names them. W x is one product for all steps,
 so a step is given x's part of the gates ready made. Weights and the order of gates are PyTorch's where it has the cell.

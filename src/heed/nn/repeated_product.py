@@ -1,4 +1,4 @@
-"""How is one weight used at every step of a sequence, and its gradient taken only once?
+"""Products with one weight at every step of a sequence, whose gradient is computed once.
 
 Autograd adds a weight's gradient up step by step: T times a product of few rows, and a pass over the whole gradient.
 Here each step keeps its input and the gradient of its output, and when all steps have been gone back through, one

@@ -1,4 +1,4 @@
-"""What does a decoder remember between tokens, and how do rows leave, move and arrive?
+"""Parts of decoder states: encoder memory, key-value caches and row positions.
 
 Three values that models compose into their states: `Memory` (what was computed from each source, shared by
 the rows of that source), `KeyValueCache` (one block's keys and values of the tokens so far), and `RowPositions` (where

@@ -1,4 +1,4 @@
-"""How are weights kept in one file that can be trusted?
+"""Weight files: safetensors with a checked header and a SHA-256.
 
 A safetensors file is 8 bytes with the length of its header, a header in JSON that gives each tensor's type, shape and
 place, and the bytes. What a file says it holds is read and checked from the header alone, before memory is taken for
@@ -86,12 +86,12 @@ def read_header(path: Path) -> Header:
     if not path.exists():
         raise MissingInputError(f"{path}: there is no such file.")
     if not path.is_file():
-        raise _damaged(path, "it is no regular file")
+        raise _damaged(path, "it is not a regular file")
     with path.open("rb") as file:
         size = path.stat().st_size
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= size - 8:
-            raise _damaged(path, f"of {size} bytes it claims {length} as its header")
+            raise _damaged(path, f"its header claims {length} bytes of a file of {size}")
         if length > MAX_HEADER_BYTES:
             limit = format_bytes(MAX_HEADER_BYTES)
             raise _damaged(path, f"its header has {format_bytes(length)}, at most {limit} are read")
@@ -117,7 +117,7 @@ def _parsed(path: Path, text: bytes, num_data_bytes: int) -> Header:
         first = error.errors(include_url=False, include_input=False)[0]
         raise _damaged(path, f"its header is wrong at {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from error
     except (ValueError, TypeError, RecursionError) as error:
-        raise _damaged(path, "its header is no JSON") from error
+        raise _damaged(path, "its header is not JSON") from error
     for name, tensor in found.tensors.items():
         begin, end = tensor.data_offsets
         if end - begin != tensor.num_bytes:
@@ -128,7 +128,7 @@ def _parsed(path: Path, text: bytes, num_data_bytes: int) -> Header:
 
 
 def _damaged(path: Path, what: str) -> DataError:
-    return DataError(f"{path} is damaged or no safetensors file: {what:.300}.")  # a name can be as long as a header
+    return DataError(f"{path} is damaged or not a safetensors file: {what:.300}.")  # a name can be as long as a header
 
 
 def require_shapes(found: Shapes, wanted: Shapes, where: Path) -> None:

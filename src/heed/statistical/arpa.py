@@ -1,4 +1,4 @@
-r"""How is an n-gram model written for other programs, and read from them? The ARPA format of SRILM, KenLM and others.
+r"""n-gram models as ARPA files, the format of SRILM, KenLM and others.
 
     \data\
     ngram 1=3
@@ -130,7 +130,7 @@ def _lines_of(path: str | Path) -> Iterator[str]:
         with open_bytes(path) as file, TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
             yield from text
     except UnicodeDecodeError as error:
-        raise DataError(f"{shown_name(path)}: this is no UTF-8 text, so no ARPA file: {error.reason}.") from error
+        raise DataError(f"{shown_name(path)}: not UTF-8 text, so not an ARPA file: {error.reason}.") from error
 
 
 class _Section(NamedTuple):

@@ -1,4 +1,4 @@
-"""Which arrays do counting models work on?"""
+"""Array types and helpers of count-based models."""
 
 from __future__ import annotations
 

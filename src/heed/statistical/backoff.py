@@ -1,4 +1,4 @@
-"""How probable is a word after others, when some n-grams have a probability and all others back off?
+"""Backoff n-gram models: some n-grams have a probability, and all others back off to shorter ones.
 
     p(w | h) = p*(h w)                      if the n-gram h w is stored
              = bow(h) · p(w | h')           otherwise; h' is h without its first word, bow(h) = 1 if h is not stored
@@ -68,7 +68,7 @@ class BackoffModel:
         """The model that `arrays` gave. Raises DataError for arrays that are none of this vocabulary."""
         names = ("words", "offsets", "log_probs", "backoffs")
         if missing := [name for name in names if name not in arrays]:
-            raise DataError(f"this is no n-gram model: {missing[0]!r} is missing.")
+            raise DataError(f"not an n-gram model: {missing[0]!r} is missing.")
         words, offsets, log_probs, backoffs = (arrays[name] for name in names)
         whole = np.issubdtype(words.dtype, np.integer) and np.issubdtype(offsets.dtype, np.integer)
         found = cls(
@@ -81,7 +81,7 @@ class BackoffModel:
         )
         if not found._fits_together(vocab_size):
             raise DataError(
-                f"this is no n-gram model of {vocab_size} words: its sizes and numbers do not fit together. Was the "
+                f"not an n-gram model of {vocab_size} words: its sizes and numbers are inconsistent. Was the "
                 "tokenizer changed?"
             )
         return found

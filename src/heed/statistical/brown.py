@@ -1,4 +1,4 @@
-"""Which words behave alike? Brown et al. (1992): clusters that keep the mutual information of adjacent classes high.
+"""Brown clustering (Brown et al. 1992): classes of words that keep the mutual information of adjacent classes high.
 
 The C most frequent words are each a cluster. Then each other word, the most frequent first, becomes a cluster of its
 own, and the two clusters are merged that lose least average mutual information

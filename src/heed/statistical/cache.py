@@ -1,4 +1,4 @@
-"""Words that were used come again: a mixture of a model with the recent past (Kuhn & De Mori 1990).
+"""Cache models: a mixture of a model with the recent past (Kuhn & De Mori 1990).
 
     p(w | h) = (1 - λ) p_m(w | h) + λ (1 - p_m(end | h)) · Σ_i r^i [w_i = w] / Σ_i r^i        for a word w
     p(end | h) = p_m(end | h)

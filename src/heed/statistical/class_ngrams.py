@@ -1,4 +1,4 @@
-"""n-grams of classes of words (Brown et al. 1992): fewer to learn, so more is known of each.
+"""n-grams of word classes (Brown et al. 1992): fewer parameters, each estimated from more data.
 
     p(w | h) = p(c(w) | c(h)) · p(w | c(w))
 
@@ -52,12 +52,12 @@ class ClassModel:
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]], vocab_size: int, num_classes: int) -> ClassModel:
         """The model that `arrays` gave. Raises DataError for arrays that are none of these sizes."""
         if missing := [name for name in ("classes", "log_shares", "merges") if name not in arrays]:
-            raise DataError(f"this is no class model: {missing[0]!r} is missing.")
+            raise DataError(f"not a class model: {missing[0]!r} is missing.")
         classes, merges = arrays["classes"].astype(np.int64), arrays["merges"].astype(np.int64)
         log_shares = arrays["log_shares"].astype(np.float64)
         fits = classes.shape == log_shares.shape == (vocab_size,) and merges.shape == (max(0, num_classes - 1), 2)
         if not fits or ((classes < 0) | (classes >= num_classes + FIRST)).any() or not (log_shares <= 0).all():
-            raise DataError("this is no class model: its sizes and numbers do not fit together.")
+            raise DataError("not a class model: its sizes and numbers are inconsistent.")
         return cls(classes, log_shares, BackoffModel.from_arrays(arrays, num_classes + FIRST, BOS, EOS), merges)
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:

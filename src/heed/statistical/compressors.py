@@ -1,4 +1,4 @@
-"""How many bits do general compressors need for a text: the bar that a language model as a code has to clear?
+"""General-purpose compressors, as a baseline for language models used as codes.
 
 Each is at its strongest. Primed with other text, the cost is what the text adds to it: the size of both compressed as
 one, less that of the other alone. gzip looks back 32 KiB and bzip2 sorts blocks of 900 kB: they forget an older primer.
@@ -60,5 +60,5 @@ def compressed_bits(name: str, text: bytes, primer: bytes = b"") -> float:
     Raises UsageError for a name that is none.
     """
     if name not in COMPRESSORS:
-        raise UsageError(f"{name!r} is no compressor that is known here: {', '.join(COMPRESSORS)} are.")
+        raise UsageError(f"{name!r} is not a known compressor. Choose one of: {', '.join(COMPRESSORS)}.")
     return COMPRESSORS[name](text, primer)

@@ -1,4 +1,4 @@
-"""From counts of n-grams to a model that backs off.
+"""Estimation of backoff models from n-gram counts.
 
 Modified Kneser-Ney is what KenLM's lmplz computes (Heafield et al. 2013, section 3): the longest n-grams, and those
 that begin a sentence, count by how often they occur, all shorter ones by how many different words stand before them.

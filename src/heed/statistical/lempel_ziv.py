@@ -1,4 +1,4 @@
-"""Lempel and Ziv's second code (1978) as a predictor: which phrases does a text fall into, and what do they predict?
+"""Lempel and Ziv's second code (1978) as a predictor.
 
 A text is cut into phrases, each the longest one that was there before and one token more. The phrases are a tree. With
 m(node) for the number of phrases in the tree below a node, itself counted, and V tokens that may come,
@@ -54,14 +54,14 @@ class PhraseTree:
     ) -> PhraseTree:
         """The tree that `arrays` gave. Raises DataError for arrays that are none of this vocabulary."""
         if missing := [name for name in ("parents", "words") if name not in arrays]:
-            raise DataError(f"this is no tree of phrases: {missing[0]!r} is missing.")
+            raise DataError(f"not a phrase tree: {missing[0]!r} is missing.")
         found = cls(arrays["parents"].astype(np.int64), arrays["words"].astype(np.int64), predictable, eos_id)
         parents, words = found.parents, found.words
         if parents.shape != words.shape or parents.ndim != 1 or ((words < 0) | (words >= len(predictable))).any():
-            raise DataError("this is no tree of phrases of this vocabulary: its sizes and numbers do not fit together.")
+            raise DataError("not a phrase tree of this vocabulary: its sizes and numbers are inconsistent.")
         ordered = ((parents >= 0) & (parents <= np.arange(len(parents)))).all()
         if not ordered or not predictable[words].all() or (np.diff(found._keys) == 0).any():
-            raise DataError("this is no tree of phrases: its sizes and numbers do not fit together.")
+            raise DataError("not a phrase tree: its sizes and numbers are inconsistent.")
         return found
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:

@@ -1,4 +1,4 @@
-"""Which n-grams does a text have, how often, and which shorter ones are they made of?
+"""n-gram counts of a text, as arrays.
 
 Every n-gram that ends at a word or at the end of a sentence is counted, of every length up to the order; the first
 words of a sentence have begin of sentence before them, once. The n-grams of one length are one sorted array. Where the

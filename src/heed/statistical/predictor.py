@@ -1,4 +1,4 @@
-"""What can every counting model answer? One protocol, and one adapter (`heed.models.counting`) for all of them."""
+"""Protocol of count-based predictors, which `heed.models.counting` adapts to the contract of generators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of its count does each n-gram give up, and how much does its context gain, for words that were not seen?
+"""Smoothing methods: what n-grams give up, and what their contexts gain, for unseen words.
 
 Of a context with counts c(h w), seen words keep c(h w) - given(h w), out of Σ_w c(h w) + added(h):
 
@@ -105,6 +105,6 @@ def modified_discounts(counts: Ints, fallback: bool = True, interpolate: bool = 
         seen = ", ".join(f"{int(number):,}" for number in n[1:])
         raise DataError(
             f"Kneser-Ney's discounts cannot be estimated: {seen} n-grams of one length were seen 1, 2, 3 and 4 times. "
-            "Is this small or artificial data? Set discount_fallback = true, or take another smoothing."
+            "Is this small or artificial data? Set discount_fallback = true, or choose another smoothing."
         )
     return np.array([0.0, *FALLBACK])
