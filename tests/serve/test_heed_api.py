@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from heed.serve.engine.languages import sample_pairs
 from serving import SENTENCE, Live, Runs, serving
 from toy import pairs, prepared, with_weights, write_lines, write_pairs
 
 import heed
 from heed.decoding.options import Constraints, SearchOptions
 from heed.serve.engine.catalogue import Catalogue, ServedModel
+from heed.serve.engine.languages import sample_pairs
 from heed.tasks.predictor import Predictor
 from heed.tasks.prepare import read_valid
 

@@ -270,8 +270,8 @@ def test_a_part_that_cannot_be_read_to_its_end_stops(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"data__tag": "a b"}, "'a b' is no name of a tag"),
-        ({"data__tag": "s"}, "'s' is no name of a tag"),
+        ({"data__tag": "a b"}, "'a b' is not a valid tag"),
+        ({"data__tag": "s"}, "'s' is not a valid tag"),
         ({"data__valid_tag": "bt"}, r"data.valid_tag = 'bt' is no tag of the training data \(it has none\)"),
         ({"data__tag": "2bb", "data__default_tag": "bt"}, r"data.default_tag = 'bt' is no tag .*\(2bb\)"),
         ({"data__parts": [{"src": "x"}]}, "data.parts, number 1: give it src and tgt, or pairs"),

@@ -1,4 +1,4 @@
-"""How does byte pair encoding work, written to be read?
+"""Byte pair encoding, written for reading.
 
 Sennrich et al. (2016), "Neural Machine Translation of Rare Words with Subword Units", algorithm 1, as their program
 `subword-nmt` does it. Slow and plain: it is the oracle of the fast tokenizers.

@@ -1,4 +1,4 @@
-"""Does the plain twin of byte pair encoding do what its inventors' program does, and heed what the twin does?"""
+"""The readable byte pair encoding equals subword-nmt, and heed's BPE equals it."""
 
 from __future__ import annotations
 

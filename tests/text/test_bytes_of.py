@@ -1,4 +1,4 @@
-"""Do the bytes of single pieces, one after the other, give the text?"""
+"""The bytes of the pieces of a text, concatenated, are the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the compact set behave as Python's, and do hashes tell texts apart?"""
+"""Hashes of texts, and a compact set that behaves as Python's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does normalising change what it should, and clean text not at all?"""
+"""Normalisation changes what it should and leaves clean text unchanged."""
 
 from __future__ import annotations
 

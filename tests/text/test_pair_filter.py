@@ -1,4 +1,4 @@
-"""Does the filter drop what its settings say, for the reason it gives, and nothing else?"""
+"""The pair filter drops what its settings say, with the right reason."""
 
 from __future__ import annotations
 

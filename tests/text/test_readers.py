@@ -1,4 +1,4 @@
-"""Do lines and pairs come out of files as they went in, and is every bad file refused in plain words?"""
+"""Readers of lines, pairs and records, and the errors for files that cannot be read."""
 
 from __future__ import annotations
 

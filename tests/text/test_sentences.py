@@ -1,4 +1,4 @@
-"""Are texts cut where a reader would cut them, and put back byte for byte?"""
+"""Sentence splitting, and restoring the text byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a tag a piece of its own, which no text becomes?"""
+"""Tags are pieces of their own, which no text becomes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_word_that_is_spelled_like_a_tag_is_unknown() -> None:
 
 @pytest.mark.parametrize("name", ["", "s", "pad", "unk", "/s", "2 de", "2de>", "-x", "é", "a\n", "_"])
 def test_what_is_no_name_of_a_tag_is_refused(name: str) -> None:
-    with pytest.raises(DataError, match="is no name of a tag"):
+    with pytest.raises(DataError, match="is not a valid tag"):
         spelled_tag(name)
 
 

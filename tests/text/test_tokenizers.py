@@ -1,4 +1,4 @@
-"""Do all tokenizers keep their promises: text comes back, control ids stay out, files and keys give the same again?"""
+"""Laws of all tokenizers: text is restored, control ids are never produced, and files and keys are reproducible."""
 
 from __future__ import annotations
 
@@ -456,16 +456,16 @@ def test_a_missing_file_is_an_error_for_people(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        (b"\xff\xfe", "no JSON"),
-        ("", "no JSON"),
-        ("[" * 100_000, "no JSON"),
-        ("[1, 2]", "no tokenizer of heed's"),
-        ('{"model": {"type": "WordPiece"}}', "no tokenizer of heed's"),
+        (b"\xff\xfe", "not a JSON file"),
+        ("", "not a JSON file"),
+        ("[" * 100_000, "not a JSON file"),
+        ("[1, 2]", "not a tokenizer of a kind"),
+        ('{"model": {"type": "WordPiece"}}', "not a tokenizer of a kind"),
         ('{"model": {"type": "BPE"}}', "cannot read it"),
-        ('{"heed": {"tokenizer": "spaces", "version": 1}, "pieces": []}', "no tokenizer of heed's"),
+        ('{"heed": {"tokenizer": "spaces", "version": 1}, "pieces": []}', "not a tokenizer of a kind"),
         ('{"heed": {"tokenizer": "word", "version": 2}, "pieces": []}', "'version': 2"),
-        ('{"heed": {"tokenizer": "word", "version": 1}, "pieces": "abc"}', "not a list of texts"),
-        ('{"heed": {"tokenizer": "word", "version": 1}, "pieces": ["a", 7]}', "not a list of texts"),
+        ('{"heed": {"tokenizer": "word", "version": 1}, "pieces": "abc"}', "not a list of strings"),
+        ('{"heed": {"tokenizer": "word", "version": 1}, "pieces": ["a", 7]}', "not a list of strings"),
         ('{"heed": {"tokenizer": "word", "version": 1}, "pieces": ["a", "</s>"]}', "'</s>' 2 times"),
         ('{"heed": {"tokenizer": "byte", "version": 1}, "pieces": ["a"]}', "256 bytes in order"),
     ],

@@ -1,7 +1,7 @@
-"""How is a text recognised when it comes again, without keeping it?
+"""Hashes of texts, and a compact set of them, to recognise repeated texts without keeping them.
 
-A text is known by 64 bits of its BLAKE2b hash, the same on every machine and in every process. Among ten million
-texts the chance that any two are taken for one is about 3 in a million.
+A text is identified by 64 bits of its BLAKE2b hash, the same on every machine and in every process. Among ten million
+texts the probability of any collision is about 3 in a million.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 _AT_ONCE = 1 << 16
-"""Slots and hashes that are gone through in one go."""
+"""Slots and hashes processed at once."""
 
 
 def hash_text(text: str) -> int:
-    """64 bits that stand for the text; white space at its ends does not count."""
+    """A 64-bit hash of a text without the white space at its ends."""
     data = text.strip().encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
 
 def hash_pair(src: str, tgt: str) -> int:
-    """64 bits that stand for a sentence pair; white space at the ends does not count."""
+    """A 64-bit hash of a sentence pair without the white space at its ends."""
     src = src.strip()
     return hash_text(f"{len(src)} {src}{tgt.strip()}")  # the length keeps ("ab", "c") and ("a", "bc") apart
 
 
 class HashSet:
-    """A set of 64-bit hashes in 11 to 15 bytes each, where Python's takes 60 to 90.
+    """A set of 64-bit hashes at 11 to 15 bytes each, where Python's set takes 60 to 90.
 
-    Open addressing with linear probing. Hashes are evenly spread already, so the place of hash h among n slots is
-    h·n / 2^64 (of its upper half, so that the product fits 64 bits). Places are in the order of the hashes then, which
-    fills a larger table in one sweep: it grows by a quarter at a time, and the old one is gone before the new is made.
+    Open addressing with linear probing. Hashes are already evenly distributed, so hash h belongs in slot h·n / 2^64 of
+    n (computed from its upper half, so that the product fits 64 bits). Slots are then in the order of the hashes, so a
+    larger table is filled in one sweep: it grows by a quarter, and the old table is freed before the new one is made.
     """
 
     def __init__(self) -> None:
@@ -46,13 +46,13 @@ class HashSet:
         return self._count
 
     def add(self, key: int) -> bool:
-        """Put a hash into the set; True when it was not there yet."""
+        """Add a hash to the set; True if it is new."""
         if self._count >= self._most:
             self._grow()
         key = key or 1  # 0 marks a free slot
         slots = self._slots
         size = len(slots)
-        place = ((key >> 32) * size >> 32) - size  # counted from the end, so that the walk goes on at the beginning
+        place = ((key >> 32) * size >> 32) - size  # negative, so that probing wraps around
         while (found := slots[place]) != 0:
             if found == key:
                 return False
@@ -65,7 +65,7 @@ class HashSet:
         size = len(self._slots) * 5 // 4
         self._most = size * 7 // 10
         keys = self._sorted()
-        self._slots = _empty(1)  # let go of it first
+        self._slots = _empty(1)  # free it first
         self._slots = _empty(size)
         slots = np.frombuffer(self._slots, np.uint64)
         beyond_end: list[int] = []
@@ -78,7 +78,7 @@ class HashSet:
             self.add(key)
 
     def _sorted(self) -> NDArray[np.uint64]:
-        """All hashes, ascending; copied in blocks, since NumPy needs as much again for what it does at once."""
+        """All hashes, ascending; copied in blocks, because NumPy allocates as much again for each operation."""
         slots, keys = np.frombuffer(self._slots, np.uint64), np.frombuffer(_empty(self._count), np.uint64)
         count = 0
         for begin in range(0, len(slots), _AT_ONCE):
@@ -91,12 +91,12 @@ class HashSet:
 
 
 def _empty(size: int) -> memoryview[int]:
-    """Zeros in memory that goes back to the system when it is let go; what the C library frees it may keep."""
+    """Zeros in memory that returns to the system when freed, which the C library does not guarantee."""
     return memoryview(mmap.mmap(-1, 8 * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)).cast("Q")
 
 
 def _placed(keys: NDArray[np.uint64], size: int) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
-    """Sorted hashes with the slots that they get, each its own place or the next behind the hash before it."""
+    """Sorted hashes with their slots, each its own or the one after that of the hash before."""
     last = -1
     for begin in range(0, len(keys), _AT_ONCE):
         part = keys[begin : begin + _AT_ONCE]

@@ -1,4 +1,4 @@
-"""What is made equal before a line reaches the tokenizer, in training and in translating alike?"""
+"""Normalisation of a line before tokenisation, the same in training and in translation."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _CONTROLS = [code for code in (*range(0x20), *range(0x7F, 0xA0)) if code != ord(
 _LINE_ENDS = "\n\v\f\r\x1c\x1d\x1e\x85"
 _WITHOUT_CONTROL: dict[int, str | None] = {
     **dict.fromkeys(_CONTROLS),
-    **dict.fromkeys(map(ord, _LINE_ENDS), " "),  # between two words they were white space
-    0xFEFF: None,  # a byte-order mark that joining files left inside
+    **dict.fromkeys(map(ord, _LINE_ENDS), " "),  # they separated words
+    0xFEFF: None,  # a byte-order mark, left inside by concatenating files
 }
 
 
 class Normaliser(Config):
-    """How a line is normalised; saved with a run. The defaults leave clean text as it is."""
+    """The normalisation of a run, saved with it. The defaults leave clean text unchanged."""
 
     form: Literal["none", "nfc", "nfkc"] = "nfc"
     """Unicode normal form: nfc joins a letter and its accents, nfkc also replaces ligatures, full-width forms, ..."""
     strip_control: bool = True
-    """Remove control characters but the tab, and byte-order marks; those that end a line become a space."""
+    """Remove control characters except the tab, and byte-order marks; those that end a line become a space."""
     collapse_spaces: bool = False
-    """Make one space of each run of spaces and tabs, and none at the ends. No-break spaces stay."""
+    """Replace each run of spaces and tabs by one space, and remove them at the ends. No-break spaces stay."""
 
     def apply(self, line: str) -> str:
-        """The normalised line; applying it once more changes nothing."""
+        """The normalised line; normalising it again changes nothing."""
         if self.strip_control and not line.isprintable():
             line = line.translate(_WITHOUT_CONTROL)
         if self.form == "nfc":

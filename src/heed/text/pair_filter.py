@@ -1,4 +1,4 @@
-"""Which sentence pairs are left out of training, and why?"""
+"""Filter of sentence pairs that are not used in training."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from heed.text.hashing import HashSet, hash_pair
 
 
 class PairFilterConfig(Config):
-    """Which pairs to leave out. The defaults are mild: what goes is of no use to any model."""
+    """The pairs to drop. The defaults are mild: they drop only what no model can use."""
 
     drop_empty: bool = True
-    """Leave out pairs in which a side is empty or white space."""
+    """Drop pairs with a side that is empty or white space."""
     drop_copies: bool = False
-    """Leave out pairs whose target is the source itself."""
+    """Drop pairs whose target is the source itself."""
     drop_duplicates: bool = True
-    """Leave out a pair that came before."""
+    """Drop pairs that repeat an earlier one."""
     max_length_ratio: Annotated[float, Field(ge=1)] = 9.0
-    """Leave out pairs with one side more than this many times as long as the other, in characters."""
+    """Drop pairs with one side more than this many times as long as the other, in characters."""
     ratio_from: Annotated[int, Field(ge=0)] = 20
-    """The ratio counts only when the longer side has more characters than this."""
+    """The ratio applies only when the longer side has more characters than this."""
     max_characters: Annotated[int, Field(ge=1)] = 5000
-    """Leave out pairs with a side longer than this."""
+    """Drop pairs with a side longer than this."""
 
 
 class PairFilter:
-    """One pass over a corpus: remembers the pairs it has seen (11 to 15 bytes each) and counts what it drops."""
+    """Filters a corpus in one pass; keeps a hash of each pair (11 to 15 bytes) and counts what it drops."""
 
     def __init__(self, config: PairFilterConfig | None = None) -> None:
         self.config = config or PairFilterConfig()
@@ -38,9 +38,9 @@ class PairFilter:
         self._seen = HashSet()
 
     def reason_to_drop(self, src: str, tgt: str, is_new: bool | None = None) -> str | None:
-        """Why this pair is left out, in a word or two: "empty", "too long", "length ratio", "copy", "duplicate".
+        """The reason to drop a pair: "empty", "too long", "length ratio", "copy" or "duplicate"; None keeps it.
 
-        `is_new`: whether it comes for the first time, where the caller remembers that; else it is remembered here.
+        `is_new`: whether this is its first occurrence, if the caller knows; otherwise the filter keeps track itself.
         """
         reason = self._reason(src, tgt, is_new)
         if reason is not None:
@@ -48,7 +48,7 @@ class PairFilter:
         return reason
 
     def kept(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """The pairs that stay, in order."""
+        """The pairs that are kept, in order."""
         return (pair for pair in pairs if self.reason_to_drop(*pair) is None)
 
     def _reason(self, src: str, tgt: str, is_new: bool | None) -> str | None:

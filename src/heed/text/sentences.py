@@ -1,8 +1,8 @@
-"""How is a text cut into sentences, so that their translations can be put back exactly where they stood?
+"""Sentence splitting that keeps all white space, so that translations can be put back in place.
 
-A line break always ends a sentence: it could not be put back inside of a translation. Within a line, a stop ends a
-sentence unless something speaks against it: an abbreviation, an initial, an ordinal number, a word in lower case
-behind it. In doubt the text stays in one piece, as a translator does better with two sentences than with half of one.
+A line break always ends a sentence, because it could not be restored inside a translation. Within a line, a full stop
+or another end mark ends a sentence unless it follows an abbreviation, an initial or an ordinal number, or precedes a
+word in lower case. In doubt the text stays in one piece: a model translates two sentences better than half of one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from heed.text.abbreviations import ABBREVIATIONS, ALL_ABBREVIATIONS, Abbreviati
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of text: a sentence to translate, or the white space between two."""
+    """A span of text: a sentence to translate, or the white space between two sentences."""
 
     text: str
     is_sentence: bool
@@ -26,30 +26,30 @@ class Piece:
 
 LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _CLOSERS = "\"'”’“‘»›«)\\]}＂＇〉》」』】〕）］｝"
-_STOPS = ".!?…‼⁇⁈⁉؟۔։‽"  # end a sentence when white space follows
-_WIDE_STOPS = "。！？｡।॥។။።"  # end one in any case: these scripts write no space, or have no other use for the sign
+_STOPS = ".!?…‼⁇⁈⁉؟۔։‽"  # end a sentence before white space
+_WIDE_STOPS = "。！？｡।॥។။።"  # always end one: these scripts write no space, or have no other use for the mark
 _LINE = re.compile(f"[{LINE_BREAKS}]+")
-# Possessive (++) and anchored at the first stop of a row, so that "...................." costs no quadratic time.
+# Possessive (++) and anchored at the first of several stops, so that "...................." takes linear time.
 _STOP = re.compile(
     rf"(?<![{_STOPS}])(?P<stop>[{_STOPS}]++)(?P<closers>[{_CLOSERS}]*+(?:[ \u00a0\u202f][»›](?!\S))?)(?=\s)"
     rf"|(?<![{_WIDE_STOPS}])[{_WIDE_STOPS}]++[{_CLOSERS}]*+(?!\s?[とっ、，,])"
 )
 ENDS_WITHOUT_SPACE = re.compile(f"[{_WIDE_STOPS}][{_CLOSERS}]*+\\Z")
-"""A sentence behind which the next one may follow at once."""
+"""A sentence that the next one may follow without a space."""
 _QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）|《[^《》]*》")
 _LETTERS_WITH_STOPS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]\Z")
 _LETTER_AND_STOP = re.compile(r"[^\W\d_]\.\Z")
 _OPENERS = "\"'“„‚‘«‹([{¿¡»›"
 _NEXT_WORD = re.compile(r"[\W_]{0,40}(?P<word>\w+(?:['’]\w+)*)")
 _REACH = 100
-"""Characters looked at in front of a stop; no abbreviation is longer."""
+"""Characters examined before a stop; no abbreviation is longer."""
 
 
 def split_paragraph(text: str, language: str | None = None) -> list[Piece]:
     """The pieces of a text: `"".join(piece.text for piece in pieces) == text` for every text.
 
-    `language` is a code such as "de" or "de-AT"; without it, or for one that ABBREVIATIONS has not, the words of all
-    languages count. A sentence has no white space at its ends and no line break inside.
+    `language` is a code such as "de" or "de-AT"; without it, or for one not in ABBREVIATIONS, the words of all
+    languages apply. A sentence has no white space at its ends and no line break inside.
     """
     code = re.split("[-_]", language or "")[0].lower()
     words = ABBREVIATIONS.get(code, ALL_ABBREVIATIONS)
@@ -66,7 +66,7 @@ def split_paragraph(text: str, language: str | None = None) -> list[Piece]:
 
 
 def split_long(text: str, max_characters: int, language: str | None = None) -> list[Piece]:
-    """As `split_paragraph`, and no sentence has more characters than that: it is cut at a space, where there is one."""
+    """As `split_paragraph`, with longer sentences cut to `max_characters`, at a space if there is one."""
     return [short for piece in split_paragraph(text, language) for short in _shortened(piece, max_characters)]
 
 
@@ -87,7 +87,7 @@ def _shortened(piece: Piece, max_characters: int) -> Iterator[Piece]:
 
 
 def restore(pieces: Sequence[Piece], translations: Sequence[str]) -> str:
-    """The text with its sentences translated and all white space as it was; one translation for each sentence."""
+    """The text with its sentences replaced by their translations and all white space unchanged."""
     expected = sum(piece.is_sentence for piece in pieces)
     if len(translations) != expected:
         raise UsageError(f"{len(translations)} translations for {expected} sentences; give one for each.")
@@ -96,7 +96,7 @@ def restore(pieces: Sequence[Piece], translations: Sequence[str]) -> str:
 
 
 def _sentence_spans(text: str, words: Abbreviations) -> Iterator[tuple[int, int]]:
-    """Where sentences start and end, without the white space around them."""
+    """The start and end of each sentence, without the white space around it."""
     line_start = 0
     for line_end, next_start in [*(match.span() for match in _LINE.finditer(text)), (len(text), len(text))]:
         line = text[line_start:line_end]
@@ -110,7 +110,7 @@ def _sentence_spans(text: str, words: Abbreviations) -> Iterator[tuple[int, int]
 
 
 def _cuts(line: str, words: Abbreviations) -> Iterator[int]:
-    """The positions in a line behind which a new sentence starts."""
+    """The positions in a line where a new sentence may start."""
     sentence_start = 0
     for match in _STOP.finditer(_QUOTED.sub(_hide_stops, line)):
         if match["stop"] is None or _ends_sentence(line, sentence_start, match, words):
@@ -119,21 +119,21 @@ def _cuts(line: str, words: Abbreviations) -> Iterator[int]:
 
 
 def _hide_stops(quoted: re.Match[str]) -> str:
-    """The quotation with no stop but the one at its end: what is said inside belongs to the sentence around it."""
+    """The quotation without stops except at its end, since its content belongs to the surrounding sentence."""
     inside = quoted[0][:-2]
     return re.sub(f"[{_WIDE_STOPS}]", "_", inside) + quoted[0][-2:]
 
 
 def _ends_sentence(line: str, sentence_start: int, match: re.Match[str], words: Abbreviations) -> bool:
     following = _NEXT_WORD.match(line, match.end())
-    if following is None or following["word"][0].islower():  # None: only punctuation is left, it belongs to this one
+    if following is None or following["word"][0].islower():  # None: only punctuation is left, which belongs to this one
         return False
     if match["closers"]:
         return True
     if match["stop"] != ".":
         stands_alone = match.start() > sentence_start and line[match.start() - 1].isspace()
         is_ellipsis = not match["stop"].strip(".…")
-        return not (is_ellipsis and stands_alone)  # "so ... Er kam": in place of a word
+        return not (is_ellipsis and stands_alone)  # "so ... Er kam": replaces a word
     before = line[max(sentence_start, match.start() - _REACH) : match.start()].split()
     is_initial = len(following["word"]) == 1 and line[following.end() : following.end() + 1] == "."
     starts = following["word"] in words.starters and not is_initial
@@ -141,7 +141,7 @@ def _ends_sentence(line: str, sentence_start: int, match: re.Match[str], words: 
 
 
 def _stop_ends(before: Sequence[str], number_follows: bool, starter_follows: bool, words: Abbreviations) -> bool:
-    """Whether one full stop behind the words `before` ends the sentence, when no word in lower case follows."""
+    """Whether a full stop after the words `before` ends the sentence, if no word in lower case follows."""
     last = _last_word(before)
     if last in words.never or (last in words.numbered and number_follows):
         return False
@@ -156,7 +156,7 @@ def _stop_ends(before: Sequence[str], number_follows: bool, starter_follows: boo
 
 
 def _last_word(before: Sequence[str]) -> str:
-    """The word in front of the stop without what opens it; "z. B" counts as one word, "z.B"."""
+    """The word before the stop without opening punctuation; "z. B" counts as one word, "z.B"."""
     first = len(before) - 1
     while first > 0 and _LETTER_AND_STOP.match(before[first - 1]):
         first -= 1

@@ -1,8 +1,8 @@
-"""Which number stands for which piece of text?
+"""Vocabulary: the pieces of a tokenizer and their ids.
 
-Every vocabulary begins with the same four special pieces. They stand for events, not for text: a tokenizer never
-makes `pad_id`, `bos_id` or `eos_id` out of what somebody wrote. Nor does it make a *tag*, the piece before a source
-that says where it comes from (`<bt>`) or what it shall become (`<2de>`); tags are the last pieces.
+Every vocabulary starts with the same four special pieces. They are events, not text: a tokenizer never produces
+`pad_id`, `bos_id` or `eos_id` from text. Nor does it produce a *tag*, a piece put before a source to say where it comes
+from (`<bt>`) or what it is to become (`<2de>`); tags are the last pieces.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from heed.core.errors import DataError
 
@@ -22,20 +22,20 @@ _TAG = re.compile(r"<([A-Za-z0-9][A-Za-z0-9_-]*)>")
 
 
 def spelled_tag(name: str) -> str:
-    """The piece of a tag: `<bt>` for `bt`. Raises DataError for a name that is none."""
+    """The piece of a tag: `<bt>` for `bt`. Raises DataError for an invalid name."""
     piece = f"<{name}>"
     if _TAG.fullmatch(piece) is None or piece in SPECIAL_PIECES:
         raise DataError(
-            f"{name!r:.60} is no name of a tag: one is letters and digits, behind the first also - and _, and none "
-            "of pad, s, unk."
+            f"{name!r:.60} is not a valid tag. A tag consists of letters, digits, - and _, starts with a letter or a "
+            "digit, and is not pad, s or unk."
         )
     return piece
 
 
 class Vocabulary:
-    """The pieces of a tokenizer, numbered from 0: the special ones, those of the text in the order given, the tags.
+    """The pieces of a tokenizer, numbered from 0: the special ones, those of text in the given order, the tags.
 
-    Raises DataError when a piece is there twice or is spelled like a special one, and for a tag that has no name.
+    Raises DataError for a piece that occurs twice or equals a special one, and for an invalid tag.
     """
 
     pad_id: ClassVar[int] = 0
@@ -51,17 +51,17 @@ class Vocabulary:
         self._ids = {piece: id for id, piece in enumerate(self.pieces)}
         if len(self._ids) < len(self.pieces):
             [(piece, count)] = Counter(self.pieces).most_common(1)
-            raise DataError(f"the vocabulary has the piece {piece!r} {count} times, each piece may be there once.")
+            raise DataError(f"the vocabulary has the piece {piece!r} {count} times; each piece must be unique.")
 
     def __len__(self) -> int:
         return len(self.pieces)
 
     def piece(self, id: int) -> str:
-        """The piece with this id. Raises IndexError when there is none."""
+        """The piece with this id. Raises IndexError if there is none."""
         return self.pieces[id]
 
     def id(self, piece: str) -> int:
-        """The id of a piece; `unk_id` when the vocabulary does not have it."""
+        """The id of a piece; `unk_id` if the vocabulary does not have it."""
         return self._ids.get(piece, self.unk_id)
 
     @cached_property
@@ -72,8 +72,40 @@ class Vocabulary:
 
     @cached_property
     def sha256(self) -> str:
-        """A fingerprint of all pieces in order: ids written with one vocabulary mean nothing in another."""
+        """A fingerprint of all pieces in order, since ids of one vocabulary are meaningless in another."""
         return hashlib.sha256(json.dumps(self.pieces).encode()).hexdigest()
 
 
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = Vocabulary.pad_id, Vocabulary.bos_id, Vocabulary.eos_id, Vocabulary.unk_id
+
+VERSION = 1
+"""Of the file format."""
+
+
+def dump_pieces(kind: str, vocabulary: Vocabulary) -> str:
+    """The text of `tokenizer.json` for a tokenizer that is only a list of pieces.
+
+        {"heed": {"tokenizer": "word", "version": 1}, "pieces": ["the", "a", ...], "tags": ["2de"]}
+
+    The pieces are in the order of their ids, without the special ones; `tags` is there only if there are any.
+    """
+    header = {"tokenizer": kind, "version": VERSION}
+    tags = {"tags": vocabulary.tags} if vocabulary.tags else {}
+    document = {"heed": header, "pieces": vocabulary.text_pieces, **tags}
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def load_pieces(text: str, kind: str) -> tuple[list[str], list[str]]:
+    """The pieces and the tags in a file of this kind. Raises DataError for any other kind or version."""
+    document = json.loads(text)
+    header = {"tokenizer": kind, "version": VERSION}
+    if document.get("heed") != header:
+        raise DataError(f"its header is {document.get('heed')}, but this version of heed reads {header}.")
+    return _texts(document, "pieces", None), _texts(document, "tags", [])
+
+
+def _texts(document: dict[str, Any], key: str, otherwise: list[str] | None) -> list[str]:
+    texts = document.get(key, otherwise)
+    if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
+        raise DataError(f"its {key!r} is not a list of strings.")
+    return texts

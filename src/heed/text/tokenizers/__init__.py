@@ -1,4 +1,4 @@
-"""Which tokenizers are there, and how is one trained, saved and loaded?
+"""Tokenizers: training, saving and loading, and the dictionary of their kinds.
 
     tokenizer = train_tokenizer(TokenizerConfig(kind="bpe", vocab_size=8000), lines)
     save(tokenizer, "tokenizer.json")
@@ -6,11 +6,10 @@
 
 | file            | kinds                                                          |
 |-----------------|----------------------------------------------------------------|
-| byte_level.py   | byte, and what the lossless kinds share                        |
+| byte_level.py   | byte, and the base of the lossless kinds                       |
 | hugging_face.py | bpe, unigram                                                   |
-| dropout.py      | BPE-dropout with a key                                         |
+| dropout.py      | reproducible BPE-dropout                                       |
 | symbols.py      | word, character, char-bigram: closed lists with `<unk>`        |
-| own_format.py   | `tokenizer.json` of the kinds that are no more than their list |
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ TOKENIZERS: dict[str, type[Bpe | Unigram | Word | Character | Byte | CharBigram]
 
 
 def train_tokenizer(config: TokenizerConfig, lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizer:
-    """Learn a tokenizer of the kind that `config` names; the same lines give the same file, byte for byte.
+    """Train a tokenizer of the kind in `config`; the same lines give the same file, byte for byte.
 
-    Its vocabulary has the tags beyond the size that is asked for. Raises UsageError when `vocab_size` is below what the
-    kind needs, and DataError when the lines are empty or one of them is not valid Unicode.
+    The tags are added to its vocabulary beyond `vocab_size`. Raises UsageError when `vocab_size` is too small for the
+    kind, and DataError when the lines are empty or one of them is not valid Unicode.
     """
     require_trainable(config)
     tokenizer: Tokenizer = TOKENIZERS[config.kind].train(config, lines)
@@ -53,12 +52,12 @@ def train_tokenizer(config: TokenizerConfig, lines: Iterable[str], tags: Sequenc
 
 
 def require_trainable(config: TokenizerConfig) -> None:
-    """Raise UsageError when `vocab_size` is below what the kind needs, whatever the lines are."""
+    """Raise UsageError when `vocab_size` is too small for the kind, whatever the lines are."""
     TOKENIZERS[config.kind].check(config)
 
 
 def save(tokenizer: Tokenizer, path: str | Path) -> None:
-    """Write `tokenizer.json`: of bpe and unigram in the format of the Hugging Face library, else in our own."""
+    """Write `tokenizer.json`: bpe and unigram in the format of the Hugging Face library, the others in heed's."""
     with atomic_write(path, "wb") as file:
         file.write(tokenizer.to_json().encode())
 
@@ -70,18 +69,18 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     except OSError as error:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}.") from error
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise DataError(f"{path}: this is no JSON file. Give the tokenizer.json that heed wrote.") from error
+        raise DataError(f"{path}: not a JSON file. Give a tokenizer.json written by heed.") from error
     except DataError as error:
-        raise DataError(f"{path}: {error} Give the tokenizer.json that heed wrote.") from error
+        raise DataError(f"{path}: {error} Give a tokenizer.json written by heed.") from error
 
 
 def parse_tokenizer(text: str) -> Tokenizer:
-    """The tokenizer that gave this text as its JSON. Raises JSONDecodeError or DataError when none did."""
+    """The tokenizer whose JSON this is. Raises JSONDecodeError, or DataError for any other JSON."""
     return TOKENIZERS[_kind(json.loads(text))].from_json(text)
 
 
 def _kind(document: object) -> str:
-    """Which of TOKENIZERS a file holds: by our header, or by the library's type of model."""
+    """The kind of tokenizer in a file, by heed's header or the library's type of model."""
     match document:
         case {"heed": {"tokenizer": str(kind)}} if kind in TOKENIZERS:
             return kind
@@ -89,4 +88,4 @@ def _kind(document: object) -> str:
             return "bpe"
         case {"model": {"type": Unigram.model}}:
             return "unigram"
-    raise DataError("this is no tokenizer of heed's.")
+    raise DataError("not a tokenizer of a kind that heed reads.")

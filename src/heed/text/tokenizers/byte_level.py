@@ -1,7 +1,7 @@
-"""How is text cut into pieces of its UTF-8 bytes, so that any text comes back exactly?
+"""Byte-level tokenizers: pieces of UTF-8 bytes, from which any text is restored exactly.
 
-In the vocabulary a byte is written as a visible character, the same as in every byte-level tokenizer since Radford
-et al. (2019): a letter as itself, a space as `Ġ`.
+The vocabulary writes each byte as a visible character, as every byte-level tokenizer since Radford et al. (2019) does:
+a letter as itself, a space as `Ġ`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from itertools import count
 from typing import Self
 
 from heed.core.errors import DataError
-from heed.text.tokenizers.own_format import dump_pieces, load_pieces
 from heed.text.tokenizers.tokenizer import TokenizerConfig, checked, require_vocab_size, words_of_characters
-from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, dump_pieces, load_pieces
 
 
 def _byte_symbols() -> list[str]:
-    """The character that stands for each byte: its own where that is visible, else the next from U+0100 on."""
+    """The character of each byte: its own if that is visible, otherwise the next one from U+0100 on."""
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = count(0x100)
     return [chr(byte) if byte in visible else chr(next(others)) for byte in range(256)]
@@ -29,7 +28,7 @@ _BYTE_OF_SYMBOL = {symbol: byte for byte, symbol in enumerate(BYTE_SYMBOLS)}
 
 
 class ByteLevel(ABC):
-    """What the lossless kinds share: each piece of text is a string of bytes."""
+    """Base of the lossless kinds: each piece of text is a string of bytes."""
 
     lossless = True
     max_token_characters: int | None = None
@@ -40,7 +39,7 @@ class ByteLevel(ABC):
         if missing := {*BYTE_SYMBOLS}.difference(text_pieces):
             raise DataError(f"the vocabulary lacks {len(missing)} of the 256 single bytes.")
         if foreign := {*"".join(text_pieces)}.difference(BYTE_SYMBOLS):
-            raise DataError(f"the pieces are not made of bytes: {min(foreign)!r} stands for none.")
+            raise DataError(f"the pieces are not made of bytes: {min(foreign)!r} is not the symbol of a byte.")
         self._bytes = {
             id: bytes(_BYTE_OF_SYMBOL[symbol] for symbol in piece)
             for id, piece in enumerate(text_pieces, start=len(SPECIAL_PIECES))
@@ -67,13 +66,13 @@ class ByteLevel(ABC):
         [ids] = self.encode([line])
         words = zip(line, words_of_characters(line), strict=True)
         word_of_byte = [word for character, word in words for _ in character.encode()]
-        found: list[int | None] = []
+        numbers: list[int | None] = []
         start = 0
         for id in ids:
             end = start + len(self._bytes[id])
-            found.append(next((word for word in word_of_byte[start:end] if word is not None), None))
+            numbers.append(next((word for word in word_of_byte[start:end] if word is not None), None))
             start = end
-        return found
+        return numbers
 
     def encode_with_dropout(self, ids: Sequence[int], p: float, key: tuple[int, int, int]) -> list[int]:
         return list(ids)
@@ -94,7 +93,7 @@ class Byte(ByteLevel):
 
     @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
-        """There is nothing to learn: `lines` are not read."""
+        """Nothing is learned, so `lines` are not read."""
         return cls()
 
     @classmethod

@@ -1,10 +1,10 @@
-"""How is a sentence cut differently in every epoch, and yet the same way in every process?
+"""BPE-dropout that is decided by a key: different in every epoch, the same in every process.
 
-BPE-dropout (Provilkov et al. 2020, algorithm 1): at each step every merge that could be made is dropped with
-probability p, and the best of the others is made, until none is left. Looking at the candidates best first and
-tossing the coin only until one is kept comes to the same, and makes a sentence one sequence of coin tosses. So it
-is enough to draw *how many are kept before the next one is dropped*. What is done before that stays as it was cut
-without dropout: a piece of n bytes is n - 1 merges.
+BPE-dropout (Provilkov et al. 2020, algorithm 1): at each step every possible merge is dropped with probability p, and
+the best of the others is made, until none is left. Going through the candidates best first, and tossing a coin only
+until one is kept, is equivalent and makes a sentence one sequence of coin tosses. So it is enough to draw *how many
+merges are kept before the next drop*. Everything before that drop stays as it was cut without dropout: a piece of n
+bytes is n - 1 merges.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ MAX_REMEMBERED = 30_000
 LONGEST_REMEMBERED = 8
 
 Candidate = tuple[int, int]
-"""A merge that could be made: its rank, and the place in the word of its left piece."""
+"""A possible merge: its rank, and the position of its left piece in the word."""
 
 Word = tuple[list[int], list[Candidate]]
-"""A word that is not cut yet: the ids of its symbols, and the first candidates in order."""
+"""A word before any merge: the ids of its symbols, and the first candidates in order."""
 
 
 def kept_between_drops(p: float, key: tuple[int, int, int]) -> Iterator[int]:
-    """How many merges are kept before each one that is dropped: geometric numbers, decided by `p` and `key` alone.
+    """The numbers of merges kept before each drop: geometric numbers, decided by `p` and `key` alone.
 
     Block number n of the random numbers is a hash of (key, n), so there is no state to save and nothing to replay.
     """
     if p >= 1:
         yield from repeat(0)
-    scale = 1 / math.log1p(-max(p, 1e-300))  # below that the quotient overflows
+    scale = 1 / math.log1p(-max(p, 1e-300))  # smaller values overflow the quotient
     for block in count():
         digest = blake2b(b"%d %d %d %d" % (*key, block)).digest()
         for number in struct.unpack("<8Q", digest):
@@ -41,7 +41,7 @@ def kept_between_drops(p: float, key: tuple[int, int, int]) -> Iterator[int]:
 
 
 class MergeDropout:
-    """The merges of a byte-level BPE model, made again with some of them left out."""
+    """Repeats the merges of a byte-level BPE model with some of them left out."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class MergeDropout:
         bytes_of: Mapping[int, bytes],
         split: Callable[[str], Sequence[str]],
     ) -> None:
-        """`merges` are pairs of pieces in the order in which they were learned, `ids` those of all pieces,
-        `bytes_of` the bytes of each piece of text, and `split` gives the words of a text, spelled in symbols.
+        """`merges`: pairs of pieces in the order they were learned; `ids`: of all pieces; `bytes_of`: the bytes of each
+        piece of text; `split`: gives the words of a text, in symbols of bytes.
         """
         self._ids = ids
         self._ranks = {(ids[left], ids[right]): rank for rank, (left, right) in enumerate(merges)}
@@ -65,7 +65,7 @@ class MergeDropout:
         self._opens_word = {id for id, data in bytes_of.items() if _opens_word(data)}
 
     def cut(self, ids: Sequence[int], p: float, key: tuple[int, int, int]) -> list[int]:
-        """Cut an encoded sentence again, with `p` above 0. The bytes stay the same."""
+        """Segment an encoded sentence again, with `p` above 0. Its bytes stay the same."""
         drops = kept_between_drops(p, key)
         keep = next(drops)
         cut: list[int] = []
@@ -81,7 +81,7 @@ class MergeDropout:
         return cut
 
     def _chunks(self, ids: Sequence[int]) -> list[list[int]]:
-        """The sentence in parts that each begin with a space: much cheaper than finding its words."""
+        """The sentence in parts that each start with a space: much cheaper than finding its words."""
         chunks: list[list[int]] = [[]]
         for id in ids:
             if id in self._opens_word:
@@ -95,14 +95,14 @@ class MergeDropout:
             words = [self._uncut(word) for word in self._spelled(chunk)]
             if len(self._remembered) == MAX_REMEMBERED:
                 self._remembered.clear()
-            if len(chunk) <= LONGEST_REMEMBERED:  # a whole sentence, in a script without spaces, does not come again
+            if len(chunk) <= LONGEST_REMEMBERED:  # a whole sentence, in a script without spaces, does not recur
                 self._remembered[chunk] = words
         return words
 
     def _spelled(self, chunk: Sequence[int]) -> Sequence[str]:
         try:
             return self._split(b"".join([self._bytes_of[id] for id in chunk]).decode())
-        except UnicodeDecodeError:  # the sentence was cut off inside a character
+        except UnicodeDecodeError:  # the sentence was truncated inside a character
             return ["".join([self._symbols[id] for id in chunk])]
 
     def _uncut(self, word: str) -> Word:
@@ -113,10 +113,10 @@ class MergeDropout:
     def _merge(
         self, ids: list[int], candidates: list[Candidate], keep: int, drops: Iterator[int]
     ) -> tuple[list[int], int]:
-        """The pieces of a word when `keep` merges are kept before the next drop, and what is left of `keep` after.
+        """The pieces of a word when `keep` merges are kept before the next drop, and the remaining `keep`.
 
-        The word is a linked list: a merge lives on in its left place, and `after` leads past its right one.
-        Candidates wait in a heap, best rank first and then leftmost; one that does not fit any more is ignored.
+        The word is a linked list: a merged piece keeps its left position, and `after` skips the right one. Candidates
+        are in a heap, best rank first and then leftmost; one that no longer applies is ignored.
         """
         end = len(ids)
         before, after = list(range(-1, end - 1)), list(range(1, end + 1))
@@ -136,7 +136,7 @@ class MergeDropout:
             after[left] = following = after[right]
             if following < end:
                 before[following] = left
-            for place in (before[left], left):  # the two new neighbourhoods
+            for place in (before[left], left):  # its two new neighbours
                 if place >= 0 and after[place] < end:
                     new = ranks.get((ids[place], ids[after[place]]))
                     if new is not None:
@@ -148,6 +148,6 @@ class MergeDropout:
 
 
 def _opens_word(piece: bytes) -> bool:
-    """Whether a word certainly begins with the piece: a space and something that is not white space."""
+    """Whether the piece certainly starts a word: a space, followed by something other than white space."""
     text = piece.decode("utf-8", "ignore")
     return text[:1] == " " and len(text) > 1 and not text[1].isspace()

@@ -1,10 +1,10 @@
-"""How are subwords learned, and how does their file keep the format that other programs read?
+"""Subword tokenizers: byte-level BPE and Unigram of the Hugging Face `tokenizers` library, stored in its format.
 
-Byte-level BPE and Unigram of the Hugging Face `tokenizers` library, kept as its `tokenizer.json`. Text is first split
-at spaces and between letters, digits and signs, and no piece crosses such a place. That is one reason why no text makes
-the piece `</s>` or a tag; the other is `encode_special_tokens`, which is no part of the file and set on every load.
+Text is first split at spaces and between letters, digits and punctuation, and no piece crosses such a boundary. That is
+one reason why no text becomes the piece `</s>` or a tag; the other is `encode_special_tokens`, which is not part of the
+file and is set on every load.
 
-The library's own dropout cannot be seeded and would be written into the file, so ours is apart: see dropout.py.
+The library's own dropout cannot be seeded and would be written into the file; heed's is in dropout.py.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, spelled_tag
 
 LINES_AT_ONCE = 10_000
 MANY_LINES = 1000
-"""Lines in one call for which remembering the words' pieces pays (1.5 in the place of 2.0 seconds for 29,000)."""
+"""Lines in one call from which caching the pieces of words pays (1.5 instead of 2.0 seconds for 29,000 lines)."""
 SCORE_DIGITS = 5
 
 _SPLITTER = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
 
 
 class HuggingFace(ByteLevel):
-    """A tokenizer of the library, made from the text of its `tokenizer.json`."""
+    """A tokenizer of the library, from the text of its `tokenizer.json`."""
 
     model: ClassVar[str]
-    """The type of the model, as the file names it."""
+    """The type of the model in the file."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -51,7 +51,7 @@ class HuggingFace(ByteLevel):
         super().__init__(Vocabulary(pieces[len(SPECIAL_PIECES) : len(pieces) - len(tags)], tags))
 
     def __reduce__(self) -> tuple[type[Self], tuple[str]]:
-        return type(self), (self._text,)  # what the library itself pickles has forgotten encode_special_tokens
+        return type(self), (self._text,)  # the library's own pickle loses encode_special_tokens
 
     @classmethod
     @abstractmethod
@@ -73,19 +73,19 @@ class HuggingFace(ByteLevel):
         ids: list[list[int]] = []
         lines = list(checked(lines))
         library = self._library if len(lines) >= MANY_LINES else self._library_for_few
-        for start in range(0, len(lines), LINES_AT_ONCE):  # what the library returns takes much memory
+        for start in range(0, len(lines), LINES_AT_ONCE):  # the library's results take much memory
             batch = library.encode_batch_fast(lines[start : start + LINES_AT_ONCE])
             ids += [encoding.ids for encoding in batch]
         return ids
 
     @cached_property
     def _library_for_few(self) -> Library:
-        """What encodes a few lines at a time, perhaps in many threads."""
+        """Encodes a few lines at a time, possibly in many threads."""
         return self._library
 
 
 class Bpe(HuggingFace):
-    """Byte pair encoding (Sennrich et al. 2016) of bytes: again and again the most frequent pair becomes a piece."""
+    """Byte pair encoding (Sennrich et al. 2016) of bytes: repeatedly makes the most frequent pair a piece."""
 
     model = "BPE"
 
@@ -96,9 +96,9 @@ class Bpe(HuggingFace):
 
     @cached_property
     def _library_for_few(self) -> Library:
-        """One that remembers no words: the library keeps up to 10,000 for each thread that has ever encoded.
+        """The library without its cache, which keeps up to 10,000 words for each thread that has ever encoded.
 
-        In a server with many threads they are memory that grows with every request (docs/reliability.md).
+        In a server with many threads that memory grows with every request (docs/reliability.md).
         """
         library = _parse(self._text)
         library.encode_special_tokens = True
@@ -127,7 +127,7 @@ class Bpe(HuggingFace):
 
 
 class Unigram(HuggingFace):
-    """The most probable cut under a unigram model of pieces of bytes (Kudo 2018)."""
+    """The most probable segmentation under a unigram model of pieces of bytes (Kudo 2018)."""
 
     model = "Unigram"
 
@@ -149,7 +149,7 @@ class Unigram(HuggingFace):
 
 
 def _words(text: str) -> list[str]:
-    """The text as it is split before it is cut into pieces, each byte written as its symbol."""
+    """The words that a text is split into before it is cut into pieces, each byte written as its symbol."""
     return [word for word, _ in _SPLITTER.pre_tokenize_str(text)]
 
 
@@ -163,11 +163,11 @@ def _train(model: models.Model, trainer: trainers.Trainer, lines: Iterable[str])
 
 
 def _repeatable(text: str) -> str:
-    """The same Unigram model, the same bytes in every run.
+    """A Unigram model that is the same, byte for byte, in every run.
 
-    The library adds up in an order that changes from run to run, and in such an order it ranks the bytes that the
-    text did not need, in steps of 0.0001 above the lowest score. Here scores are rounded to far more than the sums
-    differ by, these bytes all get the lowest score, and equal scores stand in alphabetical order.
+    The library sums in an order that changes from run to run, and in that order ranks the bytes that the text did not
+    need, in steps of 0.0001 above the lowest score. Here scores are rounded by far more than the sums differ, these
+    bytes all get the lowest score, and equal scores are sorted alphabetically.
     """
     document = json.loads(text)
     model = document["model"]
@@ -182,12 +182,12 @@ def _repeatable(text: str) -> str:
 def _parse(text: str) -> Library:
     try:
         return Library.from_str(text)
-    except Exception as error:  # the library raises nothing more exact
+    except Exception as error:  # the library raises no more specific type
         raise DataError(f"the tokenizers library cannot read it: {error}.") from error
 
 
 def _refuse_foreign(document: dict[str, Any], model: str) -> None:
-    """Raise DataError for a tokenizer that would change text, or has other special pieces than ours."""
+    """Raise DataError for a tokenizer that would change text, or has other special pieces than heed's."""
     splitter, decoder = document["pre_tokenizer"] or {}, document["decoder"] or {}
     special, tags = document["added_tokens"][:4], document["added_tokens"][4:]
     size = len(document["model"]["vocab"])

@@ -1,6 +1,6 @@
-"""How is text cut into words or characters of a closed list, where what is not on the list becomes `<unk>`?
+"""Tokenizers with a closed vocabulary of words or characters; anything else becomes `<unk>`.
 
-A symbol of the text that is spelled like a special piece or a tag is not on the list, so `</s>` becomes `<unk>` too.
+A symbol of the text that looks like a special piece or a tag is never in the vocabulary, so `</s>` becomes `<unk>` too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Self
 
-from heed.text.tokenizers.own_format import dump_pieces, load_pieces
 from heed.text.tokenizers.tokenizer import (
     TokenizerConfig,
     checked,
@@ -18,20 +17,20 @@ from heed.text.tokenizers.tokenizer import (
     require_vocab_size,
     words_of_characters,
 )
-from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, spelled_tag
+from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, dump_pieces, load_pieces, spelled_tag
 
 MARK = "@@"
-"""Follows a piece that the word goes on behind."""
+"""Ends a piece that is not the last of its word."""
 
 
 class Symbols(ABC):
-    """What the kinds with a closed list share."""
+    """Base of the kinds with a closed vocabulary."""
 
     lossless = False
     max_token_characters: int | None = None
     kind: ClassVar[str]
     between: ClassVar[str]
-    """What stands between two words of the decoded text."""
+    """The separator of two words in decoded text."""
 
     def __init__(self, text_pieces: Iterable[str], tags: Iterable[str] = ()) -> None:
         self.vocabulary = Vocabulary(text_pieces, tags)
@@ -45,14 +44,14 @@ class Symbols(ABC):
 
     @abstractmethod
     def _spell(self, piece: str) -> str:
-        """The piece in decoded text, with what follows it."""
+        """The piece in decoded text, with its separator."""
 
     @abstractmethod
     def word_ids(self, line: str) -> list[int | None]: ...
 
     @classmethod
     def check(cls, config: TokenizerConfig) -> None:
-        """Raise UsageError unless the vocabulary is large enough; a list of one piece is one."""
+        """Raise UsageError unless there is room for at least one piece of text."""
         require_vocab_size(config, len(SPECIAL_PIECES) + 1, "4 special pieces and one to learn")
 
     @classmethod
@@ -85,7 +84,7 @@ class Symbols(ABC):
 
 
 class Word(Symbols):
-    """The most frequent words, as white space separates them."""
+    """The most frequent words, separated by white space."""
 
     kind, between = "word", " "
 
@@ -128,7 +127,7 @@ class Character(Symbols):
 
 
 class CharBigram(Symbols):
-    """A shortlist of words that stay whole; all others are cut into pairs of characters: `he@@ ed`.
+    """A shortlist of whole words; all others are cut into pairs of characters: `he@@ ed`.
 
     The baseline C2-50k of Sennrich et al. (2016), table 4, where the shortlist has 50,000 words.
     """
@@ -152,7 +151,7 @@ class CharBigram(Symbols):
         for word in words.keys() - set(whole):
             for pair in _pairs(word):
                 pairs[pair] += words[word]
-        for word in whole:  # a word of one or two characters may end others as well
+        for word in whole:  # a word of one or two characters may also end other words
             del pairs[word]
         return cls(whole + _most_frequent(pairs, config, config.vocab_size - len(SPECIAL_PIECES) - len(whole)))
 
@@ -176,12 +175,12 @@ def _pairs(word: str) -> list[str]:
 
 
 def _continues(piece: str) -> bool:
-    """Whether the word goes on behind the piece. The last pair may be `@@` itself, so that is no mark."""
+    """Whether the word continues after the piece. A pair that is `@@` itself has no mark."""
     return len(piece) > len(MARK) and piece.endswith(MARK)
 
 
 def _most_frequent(counts: Mapping[str, int], config: TokenizerConfig, limit: int) -> list[str]:
-    """At most `limit` symbols that are frequent enough, most frequent first, equally frequent ones in their order."""
+    """At most `limit` symbols that are frequent enough, the most frequent first, ties in alphabetical order."""
     frequent = [
         (-count, symbol)
         for symbol, count in counts.items()
