@@ -150,14 +150,14 @@ def test_sources_that_are_done_leave_the_batch() -> None:
         model.advanced.clear()
         beam_search(model, one_of(source, row), 3, penalty, limit=15)
         needed.append(len(model.advanced))
-    assert len(set(needed)) > 2, "or nothing is shown"
+    assert len(set(needed)) > 2, "otherwise the test shows nothing"
     model.advanced.clear()
     beam_search(model, source, 3, penalty, limit=15)
     expected = [(3 * sum(step < steps for steps in needed), 1) for step in range(max(needed))]
     assert model.advanced == expected
 
 
-def test_the_search_stops_as_soon_as_nothing_alive_can_become_the_best() -> None:
+def test_the_search_stops_when_no_active_hypothesis_can_become_the_best() -> None:
     """After "end" at 0.9 the alive beam has 0.1 left, and without a penalty that can only fall."""
 
     class Hasty(HashedModel):
@@ -182,7 +182,7 @@ class Endless(HashedModel):
 
 
 @pytest.mark.parametrize("limit", [1, 2, 4])
-def test_what_does_not_end_is_cut_off_one_token_before_its_limit(limit: int) -> None:
+def test_an_endless_output_is_cut_off_one_token_before_its_limit(limit: int) -> None:
     """The limit counts the end of sentence, and so the last of its tokens can be nothing else."""
     model, source, penalty = Endless(5), random_source([3, 1]), LengthPenalty(0.6)
     for [best] in (*beam_search(model, source, 1, penalty, limit), *greedy_search(model, source, limit, penalty)):
@@ -192,7 +192,7 @@ def test_what_does_not_end_is_cut_off_one_token_before_its_limit(limit: int) -> 
         assert best.score == pytest.approx(best.log_prob / penalty.divisor(limit - 1))
 
 
-def test_what_ended_comes_before_what_was_cut_off_and_nothing_comes_twice() -> None:
+def test_finished_hypotheses_precede_those_cut_off_without_duplicates() -> None:
     """With a beam of 3 only the empty output ends among the first three; with one of 6 all three outputs do."""
     narrow, wide = (
         beam_search(Endless(5), random_source([3]), size, LengthPenalty(0.0), limit=2, nbest=size)[0] for size in (3, 6)
@@ -209,12 +209,12 @@ def test_every_source_has_its_own_limit() -> None:
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_least_number_of_tokens_is_kept(beam_size: int) -> None:
+def test_the_minimum_length_is_respected(beam_size: int) -> None:
     source, penalty = random_source(range(1, 9)), LengthPenalty(0.0)
     strict = beam_search(HashedModel(6), source, beam_size, penalty, 6, rules=(forbid, MinLength([3] * 8)))
     assert min(len(best.ids) for [best] in strict) >= 3
     lenient = beam_search(HashedModel(6), source, beam_size, penalty, 6)
-    assert min(len(best.ids) for [best] in lenient) < 3, "or nothing is shown"
+    assert min(len(best.ids) for [best] in lenient) < 3, "otherwise the test shows nothing"
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -223,7 +223,7 @@ def test_forbidden_tokens_are_never_chosen(beam_size: int) -> None:
     strict = beam_search(HashedModel(8), source, beam_size, LengthPenalty(0.6), 9, rules=(Forbidden((PAD, BOS, 5)),))
     assert not {PAD, BOS, 5} & {id for [best] in strict for id in best.ids}
     lenient = beam_search(HashedModel(8), source, beam_size, LengthPenalty(0.6), 9)
-    assert 5 in {id for [best] in lenient for id in best.ids}, "or nothing is shown"
+    assert 5 in {id for [best] in lenient for id in best.ids}, "otherwise the test shows nothing"
 
 
 def test_a_prompt_starts_every_row_and_is_no_part_of_the_output() -> None:

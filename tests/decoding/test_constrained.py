@@ -49,16 +49,14 @@ def stands(term: str, text: str) -> bool:
         (Byte(), ("é!",)), (WORDS, ("c", "a b")), (Character("abcdefgh "), ("hg", "a")),
     ],
 )  # fmt: skip
-def test_terms_stand_in_every_output_of_a_model_that_knows_nothing(
-    tokenizer: Tokenizer, terms: tuple[str, ...]
-) -> None:
+def test_every_output_of_a_random_model_contains_the_terms(tokenizer: Tokenizer, terms: tuple[str, ...]) -> None:
     translator = translator_of(HashedModel(len(tokenizer.vocabulary), seed=2), tokenizer)
     for found in translator.translate(LINES[:2], OPTIONS, [Constraints(terms=terms)] * 2):
         assert all(stands(term, found.text) for term in terms), found.text
 
 
 @pytest.mark.parametrize("name", ["transformer", "rnn_attention"])
-def test_a_network_is_led_to_them_and_its_score_is_that_of_its_output(name: str) -> None:
+def test_every_output_of_a_network_contains_the_terms_and_is_scored_as_written(name: str) -> None:
     translator = translator_of(half_trained(name), WORDS)
     constraints = [Constraints(terms=("h", "a b")[: 1 + number % 2]) for number in range(len(LINES))]
     found = translator.translate(LINES, OPTIONS.model_copy(update={"nbest": 3}), constraints)
@@ -71,7 +69,7 @@ def test_a_network_is_led_to_them_and_its_score_is_that_of_its_output(name: str)
                 assert score.log_prob == pytest.approx(h.log_prob, abs=1e-4)
 
 
-def test_lines_that_demand_nothing_are_as_they_are_without_a_glossary() -> None:
+def test_lines_without_terms_are_unaffected() -> None:
     translator = translator_of(half_trained("transformer"), WORDS)
     plain = translator.translate(LINES, OPTIONS)
     mixed = translator.translate(LINES, OPTIONS, [Constraints(terms=("h",) * (n == 2)) for n in range(len(LINES))])
@@ -89,7 +87,7 @@ def test_a_line_has_the_same_output_alone_and_in_any_batch() -> None:
     assert [h.text for h in together] == [h.text for h in alone] == [h.text for h in backwards[::-1]]
 
 
-def test_what_the_model_says_by_itself_is_enough() -> None:
+def test_a_term_that_the_model_writes_by_itself_counts() -> None:
     """The term is in the best output already, in other pieces than the tokenizer's; nothing is added to it."""
     [pieces] = BPE.encode(["der Hund"])
     spelled = [BPE.encode([letter])[0][0] for letter in "der"] + [BPE.encode([c])[0][0] for c in " Hund"]
@@ -119,7 +117,7 @@ def test_more_terms_than_the_beam_is_wide_are_placed_too() -> None:
 
 
 @pytest.mark.parametrize("terms", [("a a a",), ("a b a b", "c"), ("b", "a b", "b a")])
-def test_terms_stand_there_though_they_repeat_what_may_not_come_twice(terms: tuple[str, ...]) -> None:
+def test_required_terms_may_repeat_an_ngram(terms: tuple[str, ...]) -> None:
     translator = translator_of(HashedModel(12, seed=2), WORDS)
     for size in (1, 2):
         options = OPTIONS.model_copy(update={"no_repeat": size, "max_tokens": 14})
@@ -136,12 +134,12 @@ def test_a_term_that_the_vocabulary_lacks_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("options", [{"sample": True}, {"diversity": 1.0, "nbest": 2}])
-def test_terms_are_for_plain_beam_search(options: dict[str, object]) -> None:
+def test_terms_need_plain_beam_search(options: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="need plain beam search"):
         translator_of(HashedModel(12), WORDS).translate(["a"], SearchOptions(**options), [Constraints(terms=("a",))])
 
 
-def test_a_term_that_holds_a_banned_word_is_an_error() -> None:
+def test_a_term_that_contains_a_banned_word_is_an_error() -> None:
     translator = translator_of(HashedModel(len(BPE.vocabulary)), BPE)
     for ban, term in (("hund", "der Hund"), ("Hund", "Hund"), ("der hund", "Der Hund")):
         with pytest.raises(UsageError, match=f"'{term}' is required in the output, but '{ban}' is banned"):
@@ -159,7 +157,7 @@ def test_a_term_that_holds_a_banned_word_is_an_error() -> None:
 
 def test_a_term_may_begin_an_output_that_has_no_room_for_more() -> None:
     [alone], [spaced] = BPE.encode(["Hundekuchen"]), BPE.encode([" Hundekuchen"])
-    assert len(alone) > len(spaced), "or nothing is shown"
+    assert len(alone) > len(spaced), "otherwise the test shows nothing"
     options = SearchOptions(beam_size=4, max_tokens=1, guard=False)
     [source] = BPE.encode(["ab"])
     translator = translator_of(ScriptedModel(len(BPE.vocabulary), {tuple(source): {tuple(alone): 1.0}}), BPE)
@@ -229,7 +227,7 @@ def test_the_best_output_with_its_own_prefix_is_itself() -> None:
             assert forced.log_prob == pytest.approx(free.log_prob, abs=1e-4)
 
 
-def test_a_prefix_longer_than_any_output_is_given_back_as_it_is() -> None:
+def test_a_prefix_longer_than_any_output_is_returned_unchanged() -> None:
     translator = translator_of(HashedModel(12), WORDS)
     for beam_size in (1, 4):
         options = SearchOptions(beam_size=beam_size, max_tokens=2, guard=False)
@@ -237,7 +235,7 @@ def test_a_prefix_longer_than_any_output_is_given_back_as_it_is() -> None:
         assert found.text == "a b c d"
 
 
-def test_lines_of_nothing_but_space_need_no_terms() -> None:
+def test_lines_of_white_space_need_no_terms() -> None:
     [found] = translator_of(HashedModel(12), WORDS).translate(["  "], OPTIONS, [Constraints("a", ("b",))])
     assert (found.text, found.ids) == ("  ", ())
 

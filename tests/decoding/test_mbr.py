@@ -40,7 +40,7 @@ def test_the_utility_is_the_weighted_mean_over_all_as_references(metric: str, dr
     assert all(h.log_prob == log_probs[TEXTS.index(h.text)] for h in found)
 
 
-def test_what_was_drawn_twice_counts_twice() -> None:
+def test_a_sample_drawn_twice_counts_twice() -> None:
     few = [Hypothesis((), -1.0, 0.0, text=text) for text in ("a b c d", "e f g h")]
     assert minimum_bayes_risk([*few, few[1]], "chrf", sampled=True)[0].text == "e f g h"
     assert minimum_bayes_risk([*few, few[0]], "chrf", sampled=True)[0].text == "a b c d"
@@ -53,14 +53,14 @@ def test_of_equal_texts_the_likelier_is_kept() -> None:
     assert (found.ids, found.log_prob) == ((2,), -1.0)
 
 
-def test_blanks_make_no_other_text() -> None:
+def test_texts_that_differ_in_spaces_are_equal() -> None:
     texts = [("a b c d", -2.0), ("e f g h", -1.9), ("e f g h ", -2.5), (" e f  g h", -2.5)]
     found = minimum_bayes_risk([Hypothesis((), at, 0.0, text=text) for text, at in texts], "bleu", False)
     assert [(h.text, h.log_prob) for h in found] == [("e f g h", -1.9), ("a b c d", -2.0)]
 
 
 @pytest.mark.parametrize("drawn", [True, False])
-def test_what_was_cut_off_is_chosen_only_where_nothing_ended(drawn: bool) -> None:
+def test_an_unfinished_hypothesis_is_chosen_only_if_none_finished(drawn: bool) -> None:
     cut = [
         Hypothesis((), log_prob, 0.0, text=text, finished=False) for text, log_prob in (("a b c", -1.0), ("a b", -2.0))
     ]
@@ -71,7 +71,7 @@ def test_what_was_cut_off_is_chosen_only_where_nothing_ended(drawn: bool) -> Non
     assert [h.text for h in minimum_bayes_risk(cut, "chrf", drawn)] in (["a b c", "a b"], ["a b", "a b c"])
 
 
-def test_what_was_cut_off_is_no_reference_for_a_beam() -> None:
+def test_an_unfinished_hypothesis_is_no_reference_for_a_beam() -> None:
     cut = Hypothesis((), -0.1, 0.0, text="a b c d", finished=False)
     ended = [Hypothesis((), -3.0, 0.0, text="a b c e"), *[Hypothesis((), -2.0, 0.0, text="x y z")] * 2]
     assert minimum_bayes_risk([cut, *ended], "chrf", False)[0].text == "x y z"

@@ -76,20 +76,20 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("source", "output"), RIGHT.items())
-def test_what_can_be_right_passes(source: str, output: str) -> None:
+def test_plausible_outputs_pass(source: str, output: str) -> None:
     assert PLAIN.flags(source, output) == ()
 
 
 @pytest.mark.parametrize(("pair", "flag"), WRONG.items())
-def test_what_cannot_be_right_is_flagged(pair: tuple[str, str], flag: str) -> None:
+def test_implausible_outputs_are_flagged(pair: tuple[str, str], flag: str) -> None:
     assert PLAIN.flags(*pair) == (flag,)
 
 
-def test_a_copy_is_nothing_odd_inside_one_language() -> None:
+def test_a_copy_passes_within_one_language() -> None:
     assert Guard(may_copy=True).flags("the man is walking his dog", "the man is walking his dog") == ()
 
 
-def test_lengths_are_judged_by_what_the_pairs_show() -> None:
+def test_plausible_lengths_follow_the_validation_pairs() -> None:
     """The odd hundredth at each end does not count."""
     pairs = [("x" * 30, "y" * length) for length in range(20, 60)] * 5 + [("x" * 30, "y" * 500), ("x" * 500, "y")]
     guard = Guard.of_pairs(pairs)
@@ -107,19 +107,19 @@ def test_single_words_may_become_several_times_as_long() -> None:
     assert guard.flags("go", "weiter " * 1 + "und so fort, bis der Tag") == ("long",)
 
 
-def test_references_that_copy_show_that_copies_may_be_right() -> None:
+def test_copies_pass_where_references_are_copies() -> None:
     sentence = "the small dog is running home"
     assert Guard.of_pairs([(sentence, sentence)] * 2 + [(sentence, "der kleine Hund läuft nach Hause")] * 8).may_copy
     assert not Guard.of_pairs([(sentence, sentence)] + [(sentence, "der kleine Hund läuft nach Hause")] * 9).may_copy
     assert Guard.of_pairs([], same_language=True).may_copy
 
 
-def test_repetition_of_the_source_excuses_as_much_and_no_more() -> None:
+def test_repetition_in_the_source_excuses_as_much_and_no_more() -> None:
     assert not is_loop("ha ha ha ha", "ho ho ho ho")
     assert is_loop("ha ha ha ha", "ho ho ho ho ho ho")
 
 
-def test_a_very_long_output_is_looked_at_in_time() -> None:
+def test_a_very_long_output_is_checked_in_time() -> None:
     words = [f"w{i}" for i in range(5000)]
     assert not is_loop("a", " ".join(words))
     assert is_loop("a", " ".join([*words, *words[-20:]]))
@@ -143,7 +143,7 @@ def translator(checks: OutputChecks | None = GUARDED) -> ModelTranslator:
     return ModelTranslator(ScriptedModel(12, SCRIPT), WORDS, WORDS, Normaliser(), checks=checks)
 
 
-def test_the_next_hypothesis_takes_the_place_of_one_that_cannot_be_right() -> None:
+def test_the_next_hypothesis_replaces_a_flagged_one() -> None:
     looping, sound, hopeless, copying = translator().translate(["a", "b", "c", "a b c d"], BEAM)
     assert (looping.text, looping.flags, looping.fallback) == ("c d", ("loop",), True)
     assert (sound.text, sound.flags, sound.fallback) == ("c", (), False)
@@ -151,7 +151,7 @@ def test_the_next_hypothesis_takes_the_place_of_one_that_cannot_be_right() -> No
     assert (copying.text, copying.flags, copying.fallback) == ("d c", ("copy",), True)
 
 
-def test_where_the_whole_beam_loops_nothing_may_come_twice() -> None:
+def test_if_the_whole_beam_loops_no_ngram_may_repeat() -> None:
     [found] = translator().translate(["d"], BEAM.model_copy(update={"beam_size": 2}))
     assert (found.text, found.flags, found.fallback) == ("b b d", ("loop",), True)
     [score] = translator().score(["b b d"], ["d"])
@@ -160,7 +160,7 @@ def test_where_the_whole_beam_loops_nothing_may_come_twice() -> None:
     assert [other.text for other in wide.alternatives] == ["b b b b"]
 
 
-def test_where_tokens_are_letters_two_of_them_may_come_twice() -> None:
+def test_pairs_of_characters_may_repeat_where_tokens_are_characters() -> None:
     letters = Character("abcde")
     outputs = {"bc" * 6: 0.5, "bcbcbcbcb" + "dada": 0.06, "ea" * 6: 0.4, "eaeaeaeae" + "dbdb": 0.04}
     [source], encoded = letters.encode(["a"])[:1], letters.encode(list(outputs))
@@ -177,13 +177,13 @@ def test_a_prefix_that_the_vocabulary_cannot_write_is_refused() -> None:
         translator().translate(["a", "b"], BEAM, [Constraints(), Constraints(prefix="a zebra ")])
 
 
-def test_what_may_not_come_twice_is_never_allowed_again() -> None:
+def test_a_fallback_search_never_relaxes_no_repeat() -> None:
     found = [search.no_repeat for search, _ in fallback_searches(BEAM.model_copy(update={"no_repeat": 1}))]
     assert found == [1, 1]
     assert [search.no_repeat for search, _ in fallback_searches(BEAM)][1] > 1
 
 
-def test_of_diverse_hypotheses_that_are_compared_another_one_takes_the_place() -> None:
+def test_fallback_searches_of_a_diverse_beam_keep_its_groups() -> None:
     options = BEAM.model_copy(update={"beam_size": 4, "mbr": "chrf", "candidates": 4, "diversity": 0.5})
     searches = [search for search, _ in fallback_searches(options)]
     assert [search.nbest for search in searches] == [4, 4]
@@ -191,13 +191,13 @@ def test_of_diverse_hypotheses_that_are_compared_another_one_takes_the_place() -
     assert [search.nbest for search, _ in fallback_searches(groups)] == [3, 3]
 
 
-def test_its_score_is_its_own() -> None:
+def test_a_replacement_has_its_own_score() -> None:
     [found] = translator().translate(["a"], BEAM)
     [score] = translator().score(["c d"], ["a"])
     assert found.log_prob == pytest.approx(score.log_prob)
 
 
-def test_without_the_guard_the_best_stays() -> None:
+def test_without_the_guard_the_best_is_kept() -> None:
     for found in (
         translator().translate(["a"], BEAM.model_copy(update={"guard": False})),
         translator(None).translate(["a"], BEAM),
@@ -205,21 +205,21 @@ def test_without_the_guard_the_best_stays() -> None:
         assert (found[0].text, found[0].flags) == ("b b b b", ())
 
 
-def test_greedy_search_and_draws_have_nothing_to_fall_back_to() -> None:
+def test_greedy_search_and_sampling_have_no_fallback() -> None:
     [found] = translator().translate(["a"], BEAM.model_copy(update={"beam_size": 1}))
     assert (found.text, found.flags, found.fallback) == ("b b b b", ("loop",), False)
     drawn = translator().translate(["c"], SearchOptions(sample=True, max_tokens=8))
     assert (drawn[0].flags, drawn[0].fallback) == (("loop",), False)
 
 
-def test_an_n_best_list_keeps_its_length_and_the_one_that_was_passed_over() -> None:
+def test_an_n_best_list_keeps_its_length_and_the_replaced_hypothesis() -> None:
     [found] = translator().translate(["a"], BEAM.model_copy(update={"nbest": 2}))
     assert [found.text, *(other.text for other in found.alternatives)] == ["c d", "b b b b"]
     [plain] = translator(None).translate(["a"], BEAM.model_copy(update={"nbest": 2}))
     assert [plain.text, *(other.text for other in plain.alternatives)] == ["b b b b", "c d"]
 
 
-def test_a_line_falls_back_alone_and_beside_others_alike() -> None:
+def test_a_fallback_does_not_depend_on_other_lines() -> None:
     lines = ["a", "b", "c", "a b c d"]
     together = translator().translate(lines, BEAM)
     assert together == [translator().translate([line], BEAM)[0] for line in lines]
@@ -237,7 +237,7 @@ def test_only_flagged_lines_are_searched_again() -> None:
     assert len(noisy.model.advanced) > len(quiet.model.advanced)
 
 
-def test_what_was_asked_for_is_kept_by_what_takes_its_place() -> None:
+def test_a_replacement_keeps_the_constraints() -> None:
     script = {(A,): {(B, B, B, B): 0.5, (C, D): 0.3, (B, D): 0.2}}
     model = ModelTranslator(ScriptedModel(12, script), WORDS, WORDS, Normaliser(), checks=GUARDED)
     [found] = model.translate(["a"], BEAM, [Constraints(prefix="b")])

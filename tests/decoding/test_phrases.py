@@ -37,7 +37,7 @@ def stands_in(phrase: str, text: str, any_case: bool = False) -> bool:
 @given(
     tokens=PIECES, phrases=st.lists(st.sampled_from(["a", "ab", "a b", "b a", "b.", "é", "本", "a é", "A"]), min_size=1)
 )
-def test_a_phrase_stands_in_a_text_when_it_is_certain_or_pending(tokens: list[int], phrases: list[str]) -> None:
+def test_a_phrase_occurs_when_it_is_certain_or_pending(tokens: list[int], phrases: list[str]) -> None:
     found = Phrases(phrases, SPELLED)
     state, certain = found.read(tokens)
     if found.states[state].rest:
@@ -48,7 +48,7 @@ def test_a_phrase_stands_in_a_text_when_it_is_certain_or_pending(tokens: list[in
 
 @settings(max_examples=200)
 @given(tokens=PIECES, more=PIECES, phrase=st.sampled_from(["a", "ab", "a b", "b.", "é"]))
-def test_what_is_certain_stays_true_whatever_follows(tokens: list[int], more: list[int], phrase: str) -> None:
+def test_a_certain_phrase_stays_certain(tokens: list[int], more: list[int], phrase: str) -> None:
     found = Phrases([phrase], SPELLED)
     _, certain = found.read(tokens)
     if certain:
@@ -69,7 +69,7 @@ def test_a_word_is_pending_until_it_is_seen_to_end() -> None:
     assert after(" a") == (False, False)
 
 
-def test_half_a_character_decides_nothing_yet() -> None:
+def test_an_incomplete_character_decides_nothing() -> None:
     found = Phrases(["ab"], SPELLED)
     for end, expected in (("é".encode(), False), ("–".encode(), True)):
         state, certain = found.read([*b" ab", *end[:-1]])
@@ -85,13 +85,13 @@ def test_half_a_character_decides_nothing_yet() -> None:
         ("cat", "cats", False), ("straße", "Die STRASSE", False), ("straße", "die Straße.", True),
     ],
 )  # fmt: skip
-def test_lower_case_may_stand_for_every_case(phrase: str, text: str, expected: bool) -> None:
+def test_lower_case_may_match_any_case(phrase: str, text: str, expected: bool) -> None:
     found = Phrases([phrase], SPELLED, any_case=True)
     state, certain = found.read(list(text.encode()))
     assert bool(certain | found.pending(found.states[state])) == expected
 
 
-def test_words_are_letters_with_their_marks_where_words_are_set_apart() -> None:
+def test_word_characters_are_letters_with_their_marks_in_scripts_with_separators() -> None:
     assert all(map(is_word_character, "aZé9_ßжह"))
     assert is_word_character("\u0301"), "a combining accent"
     assert is_word_character("ि"), "a vowel sign of Hindi"
@@ -103,14 +103,14 @@ def test_words_are_letters_with_their_marks_where_words_are_set_apart() -> None:
     assert not is_boundary("a", "b")
 
 
-def test_lower_case_keeps_every_character_in_its_place() -> None:
+def test_lower_case_keeps_indices() -> None:
     assert lowered("ÄbC") == "äbc"
     assert lowered("İX") == "İx", "its lower case would be two characters"
 
 
 @settings(max_examples=100)
 @given(tokens=PIECES, phrases=st.lists(st.text("abA. é本", min_size=1, max_size=4), max_size=8), any_case=st.booleans())
-def test_many_phrases_are_found_as_each_one_alone(tokens: list[int], phrases: list[str], any_case: bool) -> None:
+def test_many_phrases_are_matched_as_each_one_alone(tokens: list[int], phrases: list[str], any_case: bool) -> None:
     found = Phrases(phrases, SPELLED, any_case)
     state, certain = found.read(tokens)
     for number, phrase in enumerate(phrases):

@@ -109,7 +109,7 @@ def test_rows_that_end_leave_the_batch() -> None:
     prefix = torch.full((8, 1), BOS)
     found = search(model, SearchInputs(source, strategy, [Forbidden((PAD, BOS))], prefix, 12))
     steps = [len(h.ids) + 1 for [h] in found]
-    assert len(set(steps)) > 2, "or nothing is shown"
+    assert len(set(steps)) > 2, "otherwise the test shows nothing"
     assert model.advanced == [(sum(n > step for n in steps), 1) for step in range(max(steps))]
 
 

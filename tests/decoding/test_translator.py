@@ -81,7 +81,7 @@ def each_alone(name: str, options: SearchOptions) -> dict[str, tuple[str, ...]]:
 
 
 @every_case
-def test_outputs_are_varied_enough_to_show_something(name: str, options: SearchOptions) -> None:
+def test_outputs_vary_enough_for_these_tests(name: str, options: SearchOptions) -> None:
     found = each_alone(name, options)
     assert len({len(outputs[0].split()) for outputs in found.values()}) > 2
     assert len({outputs[0] for outputs in found.values()}) > 5
@@ -122,7 +122,7 @@ def test_alternatives_are_sorted_and_do_not_repeat_the_best() -> None:
             assert scores == sorted(scores, reverse=True)
 
 
-def test_a_text_that_is_cut_in_several_ways_is_one_alternative() -> None:
+def test_several_tokenizations_of_one_text_are_one_alternative() -> None:
     pieces = CharBigram(["ab", "a@@", "b", "c"])
     translator = ModelTranslator(HashedModel(8), pieces, pieces, Normaliser())
     [ab, a, b, c] = [pieces.vocabulary.id(piece) for piece in ("ab", "a@@", "b", "c")]
@@ -131,7 +131,7 @@ def test_a_text_that_is_cut_in_several_ways_is_one_alternative() -> None:
     assert [h.text for h in translator.ranked(found, SAMPLES)] == ["ab", "ab", "c"]
 
 
-def test_lines_of_nothing_but_space_stay_as_they_are_and_keep_their_place() -> None:
+def test_lines_of_white_space_are_returned_unchanged_in_their_place() -> None:
     translator = translator_of(HashedModel(12))
     found = translator.translate(["", "a b", " \t ", "c", "\u3000"], GREEDY)
     outputs = [h.text for h in found]
@@ -141,14 +141,14 @@ def test_lines_of_nothing_but_space_stay_as_they_are_and_keep_their_place() -> N
     assert translator.translate([], GREEDY) == []
 
 
-def test_they_stay_as_they_are_where_space_has_tokens_too() -> None:
+def test_white_space_is_returned_unchanged_even_if_it_has_tokens() -> None:
     translator = ModelTranslator(HashedModel(260), Byte(), Byte(), Normaliser())
     found = translator.translate([" \t ", "a"], GREEDY)
     assert (found[0].text, found[0].ids) == (" \t ", ())
     assert found[1].ids
 
 
-def test_a_line_that_normalising_empties_stays_as_it_is() -> None:
+def test_a_line_that_normalisation_empties_is_returned_unchanged() -> None:
     [found] = translator_of(HashedModel(12)).translate(["\u0007"], GREEDY)
     assert found.text == "\u0007"
 
@@ -188,7 +188,7 @@ def test_a_huge_line_is_translated_among_short_ones() -> None:
     assert len(found[1].ids) <= 5
 
 
-def test_no_output_is_longer_than_allowed_or_holds_a_special_piece() -> None:
+def test_no_output_exceeds_its_limit_or_contains_a_special_piece() -> None:
     options = SearchOptions(beam_size=2, max_tokens=3, min_tokens=3, nbest=2)
     for best in translator_of(HashedModel(12)).translate(LINES, options):
         for h in (best, *best.alternatives):
@@ -196,7 +196,7 @@ def test_no_output_is_longer_than_allowed_or_holds_a_special_piece() -> None:
             assert min(h.ids) > 3, "padding, begin, end and unknown"
 
 
-def test_scores_come_in_the_order_of_the_texts_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_are_in_the_order_of_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     translator = network("transformer")
     expected = [translator.score([tgt], [src])[0] for src, tgt in zip(LINES, reversed(LINES), strict=True)]
     monkeypatch.setattr(scoring, "MAX_SCORED_ROWS", 3)
@@ -221,7 +221,7 @@ def test_an_empty_text_has_the_score_of_its_end() -> None:
     assert score.log_prob == pytest.approx(language_model().model.head.log_probs(features)[0, 0, EOS].item())
 
 
-def test_a_language_model_goes_on_from_a_prompt() -> None:
+def test_a_language_model_continues_a_prompt() -> None:
     """What is drawn does not repeat the prompt, and the prompt decides what comes next."""
     options = SearchOptions(sample=True, nbest=3, max_tokens=8, seed=4)
     translator = language_model()
@@ -255,7 +255,7 @@ def test_each_kind_of_model_refuses_what_it_cannot_do() -> None:
 
 
 @pytest.mark.parametrize("options", [GREEDY, BEAM, SAMPLES], ids=["greedy", "beam", "samples"])
-def test_where_nothing_is_possible_any_more_what_there_is_is_given_as_cut_off(options: SearchOptions) -> None:
+def test_if_no_token_is_possible_the_hypothesis_is_cut_off(options: SearchOptions) -> None:
     """No word twice, no end before ten words, and there are eight."""
     options = options.model_copy(update={"no_repeat": 1, "min_tokens": 10, "max_tokens": 20})
     for best in translator_of(HashedModel(12)).translate(["a b", "c"], options):

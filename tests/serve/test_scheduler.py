@@ -106,7 +106,7 @@ def same(found: Hypothesis, expected: Hypothesis) -> None:
 
 
 @pytest.mark.parametrize(("name", "search"), CASES, ids=[", ".join(case) for case in CASES])
-def test_what_is_found_does_not_depend_on_who_else_is_under_way(name: str, search: str) -> None:
+def test_results_do_not_depend_on_other_running_searches(name: str, search: str) -> None:
     translator, dice = translator_of(half_trained(name)), random.Random(3)
     scheduler = Scheduler(max_rows=24, join_every=2)
     clients = [Client(scheduler, translator, SEARCHES[search]), Client(scheduler, translator, SEARCHES["greedy"])]
@@ -124,7 +124,7 @@ def test_what_is_found_does_not_depend_on_who_else_is_under_way(name: str, searc
             same(found, translator.search_in_batches([request], client.options)[request])
 
 
-def test_a_forced_beginning_and_terms_may_join_too() -> None:
+def test_searches_with_prefixes_and_terms_may_join() -> None:
     translator = translator_of(half_trained("transformer"))
     scheduler = Scheduler(join_every=2)
     client = Client(scheduler, translator, BEAM)
@@ -141,7 +141,7 @@ def test_a_forced_beginning_and_terms_may_join_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["bigram", "gpt, few positions", "rnn"])
-def test_prompts_of_different_length_go_on_together(name: str) -> None:
+def test_prompts_of_different_lengths_are_continued_together(name: str) -> None:
     translator, options = language_model(name), SearchOptions(sample=True, nbest=2, max_tokens=9, temperature=1.5)
     scheduler = Scheduler(join_every=1)
     client = Client(scheduler, translator, options)
@@ -171,7 +171,7 @@ def test_equal_searches_are_made_once() -> None:
     assert clients[0].found() == clients[1].found() == clients[2].found()
 
 
-def test_who_asks_for_what_is_under_way_gets_it_too() -> None:
+def test_a_ticket_may_share_a_running_search() -> None:
     scheduler = Scheduler()
     first, second = (Client(scheduler, translator_of(half_trained("transformer")), BEAM) for _ in range(2))
     first.ask_lines(LINES[:1])
@@ -183,7 +183,7 @@ def test_who_asks_for_what_is_under_way_gets_it_too() -> None:
     assert first.found() == second.found() != {}
 
 
-def test_nobody_waits_behind_a_whole_book() -> None:
+def test_a_sentence_does_not_wait_for_a_whole_book() -> None:
     scheduler = Scheduler(max_rows=2 * BEAM.width, join_every=1)
     translator = translator_of(half_trained("transformer"))
     book, sentence = (Client(scheduler, translator, BEAM) for _ in range(2))
@@ -206,14 +206,14 @@ def test_a_long_sentence_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPat
     scheduler.step()
     long.ask(Request(tuple(WORDS.encode(["a b c d e f g h " * 3])[0])))
     scheduler.step()
-    assert not long.tickets[0].has_departed, "or nothing is shown"
+    assert not long.tickets[0].has_departed, "otherwise the test shows nothing"
     for _ in run(scheduler):
         if long.outcomes:
             break
     assert len(others.outcomes) <= 4 < len(LINES)
 
 
-def test_a_search_that_never_ends_does_not_grow() -> None:
+def test_the_state_of_an_endless_batch_does_not_grow() -> None:
     translator = translator_of(half_trained("transformer"))
     options = BEAM.model_copy(update={"min_tokens": 10})
     batch, longest = ContinuousBatch(translator.model), 0
@@ -229,7 +229,7 @@ def test_a_search_that_never_ends_does_not_grow() -> None:
     assert longest <= options.limit(0) + 4
 
 
-def test_rows_that_nobody_waits_for_are_given_back() -> None:
+def test_cancelled_rows_are_freed() -> None:
     translator = translator_of(half_trained("transformer"))
     for options in (BEAM, SEARCHES["samples"], SEARCHES["greedy"]):
         scheduler = Scheduler(max_rows=2 * options.width)
@@ -251,7 +251,7 @@ def test_rows_that_nobody_waits_for_are_given_back() -> None:
         assert not scheduler.tickets
 
 
-def test_one_of_two_who_wait_may_leave() -> None:
+def test_one_of_two_tickets_of_a_search_may_be_cancelled() -> None:
     translator, scheduler = translator_of(half_trained("transformer")), Scheduler()
     clients = [Client(scheduler, translator, BEAM) for _ in range(2)]
     for client in clients:
@@ -322,7 +322,7 @@ def test_a_search_that_fails_fails_alone() -> None:
     assert 0 < len(bad) < len(client.outcomes)
 
 
-def test_a_lone_failure_is_tried_twice_but_not_what_can_never_work() -> None:
+def test_a_single_failure_is_retried_unless_it_can_never_succeed() -> None:
     for error, times in ((RuntimeError("once"), 2), (DataError("never"), 1)):
         model, translator = failing_translator(poison="h", error=error)
         scheduler = Scheduler()
@@ -333,7 +333,7 @@ def test_a_lone_failure_is_tried_twice_but_not_what_can_never_work() -> None:
         assert model.started == [1] * times
 
 
-def test_where_memory_does_not_suffice_fewer_are_taken_together() -> None:
+def test_batches_shrink_when_memory_runs_out() -> None:
     _, translator = failing_translator(max_rows=3 * BEAM.width, error=MemoryError())
     scheduler = Scheduler()
     client = Client(scheduler, translator, BEAM)
@@ -343,7 +343,7 @@ def test_where_memory_does_not_suffice_fewer_are_taken_together() -> None:
     assert scheduler.max_rows <= len(LINES) * BEAM.width // 2
 
 
-def test_a_watch_sees_the_output_grow_and_its_last_sight_begins_like_it() -> None:
+def test_a_watch_sees_growing_prefixes_of_the_output() -> None:
     translator, scheduler = translator_of(half_trained("transformer")), Scheduler()
     greedy = SEARCHES["greedy"]
     client, seen = Client(scheduler, translator, greedy), list[list[int]]()
@@ -355,7 +355,7 @@ def test_a_watch_sees_the_output_grow_and_its_last_sight_begins_like_it() -> Non
     assert all(tuple(tokens) == ids[: len(tokens)] for tokens in seen)
 
 
-def test_what_has_ended_in_a_step_that_fails_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searches_that_finish_in_a_failing_step_are_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
     step, failed = ContinuousBatch.step, list[int]()
 
     def failing(batch: ContinuousBatch) -> Sequence[RequestGroup]:

@@ -1,1 +1,1 @@
-"""Greedy, beam, sampling and forced scoring, for any model behind the contract."""
+"""Search and forced scoring for any model: one loop, logit rules, strategies, ranking, output checks."""

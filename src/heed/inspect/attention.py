@@ -84,7 +84,7 @@ def _small_enough(kind: Kind, layers: dict[str, Tensor]) -> Attention | None:
     layers = {name: weights.mean(dim=0, keepdim=True) for name, weights in layers.items()}
     if _count(layers) <= MAX_NUMBERS:
         return Attention(kind, "layers", _as_lists(layers))
-    upper = list(layers.values())[len(layers) // 2 :]  # as in decoding/coverage.py: the lower blocks attend less
+    upper = list(layers.values())[len(layers) // 2 :]  # as in decoding/ranking.py: the lower blocks attend less
     mean = {"mean": torch.stack(upper).mean(dim=0)}
     return Attention(kind, "mean", _as_lists(mean)) if _count(mean) <= MAX_NUMBERS else None
 
