@@ -18,7 +18,7 @@ def test_a_file_comes_back(which: str, flags: tuple[str, ...], request: pytest.F
     folder = request.getfixturevalue(which)
     packed = call("compress", folder, *flags, stdin=TEXT)
     assert packed.code == 0, packed.err
-    assert "126 bytes in" in packed.err
+    assert "126 bytes compressed to" in packed.err
     assert "bits per byte" in packed.err
     unpacked = call("decompress", folder, stdin=packed.stdout)
     assert (unpacked.code, unpacked.stdout) == (0, TEXT), unpacked.err

@@ -186,14 +186,14 @@ def test_text_that_is_tokenised_is_scored_as_it_stands(translator: Path) -> None
     ("flags", "code", "message"),
     [
         ((), 2, "give --src F --ref F (or --pairs F) for translation runs, or --text F"),
-        (("--src", "test.aa"), 2, "each --src F goes with one --ref F: a source has one reference here."),
+        (("--src", "test.aa"), 2, "give one --ref F for each --src F."),
         (("--src", "test.aa", "--ref", "test.bb", "--text", "x"), 2, "give --src F --ref F"),
         (("--src", "test.aa", "--ref", "train.bb"), 65, "line k of one must be the translation of line k"),
         (("--src", "test.aa", "--ref", "nowhere"), 66, "nowhere does not exist"),
-        (("--text", "test.aa"), 2, "evaluate --text needs a language-model run"),
-        (("--text", "test.aa", "--out", "x"), 2, "--text is about language models: leave out --out."),
-        (("--text", "test.aa", "--worst", "3"), 2, "--text is about language models: leave out --worst."),
-        (("--src", "test.aa", "--ref", "test.bb", "--src", "test.aa"), 2, "each --src F goes with one"),
+        (("--text", "test.aa"), 2, "--text needs a run that can generate"),
+        (("--text", "test.aa", "--out", "x"), 2, "--text is for language models: leave out --out."),
+        (("--text", "test.aa", "--worst", "3"), 2, "--text is for language models: leave out --worst."),
+        (("--src", "test.aa", "--ref", "test.bb", "--src", "test.aa"), 2, "give one --ref F for each --src F"),
         (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=test.csv"), 2, "test.csv is csv; give plain text"),
         (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x"), 2, "--hyp takes NAME=FILE"),
         (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=nowhere"), 66, "nowhere does not exist"),
@@ -216,7 +216,7 @@ def test_what_cannot_be_scored_is_told(
         (("--compressors",), "leave out --compressors."),
         (("--dynamic-lr", "1"), "leave out --dynamic-lr."),
         (("--src-column", "2"), "columns are those of --pairs: leave out --src-column."),
-        (("--rare", "7"), "leave out --rare."),
+        (("--rare", "7"), "--rare needs --analysis or --json"),
     ],
 )
 def test_flags_that_would_do_nothing_beside_translations_are_refused(
@@ -233,7 +233,7 @@ def test_flags_that_would_do_nothing_beside_translations_are_refused(
         (("--worst", "3"), "leave out --worst."),
         (("--dynamic-lr", "1"), "without --dynamic: leave out --dynamic-lr."),
         (("--cache-size", "7"), "without --cache: leave out --cache-size."),
-        (("--stride", "7"), "--stride is for runs that were trained on windows"),
+        (("--stride", "7"), "--stride is for runs trained with data.text_as"),
         (("--dynamic", "sgd", "--precision", "int8"), "leave out --precision."),
     ],
 )

@@ -41,10 +41,10 @@ def test_the_numbers_go_to_stdout_where_they_are_asked_for(tmp_path: Path) -> No
     ("flags", "code", "message"),
     [
         ((TRANSLATION,), 2, "give --src"),
-        ((TRANSLATION, "--src", "ba", "--text", "ba"), 2, "give one kind"),
+        ((TRANSLATION, "--src", "ba", "--text", "ba"), 2, "cannot be combined"),
         ((BIGRAM, "--tgt", "ba"), 2, "give --src"),
-        ((TRANSLATION, "--text", "ba"), 2, "needs a language-model run"),
-        ((BIGRAM, "--src", "ba"), 2, "needs a translation run"),
+        ((TRANSLATION, "--text", "ba"), 2, "--text needs a run that can generate"),
+        ((BIGRAM, "--src", "ba"), 2, "--src needs a run that can translate"),
         ((TRANSLATION, "--src", "  "), 2, "the source is blank"),
         ((RUNS / "nowhere", "--src", "ba"), 66, "no such run folder"),
     ],

@@ -96,7 +96,7 @@ def test_the_table_has_rows_for_what_was_asked_for(folder: Path) -> None:
 def test_what_a_text_cannot_be_scored_with_is_told(folder: Path) -> None:
     for asked, message in [
         (("--dynamic", "adam"), "'adam' is not one of 'none', 'sgd', 'rms'"),
-        (("--ensemble",), "--ensemble is of two runs or more"),
+        (("--ensemble",), "--ensemble needs two runs or more"),
         (("--cache", "1.5"), "should be less than or equal to 0.99"),
     ]:
         result = call("evaluate", folder / "rnn", "--text", folder / "test", *asked)

@@ -17,7 +17,7 @@ from heed.cli.main import app
 from heed.core.errors import DataError
 
 VERBS = [
-    ("train",), ("demo",), ("translate",), ("translate-file",), ("generate",), ("score",), ("evaluate",),
+    ("train",), ("demo",), ("translate",), ("translate-file",), ("generate",), ("score",), ("predict",), ("evaluate",),
     ("average",), ("info",), ("compress",), ("decompress",), ("inspect",), ("serve",), ("export",), ("import",),
     ("data", "check"), ("tokenizer", "train"), ("tokenizer", "encode"), ("tokenizer", "decode"),
 ]  # fmt: skip
@@ -101,9 +101,7 @@ def test_a_missing_run_ends_with_66(verb: str, tmp_path: Path) -> None:
     more = ("--out", tmp_path / "out") if verb == "average" else ()
     result = call(verb, tmp_path / "nothing", *more)
     assert (result.code, result.stdout) == (66, b"")
-    assert result.err == (
-        f"error: {tmp_path / 'nothing'}: there is no such run folder. A run is what `heed train --out` makes.\n"
-    )
+    assert result.err == (f"error: {tmp_path / 'nothing'}: no such run folder. `heed train --out` makes one.\n")
 
 
 def test_an_error_is_one_message_and_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:

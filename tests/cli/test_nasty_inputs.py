@@ -302,7 +302,7 @@ def test_score_wants_a_source_for_each_line(num_sources: int, message: str, here
     result = score(translator, "x.aa", "x.bb")
     assert result.code == 65
     assert result.err.startswith(f"error: {message}")
-    assert result.err.endswith(": they must be parallel.\n")
+    assert result.err.endswith(". They must be parallel.\n")
 
 
 @pytest.mark.parametrize("verb", ["translate", "score"])

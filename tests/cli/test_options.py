@@ -1,4 +1,4 @@
-"""Are the options that verbs share read as they are meant?"""
+"""Options that several verbs share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_times_are_read(text: str, minutes: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "0h", "-5m", "2 hours", "1h30m", "fast", "1e3"])
 def test_other_times_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="--max-time is a time such as 90s, 30m or 2h, got "):
+    with pytest.raises(UsageError, match="--max-time takes a duration such as 90s, 30m or 2h, got "):
         parse_minutes(text)
 
 
@@ -33,38 +33,38 @@ def test_other_times_are_refused(text: str) -> None:
         ("my_Data.txt", ""), ("gz", ""), ("en.gz", ""), ("pt_BR.txt", "pt_BR"),
     ],
 )  # fmt: skip
-def test_the_name_of_a_file_tells_its_language(name: str, language: str) -> None:
+def test_the_language_in_the_name_of_a_file(name: str, language: str) -> None:
     assert language_of(name) == language
 
 
 RECIPE = SearchOptions(beam_size=4, length_penalty=1.0, batch_size=7, temperature=0.5)
 
 
-def test_what_is_not_said_is_the_recipes() -> None:
+def test_the_recipe_decides_what_is_not_given() -> None:
     assert search_options(RECIPE, {"beam_size": None, "nbest": None}) == RECIPE
 
 
-def test_what_is_said_wins() -> None:
-    found = search_options(RECIPE, {"beam_size": 2, "length_penalty": 0.0})
-    assert (found.beam_size, found.length_penalty, found.batch_size) == (2, 0.0, 7)
+def test_the_command_line_takes_precedence() -> None:
+    options = search_options(RECIPE, {"beam_size": 2, "length_penalty": 0.0})
+    assert (options.beam_size, options.length_penalty, options.batch_size) == (2, 0.0, 7)
 
 
-def test_more_hypotheses_widen_a_beam_that_was_not_said() -> None:
+def test_more_hypotheses_widen_the_default_beam() -> None:
     assert search_options(RECIPE, {"nbest": 6}).beam_size == 6
     assert search_options(RECIPE, {"nbest": 2}).beam_size == 4
     with pytest.raises(UsageError, match="nbest must not be above beam_size, got 6 and 5"):
         search_options(RECIPE, {"nbest": 6, "beam_size": 5})
 
 
-def test_a_beam_that_is_said_is_the_one_that_is_searched() -> None:
+def test_a_given_beam_size_is_used() -> None:
     recipe = SearchOptions(mbr="chrf", candidates=20)
     assert search_options(recipe, {"beam_size": 5}).width == 5
     assert search_options(recipe, {"beam_size": 1}).mbr == ""
     assert search_options(recipe, {"beam_size": 5, "candidates": 8}).width == 8
     assert search_options(SearchOptions(), {"beam_size": 5, "mbr": "chrf"}).width == 5
-    drawn = SearchOptions(mbr="chrf", candidates=20, sample=True)
-    assert search_options(drawn, {"beam_size": 5}).width == 20
-    assert search_options(drawn, {"beam_size": 5, "sample": False}).width == 5
-    for said in ({"beam_size": 1, "mbr": "chrf"}, {"beam_size": 3, "nbest": 8}):
+    sampled = SearchOptions(mbr="chrf", candidates=20, sample=True)
+    assert search_options(sampled, {"beam_size": 5}).width == 20
+    assert search_options(sampled, {"beam_size": 5, "sample": False}).width == 5
+    for given in ({"beam_size": 1, "mbr": "chrf"}, {"beam_size": 3, "nbest": 8}):
         with pytest.raises(UsageError, match="--beam"):
-            search_options(recipe, said)
+            search_options(recipe, given)

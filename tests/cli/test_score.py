@@ -53,7 +53,7 @@ def test_no_lines_are_no_scores(bigram: Path) -> None:
 
 @pytest.mark.parametrize(
     ("num_sources", "message"),
-    [(1, "has 1 lines, stdin has more: they must be parallel"), (3, "has 3 lines, stdin 2: they must be parallel")],
+    [(1, "has 1 lines, stdin has more. They must be parallel"), (3, "has 3 lines, stdin has 2. They must be parallel")],
 )
 def test_sources_must_be_as_many_as_lines(translator: Path, tmp_path: Path, num_sources: int, message: str) -> None:
     src = write_lines(tmp_path / "src", ["ba"] * num_sources)
@@ -65,7 +65,7 @@ def test_sources_must_be_as_many_as_lines(translator: Path, tmp_path: Path, num_
 def test_a_translation_run_needs_sources_and_a_language_model_none(translator: Path, bigram: Path) -> None:
     without, with_sources = call("score", translator, stdin="kan\n"), call("score", bigram, "--src", "x", stdin="kan\n")
     assert (without.code, with_sources.code) == (2, 2)
-    assert "a translation run needs --src F" in without.err
+    assert "needs --src F" in without.err
     assert "--src is for translation runs" in with_sources.err
     missing = call("score", translator, "--src", "nowhere", stdin="kan\n")
     assert missing.code == 66

@@ -184,7 +184,7 @@ def test_an_ensemble_of_runs_is_one_more_row(translator: Path, tmp_path: Path) -
     assert both["scores"] == first["scores"], "a run with itself says what it says"
     assert both["against_first"]["bleu"]["difference"] == 0
     alone = call("evaluate", translator, "--ensemble", "--src", src, "--ref", ref)
-    assert (alone.code, alone.err) == (2, "error: --ensemble is of two runs or more.\n")
+    assert (alone.code, alone.err) == (2, "error: --ensemble needs two runs or more.\n")
 
 
 def test_f1_of_rare_and_unseen_words_is_told(translator: Path) -> None:

@@ -298,7 +298,7 @@ def test_other_models_go_the_same_way(recurrent: Path, bigram: Path) -> None:
         ((*FILES, "--tsak=translation"), 2, "unknown option --tsak. Did you mean --task?"),
         ((*FILES, "--training.lr=fast"), 2, "--training.lr: expected a number above 0, got 'fast'"),
         ((*FILES, "--training.lr"), 2, "--training.lr: needs a value"),
-        ((*FILES, "--max-time", "soon"), 2, "--max-time is a time such as 90s, 30m or 2h, got 'soon'"),
+        ((*FILES, "--max-time", "soon"), 2, "--max-time takes a duration such as 90s, 30m or 2h, got 'soon'"),
         ((*FILES, "--model.num_heads=3"), 2, "num_heads"),
         ((*FILES, "--model.kind=bigram"), 2, "needs a model.kind of transformer, rnn_attention"),
         (("--src", "nowhere.aa", "--tgt", "train.bb"), 66, "nowhere.aa does not exist"),

@@ -54,12 +54,12 @@ def test_an_archive_is_unpacked(translator: Path, expected: list[str], tmp_path:
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        ([], 2, "a run and a file are needed"),
+        ([], 2, "expected a run and a file"),
         (["missing.csv"], 66, "missing.csv does not exist"),
-        (["a.pdf"], 2, "no format is known by this name; known are .txt"),
+        (["a.pdf"], 2, "unknown format. The name must end in one of .txt"),
         (["table.csv", "--src-column", "text"], 65, "no column 'text'"),
         (["table.csv", "--src-column", "0"], 2, "columns are counted from 1"),
-        (["table.csv", "--out", "missing/a.csv"], 2, "name a file in a folder that exists"),
+        (["table.csv", "--out", "missing/a.csv"], 2, "name a file in an existing folder"),
         (["table.csv", "--out", "a.csv.gz"], 2, "leave out .gz"),
         (["table.csv", "--keep", "gu", "--decoding.diversity=1"], 2, "diversity"),
         (["table.csv", "--decoding.nothing=1"], 2, "nothing"),
@@ -77,4 +77,4 @@ def test_what_cannot_be_is_told(
 
 
 def test_a_file_behind_the_run_of_translate_is_sent_here(translator: Path, table: Path) -> None:
-    assert "whole files are for heed translate-file" in call("translate", translator, table).err
+    assert "translate the whole file with heed translate-file" in call("translate", translator, table).err

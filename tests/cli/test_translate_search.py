@@ -171,7 +171,7 @@ def test_a_recipe_for_several_hypotheses_is_evaluated_by_its_best(translator: Pa
 
 def test_a_weight_of_a_language_model_needs_one(translator: Path) -> None:
     result = call("translate", translator, "--lm-weight", "0.5", stdin=TEXT)
-    assert (result.code, "give --lm too" in result.err) == (2, True)
+    assert (result.code, "--lm-weight needs --lm RUN" in result.err) == (2, True)
 
 
 def test_steering_that_does_not_go_together_is_refused(translator: Path, tmp_path: Path) -> None:
@@ -269,13 +269,16 @@ def test_strange_input_is_told(translator: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--sample", "--beam", "3"), "--sample draws in the place of a search: leave out --beam"),
-        (("--json-input", "--prefix-file", "p"), "--json-input has the prefix in each line: leave out --prefix-file"),
+        (("--sample", "--beam", "3"), "--sample replaces beam search: leave out --beam"),
+        (
+            ("--json-input", "--prefix-file", "p"),
+            "--json-input and --prefix-file both give prefixes: leave out --prefix-file",
+        ),
         (("--decoding.nbest=abc",), "nbest"),
-        (("--beam", "3", "--decoding.beam_size=2"), "--decoding.beam_size is said by a flag of its own too"),
-        (("--no-guard", "--decoding.guard=true"), "--decoding.guard is said by a flag of its own too"),
-        (("--sample", "--decoding.beam_size=2"), "--sample draws in the place of a search"),
-        (("--decoding.top_k=2",), "are about drawing"),
+        (("--beam", "3", "--decoding.beam_size=2"), "--decoding.beam_size and the option for the same key"),
+        (("--no-guard", "--decoding.guard=true"), "--decoding.guard and the option for the same key"),
+        (("--sample", "--decoding.beam_size=2"), "--sample replaces beam search"),
+        (("--decoding.top_k=2",), "need --sample"),
         (("--decoding.bias=[[9999, -1.0]]",), "bias names token 9,999; the last token of this vocabulary is"),
         (("--ban", "\ufeff"), "ban contains an empty phrase"),
     ],

@@ -1,4 +1,4 @@
-"""`heed compress`: a text in as few bits as a language model can tell it."""
+"""`heed compress`: lossless compression with a language model."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import Debug, FloatKind, Quiet, RunFolder, use_threads
+from heed.cli.options import FloatKind, Quiet, RunFolder, use_threads
 from heed.core.errors import UsageError
 
 
 def compress(
     run: RunFolder,
-    rows: Annotated[int, typer.Option(help="Parts coded side by side: faster, and somewhat larger.", min=1)] = 1,
-    precision: Annotated[FloatKind, typer.Option(help="float32 is exact, bfloat16 may be faster.")] = "float32",
-    threads: Annotated[int, typer.Option(help="CPU threads; decompressing takes as many.", min=1)] = 1,
+    rows: Annotated[int, typer.Option(help="Parts coded in parallel: faster, slightly larger.", min=1)] = 1,
+    precision: Annotated[FloatKind, typer.Option(help="float32, or bfloat16, which may be faster.")] = "float32",
+    threads: Annotated[int, typer.Option(help="CPU threads; decompression uses as many.", min=1)] = 1,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
-    """Compress stdin to stdout with a language model as the predictor. Any bytes go in, the same bytes come out.
+    """Compress stdin to stdout with a language model.
 
-    Only the same run decompresses it, on a processor of the same kind with the same PyTorch: others are refused. The
-    text is read a token at a time, so it takes its time.
+    Any bytes can be compressed, without loss. Decompression needs the same run, the same kind of processor and the same
+    version of PyTorch; anything else is refused. The model predicts one token at a time, so this is slow.
 
     Example:
 
@@ -34,18 +33,20 @@ def compress(
     from heed.core.progress import Progress, message
 
     if sys.stdout.isatty():
-        raise UsageError("stdout is a terminal, and what comes is no text: heed compress RUN < FILE > FILE.heed")
+        raise UsageError(
+            "the output is binary and stdout is a terminal. Redirect it: heed compress RUN < FILE > FILE.heed"
+        )
     use_threads(threads)
     loaded = heed.load(run, precision=precision)
     data = sys.stdin.buffer.read()
     begin = time.monotonic()
     with Progress(None, "tokens", "compressing", quiet) as progress:
-        found = compressed(loaded, data, rows, lambda num_tokens: progress.update(progress.done + num_tokens))
-    sys.stdout.buffer.write(found.blob)
+        result = compressed(loaded, data, rows, lambda num_tokens: progress.update(progress.done + num_tokens))
+    sys.stdout.buffer.write(result.blob)
     seconds = max(time.monotonic() - begin, 1e-9)
-    per_byte = f", {8 * found.num_payload_bytes / len(data):.3f} bits per byte" if data else ""
+    per_byte = f", {8 * result.num_payload_bytes / len(data):.3f} bits per byte" if data else ""
     message(
-        f"{len(data):,} bytes in {len(found.blob):,}, of which the code takes {found.num_payload_bytes:,}{per_byte}; "
-        f"{found.num_tokens / seconds:,.0f} tokens/s",
+        f"{len(data):,} bytes compressed to {len(result.blob):,} (code {result.num_payload_bytes:,}{per_byte}); "
+        f"{result.num_tokens / seconds:,.0f} tokens/s",
         quiet,
     )

@@ -1,14 +1,24 @@
-"""`heed decompress`: the text that `heed compress` took."""
+"""`heed decompress`: restore what `heed compress` compressed."""
 
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
-from heed.cli.options import Debug, Quiet, RunFolder, use_threads
+import typer
+
+from heed.cli.options import Quiet, RunFolder, use_threads
+from heed.core.errors import UsageError
 
 
-def decompress(run: RunFolder, quiet: Quiet = False, debug: Debug = False) -> None:
-    """Decompress stdin to stdout. What comes out is what went in, or nothing and an error.
+def decompress(
+    run: RunFolder,
+    threads: Annotated[int, typer.Option(help="CPU threads (0: as many as compressed it).", min=0)] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Decompress stdin to stdout.
+
+    The output is exactly what was compressed; if that is impossible, there is an error and no output.
 
     Example:
 
@@ -21,8 +31,11 @@ def decompress(run: RunFolder, quiet: Quiet = False, debug: Debug = False) -> No
 
     blob = sys.stdin.buffer.read()
     header, _ = container.read(blob)
-    threads, precision = header.arithmetic.get("threads", ""), header.arithmetic.get("precision", "")
-    use_threads(int(threads) if threads.isdecimal() and len(threads) < 4 else 1)
+    written, precision = header.arithmetic.get("threads", ""), header.arithmetic.get("precision", "")
+    needed = int(written) if written.isdecimal() and len(written) < 4 else 1
+    if threads not in (0, needed):
+        raise UsageError(f"this was compressed with --threads {needed} and needs as many, got {threads}.")
+    use_threads(needed)
     loaded = heed.load(run, precision="bfloat16" if precision == "bfloat16" else "float32")
     with Progress(None, "tokens", "decompressing", quiet) as progress:
         data = decompressed(loaded, blob, lambda num_tokens: progress.update(progress.done + num_tokens))

@@ -1,11 +1,13 @@
-"""`heed evaluate --text`: how good are language models on a text?"""
+"""`heed evaluate --text`: score language models on a text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
 
 from heed.core.errors import UsageError
 
@@ -23,63 +25,63 @@ DynamicRule = Literal["none", "sgd", "rms"]
 
 @dataclass(frozen=True)
 class TextOptions:
-    """What is said about a test text, and the rows that are wanted beside those of the runs."""
+    """A test text, and the rows of the table in addition to those of the runs."""
 
-    stride: int = 0
-    """New tokens in each window, for runs that read windows; 0: half of them."""
-    ensemble: bool = False
-    """All runs as one."""
-    dynamic: DynamicRule = "none"
-    """Each run that was trained once more, going on to learn from the text."""
-    dynamic_lr: float | None = None
-    dynamic_decay: float | None = None
-    dynamic_segment: int | None = None
-    cache: float = 0.0
-    """Share of a cache of recent words in these rows."""
-    cache_size: int | None = None
-    cache_flatness: float | None = None
-    compressors: bool = False
-    """General compressors."""
-    primer: Path | None = None
-    """Text that these have seen, in further rows."""
+    text: Annotated[Path | None, typer.Option(help="Test text for language models.")] = None
+    stride: Annotated[int, typer.Option(help="New tokens of each window (0: half of it).", min=0)] = 0
+    dynamic: Annotated[DynamicRule, typer.Option(help="Add dynamic evaluation.")] = "none"
+    dynamic_lr: Annotated[float | None, typer.Option(help="Learning rate η of --dynamic.")] = None
+    dynamic_decay: Annotated[float | None, typer.Option(help="Decay λ of --dynamic, to the first weights.")] = None
+    dynamic_segment: Annotated[int | None, typer.Option(help="Tokens between two updates (20).", min=1)] = None
+    cache: Annotated[float, typer.Option(help="Add a cache of words with this share.", min=0, max=0.99)] = 0.0
+    cache_size: Annotated[int | None, typer.Option(help="Words in the cache (500).", min=1)] = None
+    cache_flatness: Annotated[float | None, typer.Option(help="Flatness θ of the cache (1).", min=0)] = None
+    compressors: Annotated[bool, typer.Option("--compressors", help="Add rows of compressors, such as gzip.")] = False
+    primer: Annotated[Path | None, typer.Option(help="Add compressors primed with this text.")] = None
 
     @property
-    def goes_on(self) -> bool:
-        """Whether runs are read once more with what they make of the text."""
+    def adapts(self) -> bool:
+        """Whether there are rows of models that adapt to the text."""
         return self.dynamic != "none" or self.cache > 0
+
+    @property
+    def compresses(self) -> bool:
+        """Whether there are rows of general compressors."""
+        return self.compressors or self.primer is not None
 
 
 def evaluate_text(
-    text: Path, runs: Sequence[Run], options: TextOptions, errors: Errors, quiet: bool
+    options: TextOptions, runs: Sequence[Run], ensemble: bool, errors: Errors, quiet: bool
 ) -> list[Evaluation]:
-    """The scores of all runs, in one table."""
+    """Score all runs on a text, in one table; `ensemble`: also all of them together."""
     from heed.evaluation.likelihoods import compressed, evaluate_texts, mixture
     from heed.evaluation.test_set import read_monolingual
     from heed.text.normalise import Normaliser
 
+    assert options.text is not None
     if options.stride and not any(run.recipe.data.text_as == "windows" for run in runs):
-        raise UsageError("--stride is for runs that were trained on windows of a text (data.text_as): leave it out.")
-    test = read_monolingual(text, any(run.recipe.data.keep_blank_lines for run in runs), errors)
-    _tell_blank_lines(test, runs, quiet)
-    of_runs = [_scored(run, test, run.predictor.scorer(options.stride), "", quiet) for run in runs]
-    systems = [*of_runs, *_going_on(runs, test, options, quiet)]
-    if options.ensemble:
-        systems.append(mixture(of_runs))
-    if options.compressors:
+        raise UsageError('--stride is for runs trained with data.text_as = "windows": leave it out.')
+    test = read_monolingual(options.text, any(run.recipe.data.keep_blank_lines for run in runs), errors)
+    _note_blank_lines(test, runs, quiet)
+    single = [_scored(run, test, run.predictor.scorer(options.stride), "", quiet) for run in runs]
+    systems = [*single, *_adapting(runs, test, options, quiet)]
+    if ensemble:
+        systems.append(mixture(single))
+    if options.compresses:
         normaliser = runs[0].recipe.data.normaliser if runs else Normaliser(form="none", strip_control=False)
         systems += compressed(test, normaliser, options.primer, errors)
     return evaluate_texts(test, systems)
 
 
-def _tell_blank_lines(test: HeldOut, runs: Sequence[Run], quiet: bool) -> None:
-    """A run is asked about the same lines as the others."""
+def _note_blank_lines(test: HeldOut, runs: Sequence[Run], quiet: bool) -> None:
+    """All runs are scored on the same lines, blank ones too if one of them reads these."""
     from heed.core.progress import message
 
     blank = sum(not line.strip() for line in test.sources)
     others = [str(run.folder) for run in runs if not run.recipe.data.keep_blank_lines]
     if blank and others:
-        told = f"note: {blank:,} lines without words count for all runs; alone, {', '.join(others)} leaves them out."
-        message(told, quiet)
+        text = f"note: {blank:,} blank lines count for all runs; evaluated alone, {', '.join(others)} leaves them out."
+        message(text, quiet)
 
 
 def _scored(run: Run, test: HeldOut, scorer: TextScorer, how: str, quiet: bool) -> TextSystem:
@@ -91,14 +93,14 @@ def _scored(run: Run, test: HeldOut, scorer: TextScorer, how: str, quiet: bool) 
     return read_by(run, test, scorer, name)
 
 
-def _going_on(runs: Sequence[Run], test: HeldOut, options: TextOptions, quiet: bool) -> Iterator[TextSystem]:
-    """The runs that have weights, read with what they make of the text."""
+def _adapting(runs: Sequence[Run], test: HeldOut, options: TextOptions, quiet: bool) -> Iterator[TextSystem]:
+    """The runs with weights, once more with dynamic evaluation or a cache."""
     from heed.evaluation.likelihoods import dynamic_scorer
     from heed.run import Run
 
-    trained = [run for run in runs if not run.model.count_based] if options.goes_on else []
-    if options.goes_on and not trained:
-        raise UsageError("--dynamic and --cache are for models that are trained; these are counted.")
+    trained = [run for run in runs if not run.model.count_based] if options.adapts else []
+    if options.adapts and not trained:
+        raise UsageError("--dynamic and --cache are for neural models; these are count-based.")
     for packed in trained:
         run = Run(packed.folder, packed.device)  # with weights that can be changed
         parts = [options.dynamic] * (options.dynamic != "none") + ["cache"] * (options.cache > 0)
@@ -109,10 +111,10 @@ def _dynamic(options: TextOptions) -> DynamicOptions:
     from heed.core.config import Document, build
     from heed.evaluation.dynamic_evaluation import DynamicOptions
 
-    said = {
+    values = {
         "rule": options.dynamic, "lr": options.dynamic_lr, "decay": options.dynamic_decay,
         "segment": options.dynamic_segment,
         "cache_share": options.cache, "cache_size": options.cache_size,
         "cache_flatness": options.cache_flatness,
     }  # fmt: skip
-    return build(DynamicOptions, Document({name: value for name, value in said.items() if value is not None}))
+    return build(DynamicOptions, Document({name: value for name, value in values.items() if value is not None}))

@@ -1,14 +1,26 @@
-"""`heed evaluate --src --ref`: how good are translators on test sets?"""
+"""`heed evaluate --src --ref`: score translators on test sets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from heed.cli.options import language_of, require_writable, search_options
+import typer
+
+from heed.cli.flags import given
+from heed.cli.options import (
+    Beam,
+    LengthPenalty,
+    SrcColumn,
+    Tag,
+    TgtColumn,
+    language_of,
+    require_writable,
+    search_options,
+)
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,101 +31,114 @@ if TYPE_CHECKING:
     from heed.text.readers import Errors
 
 
+NUM_COMMON = 50_000
+"""The number of words that Sennrich et al. (2016) call frequent."""
+
+
 @dataclass(frozen=True)
 class TestFiles:
-    """Where test sets lie: sources with their references, and files of pairs."""
+    """Files of test sets: sources with their references, and files of pairs."""
 
-    src: Sequence[Path]
-    ref: Sequence[Path]
-    pairs: Sequence[Path]
-    columns: tuple[int | str | None, int | str | None]
-    errors: Errors
+    src: Annotated[list[Path] | None, typer.Option(help="Source of a test set (repeatable).")] = None
+    ref: Annotated[list[Path] | None, typer.Option(help="Its reference translations.")] = None
+    pairs: Annotated[list[Path] | None, typer.Option(help="A test set in one file (.tsv, .tmx, ...).")] = None
+    src_column: SrcColumn = None
+    tgt_column: TgtColumn = None
 
     def __len__(self) -> int:
-        return len(self.src) + len(self.pairs)
+        return len(self.src or ()) + len(self.pairs or ())
 
-    def read(self, languages: tuple[str, str]) -> Iterator[HeldOut]:
-        """Each of them; `languages` of source and target choose the texts of files that hold several."""
+    def read(self, languages: tuple[str, str], errors: Errors) -> Iterator[HeldOut]:
+        """Yield each test set; `languages` (source, target) select the texts of files that hold several."""
         from heed.evaluation.test_set import read_parallel, read_records
+        from heed.text.readers import parse_column
 
-        for src, ref in zip(self.src, self.ref, strict=True):
-            yield read_parallel(src, ref, self.errors)
-        for path in self.pairs:
-            yield read_records(path, self.columns, languages, self.errors)
+        for src, ref in zip(self.src or (), self.ref or (), strict=True):
+            yield read_parallel(src, ref, errors)
+        columns = parse_column(self.src_column), parse_column(self.tgt_column)
+        for path in self.pairs or ():
+            yield read_records(path, columns, languages, errors)
+
+
+@dataclass(frozen=True)
+class SearchFlags:
+    """Changes of the search options of each run's recipe, by their keys."""
+
+    beam_size: Beam = None
+    length_penalty: LengthPenalty = None
 
 
 @dataclass(frozen=True)
 class TranslationOptions:
-    """How test sets are translated and scored, and the rows that are wanted beside those of the runs."""
+    """How translations are scored, and the rows of the table in addition to those of the runs."""
 
-    search: Mapping[str, object]
-    """What differs from each run's own way to search."""
-    src_lang: str | None
-    """The source language, where it is not the runs'."""
-    tgt_lang: str | None
-    """The target language, where it is not the runs'."""
-    tokenised: bool
-    hyp: Sequence[str]
-    """Finished translations, each NAME=FILE."""
-    ensemble: bool
-    """All runs as one."""
-    num_worst: int
-    num_common: int
-    out: Path | None
-    """Where the translations of the run go."""
+    hyp: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=FILE", help="Translations of another system (repeatable).")
+    ] = None
+    worst: Annotated[int, typer.Option(help="Worst lines to show.", min=0)] = 0
+    analysis: Annotated[bool, typer.Option("--analysis", help="Scores by length, F1 by frequency.")] = False
+    src_lang: Annotated[str | None, typer.Option(help="Source language (default: the run's).")] = None
+    tgt_lang: Annotated[str | None, typer.Option(help="Target language (default: the run's).")] = None
+    tokenised: Annotated[bool, typer.Option("--tokenised", help="The text is tokenised: BLEU with tok:none.")] = False
+    tag: Tag = None
+    rare: Annotated[int, typer.Option(help="Words beyond this frequency rank are rare.", min=0)] = NUM_COMMON
+    out: Annotated[Path | None, typer.Option(help="File for the translations (of one run).")] = None
 
 
 def evaluate_translations(
-    files: TestFiles, runs: Sequence[Run], options: TranslationOptions, quiet: bool
-) -> list[list[Evaluation]]:
-    """The scores of all systems, in one table for each test set."""
+    files: TestFiles, runs: Sequence[Run], options: TranslationOptions, search: SearchFlags, ensemble: bool,
+    errors: Errors, quiet: bool,
+) -> list[list[Evaluation]]:  # fmt: skip
+    """Score all systems, in one table for each test set; `ensemble`: also all runs together."""
     from heed.evaluation.compatibility import require_direction, warn_about_test_set
     from heed.evaluation.outputs import evaluate_outputs, read_finished
     from heed.evaluation.translations import translated, translated_by_ensemble
     from heed.tasks.predictor import Combination
 
-    src_lang, run_lang = (
-        runs[0].predictor.languages if runs else ("", language_of(files.ref[0].name) if files.ref else "")
-    )
+    languages = ("", language_of(files.ref[0].name) if files.ref else "")
+    src_lang, run_lang = runs[0].predictor.languages if runs else languages
     language = options.tgt_lang or run_lang or None
     of_runs = {run.recipe.data.tokenised for run in runs}
     if len(of_runs) > 1 and not options.tokenised:
         raise UsageError(
-            "some of these runs were trained on tokenised text and others on text as it is written, and a test set is "
-            "only one of both: evaluate them apart, or say --tokenised."
+            "some of these runs were trained on tokenised text and others were not. Evaluate them separately, or give "
+            "--tokenised if the test set is tokenised."
         )
     tokenised = options.tokenised or True in of_runs
     evaluated = []
     require_writable(options.out)
-    tests = list(files.read((options.src_lang or src_lang, language or "")))  # what is wrong is told before any work
+    tests = list(files.read((options.src_lang or src_lang, language or ""), errors))  # errors come before the work
     for test, run in product(tests, runs):
         require_direction(run, test)
         warn_about_test_set(run, test, quiet)
-    if options.ensemble:
+    if ensemble:
         runs[0].task_type.predictor(runs[0], Combination(runs[1:]))
     for test in tests:
-        finished = [read_finished(named, test, files.errors) for named in options.hyp]
-        systems = [translated(run, test, search_options(run.recipe.decoding, options.search), quiet) for run in runs]
+        finished = [read_finished(named, test, errors) for named in options.hyp or ()]
+        systems = [
+            translated(run, test, search_options(run.recipe.decoding, {**given(search), "nbest": 1}), quiet)
+            for run in runs
+        ]
         if options.out is not None:
             _write(options.out, systems[0].outputs)
-        if options.ensemble:
-            _tell_search(systems, quiet)
+        if ensemble:
+            _note_search(systems, quiet)
             systems.append(translated_by_ensemble(runs, test, systems[0].options, quiet))
         evaluated.append(
             evaluate_outputs(
-                test, [*systems, *finished], language, tokenised=tokenised, num_worst=options.num_worst,
-                num_common=options.num_common,
+                test, [*systems, *finished], language, tokenised=tokenised, num_worst=options.worst,
+                num_common=options.rare,
             )
         )  # fmt: skip
     return evaluated
 
 
-def _tell_search(systems: Sequence[System], quiet: bool) -> None:
-    """An ensemble is searched in one way."""
+def _note_search(systems: Sequence[System], quiet: bool) -> None:
+    """All members of an ensemble are searched with the options of the first."""
     from heed.core.progress import message
 
     if any(system.options != systems[0].options for system in systems[1:]):
-        message(f"note: the runs search in different ways; together they are searched as {systems[0].name} is.", quiet)
+        message(f"note: the runs have different search options; the ensemble uses those of {systems[0].name}.", quiet)
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:

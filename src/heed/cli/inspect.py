@@ -1,4 +1,4 @@
-"""`heed inspect`: what a model attends to, what else it considered, and how sure it is, as one page."""
+"""`heed inspect`: a page with the attention, the probabilities and the beam of a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import Debug, Device, Json, Precision, Quiet, RunFolder, Tag, Threads, search_options, use_threads
+from heed.cli.options import Compute, Json, Quiet, RunFolder, Tag, search_options
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,28 +16,27 @@ if TYPE_CHECKING:
     from heed.tasks.predictor import Predictor
 
 NBEST = 5
-"""Alternatives that are shown, where the beam has as many."""
+"""Number of alternatives shown, if the beam has as many."""
 
 
 def inspect(
+    *,
     run: RunFolder,
-    src: Annotated[str | None, typer.Option(help="The sentence to translate, for a translation run.")] = None,
-    tgt: Annotated[str | None, typer.Option(help="Look into this translation instead of searching for one.")] = None,
-    text: Annotated[str | None, typer.Option(help="The text to read, for a language model.")] = None,
-    out: Annotated[Path, typer.Option(help="The page to write; one that is there is replaced.")] = Path("inspect.html"),
+    src: Annotated[str | None, typer.Option(help="Sentence to translate, for a translation run.")] = None,
+    tgt: Annotated[str | None, typer.Option(help="Inspect this translation instead of searching for one.")] = None,
+    text: Annotated[str | None, typer.Option(help="Text to read, for a language model.")] = None,
+    out: Annotated[Path, typer.Option(help="The page to write (replaced if it exists).")] = Path("inspect.html"),
     beam: Annotated[int | None, typer.Option(help="Beam size (default: the recipe's).", min=1, max=64)] = None,
-    nbest: Annotated[int | None, typer.Option(help="How many alternatives to show (5).", min=1, max=64)] = None,
+    nbest: Annotated[int | None, typer.Option(help="Number of alternatives to show (5).", min=1, max=64)] = None,
     tag: Tag = None,
     json_output: Json = False,
-    precision: Precision = "float32",
-    threads: Threads = 0,
-    device: Device = "cpu",
+    compute: Compute,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
-    """Show the attention between words, how sure the model was of each, what else it considered, and its beam.
+    """Show what a model attends to and considers.
 
-    Writes one HTML file that needs nothing else and asks no host; --json prints the numbers instead.
+    Writes a page with the attention between words, the probability of each token, its alternatives and the beam. The
+    page is one HTML file that loads nothing from the network; --json prints the numbers instead.
 
     Examples:
 
@@ -45,24 +44,22 @@ def inspect(
 
       heed inspect runs/lm --text "The cat sat on the mat."
     """
-    import heed
     from heed.cli.stdio import write_line
     from heed.core.files import atomic_write, storage_errors
     from heed.core.progress import message
     from heed.inspect import ModelCard, render
 
     if text is not None and (src is not None or tgt is not None):
-        raise UsageError("--text is for language models, --src and --tgt are for translation: give one kind.")
+        raise UsageError("--text is for language models, --src and --tgt for translators: they cannot be combined.")
     if text is None and src is None:
-        raise UsageError('nothing to inspect: give --src "a sentence", or --text "a text" for a language model.')
-    use_threads(threads)
-    loaded = heed.load(run, device, precision, tag=tag)
-    found = _inspected(loaded, src, tgt, text, beam, nbest)
+        raise UsageError('give --src "a sentence" for a translator, or --text "a text" for a language model.')
+    inspected = compute.load(run, tag=tag)
+    inspection = _inspected(inspected, src, tgt, text, beam, nbest)
     if json_output:
-        write_line(json.dumps(found.to_json(), ensure_ascii=False))
+        write_line(json.dumps(inspection.to_json(), ensure_ascii=False))
         return
     with storage_errors("write the page", path=out), atomic_write(out, "w") as file:
-        file.write(render(found, ModelCard.of(loaded.run)))
+        file.write(render(inspection, ModelCard.of(inspected.run)))
     message(f"{out}: open it in a browser.", quiet)
 
 
@@ -73,9 +70,9 @@ def _inspected(
 
     if src is None:
         assert text is not None
-        loaded.require("generate", "inspect --text")
+        loaded.require("generate", "--text")
         return inspect_text(loaded.translator, text)
-    loaded.require("translate", "inspect --src")
+    loaded.require("translate", "--src")
     recipe = loaded.run.recipe.decoding
-    said = {"beam_size": beam, "nbest": min(nbest or NBEST, beam or max(recipe.beam_size, nbest or 0))}
-    return inspect_translation(loaded.translator, src, tgt, search_options(recipe, said))
+    changes = {"beam_size": beam, "nbest": min(nbest or NBEST, beam or max(recipe.beam_size, nbest or 0))}
+    return inspect_translation(loaded.translator, src, tgt, search_options(recipe, changes))

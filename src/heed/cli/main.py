@@ -25,6 +25,7 @@ from heed.cli import (
     import_model,
     info,
     inspect,
+    predict,
     score,
     serve,
     tokenizer,
@@ -76,6 +77,7 @@ add_verb(app, "translate", translate.translate, has_recipe_keys=True)
 add_verb(app, "translate-file", translate_file.translate_file, has_recipe_keys=True)
 add_verb(app, "generate", generate.generate)
 add_verb(app, "score", score.score)
+add_verb(app, "predict", predict.predict)
 add_verb(app, "evaluate", evaluate.evaluate)
 add_verb(app, "compress", compress.compress)
 add_verb(app, "decompress", decompress.decompress)

@@ -1,48 +1,77 @@
-"""Options that several verbs share, said once."""
+"""Options that several verbs share."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from heed.cli.flags import Debug
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.decoding.options import SearchOptions
+    from heed.tasks.predictor import Predictor
+
+__all__ = ["Debug"]
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by heed train.")]
-Threads = Annotated[int, typer.Option(help="CPU threads (0: all cores).", min=0)]
+Threads = Annotated[int, typer.Option(help="CPU threads (0: chosen by measuring).", min=0)]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 FloatKind = Literal["float32", "bfloat16"]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],
-    typer.Option(help="float32, bfloat16; int8 on a CPU, for beam 1.", metavar="KIND"),
+    typer.Option(help="float32, bfloat16; on a CPU int8 (for beam 1).", metavar="KIND"),
 ]
-Seed = Annotated[int | None, typer.Option(help="Seed of everything random.", min=0)]
+Seed = Annotated[int | None, typer.Option(help="Seed of the random numbers.", min=0)]
 OnBadBytes = Literal["strict", "replace"]
-BadBytes = Annotated[OnBadBytes, typer.Option("--errors", help="Bytes that are not UTF-8: stop, or read U+FFFD.")]
-SrcColumn = Annotated[str | None, typer.Option(help="Column of the source in a file of pairs.")]
-TgtColumn = Annotated[str | None, typer.Option(help="Column of the target (number or name).")]
-Tag = Annotated[str | None, typer.Option(help="Put before each source (of a tagged run).")]
+BadBytes = Annotated[OnBadBytes, typer.Option("--errors", help="Invalid UTF-8: stop, or read it as U+FFFD.")]
+SrcColumn = Annotated[str | None, typer.Option(help="Source column of a table (number or name).")]
+TgtColumn = Annotated[str | None, typer.Option(help="Target column of a table (number or name).")]
+Tag = Annotated[str | None, typer.Option(help="Tag before each source (of a tagged run).")]
+Ensemble = Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Add a run to the ensemble.")]
+Beam = Annotated[int | None, typer.Option("--beam", help="Beam size; 1 is greedy (default: the recipe's).", min=1)]
+LengthPenalty = Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 NO_LANGUAGES = {
     "bpe", "csv", "dat", "dev", "hyp", "low", "lst", "out", "raw", "ref", "spm", "src", "tgt", "tmx", "tok", "trg",
     "tsv", "txt", "val",
 }  # fmt: skip
-"""Endings of file names that look like the code of a language."""
+"""Suffixes of file names that look like a language code."""
 
 _WITH_REGION = re.compile(
     "[a-z]{2,3}[-_](?:[A-Z]{2}|Latn|Cyrl|Arab|Deva|Hans|Hant|Jpan|Hang|Ethi|Beng|Thai|Khmr|Laoo|Mymr)"
 )
 """`zh-CN`, `jpn_Jpan`."""
 _UNITS = {"": 1.0, "s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Where and how a model computes."""
+
+    precision: Precision = "float32"
+    threads: Threads = 0
+    device: Device = "cpu"
+
+    def load(self, folder: Path, **combined: Any) -> Predictor:
+        """Open a run folder, and set the number of threads: as given, or as many as this model gains from."""
+        import heed
+
+        use_threads(self.threads)
+        predictor = heed.load(folder, self.device, self.precision, **combined)
+        if not self.threads:
+            from heed.core.environment import num_threads
+            from heed.nn.device import faster_threads, set_threads
+
+            set_threads(faster_threads(predictor.run.blank_model, num_threads()))
+        return predictor
 
 
 def use_threads(threads: int) -> None:
@@ -54,49 +83,49 @@ def use_threads(threads: int) -> None:
 
 
 def parse_minutes(text: str) -> float:
-    """`90s`, `30m`, `2h`, `1d`, or a number of minutes."""
+    """Read `90s`, `30m`, `2h`, `1d`, or a number of minutes."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
     if match is None or float(match[1]) == 0:
-        raise UsageError(f"--max-time is a time such as 90s, 30m or 2h, got {text!r}.")
+        raise UsageError(f"--max-time takes a duration such as 90s, 30m or 2h, got {text!r}.")
     return float(match[1]) * _UNITS[match[2]]
 
 
 def language_of(name: str) -> str:
-    """The language that the name of a file tells, `de` for `train.de.gz` and `train.de.txt`; empty: it tells none."""
+    """The language in the name of a file, `de` for `train.de.gz` and `train.de.txt`; empty if there is none."""
     from heed.text.language.codes import code_of
 
     stem, *rest = Path(name).name.split(".")
     suffixes = [part for part in rest if part not in ("gz", "xz", "zst")]
-    told = [suffix for suffix in suffixes if suffix.lower() not in NO_LANGUAGES][-1:]
-    if told and re.fullmatch("[A-Za-z]{2,3}", told[0]) and (told == suffixes[-1:] or code_of(told[0])):
-        return told[0].lower()
-    with_region = (part for part in (*told, stem) if _WITH_REGION.fullmatch(part))
+    candidates = [suffix for suffix in suffixes if suffix.lower() not in NO_LANGUAGES][-1:]
+    is_code = bool(candidates) and re.fullmatch("[A-Za-z]{2,3}", candidates[0]) is not None
+    if is_code and (candidates == suffixes[-1:] or code_of(candidates[0])):
+        return candidates[0].lower()
+    with_region = (part for part in (*candidates, stem) if _WITH_REGION.fullmatch(part))
     return next((part for part in with_region if code_of(part)), "")
 
 
 def require_writable(path: Path | None) -> None:
-    """Raise UsageError for what cannot become a file: translating takes long."""
+    """Raise UsageError for a path that cannot become a file; checked before the work, which may take long."""
     if path is not None and (not path.absolute().parent.is_dir() or (path.exists() and not path.is_file())):
-        raise UsageError(f"--out {path}: name a file in a folder that exists.")
+        raise UsageError(f"--out {path}: name a file in an existing folder.")
 
 
-def search_options(recipe: SearchOptions, said: Mapping[str, object]) -> SearchOptions:
-    """The recipe's search options with what was said on the command line over them; None is what was not said."""
+def search_options(recipe: SearchOptions, given: Mapping[str, object]) -> SearchOptions:
+    """The recipe's search options, changed by those of the command line; None means not given."""
     from heed.core.config import Document, build
     from heed.decoding.options import SearchOptions
 
-    changes = {name: value for name, value in said.items() if value is not None}
+    changes = {name: value for name, value in given.items() if value is not None}
     beam_size = changes.get("beam_size")
-    options = {**recipe.model_dump(), **changes}
-    if "beam_size" not in changes and isinstance(options["nbest"], int):  # who asks for more only has to say so
-        options["beam_size"] = max(options["beam_size"], options["nbest"])
-    is_alone = options["nbest"] == 1 and not options["mbr"]
-    if "diversity" not in changes and is_alone:  # then there is nothing to differ from
-        options["diversity"] = 0.0
-    found = build(SearchOptions, Document(options))
-    if not isinstance(beam_size, int) or found.sample or "candidates" in changes:
-        return found
-    if found.nbest > beam_size or (beam_size == 1 and changes.get("mbr")):
-        least = max(2, found.nbest)
-        raise UsageError(f"a beam of {beam_size} is too small for what is asked of it: --beam {least} or more.")
-    return found.model_copy(update=found.of_beam(beam_size))
+    values = {**recipe.model_dump(), **changes}
+    if "beam_size" not in changes and isinstance(values["nbest"], int):  # --nbest alone widens the beam
+        values["beam_size"] = max(values["beam_size"], values["nbest"])
+    if "diversity" not in changes and values["nbest"] == 1 and not values["mbr"]:
+        values["diversity"] = 0.0  # a single hypothesis has none to differ from
+    options = build(SearchOptions, Document(values))
+    if not isinstance(beam_size, int) or options.sample or "candidates" in changes:
+        return options
+    if options.nbest > beam_size or (beam_size == 1 and changes.get("mbr")):
+        least = max(2, options.nbest)
+        raise UsageError(f"--beam {beam_size} is too small for these options; it must be at least {least}.")
+    return options.model_copy(update=options.of_beam(beam_size))

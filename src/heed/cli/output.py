@@ -1,4 +1,4 @@
-"""How does a translation look on stdout: a plain line, n-best lines in the form of Moses, or JSON?"""
+"""Translations on stdout: plain lines, n-best lists in the format of Moses, or JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heed.text.vocabulary import Vocabulary
 
 @dataclass
 class Output:
-    """Writes what was asked for; a line of JSON holds all of it."""
+    """Writes translations in the chosen format; a line of JSON has everything."""
 
     loaded: Predictor
     nbest: int
@@ -25,9 +25,9 @@ class Output:
     with_alignment: bool
     num_lines: int = 0
 
-    def write(self, sources: Sequence[str], found: Sequence[Hypothesis], prefixes: Sequence[str] = ()) -> None:
-        """The translations of some lines, at once; `prefixes`: how each had to begin, where that was said."""
-        for source, best, prefix in zip(sources, found, prefixes or [""] * len(sources), strict=True):
+    def write(self, sources: Sequence[str], hypotheses: Sequence[Hypothesis], prefixes: Sequence[str] = ()) -> None:
+        """Write the translations of some lines; `prefixes`: the required beginning of each, if any was given."""
+        for source, best, prefix in zip(sources, hypotheses, prefixes or [""] * len(sources), strict=True):
             if self.as_json:
                 write_line(json.dumps(self._record(source, best, prefix), ensure_ascii=False))
             elif self.nbest > 1:
@@ -47,7 +47,7 @@ class Output:
             write_line(f"{self.num_lines} ||| {h.text} ||| logprob= {h.log_prob:.4f} ||| {h.score:.4f}")
 
     def _record(self, source: str, best: Hypothesis, prefix: str) -> dict[str, Any]:
-        ids = (*best.ids, Vocabulary.eos_id)[: len(best.token_log_probs)]  # what was cut off has no end
+        ids = (*best.ids, Vocabulary.eos_id)[: len(best.token_log_probs)]  # a truncated output has no end
         pieces = self.loaded.run.tokenizers["tgt"].pieces(ids)
         record: dict[str, Any] = {
             "source": source, "translation": best.text, "log_prob": best.log_prob, "score": best.score,
@@ -69,5 +69,5 @@ class Output:
         return record
 
     def _links(self, source: str, best: Hypothesis) -> str:
-        """The words that belong together by the model's attention, as Pharaoh wrote them."""
+        """Word links by the model's attention, in Pharaoh format."""
         return " ".join(f"{i}-{j}" for i, j in word_links(self.loaded.translator, source, best.text))

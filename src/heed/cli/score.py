@@ -1,4 +1,4 @@
-"""`heed score`: how likely does a model find a text?"""
+"""`heed score`: log-probabilities of texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import BadBytes, Debug, Device, Json, Precision, Quiet, RunFolder, Tag, Threads, use_threads
+from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder, Tag
 from heed.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -19,20 +19,19 @@ if TYPE_CHECKING:
 
 
 def score(
+    *,
     run: RunFolder,
-    src: Annotated[Path | None, typer.Option(help="The source of each line, for a translation run.")] = None,
+    src: Annotated[Path | None, typer.Option(help="Source of each line, for a translation run.")] = None,
     tag: Tag = None,
     json_lines: Json = False,
     errors: BadBytes = "strict",
-    precision: Precision = "float32",
-    threads: Threads = 0,
-    device: Device = "cpu",
+    compute: Compute,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
-    """Log-probability (nats) of each line of stdin; on stderr the perplexities and bits per byte of all of them.
+    """Print the log-probability (in nats) of each line of stdin.
 
-    A language model reads the lines as it did in training: each alone, or all as one text.
+    Perplexities and bits per byte of the whole text go to stderr. A language model reads the lines as in training:
+    each separately, or all as one text.
 
     Examples:
 
@@ -40,7 +39,6 @@ def score(
 
       heed score runs/en-de --src in.en < out.de
     """
-    import heed
     from heed.cli.stdio import flush, groups_as_they_come, write_line
     from heed.core.progress import message
     from heed.metrics.likelihood import TextLikelihood
@@ -48,11 +46,10 @@ def score(
     from heed.tasks.generation import likelihoods_of
     from heed.text.readers import read_lines
 
-    use_threads(threads)
-    loaded = heed.load(run, device, precision, tag=tag)
-    opened = loaded.run
+    loaded = compute.load(run, tag=tag)
+    loaded.require("score")
     if loaded.can("translate") != (src is not None):
-        raise UsageError("--src is for translation runs." if src else "a translation run needs --src F.")
+        raise UsageError(f"--src is for translation runs, and {run} is not one." if src else f"{run} needs --src F.")
     sources = None if src is None else read_lines(src, errors)
     scorer = loaded.scorer() if src is None else None
     num_lines = 0
@@ -62,27 +59,27 @@ def score(
             scored = scorer.score(lines)
             tokens, likelihoods = scored.token_scores(), scored.likelihoods()
         else:
-            given = None if sources is None else _as_many(sources, lines, num_lines, src)
-            tokens = opened.predictor.translator.score(lines, given)
+            own = None if sources is None else _sources_of(sources, lines, num_lines, src)
+            tokens = loaded.translator.score(lines, own)
             likelihoods = likelihoods_of(lines, tokens)
         num_lines += len(lines)
         total = sum(likelihoods, start=total)
-        for line, found in zip(lines, tokens, strict=True):
-            write_line(_record(opened, line, found) if json_lines else f"{found.log_prob:.4f}")
+        for line, scores in zip(lines, tokens, strict=True):
+            write_line(_record(loaded.run, line, scores) if json_lines else f"{scores.log_prob:.4f}")
         flush()
     if sources is not None and (more := sum(1 for _ in sources)):
-        raise DataError(f"{src} has {num_lines + more:,} lines, stdin {num_lines:,}: they must be parallel.")
+        raise DataError(f"{src} has {num_lines + more:,} lines, stdin has {num_lines:,}. They must be parallel.")
     if num_lines:
         for measure in score_likelihoods([total], intervals=0, how=scorer.signature if scorer else "").values():
             message(measure.render(), quiet)
 
 
-def _as_many(sources: Iterator[str], lines: list[str], num_before: int, src: Path | None) -> list[str]:
+def _sources_of(sources: Iterator[str], lines: list[str], num_before: int, src: Path | None) -> list[str]:
     """The next sources, one for each line."""
-    found = list(islice(sources, len(lines)))
-    if len(found) < len(lines):
-        raise DataError(f"{src} has {num_before + len(found):,} lines, stdin has more: they must be parallel.")
-    return found
+    own = list(islice(sources, len(lines)))
+    if len(own) < len(lines):
+        raise DataError(f"{src} has {num_before + len(own):,} lines, stdin has more. They must be parallel.")
+    return own
 
 
 def _record(run: Run, line: str, tokens: TokenScores) -> str:

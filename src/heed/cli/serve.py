@@ -1,41 +1,46 @@
-"""`heed serve`: translate and generate for others, over HTTP."""
+"""`heed serve`: translation and text generation over HTTP."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from heed.cli.options import Debug, Device, Precision, Quiet, Threads, use_threads
+from heed.cli.options import Compute, Quiet
+
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; a model is named after its folder.")]
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
+REQUIRED = ("fastapi", "starlette", "uvicorn", "prometheus_client", "python_multipart", "multipart")
+"""Modules of the extra `heed[serve]`."""
 
 
-def serve(
-    runs: Annotated[
-        list[Path], typer.Argument(help="Run folders; each model is named as its folder.", metavar="RUN...")
-    ],
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 is reached from other machines.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on (0: any that is free).", min=0, max=65535)] = 8000,
-    api_keys: Annotated[Path | None, typer.Option(help="File of the keys that are accepted, one a line.")] = None,
-    rate: Annotated[int, typer.Option(help="Requests a minute of one client (0: any number).", min=0)] = 0,
-    cors_origin: Annotated[
-        list[str] | None, typer.Option(help="A web page's origin that may call; may be repeated.")
-    ] = None,
-    queue: Annotated[
-        int, typer.Option(help="Requests at work at once, and sentences that wait.", min=1, max=4096)
-    ] = 256,
-    timeout: Annotated[float, typer.Option(help="Seconds that one request may take.", min=0.1)] = 60.0,
-    max_characters: Annotated[int, typer.Option(help="Of a request's texts.", min=1, max=1_000_000)] = 10_000,
-    precision: Precision = "float32",
-    threads: Threads = 0,
-    device: Device = "cpu",
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Serve runs: LibreTranslate's API, OpenAI's completions for language models, heed's own, and a page.
+@dataclass(frozen=True)
+class ServerFlags:
+    """Where the server listens, and who may use it."""
+
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all networks.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option(help="Port to listen on (0: any free port).", min=0, max=65535)] = 8000
+    api_keys: Annotated[Path | None, typer.Option(help="File of accepted API keys, one per line.")] = None
+    cors_origin: Annotated[list[str] | None, typer.Option(help="Origin whose web pages may call (repeatable).")] = None
+
+
+@dataclass(frozen=True)
+class LimitFlags:
+    """What clients may ask for."""
+
+    rate: Annotated[int, typer.Option(help="Requests per minute and client (0: unlimited).", min=0)] = 0
+    queue: Annotated[int, typer.Option(help="Maximum requests, and waiting sentences.", min=1, max=4096)] = 256
+    timeout: Annotated[float, typer.Option(help="Maximum seconds for a request.", min=0.1)] = 60.0
+    max_characters: Annotated[int, typer.Option(help="Maximum characters of a request.", min=1, max=1_000_000)] = 10_000
+
+
+def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compute, quiet: Quiet = False) -> None:
+    """Serve runs over HTTP.
+
+    Offers LibreTranslate's API, OpenAI's completions for language models, heed's own API, and a web page.
 
     Example:
 
@@ -43,7 +48,6 @@ def serve(
 
       curl localhost:8000/translate -d q="Two dogs." -d source=en -d target=fr
     """
-    import heed
     from heed.core.errors import UsageError
     from heed.core.progress import message, warn
     from heed.nn.device import share_one_heap
@@ -54,36 +58,33 @@ def serve(
         from heed.serve.server import serve as run_server
         from heed.serve.service import make_service
     except ModuleNotFoundError as error:
-        if error.name not in ("fastapi", "starlette", "uvicorn", "prometheus_client", "python_multipart", "multipart"):
+        if error.name not in REQUIRED:
             raise
         raise UsageError(
-            f"heed serve needs {error.name}, which is not installed: in heed's folder, pip install '.[serve]'"
+            f"heed serve needs {error.name}, which is not installed. Install it, or heed with its extra [serve]."
         ) from error
     from heed.serve.auth import ApiKeys
     from heed.serve.engine.catalogue import Catalogue
     from heed.serve.limits import Limits
     from heed.serve.telemetry import Log
 
-    keys = ApiKeys.read(api_keys) if api_keys is not None else ApiKeys()
+    keys = ApiKeys.read(server.api_keys) if server.api_keys is not None else ApiKeys()
     share_one_heap()
-    with bound_socket(host, port) as listener:
-        # In a thread of its own, which takes the threads that compute for it along when it ends: where there are more
-        # of these than cores, OpenMP lets them sleep between any two products, and the worker's would be late.
+    with bound_socket(server.host, server.port) as listener:
+        # In a thread that ends, which takes the compute threads it started with it. With more of these than cores,
+        # OpenMP lets them sleep between any two products, and those of the worker would be late.
         with ThreadPoolExecutor(1) as pool:
-            use_threads(threads)
-            loaded = list(pool.map(lambda run: heed.load(run, device, precision), runs))
+            loaded = list(pool.map(compute.load, runs))
         catalogue = Catalogue.of_runs(loaded)
-        limits = Limits(queue=queue, seconds=timeout, characters=max_characters)
-        service = make_service(catalogue, limits, keys, rate, Log(quiet))
+        request_limits = Limits(queue=limits.queue, seconds=limits.timeout, characters=limits.max_characters)
+        service = make_service(catalogue, request_limits, keys, limits.rate, Log(quiet))
         url = url_of(listener)
-        if host not in ("127.0.0.1", "::1", "localhost") and not keys.required:
-            warn("whoever reaches this address may use the server: give --api-keys, or leave out --host.", quiet)
+        if server.host not in LOCAL_HOSTS and not keys.required:
+            warn("anyone who can reach this address can use the server. Restrict it with --api-keys.", quiet)
 
         def ready() -> None:
-            message(
-                f"{', '.join(catalogue.models)} at {url} (page, LibreTranslate and OpenAI APIs); stop with Ctrl-C",
-                quiet,
-            )
+            names = ", ".join(catalogue.models)
+            message(f"{names} at {url} (page, LibreTranslate and OpenAI APIs); stop with Ctrl-C", quiet)
 
-        code = run_server(make_app(service, cors_origin or ()), service, listener, ready)
+        code = run_server(make_app(service, server.cors_origin or ()), service, listener, ready)
     raise typer.Exit(code)

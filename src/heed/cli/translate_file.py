@@ -1,27 +1,27 @@
-"""`heed translate-file`: a document, a table or a translation memory, its form kept."""
+"""`heed translate-file`: translate a document, a table or a translation memory, and keep its format."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from heed.cli.flags import given
 from heed.cli.options import (
     BadBytes,
-    Debug,
-    Device,
-    Precision,
+    Beam,
+    Compute,
+    Ensemble,
     Quiet,
     Tag,
-    Threads,
     require_writable,
     search_options,
-    use_threads,
 )  # fmt: skip
-from heed.cli.translate import once, split_words
+from heed.cli.translate import merge_keys, split_words
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,32 +34,51 @@ T = TypeVar("T")
 
 Words = Annotated[list[str], typer.Argument(metavar="RUN FILE", help="A run folder, and the file.")]
 
-AT_ONCE = 256
-"""Sentences between two looks at the progress."""
+BATCH = 256
+"""Sentences between two updates of the progress."""
+
+
+@dataclass(frozen=True)
+class FileFlags:
+    """The output, and the columns of a table."""
+
+    out: Annotated[Path | None, typer.Option(help="The translated file (default: stdout).")] = None
+    src_column: Annotated[str | None, typer.Option(help="Source column of a table (number or name).")] = None
+    tgt_column: Annotated[str | None, typer.Option(help="Target column of a table (new if it does not exist).")] = None
+
+
+@dataclass(frozen=True)
+class TermFlags:
+    """Terms with a required translation."""
+
+    glossary: Annotated[Path | None, typer.Option(help="TSV of source terms and their required translations.")] = None
+    keep: Annotated[list[str] | None, typer.Option(help="A term that is left untranslated (repeatable).")] = None
+
+
+@dataclass(frozen=True)
+class CombinationFlags:
+    """Other models that decide together with the run."""
+
+    tag: Tag = None
+    ensemble: Ensemble = None
 
 
 def translate_file(
+    *,
     words: Words,
-    out: Annotated[Path | None, typer.Option(help="The translated file (default: stdout).")] = None,
-    src_column: Annotated[str | None, typer.Option(help="Of a table: what is translated, number or name.")] = None,
-    tgt_column: Annotated[str | None, typer.Option(help="Of a table: where that goes (new at the end).")] = None,
-    beam: Annotated[int | None, typer.Option(help="Beam size; 1 is greedy (default: the recipe's).", min=1)] = None,
-    glossary: Annotated[Path | None, typer.Option(help="TSV of source terms and the terms they demand.")] = None,
-    keep: Annotated[list[str] | None, typer.Option(help="A term that stays as it is.")] = None,
-    tag: Tag = None,
-    ensemble: Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Another run to decide with.")] = None,
+    files: FileFlags,
+    terms: TermFlags,
+    combination: CombinationFlags,
+    beam: Beam = None,
     errors: BadBytes = "strict",
-    precision: Precision = "float32",
-    threads: Threads = 0,
-    device: Device = "cpu",
+    compute: Compute,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
-    """Translate a whole file, its form kept: .txt, .csv, .tsv, .tmx, .srt, .html.
+    """Translate a whole file, and keep its format.
 
-    Of a table the rows that have no translation yet get one, in the column of the target language, or in a new one; of
-    a translation memory the units without one, marked with creationid="heed". Any key that [decoding] has in the run's
-    recipe.toml is a flag too: --decoding.max_ratio=1.5.
+    Formats: .txt, .csv, .tsv, .tmx, .srt, .html. In a table, the rows without a translation get one, in the column of
+    the target language or in a new one; in a translation memory, the units without one, marked with
+    creationid="heed". Any key of [decoding] in the run's recipe.toml is an option too: --decoding.max_ratio=1.5.
 
     Examples:
 
@@ -67,7 +86,6 @@ def translate_file(
 
       heed translate-file runs/en-de memory.tmx --glossary terms.tsv --out memory.de.tmx
     """
-    import heed
     from heed.core.files import atomic_write, storage_errors
     from heed.core.progress import message
     from heed.decoding.factory import require_plain_beam
@@ -81,27 +99,28 @@ def translate_file(
     from heed.text.readers.corpus import SPREADSHEETS
 
     run, file, keys = _split(words)
+    out = files.out
     require_writable(out)
     if out is not None and out.suffix.lower() in COMPRESSIONS:
-        raise UsageError(f"--out {out}: what is written is not compressed; leave out {out.suffix}.")
+        raise UsageError(f"--out {out}: the output is not compressed; leave out {out.suffix}.")
     name = plain_name(file)
     if suffix_of(name) not in (*FORMATS, *SPREADSHEETS):
-        raise UsageError(f"{file}: no format is known by this name; known are {', '.join(FORMATS)}.")
-    use_threads(threads)
-    loaded = heed.load(run, device, precision, ensemble=ensemble or (), tag=tag)
-    loaded.require("translate", "translate-file")
-    options = search_options(loaded.run.recipe.decoding, once(keys, {"beam_size": beam}))
+        raise UsageError(f"{file}: unknown format. The name must end in one of {', '.join(FORMATS)}.")
+    loaded = compute.load(run, **given(combination))
+    loaded.require("translate")
+    options = search_options(loaded.run.recipe.decoding, merge_keys(keys, {"beam_size": beam} if beam else {}))
     normalise = loaded.run.recipe.data.normaliser.apply
-    wanted = TranslateOptions(glossary=read_terms(glossary, normalise, errors) if glossary else {}, keep=keep or ())
+    glossary = read_terms(terms.glossary, normalise, errors) if terms.glossary else {}
+    wanted = TranslateOptions(glossary=glossary, keep=terms.keep or ())
     if wanted.glossary or wanted.keep:
         require_plain_beam(options)
     src_lang, tgt_lang = loaded.languages
-    sides = Sides(src_lang, tgt_lang, parse_column(src_column), parse_column(tgt_column))
+    sides = Sides(src_lang, tgt_lang, parse_column(files.src_column), parse_column(files.tgt_column))
     with open_bytes(file) as opened:
         data = opened.read()
     step = Step(run.name, loaded.translator, options, src_lang)
-    translator = TextTranslator(_Shown(loaded.run, quiet), [step], wanted)
-    translated = translate_file(name, data, translator, sides, errors, lambda found: message(f"{file}: {found}", quiet))
+    translator = TextTranslator(_WithProgress(loaded.run, quiet), [step], wanted)
+    translated = translate_file(name, data, translator, sides, errors, lambda note: message(f"{file}: {note}", quiet))
     if out is None:
         sys.stdout.buffer.write(translated)
         return
@@ -110,16 +129,16 @@ def translate_file(
 
 
 def _split(words: Sequence[str]) -> tuple[Path, Path, dict[str, object]]:
-    """The run, the file, and the keys of [decoding]."""
+    """Return the run folder, the file, and the keys of [decoding]."""
     names = [word for word in words if not word.startswith("-")]
     if len(names) != 2:
-        raise typer.BadParameter(f"a run and a file are needed, got {', '.join(names) or 'none'}")
+        raise UsageError(f"expected a run and a file, got {', '.join(names) or 'none'}.")
     run, keys = split_words([names[0], *(word for word in words if word.startswith("-"))])
     return run, Path(names[1]), keys
 
 
-class _Shown:
-    """Searches here, with the progress on stderr, and a word where the text is none for this run."""
+class _WithProgress:
+    """Translates with progress and warnings on stderr."""
 
     def __init__(self, run: Run, quiet: bool) -> None:
         self._run = run
@@ -129,19 +148,19 @@ class _Shown:
         self, step: Step, texts: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None,
         watch: Watch | None = None,
     ) -> list[Hypothesis]:  # fmt: skip
-        """What the run makes of each text."""
+        """Translate texts."""
         from heed.core.progress import Progress
         from heed.evaluation.compatibility import warn_about_input
 
         warn_about_input(self._run, texts, self._quiet)
-        found: list[Hypothesis] = []
+        hypotheses: list[Hypothesis] = []
         with Progress(len(texts), "sentences", "translating", self._quiet) as progress:
-            for first in range(0, len(texts), AT_ONCE):
-                some = slice(first, first + AT_ONCE)
-                found += step.translator.translate(texts[some], options, constraints and constraints[some])
-                progress.update(len(found))
-        return found
+            for first in range(0, len(texts), BATCH):
+                some = slice(first, first + BATCH)
+                hypotheses += step.translator.translate(texts[some], options, constraints and constraints[some])
+                progress.update(len(hypotheses))
+        return hypotheses
 
     def call(self, work: Callable[[], T]) -> T:
-        """At once."""
+        """Do some work at once."""
         return work()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -52,6 +53,32 @@ def set_threads(threads: int) -> None:
     if library := _c_library():
         library.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
         library.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+CLEARLY_FASTER = 1.2
+"""How many times faster several threads must be than one to be worth it."""
+
+
+def faster_threads(model: torch.nn.Module, available: int, rows: int = 32, seconds: float = 0.02) -> int:
+    """Number of CPU threads for decoding with a model: `available` if they are clearly faster than one, else one.
+
+    Measured for about so many seconds with products of `rows` vectors and the model's median matrix.
+    """
+    shapes = sorted((tuple(p.shape) for p in model.parameters() if p.dim() == 2), key=math.prod)
+    if available == 1 or not shapes:
+        return available
+    num_out, num_in = shapes[len(shapes) // 2]
+    features, weight = torch.ones(rows, num_in), torch.ones(num_out, num_in)
+    fastest = {1: math.inf, available: math.inf}
+    deadline = time.perf_counter() + seconds
+    while time.perf_counter() < deadline:
+        for threads in fastest:
+            torch.set_num_threads(threads)
+            features @ weight.T  # the first one wakes the threads
+            begin = time.perf_counter()
+            features @ weight.T
+            fastest[threads] = min(fastest[threads], time.perf_counter() - begin)
+    return available if fastest[1] > CLEARLY_FASTER * fastest[available] else 1
 
 
 def share_one_heap() -> None:

@@ -1,0 +1,58 @@
+"""`heed predict`: an answer to each line of stdin, such as a label."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder
+
+if TYPE_CHECKING:
+    from heed.tasks.predictor import Prediction
+
+
+def predict(
+    *,
+    run: RunFolder,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Tab and probability after each.")] = False,
+    top: Annotated[int, typer.Option(help="Number of answers to each line, the likeliest first.", min=1)] = 1,
+    json_lines: Json = False,
+    errors: BadBytes = "strict",
+    compute: Compute,
+    quiet: Quiet = False,
+) -> None:
+    """Predict an answer to each line of stdin.
+
+    An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
+
+    Examples:
+
+      heed predict runs/topics < in.txt > labels.txt
+
+      heed predict runs/topics --top 3 --probabilities < in.txt
+    """
+    from heed.cli.stdio import flush, groups_as_they_come, write_line
+
+    loaded = compute.load(run)
+    loaded.require("predict")
+    for lines in groups_as_they_come(errors):
+        for line, answers in zip(lines, loaded.predict(lines, top), strict=True):
+            write_line(_record(line, answers) if json_lines else _plain(answers, probabilities))
+        flush()
+
+
+def _plain(answers: Sequence[Prediction], with_probabilities: bool) -> str:
+    cells = []
+    for answer in answers:
+        cells.append(answer.text)
+        if with_probabilities and answer.probability is not None:
+            cells.append(f"{answer.probability:.4f}")
+    return "\t".join(cells)
+
+
+def _record(line: str, answers: Sequence[Prediction]) -> str:
+    predictions = [{"text": answer.text, "probability": answer.probability} for answer in answers]
+    return json.dumps({"input": line, "predictions": predictions}, ensure_ascii=False)
