@@ -122,7 +122,7 @@ def test_the_beginning_may_be_forced(live: Live, loaded: list[Predictor]) -> Non
     assert found["text"] == expected.text
     assert found["text"].startswith("zil zil")
     several = live.post("/api/translate", {"text": "ba. Di.", "prefix": "zil"})
-    assert several.json["error"]["message"] == "A prefix is for one sentence; the text has 2."
+    assert several.json["error"]["message"] == "A prefix requires a text of one sentence; this text has 2."
 
 
 def test_the_translation_is_seen_as_it_forms(live: Live) -> None:
@@ -290,3 +290,12 @@ def test_wrong_requests_are_told(live: Live, path: str, said: dict[str, Any]) ->
     assert answer.status == 400
     assert answer.json["error"]["code"] == "bad_request"
     assert answer.json["error"]["message"]
+
+
+def test_any_model_that_predicts_answers_inputs(live: Live, loaded: list[Predictor]) -> None:
+    found = live.post("/api/predict", {"inputs": [SENTENCE, "fo gu"], "model": "en-de"}).json["outputs"]
+    assert [[each["text"] for each in ranked] for ranked in found] == [
+        [each.text for each in ranked] for ranked in loaded[0].predict([SENTENCE, "fo gu"])
+    ]
+    assert live.post("/api/predict", {"inputs": ["a"], "model": "lm"}).status == 400
+    assert live.post("/api/predict", {"inputs": []}).status == 400

@@ -30,6 +30,8 @@ from heed.serve.apis.heed_answers import (
     Next,
     NextToken,
     NextWord,
+    Prediction,
+    Predictions,
     Score,
     Token,
     Translated,
@@ -40,6 +42,7 @@ from heed.serve.apis.heed_requests import (
     GenerateBody,
     InspectBody,
     NextBody,
+    PredictBody,
     ScoreBody,
     TranslateBody,
 )  # fmt: skip
@@ -47,7 +50,7 @@ from heed.serve.apis.heed_translate import find_route, translate
 from heed.serve.apis.schema import Answer, content, errors
 from heed.serve.engine.catalogue import ServedModel
 from heed.serve.engine.generation import Prompt, continuations, temperature_of
-from heed.serve.engine.job import Job
+from heed.serve.engine.job import SEPARATE_BATCH, Job
 from heed.serve.engine.probabilities import finite, next_choices
 from heed.serve.errors import BadRequestError, NotFoundError, body_of
 from heed.serve.service import Service, bearer_key
@@ -194,6 +197,22 @@ class HeedApi:
     async def _call(self, request: Request, look: Callable[[], T]) -> T:
         return await self.service.jobs.run(request, lambda job: job.call(look))
 
+    async def predict(self, request: Request, body: PredictBody) -> Predictions:
+        """POST /api/predict"""
+        self._admit(request)
+        self.service.limits.require_text("".join(body.inputs))
+        model = self.catalogue.model(body.model, "predict")
+
+        def work(job: Job) -> Predictions:
+            outputs = []
+            for first in range(0, len(body.inputs), SEPARATE_BATCH):  # in parts, so that other requests get turns
+                inputs = body.inputs[first : first + SEPARATE_BATCH]
+                for ranked in job.call(partial(model.loaded.predict, inputs, body.top)):
+                    outputs.append([Prediction.model_validate(each, from_attributes=True) for each in ranked])
+            return Predictions(outputs=outputs)
+
+        return await self.service.jobs.run(request, work)
+
     # --- generation ----------------------------------------------------------------------------------
 
     async def generate(self, request: Request, body: GenerateBody) -> Response | Generated:
@@ -280,5 +299,6 @@ def routes(service: Service) -> APIRouter:
     post("/inspect", api.inspect, summary="Attention, probabilities, alternatives and the beam.", responses=failures)
     post("/next", api.next, summary="Likely next tokens and words.", responses=failures)
     post("/score", api.score, summary="Log-probability of a text.", responses=failures)
+    post("/predict", api.predict, summary="Answers of any model to texts.", responses=failures)
     post("/generate", api.generate, summary="Continue a text.", response_model=Generated, responses=streams)
     return router

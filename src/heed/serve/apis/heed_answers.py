@@ -88,7 +88,8 @@ class ModelCard(Answer):
     confidence: bool
     report: bool
     description: str
-    decoding: DecodingDefaults
+    decoding: DecodingDefaults | None
+    """None for a model that does not generate text."""
     drawing: SamplingDefaults | None
     abilities: list[str]
 
@@ -108,9 +109,9 @@ class ModelCard(Answer):
             name=model.name, task=run.recipe.task, kind=run.recipe.model.kind, parameters=run.num_parameters,
             source=directions[0].source if directions else None, target=LanguageCard.of(model.language),
             directions=directions, attends=model.attends,
-            confidence=model.translator.checks.confidence is not None, report=model.report.is_file(),
+            confidence=model.searches and model.translator.checks.confidence is not None, report=model.report.is_file(),
             description=model_sentence(run),
-            decoding=DecodingDefaults(beam_size=options.beam_size, length_penalty=options.length_penalty),
+            decoding=DecodingDefaults.model_validate(options, from_attributes=True) if model.searches else None,
             drawing=drawing, abilities=sorted(model.abilities),
         )  # fmt: skip
 
@@ -218,6 +219,19 @@ class Translated(Answer):
     detected: Detected | None
     path: list[str]
     sentences: list[Sentence]
+
+
+class Prediction(Answer):
+    """An answer to an input, as text, and its probability if the model has one."""
+
+    text: str
+    probability: float | None
+
+
+class Predictions(Answer):
+    """POST /api/predict: for each input its answers, the most probable first."""
+
+    outputs: list[list[Prediction]]
 
 
 class NextToken(Answer):

@@ -119,6 +119,15 @@ class GenerateBody(_Body):
     stream: bool = False
 
 
+class PredictBody(_Body):
+    """POST /api/predict"""
+
+    model: Name | None = None
+    inputs: Annotated[list[Text], Field(min_length=1, max_length=128)]
+    top: Number = 1
+    """How many answers to each input, the most probable first."""
+
+
 class DetectBody(_Body):
     """POST /api/detect"""
 

@@ -87,6 +87,11 @@ class ServedModel:
         return ability in self.abilities
 
     @property
+    def searches(self) -> bool:
+        """Whether its outputs are texts found by a search."""
+        return self.can("translate") or self.can("generate")
+
+    @property
     def translator(self) -> ModelTranslator:
         """The model with its tokenizers, as the run's recipe uses it."""
         return self.directions[0].translator if self.directions else self.loaded.translator
@@ -99,6 +104,8 @@ class ServedModel:
     @property
     def language(self) -> Language:
         """Of its outputs."""
+        if not self.searches:
+            return Language("und")
         data = self.run.recipe.data
         return self.directions[0].target if self.directions else Language(data.tgt_lang or data.src_lang or "und")
 
@@ -131,6 +138,8 @@ class ServedModel:
                     ["1"], self.options.model_copy(update={"max_tokens": 2, "min_tokens": 0})
                 )
             _ = self.attends
+        elif not self.searches:
+            self.loaded.predict(["1"])
         else:
             self.translator.generate([""], SearchOptions(beam_size=1, max_tokens=2))
 
