@@ -18,6 +18,11 @@ import torch
 
 from heed.core.config import Document, read_toml
 from heed.core.errors import HeedError, UsageError
+from heed.evaluation.evaluation import Evaluation
+from heed.evaluation.likelihoods import evaluate_texts, read_by
+from heed.evaluation.outputs import evaluate_outputs
+from heed.evaluation.test_set import read_monolingual, read_parallel
+from heed.evaluation.translations import translated
 from heed.execute import check_folder, execute, follow
 from heed.members import register
 from heed.nn.device import choose_device
@@ -62,6 +67,41 @@ def load(
         pack(each.model, rounded=precision == "int8")
         each.precision = precision
     return predictor
+
+
+def evaluate(
+    runs: str | Path | Sequence[str | Path], *, src: str | Path | None = None, ref: str | Path | None = None,
+    text: str | Path | None = None, device: str = "cpu",
+) -> list[Evaluation]:  # fmt: skip
+    """Score runs on a test set, the later ones tested against the first.
+
+    Args:
+        runs: One run folder, or several.
+        src, ref: Source and reference of translation runs, line by line.
+        text: Test text of language models.
+        device: "cpu", "cuda", "cuda:1" or "auto".
+
+    Returns:
+        An evaluation of each run: scores with 95 % intervals and signatures, significance tests, leakage.
+
+    Raises:
+        UsageError: The files do not fit the runs. DataError: src and ref differ in their number of lines.
+    """
+    folders = [runs] if isinstance(runs, str | Path) else runs
+    loaded = [load(folder, device) for folder in folders]
+    if text is not None:
+        for predictor in loaded:
+            predictor.require("generate", "text=")
+        test = read_monolingual(Path(text))
+        return evaluate_texts(test, [read_by(each.run, test, each.scorer()) for each in loaded])
+    if src is None or ref is None:
+        raise UsageError("pass src and ref for translation runs, or text for language models.")
+    for predictor in loaded:
+        predictor.require("translate", "src= and ref=")
+    test = read_parallel(Path(src), Path(ref))
+    systems = [translated(each.run, test, each.run.recipe.decoding, quiet=True) for each in loaded]
+    language = loaded[0].languages[1] or None
+    return evaluate_outputs(test, systems, language, tokenised=loaded[0].run.recipe.data.tokenised)
 
 
 def train(

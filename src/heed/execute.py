@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heed.core.config import to_toml
+from heed.core.config import read_toml, to_toml
 from heed.core.errors import DataError, HeedError, UsageError
 from heed.core.files import atomic_write, empty_folder, is_claimed, is_debris, storage_errors
 from heed.core.progress import message, warn
@@ -20,6 +21,7 @@ from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device, give_memory_back
 from heed.nn.weight_file import save_weights
 from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of
+from heed.recipe import build_recipe
 from heed.report.page import finish_report
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
 from heed.tasks.prepare import Corpus, add_seen, read_valid, require_enough, vocabulary_digests, write_corpus
@@ -180,11 +182,26 @@ def _count(run: Run, model: Any, task: Task, quiet: bool) -> Outcome:
     return Outcome("counted", Progress(step=1))
 
 
-def resume(options: TrainOptions, strict: bool = False, ranks: Ranks = ALONE) -> Outcome:
-    """Continue the training in `options.out` with its own recipe.toml, whose limits may have been edited."""
+LIMITS = ("max_minutes", "max_steps", "max_epochs", "patience")
+"""Keys of `[training]` that may change when training is resumed."""
+
+
+def resume(
+    options: TrainOptions, strict: bool = False, ranks: Ranks = ALONE, limits: Mapping[str, object] | None = None
+) -> Outcome:
+    """Continue the training in `options.out` with its own recipe.toml, whose limits may have been edited.
+
+    `limits` maps keys such as "training.max_steps" to new values, which are written to recipe.toml. They count from
+    the beginning of the whole training.
+    """
     folder = options.out
     run = Run(folder, choose_device(options.device))
     run.require_prepared()
+    if limits:
+        if ranks.is_first:
+            _change_limits(run, limits)
+        ranks.wait()
+        run = Run(folder, choose_device(options.device))
     if run.blank_model.count_based:
         raise UsageError(f"{folder} is count-based and cannot be resumed. Count again with --overwrite.")
     run.require_resumable()
@@ -193,6 +210,25 @@ def resume(options: TrainOptions, strict: bool = False, ranks: Ranks = ALONE) ->
         require_room_for(folder / "checkpoints", checkpoint)
     tell_other_arithmetic(checkpoint, run.device, options.quiet or not ranks.is_first)
     return _learn(run, run.new_model(), checkpoint, options.quiet, ranks)
+
+
+def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
+    """Write new limits into a run's recipe.toml, whose comments stay."""
+    if others := [key for key in limits if key.removeprefix("training.") not in LIMITS]:
+        allowed = ", ".join(f"--training.{name}" for name in LIMITS)
+        raise UsageError(
+            f"--resume uses {run.folder}/recipe.toml and cannot change {', '.join(others)}. Only limits may change "
+            f"({allowed}, --max-time); for other changes start a new run with --init {run.folder}."
+        )
+    import tomlkit
+
+    path = run.folder / RECIPE
+    document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    build_recipe(read_toml(path), limits)  # refuses values that are not allowed
+    for key, value in limits.items():
+        document["training"][key.removeprefix("training.")] = value
+    with storage_errors("write the recipe", path=path), atomic_write(path, "w") as file:
+        file.write(tomlkit.dumps(document))
 
 
 def first_model(run: Run, init: Run | None, quiet: bool) -> GenerativeModel:

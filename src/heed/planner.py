@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,9 @@ from heed.text.doctor import Diagnosis
 from heed.text.tokenizers import require_trainable
 from heed.training.expectation import Expectation, expect
 from heed.training.journal import require_tensorboard
+
+WARM_UPS = (800, 400, 200, 100, 50, 25)
+"""Updates of a warm-up that is shortened. After 440 updates, a warm-up of 100 had BLEU 7.2 where 800 had 6.0."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,21 @@ class Planner:
             _require_like(self.init, recipe)
         if self.tokenizer_of is not None:
             member.require_tokenizers(self.tokenizer_of.tokenizers, recipe.data)
-        return Plan(with_members(recipe), reasons, diagnosis, machine, self.device, stats)
+        plan = Plan(with_members(recipe), reasons, diagnosis, machine, self.device, stats)
+        return plan if self.document.name else self._with_fitting_warm_up(plan)
+
+    def _with_fitting_warm_up(self, plan: Plan) -> Plan:
+        """Shorten the chosen warm-up to a quarter of the updates that the user's time limit allows."""
+        key = "training.warmup_steps"
+        if key in self.overrides or "training.max_minutes" not in self.overrides or key not in plan.reasons:
+            return plan
+        expected = expectation(plan)
+        if expected is None or expected.num_updates >= 4 * plan.recipe.training.warmup_steps:
+            return plan
+        fitting = next((steps for steps in WARM_UPS if steps <= expected.num_updates / 4), WARM_UPS[-1])
+        training = plan.recipe.training.model_copy(update={"warmup_steps": fitting})
+        reasons = {**plan.reasons, key: "updates; a quarter of what the time limit allows"}
+        return replace(plan, recipe=plan.recipe.model_copy(update={"training": training}), reasons=reasons)
 
     def _recipe(self, stats: CorpusStats, machine: Machine) -> tuple[Recipe, Mapping[str, str]]:
         """The recipe for such a corpus, and the reasons for what was chosen."""

@@ -37,6 +37,7 @@ KEYS = {
     "valid_text": "data.valid_text", "src_lang": "data.src_lang", "tgt_lang": "data.tgt_lang",
     "src_column": "data.src_column", "tgt_column": "data.tgt_column", "seed": "seed",
     "precision": "training.precision", "errors": "data.errors", "tag": "data.tag",
+    "max_steps": "training.max_steps", "patience": "training.patience",
 }  # fmt: skip
 """The recipe key that each plain flag stands for."""
 
@@ -71,12 +72,14 @@ def train(
     init: Annotated[Path | None, typer.Option(metavar="RUN", help="Fine-tune: begin with this run's weights.")] = None,
     init_vocabulary: Annotated[InitVocabulary, typer.Option(help="With --init: that run's, or a new one.")] = "kept",
     tokenizer_of: Annotated[Path | None, typer.Option(metavar="RUN", help="Take this run's tokenizers.")] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with an interrupted run.")] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run; may set new limits.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in --out.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be trained, how long, and stop.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Train although the data doctor says stop.")] = False,
     nproc: Annotated[int, typer.Option(help="Processes that train together on this machine.", min=1)] = 1,
+    max_steps: Annotated[int | None, typer.Option(help="Stop after this number of updates.", min=1)] = None,
+    patience: Annotated[int | None, typer.Option(help="Stop after validations without a better score.", min=0)] = None,
     max_time: Annotated[str | None, typer.Option(help="Stop after this time: 90s, 30m, 2h.")] = None,
     precision: Annotated[FloatKind | None, typer.Option(help="Of the arithmetic; weights are float32.")] = None,
     errors: Annotated[OnBadBytes | None, typer.Option(help="Bytes that are not UTF-8: stop, or U+FFFD.")] = None,
@@ -118,9 +121,9 @@ def train(
             "a recipe": recipe, "--out": out, "--init": init, "--tokenizer-of": tokenizer_of, "--overwrite": overwrite,
             "--dry-run": dry_run, "--init-vocabulary new": init_vocabulary == "new",
         }  # fmt: skip
-        _refuse_beside_resume(resume, [name for name, value in others.items() if value] + [f"--{k}" for k in overrides])
+        _refuse_with_resume(resume, [name for name, value in others.items() if value])
         use_threads(threads)
-        _resume(resume, device, quiet, strict)
+        _resume(resume, device, quiet, strict, overrides)
         return
     if recipe is None:
         overrides = {**_task_of(src or tgt or pairs, text), **_languages_of({"src": src, "tgt": tgt}), **overrides}
@@ -246,22 +249,24 @@ def _show_choices(plan: Plan) -> None:
 
 
 def _show_expectation(plan: Plan) -> None:
-    from heed.core.progress import message
+    from heed.core.progress import message, warn
     from heed.planner import expectation
 
-    found = expectation(plan)
-    message(found.render() if found else "expected: a counting model takes seconds")
+    expected = expectation(plan)
+    message(expected.render() if expected else "expected: a few seconds, as nothing is learned by gradients")
+    if expected and (warning := expected.warning(plan.recipe.training)):
+        warn(warning)
 
 
-def _refuse_beside_resume(folder: Path, others: list[str]) -> None:
+def _refuse_with_resume(folder: Path, others: list[str]) -> None:
     if others:
         raise UsageError(
-            f"--resume obeys {folder}/recipe.toml; it goes with no {', '.join(others)}. "
-            "Edit that file to change a limit, or begin a new run with --init."
+            f"--resume uses {folder}/recipe.toml and cannot be combined with {', '.join(others)}. "
+            "Give only new limits (--max-time, --max-steps, --patience), or start a new run with --init."
         )
 
 
-def _resume(folder: Path, device: str, quiet: bool, strict: bool) -> None:
+def _resume(folder: Path, device: str, quiet: bool, strict: bool, limits: dict[str, object]) -> None:
     from heed.execute import resume
     from heed.nn.device import choose_device
     from heed.planner import TrainOptions
@@ -269,7 +274,7 @@ def _resume(folder: Path, device: str, quiet: bool, strict: bool) -> None:
 
     options = TrainOptions(folder, device=device, quiet=quiet)
     with joined(choose_device(device)) as ranks:
-        finish(folder, resume(options, strict, ranks), quiet or not ranks.is_first)
+        finish(folder, resume(options, strict, ranks, limits), quiet or not ranks.is_first)
 
 
 def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:

@@ -31,8 +31,26 @@ class Expectation:
     tokens_per_second: float
     seconds_per_epoch: float
     memory_bytes: float
+    seconds_per_update: float
     limits: Mapping[str, float]
     """Each limit of the recipe, in words, with the seconds until it is reached."""
+
+    @property
+    def num_updates(self) -> float:
+        """Number of updates until the first limit."""
+        return min(self.limits.values()) / self.seconds_per_update
+
+    def warning(self, config: TrainingConfig) -> str:
+        """What to say of a limit that ends before a useful model can exist; empty if there is nothing to say."""
+        needed = max(2 * config.warmup_steps, 100)
+        if self.num_updates >= needed:
+            return ""
+        time_needed = format_seconds(needed * self.seconds_per_update)
+        return (
+            f"the limits allow about {self.num_updates:,.0f} updates, and the learning rate rises during the first "
+            f"{config.warmup_steps:,} (training.warmup_steps): the model will hardly be usable. Allow "
+            f"{needed:,} updates ({time_needed}) at least, or choose a smaller model."
+        )
 
     def render(self) -> str:
         """Two lines for a person."""
@@ -68,7 +86,7 @@ def expect(
         limits[f"{config.max_epochs:,} epochs (training.max_epochs) in about {format_seconds(of_epochs)}"] = of_epochs
     if config.max_minutes:
         limits[f"at most {format_minutes(config.max_minutes)} (training.max_minutes)"] = 60 * config.max_minutes
-    return Expectation(num_parameters, rate, seconds_per_epoch, memory, limits)
+    return Expectation(num_parameters, rate, seconds_per_epoch, memory, seconds_per_update, limits)
 
 
 def _timed_update(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from heed.models import MODELS
 from heed.tasks.defaults import (
     CPU_MINUTES,
     Choices,
@@ -41,8 +42,6 @@ LANGUAGE_SIZES = (
     LanguageSize(2e9, 16000, 512, 12, 512, 0.1),
     LanguageSize(float("inf"), 32000, 768, 12, 1024, 0.0),
 )
-READ_AS = {"gpt": "windows", "one_layer": "windows", "rnn": "stream", "trellisnet": "stream", "feed_forward": "stream"}
-"""How the text reaches a model that is trained; one that is counted takes it line by line."""
 QUICK_MINUTES = 2.0
 """In less time no network gets far."""
 
@@ -50,7 +49,7 @@ QUICK_MINUTES = 2.0
 def choose_language_model(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
     """A model of the kind that the user named, or a decoder-only Transformer; where time is very short, counts."""
     kind, why = _language_kind(given)
-    if kind not in READ_AS:
+    if kind not in MODELS or MODELS[kind].count_based:
         return without(_counted(stats, given, kind, why), given)
     characters = stats.num_rows * (stats.characters_per_row + 1)
     size = next(size for size in LANGUAGE_SIZES if characters <= size.max_characters)
@@ -63,7 +62,7 @@ def choose_language_model(stats: CorpusStats, machine: Machine, given: Mapping[s
     vocab_size, why_size = vocabulary(given, size.vocab_size, text)
     chosen: dict[str, tuple[Any, str]] = {
         **held_out(stats, given),
-        "data.text_as": (READ_AS[kind], _HOW_READ[READ_AS[kind]]),
+        "data.text_as": (MODELS[kind].reads, _HOW_READ[MODELS[kind].reads]),
         "data.keep_blank_lines": (given.get("data.text_as") != "lines", "where lines follow one another they say much"),
         "tokenizer.kind": ("bpe", "byte-level: any text comes back exactly, nothing is unknown"),
         "tokenizer.vocab_size": (vocab_size, why_size),
@@ -104,6 +103,7 @@ def _counted(stats: CorpusStats, given: Mapping[str, Any], kind: str, why: str) 
 
 
 _HOW_READ = {
+    "lines": "lines are independent of each other",
     "windows": "each window of tokens stands alone, as this model's context has an end",
     "stream": "the state is carried from each segment to the next",
 }
@@ -115,12 +115,12 @@ def _language_kind(given: Mapping[str, Any]) -> tuple[str, str]:
         return str(given["model.kind"]), "as you said"
     if isinstance(minutes, float | int) and 0 < minutes < QUICK_MINUTES:
         return "ngram", "counted in seconds: there is no time for training a network"
-    return "gpt", "a decoder-only Transformer; --model.kind=rnn is a recurrent one, other kinds are counted"
+    return "gpt", "a decoder-only Transformer; --model.kind=rnn is a recurrent network, ngram counts"
 
 
 def _context_of(kind: str, wanted: int) -> int:
     """Back-propagation through time is cut sooner: a recurrent model remembers beyond its segment."""
-    return 70 if READ_AS[kind] == "stream" else wanted
+    return 70 if MODELS[kind].reads == "stream" else wanted
 
 
 def _language_shape(
@@ -155,7 +155,7 @@ def _language_batches(
     tokens_per_batch = given_number(given, "training.tokens_per_batch", 2048 if machine.device == "cpu" else 16384)
     streams = given_number(given, "training.num_streams", -(-32 // processes) * processes)
     found: dict[str, tuple[Any, str]] = {}
-    if READ_AS[kind] == "stream":
+    if MODELS[kind].reads == "stream":
         found["training.num_streams"] = (streams, "parallel places of the text")
         tokens_per_update = streams * context
     else:
