@@ -9,7 +9,7 @@ const direction = source && target ? `${source} → ${target}` : target;
 document
   .querySelector("header")
   .append(
-    el("h1", {}, inspection.task === "translation" ? "A translation, looked into" : "A text, looked into"),
+    el("h1", {}, inspection.task === "translation" ? "Inside a translation" : "Inside a text"),
     el(
       "p",
       { class: "quiet" },
