@@ -1,4 +1,4 @@
-"""Are the curves of a training drawn, with and without matplotlib?"""
+"""Training curves, with and without matplotlib."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from heed.report.curves import draw_curves, sparkline
+from heed.report.curves import draw_curves, draw_runs, sparkline
 
 TRAIN = [{"seconds": 60.0 * i, "step": i, "loss": 5.0 / i, "perplexity": 90.0 / i} for i in range(1, 20)]
 VALID = [
@@ -96,3 +96,16 @@ def test_a_sparkline_is_as_high_as_its_values() -> None:
     assert sparkline([]) == ""
     assert sparkline([2.0, 2.0]) == "▁▁"
     assert [len(sparkline([1.0] * number, width=50)) for number in (50, 51, 99, 1000)] == [50, 26, 50, 50]
+
+
+def test_one_plot_shows_the_validation_curves_of_several_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    drawn: list[Any] = []
+    monkeypatch.setattr(figure, "savefig", lambda self, file, **how: drawn.append(self))
+    counted = [{"seconds": 1.0, "step": 1, "perplexity": 30.0}]
+    draw_runs(tmp_path / "runs.png", {"runs/a": VALID, "runs/b": counted, "runs/c": []})
+    loss, bleu, chrf = drawn[0].axes
+    assert [line.get_label() for line in loss.lines] == ["runs/a", "runs/b", "runs/c"]
+    assert list(loss.lines[1].get_ydata()) == [math.log(30)]
+    assert list(bleu.lines[0].get_ydata()) == [9, 18, 27]
+    assert list(chrf.lines[1].get_ydata()) == []

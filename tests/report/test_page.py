@@ -23,9 +23,9 @@ from toy import (
 
 from heed.core.config import Document
 from heed.decoding.options import SearchOptions
-from heed.evaluation.evaluation import Evaluation, evaluate_outputs
+from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.leakage import Leakage
-from heed.evaluation.outputs import System
+from heed.evaluation.outputs import System, evaluate_outputs
 from heed.evaluation.score_log import log_scores
 from heed.evaluation.test_set import HeldOut
 from heed.metrics.score import Score
@@ -68,7 +68,10 @@ def text_of(run: Run) -> str:
 
 
 def test_the_first_lines_say_what_it_is_on_what_how_long_where_and_how_good(finished: Run) -> None:
-    title, summary = text_of(finished).split("\n\n")[:2]
+    title, usability, summary = text_of(finished).split("\n\n")[:3]
+    assert re.fullmatch(
+        r"\*\*BLEU \d\.\d on validation: not usable yet\.\*\* Train longer, or on more data\.", usability
+    )
     assert re.findall(r"^- \*\*(\w+)\*\*: ", summary, re.MULTILINE) == ["Model", "Data", "Training", "Quality"]
     assert title == "# Translation aa → bb: run"
     assert "a Transformer encoder-decoder (" in summary
@@ -76,7 +79,7 @@ def test_the_first_lines_say_what_it_is_on_what_how_long_where_and_how_good(fini
     assert re.search(r"byte-pair encoding, \d+ pieces for both sides; [\d,]+ parameters\.", summary)
     assert "300 sentence pairs of `train.aa` and `train.bb`" in summary
     assert re.search(r"ended after 20 updates and \d:\d\d, [\d,]+ target tokens/s in the median: reached 20", summary)
-    assert re.search(r"On \d+ CPU cores? \(.+\), \d+ GiB of memory, in float32\.", summary)
+    assert re.search(r"On (1 of )?\d+ CPU cores? \(.+\), \d+ GiB of memory, in float32\.", summary)
     assert re.search(r"\*\*BLEU [\d.]+ \[[\d.]+, [\d.]+\]\*\*, \*\*chrF2 .*\*\* on 40 validation lines\.", summary)
     assert "synthetic" not in text_of(finished)
 
@@ -101,8 +104,8 @@ def test_the_data_is_told_with_fingerprints_what_was_left_out_and_what_the_docto
 
 def test_samples_are_from_good_to_worst_with_their_chrf(finished: Run) -> None:
     text = text_of(finished)
-    kinds = re.findall(r"^\*\*(\w+)\*\*$", text, re.MULTILINE)
-    assert kinds == ["Good", "Middle", "Bad", "Worst"]
+    kinds = re.findall(r"^\*\*([\w ]+)\*\*$", text, re.MULTILINE)
+    assert kinds == ["Among the best", "In the middle", "Among the worst", "The worst"]
     values = [int(value) for value in re.findall(r"- output \(chrF2 (\d+)\)", text)]
     assert len(values) == 7
     assert values == sorted(values, reverse=True)

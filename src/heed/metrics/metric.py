@@ -23,6 +23,8 @@ class Metric(ABC):
     title: ClassVar[str]
     """As papers write it: `BLEU`, `perplexity per word`."""
     higher_is_better: ClassVar[bool] = True
+    usable_from: ClassVar[float | None] = None
+    """Below this score (above it, if lower is better) a model has learned almost nothing; None: unknown."""
     needs: ClassVar[Literal["outputs", "likelihoods"]]
     """What it is computed from: a model's outputs and their references, or the likelihood of a text."""
 

@@ -91,6 +91,7 @@ class Bleu(SacrebleuMetric):
     """BLEU = 100 · BP · (p1 p2 p3 p4)^(1/4), p_n the clipped precision of n-grams, BP = min(1, exp(1 - r/c))."""
 
     title = "BLEU"
+    usable_from = 5.0
 
     def scorer(self) -> BLEU:
         """Cased, smoothed as mteval-v13a does it."""
@@ -112,6 +113,7 @@ class Chrf(SacrebleuMetric):
     """chrF2: F score of character 1- to 6-grams, recall weighing β² = 4 times precision."""
 
     title = "chrF2"
+    usable_from = 30.0
 
     def scorer(self) -> Scorer:
         """Cased, blanks left out."""

@@ -8,13 +8,14 @@ from typing import Any
 
 from heed.core.environment import library_versions
 from heed.core.files import atomic_write, is_plain_file, sha256_file, storage_errors
-from heed.core.progress import format_seconds
+from heed.core.progress import format_seconds, warn
 from heed.metrics.score import Score
 from heed.report.curves import draw_curves
 from heed.report.data import data_section, training_rows
 from heed.report.description import directions, methods, model_sentence, origin, parts, validated_on
 from heed.report.markdown import code, plain
 from heed.report.results import sample_section, test_scores, validation_scores
+from heed.report.usability import usability, usability_of
 from heed.report.validation import read_analysis, write_analysis
 from heed.report.weaknesses import weaknesses
 from heed.run import RECIPE, Run
@@ -30,7 +31,10 @@ def finish_report(run: Run, quiet: bool = False) -> Path:
     kept = _kept(read_journal(run.folder))
     if kept:
         write_analysis(run, kept["step"], quiet)
-    return write_report(run)
+    path = write_report(run)
+    if not_usable := usability(run):
+        warn(f"{not_usable}. Train longer, or on more data.", quiet)
+    return path
 
 
 def _kept(events: Sequence[Event]) -> Event | None:
@@ -59,6 +63,7 @@ def write_report(run: Run) -> Path:
         curves = draw_curves(run.folder, train, validations)
         parts = [
             f"# {_title(run)}",
+            _usability(run, kept),
             _synthetic(run),
             _summary(run, analysis, train, validations, reason),
             curves and f"## Training\n\n{curves}",
@@ -76,6 +81,11 @@ def write_report(run: Run) -> Path:
 def _title(run: Run) -> str:
     what = run.task_type.title
     return f"{what} {plain(directions(run))}: {plain(run.folder.resolve().name)}".replace(" :", ":")
+
+
+def _usability(run: Run, kept: Event | None) -> str:
+    not_usable = usability_of(run, kept) if kept else ""
+    return f"**{plain(not_usable)}.** Train longer, or on more data." if not_usable else ""
 
 
 def _synthetic(run: Run) -> str:

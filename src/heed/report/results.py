@@ -14,6 +14,8 @@ from heed.run import WEIGHTS, Run
 
 Event = Mapping[str, Any]
 _UNSEEN = "without lines that a run of the same command had seen"
+_PLACES = {"good": "Among the best", "middle": "In the middle", "bad": "Among the worst", "worst": "The worst"}
+"""Headings of the samples, whose places are relative: the best outputs of a poor model are not good."""
 
 
 def validation_scores(analysis: Event, validations: Sequence[Event]) -> str:
@@ -113,14 +115,14 @@ def _leaked(entry: Event) -> str:
 
 
 def sample_section(analysis: Event, validations: Sequence[Event]) -> str:
-    """Outputs for validation lines, from good to worst."""
+    """Outputs for validation lines, the best first."""
     samples = analysis.get("samples")
     if samples:
-        how = "Validation lines at fixed places in the order of sentence chrF2: nobody picked them."
+        how = "Validation lines at fixed places in the order of sentence chrF2; nobody selected them."
         parts = [f"## Samples\n\n{how}"]
         for kind, group in groupby(samples, key=lambda sample: sample["kind"]):
             shown = [_sample(it["source"], it["output"], it["reference"], it["chrf"]) for it in group]
-            parts.append(f"**{str(kind).capitalize()}**\n\n" + "\n".join(shown))
+            parts.append(f"**{_PLACES.get(kind, kind)}**\n\n" + "\n".join(shown))
         return "\n\n".join(parts)
     last = validations[-1].get("samples", ()) if validations else ()
     shown = [_sample(it["src"], it["output"], it["reference"]) for it in last if it["src"]]

@@ -56,9 +56,10 @@ def measured(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def machine(device: torch.device) -> str:
-    """What computed: `2 CPU cores (Intel Xeon), 23 GiB of memory`."""
-    cores = num_cpus()
-    text = f"{cores} CPU core{'s' * (cores > 1)} ({processor_name()}), {memory_bytes() / 2**30:.0f} GiB of memory"
+    """What computed: `1 of 2 CPU cores (Intel Xeon), 23 GiB of memory`."""
+    cores, threads = num_cpus(), torch.get_num_threads()
+    used = f"{threads} of " if threads < cores and device.type == "cpu" else ""
+    text = f"{used}{cores} CPU core{'s' * (cores > 1)} ({processor_name()}), {memory_bytes() / 2**30:.0f} GiB of memory"
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return f"{properties.name} ({properties.total_memory / 2**30:.0f} GiB), {text}"
