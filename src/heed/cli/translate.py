@@ -114,6 +114,7 @@ def translate(
     from heed.cli.constraints import InputLines, read_ban
     from heed.cli.output import Output
     from heed.cli.stdio import groups_as_they_come
+    from heed.core.progress import warn
     from heed.decoding.sentences import split_if_long, split_sentences
     from heed.evaluation.compatibility import warn_about_input
 
