@@ -117,12 +117,15 @@ def translate(
     from heed.core.progress import warn
     from heed.decoding.sentences import split_if_long, split_sentences
     from heed.evaluation.compatibility import warn_about_input
+    from heed.report.usability import usability
 
     if constraints.json_input and constraints.prefix_file is not None:
         raise UsageError("--json-input and --prefix-file both give prefixes: leave out --prefix-file.")
     run, keys = split_words(words)
     loaded = combination.load(run, compute)
     loaded.require("translate")
+    if not_usable := usability(loaded.run):
+        warn(f"{loaded.run.folder}: {not_usable}.", quiet)
     recipe = loaded.run.recipe
     changes = merge_keys(keys, search.keys())
     options = search_options(recipe.decoding, changes)
