@@ -16,7 +16,7 @@ PAGE = (Path(__file__).resolve().parent.parent / "docs" / "python.md").read_text
 SECTIONS: dict[str, str] = dict(re.findall(r"^#+ ([^\n]+)\n(.*?)(?=^#+ |\Z)", PAGE, re.M | re.S))
 
 
-@pytest.mark.parametrize("name", ["load", "train"])
+@pytest.mark.parametrize("name", ["evaluate", "load", "train"])
 def test_the_page_lists_the_parameters_of_a_function(name: str) -> None:
     section = SECTIONS[f"heed.{name}"]
     missing = [each for each in inspect.signature(getattr(heed, name)).parameters if f"`{each}`" not in section]
