@@ -168,9 +168,9 @@ def test_of_several_runs_each_gets_the_tag_that_it_knows(multilingual: Path, tmp
 
 
 def test_a_run_with_the_tag_of_its_validation_computes_as_it_did(multilingual: Path) -> None:
-    run = heed.load(multilingual, "cpu", 1, "bfloat16", tag="2cc").run
+    run = heed.load(multilingual, "cpu", "bfloat16", tag="2cc").run
     assert run.predictor.of_validation().model is run.model
-    assert run.predictor.of_validation().source_tag == "2bb"
+    assert run.predictor.of_validation().predictor.source_tag == "2bb"
 
 
 def test_an_ensemble_of_runs_is_one_more_row(translator: Path, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_prefix_without_bounds_is_refused(translator: Path, tmp_path: Path) ->
     prefixes = write_lines(tmp_path / "prefixes", ["not " * 1001])
     result = call("translate", translator, "--prefix-file", prefixes, stdin="ba ce\n")
     assert (result.code, result.stdout) == (65, b"")
-    assert "at most 1,000 are read: 'not not" in result.err
+    assert "at most 1,000 are allowed: 'not not" in result.err
 
 
 def test_a_prefix_that_is_missing_stops_behind_the_lines_before(translator: Path, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_language_model_has_its_share_and_both_are_told(translator: Path, lang
     assert "has another vocabulary" in result.err
     result = call("translate", translator, "--lm", translator, stdin=TEXT)
     assert result.code == 2
-    assert "--lm needs a language-model run" in result.err
+    assert "--lm needs a run that can generate" in result.err
 
 
 def test_a_language_model_that_knows_no_end_of_a_sentence_has_no_say(
@@ -290,7 +290,7 @@ def test_options_that_exclude_each_other_are_refused(translator: Path, words: tu
 
 def test_a_file_to_translate_comes_by_stdin(translator: Path) -> None:
     file = translator.parent / "test.aa"
-    assert f"lines come by < {file}" in call("translate", translator, file).err
+    assert f"Read lines with < {file}" in call("translate", translator, file).err
 
 
 def test_json_says_what_the_guard_found(translator: Path) -> None:
@@ -327,6 +327,6 @@ def test_calibration_is_printed_kept_and_used(translator: Path, tmp_path: Path) 
     assert sum(part["count"] for part in again[0]["reliability"]) == 80
     assert json.loads((run / "confidence.json").read_text(encoding="utf-8"))["weights"] == list(again[0]["weights"])
     (run / "confidence.json").write_text("{}")
-    assert "or make it anew with" in call("translate", run, stdin=TEXT).err
+    assert "or write a new one with" in call("translate", run, stdin=TEXT).err
     assert call("evaluate", run, "--calibrate", "--quiet").code == 0
     assert records(run) == found
