@@ -13,13 +13,15 @@ PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
 # Touched when an install has finished, so that running again is quick.
 INSTALLED := .venv/installed
 
+# Named file by file, so that pytest imports no others.
+PROCESSOR_TESTS = $(shell grep -rl 'pytest.mark.processor' tests)
 RECIPES := $(shell find recipes -name '*.toml' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check format bench bench-quality docs clean
+.PHONY: help setup demo test test-processors test-all check format bench bench-quality docs clean
 
 help: ## list the targets
-	@awk -F ': .*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F ': .*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
 setup: $(INSTALLED) ## make .venv with everything in it (quick when nothing changed)
 
@@ -39,6 +41,10 @@ demo: setup ## train, score and use a translator on the built-in corpus
 
 test: check ## check, then every test but the slow ones: under ten minutes (those of the pages need chromium)
 	$(PYTEST) -rs $(ARGS)
+
+test-processors: setup ## the tests that depend on the processor, on a simulated older one
+	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(PYTEST) -n 0 -m processor $(PROCESSOR_TESTS)
+	ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default $(PYTEST) -n 0 -m processor $(PROCESSOR_TESTS)
 
 test-all: check ## the slow tests too
 	$(PYTEST) -m '' --timeout 3600 $(ARGS)

@@ -132,7 +132,8 @@ def test_a_header_of_an_older_heed_that_counts_processes_is_read(speakers: dict[
 
 
 @pytest.mark.parametrize(
-    ("fact", "value"), [("torch", "9.9.9"), ("instructions", "AVX2"), ("threads", "64"), ("precision", "bfloat16")]
+    ("fact", "value"),
+    [("torch", "9.9.9"), ("instructions", "of no processor"), ("threads", "64"), ("precision", "bfloat16")],
 )
 def test_a_file_of_other_arithmetic_is_refused(fact: str, value: str, speakers: dict[str, Predictor]) -> None:
     blob = compress(speakers["bytes"], TEXT).blob

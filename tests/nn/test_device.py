@@ -54,6 +54,7 @@ def test_threads_are_those_asked_for() -> None:
         torch.set_num_threads(before)
 
 
+@pytest.mark.processor
 @pytest.mark.parametrize(("gain", "precision"), [(1.2, "float32"), (2.0, "bfloat16")])
 def test_bfloat16_is_chosen_where_it_gains_a_third(
     gain: float, precision: str, monkeypatch: pytest.MonkeyPatch
@@ -63,6 +64,7 @@ def test_bfloat16_is_chosen_where_it_gains_a_third(
     assert best_precision(CPU) == (precision, gain)
 
 
+@pytest.mark.processor
 def test_a_rate_is_measured() -> None:
     assert min(matmul_rates((torch.float32, torch.bfloat16), CPU, size=32)) > 0
 

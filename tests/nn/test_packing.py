@@ -10,6 +10,7 @@ from random_models import CONFIGS, VOCABULARIES, random_source
 from random_models import model_of as model_of_kind
 from torch import nn
 
+from heed.core.errors import UsageError
 from heed.models import Model, build_model
 from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.rnn_lm import RecurrentConfig
@@ -20,10 +21,13 @@ from heed.nn.heads import LinearHead
 from heed.nn.packing import MOST_ROWS, PackedHead, PackedLinear, RoundedLinear, can_round, pack
 from heed.nn.recurrent import CELLS
 
-pytestmark = pytest.mark.skipif(
-    not (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")),
-    reason="PyTorch has no packed products on this processor",
-)
+pytestmark = [
+    pytest.mark.processor,
+    pytest.mark.skipif(
+        not (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")),
+        reason="PyTorch has no packed products on this processor",
+    ),
+]
 
 
 SIZES = Vocabularies(2100, 2100)
@@ -114,10 +118,26 @@ def test_what_gains_from_it_is_packed_and_nothing_else() -> None:
     assert isinstance(model.head, PackedHead)
     assert isinstance(model.blocks[0].feed_forward.expand, PackedLinear)
     assert isinstance(model.blocks[0].self_attention.query, nn.Linear)  # small: a plain product is quicker
-    half = model_of(torch.bfloat16)
-    pack(half)
-    assert isinstance(half.blocks[0].self_attention.query, PackedLinear)
-    assert not any(isinstance(module, nn.Linear) for module in half.modules())
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_bfloat16_is_packed_on_processors_that_multiply_it(monkeypatch: pytest.MonkeyPatch, supported: bool) -> None:
+    """Whatever the processor of this machine can do: the products are not computed."""
+
+    def reorder(weight: torch.Tensor, batch_size: int | None) -> torch.Tensor:
+        return weight
+
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: supported)
+    monkeypatch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", reorder)
+    model = model_of(torch.bfloat16)
+    pack(model)
+    packed = isinstance(model.blocks[0].self_attention.query, PackedLinear)  # small, but bfloat16 always gains
+    assert packed is isinstance(model.head, PackedHead) is supported
+    assert any(isinstance(module, nn.Linear) for module in model.modules()) is not supported
+    assert can_round(model) is supported
+    if not supported:
+        with pytest.raises(UsageError, match="int8"):
+            pack(model, rounded=True)
 
 
 def test_where_pytorch_cannot_pack_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from fixtures.make import NUM_LOSSES, golden_losses, made_with
 GOLDEN = Path(__file__).resolve().parent.parent / "fixtures" / "golden_losses.json"
 
 
+@pytest.mark.processor
 def test_the_first_losses_are_those_that_were_written_down(tmp_path: Path) -> None:
     document = json.loads(GOLDEN.read_text(encoding="utf-8"))
     found = golden_losses(tmp_path)

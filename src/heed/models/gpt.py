@@ -109,6 +109,8 @@ class Gpt(LimitedContext):
         self._initialise()
 
     def _initialise(self) -> None:
+        if self.embedding.is_meta:  # only the shapes are wanted
+            return
         into_residual = 0.02 / math.sqrt(2 * self.config.num_layers)
         for name, parameter in self.named_parameters():
             if name.endswith(("attention.output.weight", "contract.weight")):

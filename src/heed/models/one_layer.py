@@ -16,7 +16,6 @@ Dropout, which the notes call critical, is put on the embedded tokens, on h and 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -31,6 +30,7 @@ from heed.models.limited_context import ContextState, LimitedContext
 from heed.models.model import ModelConfig
 from heed.nn.contract import Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
+from heed.nn.embeddings import embedding_weight
 from heed.nn.heads import LinearHead
 from heed.nn.positions import interleaved
 from heed.nn.scaled_dot_product import attention_weights, causal_context
@@ -83,7 +83,7 @@ class OneLayer(LimitedContext):
     def __init__(self, config: OneLayerConfig, vocabularies: Vocabularies) -> None:
         super().__init__(config.max_len)
         self.config = config
-        self.embedding = nn.Parameter(torch.randn(vocabularies.tgt_size, config.d_model) / math.sqrt(config.d_model))
+        self.embedding = embedding_weight(vocabularies.tgt_size, config.d_model)
         self.register_buffer("positions", interleaved(config.max_len, config.d_model), persistent=False)
         self.query = nn.Linear(config.d_model, config.hidden_size, bias=False)
         self.key = nn.Linear(config.d_model, config.hidden_size, bias=False)

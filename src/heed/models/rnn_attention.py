@@ -88,7 +88,8 @@ class RecurrentAttention(GenerativeModel):
         d_model, hidden = config.d_model, config.hidden_size
 
         def weight(size: int) -> nn.Parameter:
-            return nn.Parameter(torch.randn(size, d_model) * d_model**-0.5)
+            rows = torch.empty(size, d_model)
+            return nn.Parameter(rows if rows.is_meta else rows.normal_().mul_(d_model**-0.5))
 
         self.embedding = weight(vocabularies.tgt_size)
         self.src_embedding = self.embedding if config.tie == "all" else weight(vocabularies.src_size)

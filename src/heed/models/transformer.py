@@ -8,11 +8,9 @@ activations, separate depths. The input position scheme is the paper's, Marian's
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal, cast
 
-import torch
 from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -23,7 +21,7 @@ from heed.nn.attention import ATTENTION
 from heed.nn.blocks import ACTIVATIONS, DecoderBlock, EncoderBlock
 from heed.nn.contract import TokenSource, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.embeddings import TokenEmbedding
+from heed.nn.embeddings import TokenEmbedding, embedding_weight
 from heed.nn.heads import LinearHead
 from heed.nn.states import AppendKV, CachedState, Memory, RowPositions
 
@@ -122,9 +120,9 @@ class Transformer(GenerativeModel):
             vocabularies.require_equal_sizes()
         self.config = config
         size = config.d_model * 3 // 4 if config.positions == "concatenated" else config.d_model
-        tgt_weight = _embedding_weight(vocabularies.tgt_size, size)
-        src_weight = tgt_weight if config.tie == "all" else _embedding_weight(vocabularies.src_size, size)
-        out_weight = tgt_weight if config.tie != "none" else _embedding_weight(vocabularies.tgt_size, config.d_model)
+        tgt_weight = embedding_weight(vocabularies.tgt_size, size)
+        src_weight = tgt_weight if config.tie == "all" else embedding_weight(vocabularies.src_size, size)
+        out_weight = tgt_weight if config.tie != "none" else embedding_weight(vocabularies.tgt_size, config.d_model)
         self.encoder = TransformerEncoder(config, self._embedding(src_weight))
         self.embedding = self._embedding(tgt_weight)
         self.blocks = nn.ModuleList(
@@ -182,8 +180,3 @@ class Transformer(GenerativeModel):
             )  # fmt: skip
         caches = tuple(append_kv.cache for append_kv in appending)
         return self.norm(x), CachedState(state.memory, caches, columns.after(ids.shape[1]), dropout_keys)
-
-
-def _embedding_weight(vocab_size: int, size: int) -> nn.Parameter:
-    """Normal with variance 1/D: rows of length about one, which √D brings to unit variance per feature."""
-    return nn.Parameter(torch.randn(vocab_size, size) / math.sqrt(size))

@@ -106,7 +106,8 @@ class TrellisNet(GenerativeModel):
         self.input = nn.Linear(2 * d_model, 4 * size)
         self.between = nn.Linear(2 * size, 4 * size, bias=False)
         for parameter in (*self.input.parameters(), *self.between.parameters()):
-            nn.init.normal_(parameter, std=0.01)
+            if not parameter.is_meta:
+                nn.init.normal_(parameter, std=0.01)
         self.head = LinearHead(self.embedding, vocabularies.pad_id)
 
     def start(

@@ -16,6 +16,15 @@ from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.positions import POSITIONS, interleaved
 
 
+def embedding_weight(num_rows: int, size: int) -> nn.Parameter:
+    """Normal with variance 1/D: rows of length about one, which √D brings to unit variance per feature.
+
+    A weight on the meta device stays empty: its arithmetic would import PyTorch's decompositions, which takes seconds.
+    """
+    weight = torch.empty(num_rows, size)
+    return nn.Parameter(weight if weight.is_meta else weight.normal_().div_(math.sqrt(size)))
+
+
 class TokenEmbedding(nn.Module):
     """Token embeddings scaled by √D, with sinusoidal positions added or concatenated.
 

@@ -23,12 +23,16 @@ def _angles(num_positions: int, size: int) -> tuple[Tensor, Tensor]:
 
 def interleaved(num_positions: int, size: int) -> Float[Tensor, "P D"]:
     """Sine and cosine in turn, as the paper writes them."""
+    if torch.get_default_device().type == "meta":  # only the shape is wanted
+        return torch.empty(num_positions, size)
     sines, cosines = _angles(num_positions, size)
     return torch.stack((sines, cosines), dim=-1).reshape(num_positions, size).float()
 
 
 def half_split(num_positions: int, size: int) -> Float[Tensor, "P D"]:
     """All sines, then all cosines."""
+    if torch.get_default_device().type == "meta":
+        return torch.empty(num_positions, size)
     return torch.cat(_angles(num_positions, size), dim=-1).float()
 
 
