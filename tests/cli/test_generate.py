@@ -164,6 +164,6 @@ def test_wrong_calls_are_told(bigram: Path, translator: Path, speaker: Path) -> 
     both = call("generate", bigram, "--beam", "2", "--top-k", "5")
     assert (both.code, "cannot be combined with --beam" in both.err) == (2, True)
     stopped = call("generate", bigram, "--beam", "2", "--stop", "x")
-    assert (stopped.code, "--stop goes with drawing and with --beam 1" in stopped.err) == (2, True)
+    assert (stopped.code, "--stop needs sampling or --beam 1" in stopped.err) == (2, True)
     nothing = call("generate", bigram, "--stop", "")
     assert nothing.code == 2
