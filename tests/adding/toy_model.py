@@ -20,17 +20,18 @@ class SumOfTokensConfig(ModelConfig):
 
 
 class SumOfTokens(Model):
-    """Logits W Σ_t E[x_t] + b."""
+    """Logits of a layer of rectified units over Σ_t E[x_t]."""
 
     Config = SumOfTokensConfig
 
     def __init__(self, config: SumOfTokensConfig, vocabularies: Vocabularies) -> None:
         super().__init__()
         self.embedding = nn.Parameter(0.1 * torch.randn(vocabularies.src_size, config.d_model))
-        self.output = nn.Linear(config.d_model, vocabularies.tgt_size)
+        self.hidden = nn.Linear(config.d_model, 64)
+        self.output = nn.Linear(64, vocabularies.tgt_size)
 
     def read(self, source: Source) -> Tensor:
         """Logits of the labels for each row of the source."""
         vectors = self.embedding[source.ids] * source.mask[..., None]
-        logits: Tensor = self.output(vectors.sum(1))
+        logits: Tensor = self.output(self.hidden(vectors.sum(1)).relu())
         return logits

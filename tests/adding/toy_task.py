@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heed.data.batch import source_from_ids
@@ -16,6 +17,7 @@ from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore, write_store
 from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.test_set import HeldOut
+from heed.metrics.metric import OutputMetric, Rows
 from heed.metrics.score import Score
 from heed.nn.contract import Source, Vocabularies
 from heed.tasks import prepare
@@ -156,9 +158,22 @@ class CountWords(Task):
         return WordCounter(run, combined)
 
 
+@dataclass(frozen=True)
+class ShareRight(OutputMetric):
+    """Share of answers that are right."""
+
+    name = "share_right"
+    title = "share right"
+
+    def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        return [[float(a == b), 1.0] for a, b in zip(outputs, references, strict=True)]
+
+    def value(self, totals: NDArray[np.float64]) -> float:
+        return float(totals[0] / totals[1])
+
+
 def share_right(outputs: Sequence[str], rows: Sequence[prepare.Row]) -> dict[str, Score]:
-    right = [output == row[1] for output, row in zip(outputs, rows, strict=True)]
-    return {"share_right": Score("share right", sum(right) / len(right), f"n:{len(right)}")}
+    return {"share_right": ShareRight().score(outputs, [row[1] for row in rows])}
 
 
 def predictions(model: Any, tokenizer: Any, lines: Sequence[str], top: int) -> list[list[Prediction]]:

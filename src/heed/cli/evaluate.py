@@ -31,6 +31,7 @@ def evaluate(
     texts: TextOptions,
     translations: TranslationOptions,
     search: SearchFlags,
+    table: Annotated[Path | None, typer.Option(help="Test set of runs that predict: inputs with answers.")] = None,
     ensemble: Ensemble = False,
     calibrate: Calibrate = False,
     errors: BadBytes = "strict",
@@ -64,6 +65,13 @@ def evaluate(
         _refuse(others, "--calibrate reads the validation data of the run itself")
         calibrate_runs(folders, search, json_output, compute, quiet)
         return
+    if table is not None:
+        others = [*flags_given(files), *flags_given(texts), *of_pairs, *flags_given(search)]
+        _refuse(others, "--table is for runs that predict answers such as labels")
+        rows = [predictor.evaluate(table) for predictor in map(compute.load, folders)]
+        _check_systems(folders, 1, texts, translations)
+        _finish([rows], json_output, render_outputs(rows), quiet)
+        return
     _check_test(files, texts)
     if texts.text is None:
         _refuse(flags_given(texts), "--src, --ref and --pairs are for translation runs")
@@ -86,8 +94,8 @@ def evaluate(
         _finish([rows], json_output, render_likelihoods(rows), quiet)
         return
     evaluated = evaluate_translations(files, opened, translations, search, ensemble, errors, quiet)
-    table = "\n\n".join(render_outputs(evaluations, translations.analysis) for evaluations in evaluated)
-    _finish(evaluated, json_output, table, quiet)
+    shown = "\n\n".join(render_outputs(evaluations, translations.analysis) for evaluations in evaluated)
+    _finish(evaluated, json_output, shown, quiet)
 
 
 def _refuse(flags: Sequence[str], why: str) -> None:
