@@ -28,6 +28,7 @@ from heed.evaluation.leakage import Leakage
 from heed.evaluation.outputs import System, evaluate_outputs
 from heed.evaluation.score_log import log_scores
 from heed.evaluation.test_set import HeldOut
+from heed.execute import prepare_run
 from heed.metrics.score import Score
 from heed.nn.weight_file import save_weights
 from heed.planner import Planner, TrainOptions, tokenizer_of
@@ -130,7 +131,9 @@ def test_weaknesses_use_and_citation_are_there(finished: Run) -> None:
 def test_the_analysis_is_of_the_weights_that_were_kept_with_the_search_of_the_recipe(finished: Run) -> None:
     event = json.loads((finished.folder / VALIDATION).read_text())
     rows = read_valid(finished.folder)
-    outputs = [h.text for h in finished.translator.translate([src for src, _ in rows], finished.recipe.decoding)]
+    outputs = [
+        h.text for h in finished.predictor.translator.translate([src for src, _ in rows], finished.recipe.decoding)
+    ]
     test = HeldOut(("a", "b"), rows)
     [expected] = evaluate_outputs(test, [System("", outputs)], "bb")
     assert event["scores"][:3] == [score.to_json() for score in expected.scores.values()]
