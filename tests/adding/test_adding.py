@@ -90,6 +90,7 @@ def test_a_task_and_a_model_go_through_every_verb(toys: list[Any], text: Path, t
 def test_its_training_is_resumed_bit_for_bit(toys: list[Any], text: Path, tmp_path: Path) -> None:
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     keys = KEYS | {"data.text": str(text), "training.schedule": "constant", "training.max_steps": 200}
+    keys |= {"training.eval_every": 100}
     heed.train(keys, whole, device="cpu", members=toys, quiet=True)
     heed.train(keys | {"training.max_steps": 100}, halves, device="cpu", quiet=True)
     resumed = call("train", "--resume", halves, "--max-steps", 200)
