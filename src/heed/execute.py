@@ -23,6 +23,7 @@ from heed.nn.weight_file import save_weights
 from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of
 from heed.recipe import build_recipe
 from heed.report.page import finish_report
+from heed.report.usability import usability
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
 from heed.tasks.prepare import Corpus, add_seen, read_valid, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task
@@ -165,6 +166,8 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
     if outcome.interrupted_by is None and ranks.is_first:
         with storage_errors("write the report", path=run.folder):
             finish_report(run, quiet)
+        if not_usable := usability(run):
+            warn(f"{run.folder}: {not_usable}.", quiet)
     return outcome
 
 

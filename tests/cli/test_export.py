@@ -171,6 +171,6 @@ def test_what_is_no_gpt2_is_refused(bigram: Path, translator: Path, speaker: Pat
     assert missing.code == 66
     characters = call("export", speaker, "--out", tmp_path / "d")
     assert characters.code == 0
-    assert "its character tokenizer is heed's own" in characters.err
+    assert "only heed has the kind 'character'" in characters.err
     again = call("export", speaker, "--out", tmp_path / "d")
     assert again.code == 74, "nothing is written over"

@@ -7,10 +7,11 @@ import torch
 from random_models import CONFIGS, model_of, random_targets
 from safetensors.torch import load, save
 
+from heed.models import MODELS
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.state_io import renewed, state_tensors, with_tensors
 
-LANGUAGE_MODELS = [name for name, config in CONFIGS.items() if not TranslationTask.fits(MODELS[config.kind])]
+LANGUAGE_MODELS = [name for name, config in CONFIGS.items() if not MODELS[config.kind].needs_source]
 CPU = torch.device("cpu")
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 

@@ -27,7 +27,7 @@ def read_line(process: subprocess.Popen[bytes], seconds: float = 60) -> bytes:
 
 def test_a_line_is_answered_before_the_next_one_is_written(translator: Path) -> None:
     """And an interrupt while it waits ends it with 130, without a word."""
-    with start("translate", translator) as process:
+    with start("translate", translator, "--quiet") as process:
         assert process.stdin is not None
         assert process.stderr is not None
         answers = []
@@ -42,7 +42,7 @@ def test_a_line_is_answered_before_the_next_one_is_written(translator: Path) -> 
 
 
 def test_head_ends_a_translation_quietly_though_its_input_goes_on(translator: Path) -> None:
-    with start("translate", translator, "--beam", "1") as process:
+    with start("translate", translator, "--beam", "1", "--quiet") as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -129,7 +129,7 @@ def test_a_training_that_was_killed_outright_goes_on_from_its_last_checkpoint(tm
 def test_a_run_works_where_it_was_copied_to_and_from_a_program_of_its_own(translator: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(translator, tmp_path / "copy", ignore=shutil.ignore_patterns("data", "checkpoints"))
     text = b"ba ce\r\n\n  \nfo gu di"
-    result = run("translate", copy, stdin=text)
+    result = run("translate", copy, "--quiet", stdin=text)
     assert result.code == 0, result.err
     assert result.stdout == call("translate", translator, stdin=text).stdout
     assert result.err == ""

@@ -34,6 +34,7 @@ from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import read_header, require_shapes, save_weights, shapes_of
 from heed.recipe import Recipe, recipe_type, task_of
 from heed.run import RECIPE, WEIGHTS, Run
+from heed.tasks import task_type
 from heed.tasks.prepare import vocabulary_digests
 from heed.text.line_ends import LineEnd
 from heed.text.normalise import Normaliser
@@ -75,7 +76,9 @@ class Reading(Config):
 
     def data(self) -> dict[str, Any]:
         """The same as the `[data]` table of a recipe."""
-        return self.model_dump(exclude={"context"})
+        table = self.model_dump(exclude={"context"})
+        task_type(task_of("gpt")).Data.model_validate(table)
+        return table
 
 
 def _names(num_layers: int) -> Iterator[tuple[str, str, bool]]:
