@@ -49,7 +49,7 @@ def test_a_fine_tuned_language_model_reads_as_it_did(stream: Path, tmp_path: Pat
         assert getattr(ours.data, name) == getattr(theirs.data, name)
         assert plan.reasons[f"data.{name}"] == "as in --init"
     assert (ours.training.context, ours.training.num_streams) == (9, 3)
-    epoch = plan.survey.num_rows * (plan.survey.characters_per_row + 1) / (3 * 9)
+    epoch = plan.stats.num_rows * (plan.stats.characters_per_row + 1) / (3 * 9)
     assert ours.training.eval_every == round(epoch), "it goes by what is read at once"
 
 
@@ -101,7 +101,7 @@ def test_an_epoch_is_expected_to_have_each_part_as_often_as_it_comes(
     monkeypatch.setattr(planner, "expect", lambda config, model, vocabularies, num_tokens, *others: num_tokens)
     once = plan_for(tmp_path, tiny_keys(tmp_path))
     often = plan_for(tmp_path, tiny_keys(tmp_path, data__repeat=4, data__parts=parts))
-    assert (once.survey.num_in_epoch, often.survey.num_in_epoch) == (300, 4 * 300 + 3 * 40)
+    assert (once.stats.num_in_epoch, often.stats.num_in_epoch) == (300, 4 * 300 + 3 * 40)
     assert expectation(often) == pytest.approx(expectation(once) * 1320 / 300)  # type: ignore[operator]
 
 

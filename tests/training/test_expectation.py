@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 
@@ -9,10 +13,28 @@ from heed.models import build_model
 from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.transformer import TransformerConfig
 from heed.nn.contract import Vocabularies
+from heed.tasks.generation import random_batch
+from heed.tasks.translation.task import TranslationTask
 from heed.training.config import TrainingConfig
 from heed.training.expectation import Expectation, expect
 
 SMALL = TransformerConfig(d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+
+
+def expect_for(
+    training: TrainingConfig, model: Any, sizes: Vocabularies, num_tokens: float, shape: tuple[int, int]
+) -> Expectation:
+    """The expectation of a translator's training on batches of so many rows and tokens a row."""
+    recipe: Any = SimpleNamespace(training=training)
+    task = TranslationTask(Path(), recipe, {}, torch.device("cpu"))
+    return expect(training, model, task, random_batch(*shape, sizes), num_tokens)
+
+
+def test_a_limit_inside_the_warm_up_is_warned_of() -> None:
+    expected = Expectation(1, 1, 7200, 1, 0.5, {"at most 3 minutes (training.max_minutes)": 180.0})
+    warning = expected.warning(TrainingConfig(warmup_steps=800))
+    assert "about 360 updates" in warning and "1,600 updates (13:20) at least" in warning
+    assert not expected.warning(TrainingConfig(warmup_steps=100))
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -23,7 +45,7 @@ def test_an_epoch_takes_its_tokens_at_the_measured_speed(
     sizes = Vocabularies(50, 50)
     config = TrainingConfig.model_validate({"precision": precision, "tokens_per_batch": 64})
     built = build_model(model, sizes)
-    found = expect(config, built, sizes, num_tokens=1e6, shape=(9, 7), device=torch.device("cpu"))
+    found = expect_for(config, built, sizes, 1e6, (9, 7))
     assert found.num_parameters == sum(parameter.numel() for parameter in built.parameters())
     assert found.seconds_per_epoch == pytest.approx(1e6 / found.tokens_per_second)
     assert found.tokens_per_second > 0
@@ -36,14 +58,14 @@ def test_longer_batches_and_larger_models_need_more_memory() -> None:
         sizes = Vocabularies(50, 50)
         training = TrainingConfig(tokens_per_batch=tokens)
         model = build_model(config, sizes)
-        return expect(training, model, sizes, 1e6, (tokens // 7, 7), torch.device("cpu")).memory_bytes
+        return expect_for(training, model, sizes, 1e6, (tokens // 7, 7)).memory_bytes
 
     assert memory(64, 32) < memory(256, 32) < memory(256, 64)
 
 
 def test_it_is_two_lines_for_a_person() -> None:
     limits = {"9 epochs (training.max_epochs)": 9 * 3725.0, "at most 65 minutes (training.max_minutes)": 3900.0}
-    found = Expectation(1_234_567, 8_000.4, 3725, 3 * 2**30, limits)
+    found = Expectation(1_234_567, 8_000.4, 3725, 3 * 2**30, 0.5, limits)
     assert found.render().split("\n") == [
         "expected: about 1,234,567 parameters, 8,000 target tokens/s, 1:02:05 an epoch, at most 65 minutes "
         "(training.max_minutes),",
@@ -62,10 +84,10 @@ def test_it_is_two_lines_for_a_person() -> None:
 def test_the_limit_that_is_reached_first_is_told(limits: dict[str, float], told: str) -> None:
     sizes = Vocabularies(50, 50)
     training = TrainingConfig.model_validate({"tokens_per_batch": 64, **limits})
-    found = expect(training, build_model(SMALL, sizes), sizes, 1e3, (8, 7), torch.device("cpu"))
+    found = expect_for(training, build_model(SMALL, sizes), sizes, 1e3, (8, 7))
     assert told in found.render()
 
 
 def test_a_limit_that_is_shorter_than_an_epoch_is_told_as_its_share() -> None:
-    found = Expectation(1, 1, 7200, 1, {"at most 30 minutes (training.max_minutes)": 1800.0}).render()
+    found = Expectation(1, 1, 7200, 1, 0.5, {"at most 30 minutes (training.max_minutes)": 1800.0}).render()
     assert "at most 30 minutes (training.max_minutes): 25% of an epoch," in found

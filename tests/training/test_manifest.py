@@ -71,7 +71,7 @@ def test_a_sealed_manifest_of_a_newer_format_asks_for_a_newer_heed(folder: Path)
         ({"sha256": ["a", "b"]}, "'sha256': Input should be a valid dictionary"),
         ({"made_with": {"torch": 2}}, "'made_with.torch': Input should be a valid string"),
         ({"more": 1}, "'more': Extra inputs are not permitted"),
-        ({"format": "1"}, "its format is '1'"),
+        ({"format": "1"}, "got '1'"),
     ],
 )  # fmt: skip
 def test_a_manifest_that_lies_is_refused_though_its_seal_fits(folder: Path, changes: Any, message: str) -> None:
