@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.api import load
+from heed.core.environment import num_cpus
 from heed.evaluation.test_set import read_parallel
 from heed.metrics.scoring import output_metric
 from heed.metrics.translation import length_ratio

@@ -64,9 +64,9 @@ def test_a_language_model_generates_and_scores(language_model: heed.api.Predicto
 
 
 def test_what_a_run_cannot_do_is_told(translator: heed.api.Predictor, language_model: heed.api.Predictor) -> None:
-    with pytest.raises(UsageError, match="translate needs a translation run"):
+    with pytest.raises(UsageError, match="translate needs a run that can translate"):
         language_model.translate(["a"])
-    with pytest.raises(UsageError, match="generate needs a language-model run"):
+    with pytest.raises(UsageError, match="generate needs a run that can generate"):
         translator.generate("a")
     with pytest.raises(UsageError, match="scores targets with their sources"):
         translator.score(["a"])
@@ -101,7 +101,7 @@ def test_a_training_that_a_signal_stopped_says_how_to_go_on(tmp_path: Path, monk
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Trainer, "train_step", interrupted)
-    with pytest.raises(HeedError, match=r"stopped by SIGINT; go on with: heed train --resume .*run"):
+    with pytest.raises(HeedError, match=r"stopped by SIGINT; continue with: heed train --resume .*run"):
         heed.train(tiny_keys(tmp_path), tmp_path / "run", quiet=True)
 
 
@@ -153,7 +153,7 @@ def test_a_vocabulary_that_does_not_know_the_text_stops_the_training_unless_it_i
     tgt = write_lines(tmp_path / "b", [f"kan ler v{i}" for i in range(200)])
     keys = tiny_keys(tmp_path, data__src=str(src), data__tgt=str(tgt), tokenizer__kind="word", training__max_steps=1)
     keys |= {"tokenizer.min_frequency": 2}
-    with pytest.raises(DataError, match=r"validation src tokens \(33\.3 %\) are unknown to the vocabulary.*--force"):
+    with pytest.raises(DataError, match=r"validation src tokens \(33\.3 %\) are not in the vocabulary.*--force"):
         heed.train(keys, tmp_path / "run", quiet=True)
     heed.train(keys, tmp_path / "run", overwrite=True, force=True)
-    assert "stop: 7 of 21 validation src tokens (33.3 %) are unknown" in capsys.readouterr().err
+    assert "stop: 7 of 21 validation src tokens (33.3 %) are not in the vocabulary" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from heed.core.errors import MissingInputError, UsageError
 from heed.execute import prepare_run
 from heed.planner import Plan, Planner, TrainOptions, expectation
 from heed.run import Run
+from heed.tasks.translation import task as translation
 
 
 def plan_for(folder: Path, keys: dict[str, Any], document: Document | None = None, **options: Any) -> Plan:
@@ -77,7 +78,7 @@ def test_a_fine_tuned_translator_normalises_as_it_did(tmp_path: Path) -> None:
 def test_counts_are_no_weights_to_begin_with(tmp_path: Path, kind: str) -> None:
     more = {"model__num_classes": 3} if kind == "class_ngram" else {}
     init = language_run(tmp_path, "counted", kind, train=False, **more)
-    with pytest.raises(UsageError, match=rf"its model \({kind}\) is counted.* Count both texts together"):
+    with pytest.raises(UsageError, match=rf"its model \({kind}\) is count-based.* Count both texts together"):
         plan_for(tmp_path, text_keys(tmp_path), init=init.folder)
     assert plan_for(tmp_path, text_keys(tmp_path), tokenizer_of=init.folder).recipe.model.kind == "gpt"
 
@@ -98,7 +99,7 @@ def test_an_epoch_is_expected_to_have_each_part_as_often_as_it_comes(
 ) -> None:
     src, tgt = write_pairs(tmp_path, "more", 40, 7)
     parts = [{"src": str(src), "tgt": str(tgt), "repeat": 3}]
-    monkeypatch.setattr(planner, "expect", lambda config, model, vocabularies, num_tokens, *others: num_tokens)
+    monkeypatch.setattr(planner, "expect", lambda config, model, task, batch, num_tokens, *others: num_tokens)
     once = plan_for(tmp_path, tiny_keys(tmp_path))
     often = plan_for(tmp_path, tiny_keys(tmp_path, data__repeat=4, data__parts=parts))
     assert (once.stats.num_in_epoch, often.stats.num_in_epoch) == (300, 4 * 300 + 3 * 40)
@@ -122,7 +123,7 @@ def test_an_epoch_is_expected_to_have_each_part_as_often_as_it_comes(
 def test_what_cannot_be_trained_is_told_before_the_data_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    monkeypatch.setattr(planner, "diagnose_files", lambda *_, **__: pytest.fail("the data was read"))
+    monkeypatch.setattr(translation, "diagnose_files", lambda *_, **__: pytest.fail("the data was read"))
     with pytest.raises(error, match=message):
         plan_for(tmp_path, tiny_keys(tmp_path, **keys))
 
@@ -131,7 +132,7 @@ def test_weights_that_are_not_there_are_told_before_the_data_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     init = prepared(tmp_path, "init")
-    monkeypatch.setattr(planner, "diagnose_files", lambda *_, **__: pytest.fail("the data was read"))
+    monkeypatch.setattr(translation, "diagnose_files", lambda *_, **__: pytest.fail("the data was read"))
     with pytest.raises(MissingInputError, match=r"has no model.safetensors"):
         plan_for(tmp_path, tiny_keys(tmp_path), init=init.folder)
 

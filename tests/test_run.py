@@ -49,7 +49,7 @@ def test_a_fresh_model_follows_from_the_seed_and_leaves_the_callers_random_numbe
 
 
 def test_what_is_no_run_is_told(tmp_path: Path) -> None:
-    with pytest.raises(MissingInputError, match="there is no such run folder"):
+    with pytest.raises(MissingInputError, match="no such run folder"):
         Run(tmp_path / "nothing")
     with pytest.raises(MissingInputError, match=r"is no run folder: it has no recipe\.toml"):
         Run(tmp_path)
@@ -57,7 +57,9 @@ def test_what_is_no_run_is_told(tmp_path: Path) -> None:
 
 def test_a_run_without_weights_is_told(copy: Path) -> None:
     (copy / "model.safetensors").unlink()
-    with pytest.raises(MissingInputError, match=r"has no model\.safetensors: its training has not got as far"):
+    with pytest.raises(
+        MissingInputError, match=r"has no model\.safetensors: its training ended before the first validation"
+    ):
         _ = Run(copy).model
 
 
@@ -82,7 +84,7 @@ def test_weights_of_another_model_are_refused(copy: Path) -> None:
 
 def test_a_missing_or_foreign_tokenizer_is_told(copy: Path) -> None:
     (copy / "tokenizer.json").write_text('{"model": 1}')
-    with pytest.raises(DataError, match=r"tokenizer\.json: this is no tokenizer"):
+    with pytest.raises(DataError, match=r"tokenizer\.json: not a tokenizer"):
         _ = Run(copy).predictor.translator
     (copy / "tokenizer.json").unlink()
     with pytest.raises(MissingInputError, match=r"tokenizer\.src\.json: cannot be read"):
@@ -98,6 +100,6 @@ def test_a_recipe_with_mistakes_is_told_with_file_and_line(copy: Path) -> None:
 
 def test_a_run_of_another_task_is_refused(trained: Path) -> None:
     run = Run(trained)
-    run.require("translation", "translate")
-    with pytest.raises(UsageError, match=r"generate needs a language-model run; .* is a translation run"):
-        run.require("language-model", "generate")
+    run.predictor.require("translate")
+    with pytest.raises(UsageError, match=r"generate needs a run that can generate; .* is a translation run"):
+        run.predictor.require("generate")

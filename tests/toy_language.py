@@ -21,6 +21,7 @@ from heed.execute import execute, prepare_run
 from heed.nn.contract import Source, Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
+from heed.planner import Planner, TrainOptions
 from heed.run import Run
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.prepare import prepare_language_model
