@@ -13,6 +13,7 @@ from heed.core.errors import DataError, UsageError
 from heed.data.store import TokenStore
 from heed.data.text_stream import TextStream
 from heed.tasks import prepare
+from heed.tasks.language_model import prepare as preparation
 from heed.tasks.language_model import task as language_modelling
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.prepare import prepare_language_model
@@ -111,7 +112,7 @@ def test_a_vocabulary_is_sampled_by_the_lines_of_its_own_text(tmp_path: Path, mo
 def test_a_validation_line_that_no_model_can_read_at_once_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(language_modelling, "MAX_SCORED_TOKENS", 4)
+    monkeypatch.setattr(preparation, "MAX_SCORED_TOKENS", 4)
     valid = write_lines(tmp_path / "valid", ["ba", "ba ce di fo", "ce di fo"])
     task = prepared_text(tmp_path, text_as="lines", max_tokens=3, valid_text=str(valid))
     assert task.valid == ["ba", "ce di fo"]
