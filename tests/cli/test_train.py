@@ -44,7 +44,7 @@ def test_without_a_recipe_everything_is_chosen_told_and_written(corpus: Path) ->
     assert result.code == 0, result.err
     assert result.stdout == b""
     for told in ("train: 300 pairs", "machine: ", "chosen (written to recipe.toml", "expected: ", " GiB of memory",
-                 "rows to train on", "validation at update 2", "reached 2 updates", "run: run   report:"):  # fmt: skip
+                 "rows for training", "validation at update 2", "reached 2 updates", "run: run   report:"):  # fmt: skip
         assert told in result.err
     recipe = (corpus / "run" / "recipe.toml").read_text()
     assert "d_model = 16\n" in recipe  # said, so without a reason

@@ -287,6 +287,6 @@ def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
     if outcome.interrupted_by is not None:
         processes = distributed().world_size
         together = f" --nproc {processes}" if processes > 1 else ""
-        message(f"saved. Go on with: heed train --resume {folder}{together}", quiet)
+        message(f"saved. Continue with: heed train --resume {folder}{together}", quiet)
         raise typer.Exit(128 + outcome.interrupted_by)
     message(f"run: {folder}   report: {folder / 'report.md'}", quiet)
