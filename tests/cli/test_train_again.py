@@ -34,7 +34,7 @@ def test_an_interrupted_run_is_named_with_what_to_do_and_nothing_is_touched(inte
     assert result.code == 2
     assert result.err == (
         f"error: {interrupted} already holds a run whose newest checkpoint is step-0000001. "
-        f"Go on with `heed train --resume {interrupted}`, or start anew with --overwrite.\n"
+        f"Continue with `heed train --resume {interrupted}`, or start again with --overwrite.\n"
     )
     assert {path: path.stat().st_mtime_ns for path in interrupted.rglob("*")} == before
 
