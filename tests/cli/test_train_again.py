@@ -43,7 +43,7 @@ def test_a_run_whose_preparing_was_interrupted_can_only_be_started_anew(tmp_path
     (prepared(tmp_path).folder / "data" / "corpus.json").unlink()
     result = again(tmp_path)
     assert result.code == 2
-    assert "already holds a run without checkpoints. Start anew with --overwrite, or name another --out." in result.err
+    assert "already holds a run without checkpoints. Start again with --overwrite, or name another --out." in result.err
     resumed = call("train", "--resume", tmp_path / "run")
     assert resumed.code == 65
     assert "Start anew with --overwrite" in resumed.err
