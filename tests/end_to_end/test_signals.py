@@ -17,7 +17,7 @@ from heed.training.checkpoints import list_checkpoints, newest_checkpoint
 
 SLOW = {
     "validation": """
-import heed.tasks.translation as tasks
+import heed.tasks.translation.task as tasks
 tasks.TranslationTask.validate = lambda self, model, metrics: hold()
 """,
     "save": """

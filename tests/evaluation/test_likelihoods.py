@@ -199,5 +199,5 @@ def test_text_without_blanks_is_told_by_characters_first() -> None:
 
 def test_of_few_lines_it_is_said_that_they_are_few(runs: dict[str, Run]) -> None:
     test = HeldOut(("test.txt",), TEST.rows[:19])
-    found = evaluate_texts(test, [read_by(runs["bigram"], test, runs["bigram"].scorer())])
+    found = evaluate_texts(test, [read_by(runs["bigram"], test, runs["bigram"].predictor.scorer())])
     assert "Fewer than 20 lines" in render_likelihoods(found)

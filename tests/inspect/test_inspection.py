@@ -44,14 +44,14 @@ def run() -> Predictor:
 @pytest.fixture(scope="module")
 def found(run: Predictor) -> Inspection:
     """A sentence of it."""
-    return inspect_translation(run.predictor.translator, "ba ce di fo", None, BEAM)
+    return inspect_translation(run.translator, "ba ce di fo", None, BEAM)
 
 
 def test_words_tokens_and_probabilities_are_those_of_the_translator(run: Predictor, found: Inspection) -> None:
-    [best] = run.predictor.translator.translate(["ba ce di fo"], BEAM)
+    [best] = run.translator.translate(["ba ce di fo"], BEAM)
     assert spelled(found.source) == "ba ce di fo"
     assert spelled(found.target) == best.text
-    [scored] = run.predictor.translator.score([best.text], ["ba ce di fo"])
+    [scored] = run.translator.score([best.text], ["ba ce di fo"])
     tokens = [token for word in found.target for token in word.tokens]
     assert [token.prob for token in tokens] == pytest.approx([math.exp(x) for x in scored.log_probs], rel=1e-2)
     for word in found.target:
@@ -69,7 +69,7 @@ def test_the_choices_of_a_place_are_ranked_and_hold_what_stands_there(found: Ins
 
 
 def test_alternatives_are_the_nbest(run: Predictor, found: Inspection) -> None:
-    [best] = run.predictor.translator.translate(["ba ce di fo"], BEAM)
+    [best] = run.translator.translate(["ba ce di fo"], BEAM)
     assert [each.text for each in found.alternatives] == [h.text for h in (best, *best.alternatives)]
     assert found.tree is not None
     assert found.tree.beam_size == 3
@@ -84,7 +84,7 @@ def test_attention_has_a_row_for_each_word_and_a_column_for_each_it_can_look_at(
 
 
 def test_a_given_output_is_looked_into_and_not_searched_for(run: Predictor) -> None:
-    given = inspect_translation(run.predictor.translator, "ba ce", "kan kan kan", BEAM)
+    given = inspect_translation(run.translator, "ba ce", "kan kan kan", BEAM)
     assert spelled(given.target) == "kan kan kan"
     assert given.tree is None
     assert given.alternatives == ()
@@ -170,10 +170,10 @@ def test_a_likely_word_and_what_is_before_it_read_right_together(prefix: str, ex
 )
 def test_what_cannot_be_shown_is_refused(run: Predictor, source: str, target: str | None, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        inspect_translation(run.predictor.translator, source, target, BEAM)
+        inspect_translation(run.translator, source, target, BEAM)
 
 
 def test_a_long_output_has_choices_only_at_its_end(run: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens_module, "MAX_PLACES", 3)
-    found = inspect_translation(run.predictor.translator, "ba", "kan ler mis not", BEAM)
+    found = inspect_translation(run.translator, "ba", "kan ler mis not", BEAM)
     assert [bool(word.choices) for word in found.target] == [False] * (len(found.target) - 1) + [True]

@@ -31,7 +31,7 @@ def evaluate(
     texts: TextOptions,
     translations: TranslationOptions,
     search: SearchFlags,
-    table: Annotated[Path | None, typer.Option(help="Test set of runs that predict: inputs with answers.")] = None,
+    table: Annotated[Path | None, typer.Option(help="Inputs with answers, for runs that predict.")] = None,
     ensemble: Ensemble = False,
     calibrate: Calibrate = False,
     errors: BadBytes = "strict",

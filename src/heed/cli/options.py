@@ -34,7 +34,7 @@ SrcColumn = Annotated[str | None, typer.Option(help="Source column of a table (n
 TgtColumn = Annotated[str | None, typer.Option(help="Target column of a table (number or name).")]
 Tag = Annotated[str | None, typer.Option(help="Tag before each source (of a tagged run).")]
 Ensemble = Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Add a run to the ensemble.")]
-Beam = Annotated[int | None, typer.Option("--beam", help="Beam size; 1 is greedy (default: the recipe's).", min=1)]
+Beam = Annotated[int | None, typer.Option("--beam", help="Beam size (default: the recipe's).", min=1)]
 LengthPenalty = Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
