@@ -14,7 +14,6 @@ import torch
 
 from heed.core.errors import DataError, UsageError
 from heed.data.batch import collate
-from heed.decoding.batching import MAX_POSITIONS, batches, halve_on_oom
 from heed.decoding.beam import Watch
 from heed.decoding.detokenizer import TextStreamer
 from heed.decoding.engine import SearchInputs, search, steps
@@ -23,7 +22,7 @@ from heed.decoding.hypothesis import Hypothesis, single_spaced
 from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.output_checks import OutputChecks, Searcher, no_repeat_size
 from heed.decoding.ranking import minimum_bayes_risk
-from heed.decoding.scoring import TokenScores, score_rows
+from heed.decoding.scoring import MAX_POSITIONS, TokenScores, batches, halve_on_oom, score_rows
 from heed.decoding.sentences import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_pieces
 from heed.nn.contract import Autoregressive, Trace
 from heed.text.line_ends import LineEnd
