@@ -142,6 +142,24 @@ def test_no_module_imports_itself_through_others() -> None:
         pytest.fail("cycle: " + " <- ".join(error.args[1]))
 
 
+def test_no_module_asks_for_the_class_of_a_model() -> None:
+    """A model declares what others need to know of it. The GPT-2 export reads the config of the one model it is for."""
+    wrong = []
+    for module, path in MODULES.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        models = {a.name for node in imports if inside(node.module or "", "heed.models") for a in node.names}
+        asked = {
+            name.id
+            for call in ast.walk(tree)
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "isinstance"
+            for name in ast.walk(call.args[1])
+            if isinstance(name, ast.Name)
+        }
+        wrong += [f"{module}: {name}" for name in sorted(models & asked) if module != "heed.export.gpt2"]
+    assert not wrong
+
+
 @pytest.mark.parametrize(
     ("importer", "imported", "allowed"),
     [

@@ -6,13 +6,15 @@ import importlib.util
 import random
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from command import call
-from toy import events, tiny_keys, without_shape_checks
+from serving import serving
+from toy import events, tiny_keys, unchecked_shapes, without_shape_checks
 
 import heed
 from heed import members
@@ -45,9 +47,9 @@ def toys() -> list[Any]:
     return [task, model, share_right, imported("toy_attention").Averaging, imported("toy_metric").TooLong]
 
 
-@pytest.fixture(autouse=True)
-def registries() -> Iterator[None]:
-    """The registries, as they were when a test ends."""
+@contextmanager
+def registries_restored() -> Iterator[None]:
+    """The registries, as they were when the block ends."""
     kept = [(registry, dict(registry)) for registry in (TASKS, MODELS, ATTENTION, METRICS, members._added)]
     yield
     for registry, content in kept:
@@ -55,10 +57,17 @@ def registries() -> Iterator[None]:
         registry.update(content)
 
 
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
+@pytest.fixture(autouse=True)
+def registries() -> Iterator[None]:
+    """The registries, as they were when a test ends."""
+    with registries_restored():
+        yield
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Lines of one to six words."""
-    dice, path = random.Random(0), tmp_path / "lines.txt"
+    dice, path = random.Random(0), tmp_path_factory.mktemp("text") / "lines.txt"
     lines = [" ".join(dice.choices(["ba", "ce", "di", "fo"], k=dice.randint(1, 6))) for _ in range(2000)]
     path.write_text("".join(line + "\n" for line in dict.fromkeys(lines)), encoding="utf-8")
     return path
@@ -72,19 +81,42 @@ KEYS = {
 }  # fmt: skip
 
 
-def test_a_task_and_a_model_go_through_every_verb(toys: list[Any], text: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    trained = heed.train(KEYS | {"data.text": str(text)}, run, device="cpu", members=toys)
-    assert [answer.text for [answer] in trained.predict(["ba ce", "ba ce fo di"])] == ["2", "4"]
-    best = [event for event in events(run) if event["event"] == "validation" and event["best"]]
+@pytest.fixture(scope="module")
+def counter(toys: list[Any], text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of a trained word counter."""
+    run = tmp_path_factory.mktemp("counter") / "run"
+    with registries_restored(), unchecked_shapes():
+        heed.train(KEYS | {"data.text": str(text)}, run, device="cpu", members=toys, quiet=True)
+    return run
+
+
+def test_a_task_and_a_model_go_through_every_verb(toys: list[Any], counter: Path, text: Path) -> None:
+    loaded = heed.load(counter, members=toys)
+    assert [answer.text for [answer] in loaded.predict(["ba ce", "ba ce fo di"])] == ["2", "4"]
+    best = [event for event in events(counter) if event["event"] == "validation" and event["best"]]
     assert best[-1]["share_right"] > 0.9
-    answers = call("predict", run, "--probabilities", stdin="ba ce\nfo di ba ce\n")
+    answers = call("predict", counter, "--probabilities", stdin="ba ce\nfo di ba ce\n")
     assert [line.split("\t")[0] for line in answers.lines] == ["2", "4"], answers.err
-    assert "count-words" in call("info", run).out
-    report = (run / "report.md").read_text(encoding="utf-8")
+    assert "count-words" in call("info", counter).out
+    report = (counter / "report.md").read_text(encoding="utf-8")
     assert report.startswith("# Word counter") and "share right" in report and "heed predict run" in report
-    table = call("evaluate", run, "--table", text)
+    table = call("evaluate", counter, "--table", text)
     assert table.code == 0 and "share right" in table.out, table.err
+
+
+def test_a_task_and_a_model_are_served(toys: list[Any], counter: Path) -> None:
+    with serving([heed.load(counter, members=toys)]) as live:
+        assert live.get("/health").json == live.get("/ready").json == {"status": "ok"}
+        [card] = live.get("/api/models").json["models"]
+        assert (card["name"], card["task"], card["kind"]) == ("run", "count-words", "sum_of_tokens")
+        assert card["abilities"] == ["predict"]
+        answer = live.post("/api/predict", {"inputs": ["ba ce", "ba ce fo di"], "top": 2}).json
+        assert [ranked[0]["text"] for ranked in answer["outputs"]] == ["2", "4"]
+        assert all(0 <= each["probability"] <= 1 for ranked in answer["outputs"] for each in ranked)
+        assert live.get("/api/models/run/report").body.decode().startswith("# Word counter")
+        assert live.post("/api/generate", {"prompt": "ba"}).status == 404
+        assert live.post("/translate", {"q": "ba", "source": "en", "target": "de"}).status == 400
+        assert live.get("/").status == 200
 
 
 def test_its_training_is_resumed_bit_for_bit(toys: list[Any], text: Path, tmp_path: Path) -> None:

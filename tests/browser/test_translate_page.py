@@ -301,17 +301,30 @@ def test_a_doubtful_sentence_is_marked_and_opens(page: Page) -> None:
     assert doubted.get_attribute("aria-pressed") == "true"
 
 
-def test_a_wide_beam_shows_that_it_scrolls(page: Page) -> None:
-    page.set_viewport_size({"width": 400, "height": 900})
-    translate(opened(page, StandIn()), "ba ce di fo gu ha ji ko ba ce di fo gu ha")
-    frame = page.locator(".frame:has(.heat)")
-    page.wait_for_function(
-        "() => document.querySelector('.frame:has(.heat)').style.getPropertyValue('--right') === '2.5rem'"
-    )
+WIDE = [("Attention", "ba ce di fo gu ha ji ko ba ce di fo gu ha"), ("Beam", "fo gu ha ji ko lu me")]
+"""Texts with many source words, and with many steps of the search."""
+
+
+@pytest.mark.parametrize(("view", "text"), WIDE)
+def test_a_wide_view_shows_that_it_scrolls(page: Page, view: str, text: str) -> None:
+    page.set_viewport_size({"width": 320, "height": 900})
+    translate(opened(page, StandIn()), text)
+    page.get_by_role("tab", name=view).click()
+    frame = page.get_by_role("tabpanel", name=view).locator(".frame")
+    fades = "([frame, width]) => frame.style.getPropertyValue('--right') === width"
+    page.wait_for_function(fades, arg=[frame.element_handle(), "2.5rem"])
+    assert frame.evaluate("frame => getComputedStyle(frame).maskImage") != "none"
     frame.evaluate("frame => { frame.scrollLeft = frame.scrollWidth; }")
-    page.wait_for_function(
-        "() => document.querySelector('.frame:has(.heat)').style.getPropertyValue('--right') === '0px'"
-    )
+    page.wait_for_function(fades, arg=[frame.element_handle(), "0px"])
+
+
+def test_a_wide_screen_shows_the_views_next_to_the_sentence(page: Page) -> None:
+    page.set_viewport_size({"width": 1920, "height": 1000})
+    translate(opened(page, StandIn()))
+    sentence, views = page.locator(".sentence").bounding_box(), page.locator(".inspection .tabs").bounding_box()
+    assert sentence is not None and views is not None
+    assert views["x"] > sentence["x"] + sentence["width"] and views["y"] == pytest.approx(sentence["y"], abs=30)
+    assert views["x"] + views["width"] > 0.9 * 1920
 
 
 def test_what_cannot_succeed_later_is_not_offered_again(page: Page, seen: Seen) -> None:

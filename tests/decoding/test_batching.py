@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from heed.core.errors import HeedError
-from heed.decoding.batching import halve_on_oom, warn_of_halving
+from heed.decoding.scoring import halve_on_oom, warn_of_halving
 
 
 @pytest.fixture(autouse=True)

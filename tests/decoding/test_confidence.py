@@ -10,10 +10,10 @@ import pytest
 from random_models import half_trained
 
 from heed.core.errors import DataError
-from heed.decoding.confidence import FEATURES, FILE, Confidence, features
+from heed.decoding.guard import Guard
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.output_checks import Guard, OutputChecks
+from heed.decoding.output_checks import CONFIDENCE, FEATURES, Confidence, OutputChecks, features
 from heed.decoding.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
@@ -55,7 +55,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}', "\x00"])
 def test_a_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
-    (tmp_path / FILE).write_text(text, encoding="utf-8")
+    (tmp_path / CONFIDENCE).write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match="is damaged or was written by an incompatible version"):
         Confidence.read(tmp_path)
 

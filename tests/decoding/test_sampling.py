@@ -15,8 +15,7 @@ from heed.decoding.detokenizer import StopTexts
 from heed.decoding.engine import SearchInputs, search
 from heed.decoding.logit_rules import Forbidden
 from heed.decoding.ranking import LengthPenalty
-from heed.decoding.sampling import RandomDraw, Sampler, greedy
-from heed.decoding.top_k import stable_top_k
+from heed.decoding.sampling import RandomDraw, Sampler, greedy, stable_top_k
 
 PROBS = torch.tensor([0.05, 0.4, 0.0, 0.25, 0.1, 0.2])
 NUM_DRAWS = 4000

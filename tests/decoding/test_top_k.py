@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from heed.decoding.top_k import GROUP_SIZE, top_k
+from heed.decoding.sampling import GROUP_SIZE, top_k
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 10])

@@ -22,7 +22,7 @@ from heed.core.environment import library_versions
 from heed.core.errors import DataError, HeedError, UsageError
 from heed.nn.contract import Autoregressive
 from heed.nn.device import arithmetic
-from heed.nn.packing import RoundedLinear
+from heed.nn.packing import is_rounded
 from heed.nn.weight_file import digest
 from heed.run import Run
 from heed.tasks.predictor import Predictor
@@ -132,7 +132,7 @@ def _predictor(loaded: Predictor) -> Autoregressive:
     loaded.require("compress", "compressing")
     if loaded.run.device.type != "cpu":
         raise UsageError("compress on a CPU: a GPU's sums need not be the same the next time.")
-    if any(isinstance(module, RoundedLinear) for module in loaded.run.model.modules()):
+    if is_rounded(loaded.run.model):
         raise UsageError("compress with float32 or bfloat16: the file does not tell that weights are of eight bits.")
     return loaded.translator.model
 

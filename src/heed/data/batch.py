@@ -1,4 +1,4 @@
-"""How do rows of token ids become the tensors that a training step takes?
+"""Batches: rows of token ids as the tensors of one training step.
 
 The shift and the masks are made here, once: `tgt_in` begins with bos, `tgt_out` ends with eos, and a source ends
 with eos too. Padding stands at the end of a row.

@@ -1,4 +1,4 @@
-"""Which rows go into which batch of an epoch, and in which order?
+"""Batch planning by length: the batches of an epoch and their order.
 
 A plan is a pure function of the rows' lengths, a token budget, the seed and the number of the epoch. Nothing is
 remembered between epochs: a resumed run computes the plan of its epoch again and replays nothing.

@@ -1,4 +1,4 @@
-"""How are more 64-bit numbers sorted, and each kept once, than should stay in memory?
+"""External sort of distinct 64-bit numbers, for more of them than should stay in memory.
 
 By an external sort: sorted runs go to a nameless temporary file, and are merged one part of the range of numbers after
 the other. The numbers are hashes, so the parts are about equal.

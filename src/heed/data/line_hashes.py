@@ -1,4 +1,4 @@
-"""Was a line trained on? A run remembers its training lines by 64-bit hashes, 8 bytes a line a kind.
+"""Hashes of training lines, to detect test lines among them: 64 bits for each line and kind.
 
 A folder with one sorted NumPy array for each kind, memory-mapped: `src.npy`, `tgt.npy`, and `pair.npy` for both
 sides together. Whoever has the folder can ask of a line whether it was there, and cannot read any.

@@ -1,4 +1,4 @@
-"""Which rows of a token store are a run's batches, and how are they made?
+"""Batch loader: the batches of a token store in a resumable order, prepared ahead.
 
 The order follows from (seed, epoch, index) alone, so a position is two numbers beside the seed, and to go on from one
 costs a plan of its epoch: nothing is replayed.

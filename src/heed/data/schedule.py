@@ -1,4 +1,4 @@
-"""In which order do the batches of all epochs come, which of them are a rank's, and where does a run go on?
+"""Resumable order of batches over all epochs, shared by ranks.
 
 The batches of epoch 0, of epoch 1, and so on are one endless stream. Rank r of n takes every n-th of them from the r-th
 on, across the ends of epochs, so that all ranks take equally many, and n ranks see in one step what one rank sees in n.

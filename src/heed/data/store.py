@@ -1,4 +1,4 @@
-"""How are the token ids of a corpus kept on disk, so that a corpus larger than memory can be read in any order?
+"""Token store: the token ids of a corpus on disk, memory-mapped for reading in any order.
 
 A store is a folder: for each side (`src`, `tgt`) the ids of all rows one after the other in `src.tok`, where each
 row begins in `src.off`, and `manifest.json` with sizes, checksums and the caller's fingerprint of what it was made

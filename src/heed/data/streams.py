@@ -1,4 +1,4 @@
-"""How is a text read as parallel streams, each batch going on where the one before it ended?
+"""Stream loader: a text as parallel streams, in which each batch continues the previous one.
 
 The text is cut into as many stretches of nearly equal length as there are streams. A batch is the next segment of every
 stream, and the model's state is carried from batch to batch and cut off from the graph (truncated back-propagation

@@ -1,4 +1,4 @@
-"""How is a text one stream of tokens, and how do stretches of it become a batch?
+"""Text stream: a text as one sequence of tokens, and batches of its spans.
 
 Every token of the stream is predicted, the ends of lines included. What a model reads before a token is the token
 before it; where that is the end of a sentence, and at the beginning of the text, it reads bos, as it does before a

@@ -1,4 +1,4 @@
-"""How is a text read in windows that stand alone?
+"""Window loader: a text in independent windows of tokens.
 
 An epoch cuts the text at every `context` tokens from a random place on, so the windows of no two epochs are alike; the
 first and the last are what is left over. Every token is predicted once, and the windows come in random order. A window

@@ -1,4 +1,4 @@
-"""How do other processes read the rows of batches and cut them into subwords, so that the one that trains need not?
+"""Loader workers: processes that read the rows of batches and split them into subwords.
 
 A worker is a Python of its own, `python -m heed.data.workers`. It is told on its standard input where the token store
 is, then again and again an epoch and rows, and answers on its standard output with their ids. It knows nothing of

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.ranking import Coverage, LengthPenalty, by_score
-from heed.decoding.top_k import top_k
+from heed.decoding.sampling import top_k
 from heed.text.vocabulary import EOS_ID
 
 NEVER = float("-inf")

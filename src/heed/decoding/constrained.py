@@ -21,8 +21,8 @@ from torch import Tensor
 
 from heed.decoding.beam import NEVER, BeamSearch, Continuations
 from heed.decoding.ranking import Coverage, LengthPenalty
+from heed.decoding.sampling import top_k
 from heed.decoding.terms import Progress, RequiredTerms
-from heed.decoding.top_k import top_k
 from heed.text.vocabulary import EOS_ID
 
 

@@ -24,11 +24,11 @@ class Hypothesis:
     alternatives: tuple[Hypothesis, ...] = ()
     """The next best hypotheses, best first, if n-best was requested."""
     flags: tuple[str, ...] = ()
-    """Problems that the output checks found in the best hypothesis: see `output_checks.py`."""
+    """Problems that the guard found in the best hypothesis: see `guard.py`."""
     fallback: bool = False
     """Whether this hypothesis replaces a best one that was flagged."""
     confidence: float | None = None
-    """Calibrated probability that it is good, if the run has a calibration (see `confidence.py`)."""
+    """Calibrated probability that it is good, if the run has a calibration (see `output_checks.py`)."""
     lm_log_prob: float | None = None
     """Its log-probability under the language model of shallow fusion; `log_prob` includes the weighted share."""
 

@@ -18,8 +18,15 @@ from numpy.typing import NDArray
 from heed.data.batch import Batch
 from heed.data.streams import StreamLoader
 from heed.data.text_stream import Positions, TextStream
-from heed.decoding.batching import MAX_SCORED_POSITIONS, MAX_SCORED_ROWS, in_length_order
-from heed.decoding.scoring import LogProbs, TokenScores, real_log_probs, require_short
+from heed.decoding.scoring import (
+    MAX_SCORED_POSITIONS,
+    MAX_SCORED_ROWS,
+    LogProbs,
+    TokenScores,
+    in_length_order,
+    real_log_probs,
+    require_short,
+)
 from heed.metrics.likelihood import TextLikelihood
 from heed.nn.contract import Autoregressive, State
 from heed.text.line_ends import LineEnd, encode_ended

@@ -6,7 +6,7 @@ computed once, and results come in the order of the input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -14,25 +14,21 @@ import torch
 
 from heed.core.errors import DataError, UsageError
 from heed.data.batch import collate
-from heed.decoding.batching import MAX_POSITIONS, batches, halve_on_oom
 from heed.decoding.beam import Watch
 from heed.decoding.detokenizer import TextStreamer
 from heed.decoding.engine import SearchInputs, search, steps
 from heed.decoding.factory import SearchFactory
 from heed.decoding.hypothesis import Hypothesis, single_spaced
 from heed.decoding.options import Constraints, Request, SearchOptions
-from heed.decoding.output_checks import Guard, OutputChecks, fallback_searches, no_repeat_size
+from heed.decoding.output_checks import OutputChecks, Searcher, no_repeat_size
 from heed.decoding.ranking import minimum_bayes_risk
-from heed.decoding.scoring import TokenScores, score_rows
+from heed.decoding.scoring import MAX_POSITIONS, TokenScores, batches, halve_on_oom, score_rows
 from heed.decoding.sentences import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_pieces
 from heed.nn.contract import Autoregressive, Trace
 from heed.text.line_ends import LineEnd
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-
-Searcher = Callable[[Sequence[Request], SearchOptions], dict[Request, Hypothesis]]
-"""Finds the best hypothesis of each request, with its alternatives."""
 
 
 class ModelTranslator:
@@ -249,57 +245,19 @@ class ModelTranslator:
 
     def flags(self, lines: Sequence[str], outputs: Sequence[Hypothesis]) -> list[tuple[str, ...]]:
         """The guard's flags of an output for each line, whatever the options."""
+        assert self.src_tokenizer is not None
         if self.checks.guard is None:
             return [() for _ in lines]
-        requests = self.requests(lines, None)
-        texts = self._source_texts(dict.fromkeys(requests))
-        return [self.checks.guard.flags(texts[r], h.text) for r, h in zip(requests, outputs, strict=True)]
+        sources = self.src_tokenizer.decode(self._encode_sources(lines))
+        return [self.checks.guard.flags(text, h.text) for text, h in zip(sources, outputs, strict=True)]
 
     def _checked(self, best: dict[Request, Hypothesis], options: SearchOptions) -> dict[Request, Hypothesis]:
         """The same with flags and replacements, confidences, and log-probabilities of a fused language model."""
-        guard, confidence, lm = self.checks.guard, self.checks.confidence, self.checks.lm
-        if guard is not None and options.guard:
-            best = self._guarded(guard, best, options)
-        if confidence is not None and not options.sample:
-            flags = {request: hypothesis.flags for request, hypothesis in best.items()}
-            if guard is not None and not options.guard:  # flags are a feature even where they are not shown
-                flags = self._flags(guard, best)
-            best = {
-                request: replace(hypothesis, confidence=confidence.of(replace(hypothesis, flags=flags[request])))
-                for request, hypothesis in best.items()
-            }
-        if lm is not None:
-            scores = score_rows(lm, [hypothesis.ids for hypothesis in best.values()], self.device)
-            for (request, hypothesis), score in zip(list(best.items()), scores, strict=True):
-                own = score.log_probs[: len(hypothesis.ids) + hypothesis.finished]
-                best[request] = replace(hypothesis, lm_log_prob=sum(own))
-        return best
-
-    def _source_texts(self, requests: Iterable[Request]) -> dict[Request, str]:
-        """The sources as the model reads them."""
         assert self.src_tokenizer is not None
-        distinct = list(requests)
-        return dict(zip(distinct, self.src_tokenizer.decode([request.source for request in distinct]), strict=True))
-
-    def _flags(self, guard: Guard, best: Mapping[Request, Hypothesis]) -> dict[Request, tuple[str, ...]]:
-        texts = self._source_texts(best)
-        return {request: guard.flags(texts[request], hypothesis.text) for request, hypothesis in best.items()}
-
-    def _guarded(
-        self, guard: Guard, best: dict[Request, Hypothesis], options: SearchOptions
-    ) -> dict[Request, Hypothesis]:
-        """With flags; a flagged hypothesis is replaced by the best one of the beam without a flag, if there is one."""
-        texts, flags = self._source_texts(best), self._flags(guard, best)
-        checked, flagged = dict(best), [request for request in best if flags[request]]
-        for fallback, flag in fallback_searches(options, no_repeat_size(self.tgt_tokenizer)):
-            again = [request for request in flagged if not flag or flag in flags[request]]
-            for request, hypothesis in self._searcher(again, fallback).items():
-                for other in (hypothesis, *hypothesis.alternatives):
-                    if other.finished and not guard.flags(texts[request], other.text):
-                        checked[request] = _replaced(best[request], other, options.nbest)
-                        break
-            flagged = [request for request in flagged if not checked[request].fallback]
-        return {request: replace(hypothesis, flags=flags[request]) for request, hypothesis in checked.items()}
+        texts = self.src_tokenizer.decode([request.source for request in best])
+        sources = dict(zip(best, texts, strict=True))
+        best = self.checks.apply(best, sources, options, no_repeat_size(self.tgt_tokenizer), self._searcher)
+        return self.checks.with_lm_log_probs(best, self.device)
 
 
 def _require_usable(prefix: str, ids: Sequence[int]) -> None:
@@ -314,9 +272,3 @@ def _require_usable(prefix: str, ids: Sequence[int]) -> None:
             f"a prefix has {len(ids):,} tokens, but at most {MAX_TOKENS:,} are allowed: {prefix[:60]!r}. Give only the "
             "beginning of the sentence, and what precedes it as a line of its own."
         )
-
-
-def _replaced(best: Hypothesis, chosen: Hypothesis, nbest: int) -> Hypothesis:
-    """A hypothesis in place of the best, which becomes the first of the alternatives."""
-    others = [replace(h, alternatives=()) for h in (best, *best.alternatives) if h.text != chosen.text]
-    return replace(chosen, alternatives=tuple(others[: nbest - 1]), fallback=True)

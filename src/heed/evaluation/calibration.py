@@ -1,7 +1,7 @@
 """Calibration of confidences: the probability that a translation is good, learned from validation data.
 
 The validation sources are translated with the user's options, each output is labelled good or bad (see
-`heed.decoding.confidence`), and a logistic regression learns to predict the label. Printed and plotted figures are
+`heed.decoding.output_checks`), and a logistic regression learns to predict the label. Printed and plotted figures are
 cross-validated. The same data selected the run's weights, so confidences on other text may be slightly too high.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from heed.core.files import atomic_write, storage_errors
-from heed.decoding.confidence import FEATURES, Confidence, features, is_defective
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
+from heed.decoding.output_checks import FEATURES, Confidence, features, is_defective
 from heed.metrics.calibration import (
     Bin,
     LogisticRegression,

@@ -83,6 +83,11 @@ def is_packed(module: nn.Module) -> bool:
     return isinstance(module, PackedLinear | RoundedLinear)
 
 
+def is_rounded(model: nn.Module) -> bool:
+    """Whether any of a model's weights are rounded to eight bits."""
+    return any(isinstance(module, RoundedLinear) for module in model.modules())
+
+
 def product_with(weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> Callable[[Tensor], Tensor]:
     """x ↦ x Wᵀ + b, for many products of few rows with one weight: packed where that gains. Without gradients."""
     if _able() and _gains(weight):

@@ -1,4 +1,4 @@
-"""How does the state of streams get into a checkpoint, and back to the rank that goes on with it?
+"""State of streams in a checkpoint, gathered from all ranks and divided among them again.
 
 A checkpoint holds the state of all streams, so it does not depend on how many ranks there were.
 """

@@ -1,4 +1,4 @@
-"""How is a training stopped anywhere and continued bit for bit?
+"""Checkpoints, from which an interrupted training continues bit for bit.
 
 A checkpoint is a folder that appears whole or not at all, with nothing in it that can run code:
 `weights.safetensors` (float32), `optimizer.safetensors`, `average.safetensors` where weights are averaged,

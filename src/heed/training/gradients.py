@@ -1,4 +1,4 @@
-"""How are the gradients of one update made?
+"""Gradient accumulation for one update.
 
 From one or more batches of each rank, added up; in parts where memory does not suffice for a batch; and, where rows
 are streams, each segment from the state in which the one before it ended.

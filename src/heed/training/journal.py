@@ -1,4 +1,4 @@
-"""What happened during a training? One line of JSON for each event, and TensorBoard files where asked for."""
+"""Metrics log of a training: one line of JSON for each event, and TensorBoard files on request."""
 
 from __future__ import annotations
 

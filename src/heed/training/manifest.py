@@ -1,4 +1,4 @@
-"""How is a changed bit in a folder noticed, and told from the work of a newer heed?
+"""Manifest of a checkpoint: detects changed files, and formats of newer versions of heed.
 
 `manifest.json` lists the SHA-256 of every file, and ends with a seal: the SHA-256 of the manifest's own other entries.
 So a manifest whose seal fits says truly which format it has, whatever that format adds to it; any other is damaged.

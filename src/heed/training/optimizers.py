@@ -1,4 +1,4 @@
-"""How do gradients become new weights? Clipping, and the optimisers.
+"""Gradient clipping and optimisers.
 
 ASGD and NT-ASGD are SGD with an average of the weights beside it: `training.average` (see `heed.training.weights`).
 """

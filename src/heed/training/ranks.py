@@ -1,4 +1,4 @@
-"""How do several processes train one model together, and what do they tell each other?
+"""Data-parallel ranks: the processes that train one model together.
 
 They are started by `torchrun`, or by `heed train --nproc`. Each rank takes every n-th batch; the gradients of the
 summed loss are added up over the ranks and divided by the target tokens of all of them, so that n ranks make the

@@ -1,4 +1,4 @@
-"""How does the learning rate go up and down?
+"""Learning rate schedules.
 
 Functions of the update's number, counted from 1, and of the number of whole epochs before it. "plateau" also goes
 down by what validation says, which the trainer keeps (`Progress.rate_scale`).

@@ -1,4 +1,4 @@
-"""How is a model trained that does not fit into one process's memory?
+"""Sharded training, for a model that does not fit into one process's memory.
 
 PyTorch's fully sharded data parallelism (Zhao et al. 2023, "PyTorch FSDP"): each rank keeps a part of every weight,
 of its gradient and of the optimiser's state, and a block's weights are put together only while it computes. A

@@ -1,4 +1,4 @@
-"""Who asks a training to stop, and how is it told that it goes wrong?
+"""Stop signals and detection of divergence.
 
 SIGINT, SIGTERM and the SIGHUP of a lost terminal let it finish the update, or break a validation off, and save; a
 second signal leaves at once. A loss that stays far above its best is told once, with advice: the weights with the best

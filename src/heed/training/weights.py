@@ -1,4 +1,4 @@
-"""Which copies of the weights are there during training, and how do they stay in step?
+"""Copies of the weights during training: working precision, float32 and averages.
 
 The optimiser works on float32 weights. In bfloat16 training the model computes with a bfloat16 copy, and its
 gradients are added up in float32; in float32 the model's own weights are the ones that are optimised.

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from heed.core.errors import HeedError
-from heed.decoding.batching import MAX_POSITIONS
 from heed.decoding.engine import ContinuousBatch, RequestGroup
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
+from heed.decoding.scoring import MAX_POSITIONS
 from heed.decoding.translator import ModelTranslator
 from heed.nn.device import is_out_of_memory
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heed.core.errors import UsageError
 from heed.core.progress import watched
-from heed.decoding.batching import MAX_SCORED_TOKENS
+from heed.decoding.scoring import MAX_SCORED_TOKENS
 from heed.tasks import prepare
 from heed.tasks.language_model.data import TextData
 from heed.text.line_ends import SPELLED, encode_ended

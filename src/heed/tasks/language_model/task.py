@@ -21,8 +21,8 @@ from heed.data.store import TokenStore
 from heed.data.streams import StreamLoader
 from heed.data.text_stream import TextStream
 from heed.data.windows import WindowLoader
-from heed.decoding.batching import MAX_SCORED_TOKENS
 from heed.decoding.readers import Reader, TextScorer, make_reader
+from heed.decoding.scoring import MAX_SCORED_TOKENS
 from heed.decoding.translator import ModelTranslator
 from heed.metrics.score import Score
 from heed.metrics.scoring import score_likelihoods

@@ -11,7 +11,7 @@ from pathlib import Path
 from heed.core.errors import UsageError
 from heed.core.progress import watched
 from heed.data.subword_dropout import SIDES
-from heed.decoding.batching import MAX_SCORED_TOKENS
+from heed.decoding.scoring import MAX_SCORED_TOKENS
 from heed.metrics.translation import bleu_tokenizer
 from heed.metrics.word_frequency import WordCounts
 from heed.tasks import prepare

@@ -12,8 +12,8 @@ from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
 from heed.data.subword_dropout import SIDES, SubwordDropout
-from heed.decoding.confidence import FILE as CONFIDENCE
 from heed.decoding.options import SearchOptions
+from heed.decoding.output_checks import CONFIDENCE
 from heed.decoding.translator import ModelTranslator
 from heed.metrics import METRICS
 from heed.metrics.score import Score
