@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.core.errors import UsageError
+from heed.metrics import sentence_scores
 from heed.metrics.pairwise import pairwise_scores
-from heed.metrics.scoring import sentence_scores
 
 TEXTS = st.lists(st.text("abc .é日", max_size=20), min_size=1, max_size=5)
 

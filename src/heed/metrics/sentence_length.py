@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heed.metrics.metric import SentenceStatistics
-from heed.metrics.score import Score
+from heed.metrics.metric import Score, SentenceStatistics
 from heed.metrics.translation import has_blanks
 
 LONGEST_WORDS = (5, 10, 15, 20, 30, 50)

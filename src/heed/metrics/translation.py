@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import warn
-from heed.metrics.bootstrap import SEED
 from heed.metrics.metric import OutputMetric, Rows, require_parallel
+from heed.metrics.significance import SEED
 from heed.text.language.codes import code_of
 from heed.text.language.scripts import is_east_asian
 
