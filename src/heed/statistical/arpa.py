@@ -25,8 +25,8 @@ import numpy as np
 
 from heed.core.errors import DataError
 from heed.core.files import atomic_write, storage_errors
-from heed.statistical.arrays import Bools, Floats, Ints
 from heed.statistical.backoff import BackoffModel
+from heed.statistical.predictor import Bools, Floats, Ints
 from heed.text.archives import open_bytes, shown_name
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heed.core.errors import UsageError
-from heed.statistical.arrays import Floats, Ints, starts
+from heed.statistical.predictor import Floats, Ints, starts
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heed.statistical.arrays import Bools, Floats, Ints, log
 from heed.statistical.backoff import BackoffModel
 from heed.statistical.ngram_counts import NEVER, Level, NgramCounts
+from heed.statistical.predictor import Bools, Floats, Ints, log
 from heed.statistical.smoothing import Reserved, SmoothingConfig, reserve
 
 _FULL = 1e-9

@@ -16,7 +16,7 @@ from itertools import chain, islice
 import numpy as np
 
 from heed.core.errors import DataError
-from heed.statistical.arrays import Bools, Ints
+from heed.statistical.predictor import Bools, Ints
 
 _CHUNK = 200_000
 """Sentences that are counted at a time: memory grows with the number of different n-grams, not with the text."""

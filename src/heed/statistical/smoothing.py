@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 
 from heed.core.config import Config
 from heed.core.errors import DataError
-from heed.statistical.arrays import Floats, Ints
+from heed.statistical.predictor import Floats, Ints
 
 FALLBACK = (0.5, 1.0, 1.5)
 """Discounts where the counts of counts give none: lmplz's --discount_fallback."""
