@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from heed.core.config import KeyOf
 from heed.core.errors import DataError, MissingInputError, UsageError
@@ -26,10 +26,11 @@ from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.hugging_face import Bpe, Unigram
 from heed.text.tokenizers.symbols import Character, CharBigram, Word
 from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerOptions
+from heed.text.vocabulary import Vocabulary
 
 __all__ = [
-    "TOKENIZERS", "Tokenizer", "TokenizerConfig", "load_tokenizer", "parse_tokenizer", "require_trainable", "save",
-    "train_tokenizer",
+    "SPELLED", "TOKENIZERS", "LineEnd", "Tokenizer", "TokenizerConfig", "encode_ended", "load_tokenizer",
+    "parse_tokenizer", "require_trainable", "save", "train_tokenizer",
 ]  # fmt: skip
 
 TOKENIZERS: dict[str, type[Tokenizer]] = {
@@ -103,3 +104,16 @@ def _kind(document: object) -> str:
         case {"model": {"type": Unigram.model}}:
             return "unigram"
     raise DataError("not a tokenizer of a kind that heed reads.")
+
+
+LineEnd = Literal["eos", "newline", "none"]
+"""What a language model predicts after each line: the end-of-sentence token, a line break, or nothing."""
+
+SPELLED: dict[LineEnd, str] = {"eos": "", "newline": "\n", "none": ""}
+"""The text that the tokenizer sees after a line."""
+
+
+def encode_ended(tokenizer: Tokenizer, lines: Sequence[str], line_end: LineEnd) -> list[list[int]]:
+    """The ids of each line, with its line end."""
+    end = [Vocabulary.eos_id] if line_end == "eos" else []
+    return [ids + end for ids in tokenizer.encode([line + SPELLED[line_end] for line in lines])]
