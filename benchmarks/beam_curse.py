@@ -19,7 +19,7 @@ from typing import Any
 from heed.api import load
 from heed.core.environment import num_cpus
 from heed.evaluation.test_set import read_parallel
-from heed.metrics.scoring import output_metric
+from heed.metrics import output_metric
 from heed.metrics.translation import length_ratio
 from heed.nn.device import set_threads
 from heed.tasks.predictor import Predictor

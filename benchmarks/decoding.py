@@ -33,7 +33,7 @@ from heed.core.errors import HeedError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.execute import execute
-from heed.metrics.scoring import score_outputs
+from heed.metrics import score_outputs
 from heed.planner import Planner, TrainOptions
 from heed.run import RECIPE, WEIGHTS, Run
 from heed.text.normalise import Normaliser

@@ -11,8 +11,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from heed.text.language.frequent_words import FREQUENT_WORDS
-from heed.text.language.identify import LanguageIdentifier, look_exchanged
+from heed.text.language.identify import FREQUENT_WORDS, LanguageIdentifier, look_exchanged
 
 CORPORA = [
     ("en", "de", "multi30k/train.en.gz", "multi30k/train.de.gz"),

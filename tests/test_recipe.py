@@ -58,6 +58,11 @@ def test_what_was_chosen_is_written_with_reasons_and_reads_back_equal(tmp_path: 
         ({"task": "poetry"}, "expected one of 'translation', 'language-model', got 'poetry'"),
         ({}, "missing key 'task'"),
         ({"task": "translation", "model.kind": "tranformer"}, "Did you mean 'transformer'?"),
+        (
+            {"task": "translation", "tokenizer.kind": "unigramm"},
+            "expected one of 'bpe', 'unigram', 'word', 'character', 'byte', 'char-bigram', got 'unigramm'. "
+            "Did you mean 'unigram'?",
+        ),
         ({"task": "translation", "training.lr": "fast", "training.patience": -1}, "--training.lr: expected a number"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Members from outside heed: tasks, models, attentions and metrics that other people write.
+"""Members from outside heed: tasks, models, attentions, tokenizers and metrics that other people write.
 
 A member is a class that knows its own key. From Python it is passed to `heed.train(..., members=[...])` and
 `heed.load(..., members=[...])`; an installed package names its members as entry points of the group "heed.members". A
@@ -20,6 +20,7 @@ from heed.models.model import Model
 from heed.nn.attention import ATTENTION, Attention
 from heed.tasks import TASKS
 from heed.tasks.task import Task
+from heed.text.tokenizers import TOKENIZERS, Tokenizer
 
 GROUP = "heed.members"
 
@@ -43,11 +44,13 @@ def _place_of(member: Any) -> tuple[dict[str, Any], str]:
     """The registry that a member belongs to, and its key there."""
     if isinstance(member, type) and issubclass(member, Model):
         return MODELS, member.Config.model_fields["kind"].default
-    registries: tuple[tuple[type, dict[str, Any]], ...] = ((Task, TASKS), (Attention, ATTENTION), (Metric, METRICS))
+    registries: list[tuple[type, dict[str, Any]]] = [
+        (Task, TASKS), (Attention, ATTENTION), (Tokenizer, TOKENIZERS), (Metric, METRICS),
+    ]  # fmt: skip
     for base, registry in registries:
         if isinstance(member, type) and issubclass(member, base):
             return registry, str(getattr(member, "name", "")) or member.__name__.lower()
-    raise UsageError(f"{member!r} is not a class of a task, a model, an attention or a metric.")
+    raise UsageError(f"{member!r} is not a class of a task, a model, an attention, a tokenizer or a metric.")
 
 
 def origin(member: type) -> str:

@@ -67,7 +67,8 @@ class Recipe(Config):
 
 def with_members(recipe: Recipe) -> Recipe:
     """The recipe with the names of the members from outside heed that it uses."""
-    keys = (recipe.task, recipe.model.kind, str(getattr(recipe.model, "attention", "")), recipe.training.stop_metric)
+    attention = str(getattr(recipe.model, "attention", ""))
+    keys = (recipe.task, recipe.model.kind, attention, recipe.tokenizer.kind, recipe.training.stop_metric)
     return recipe.model_copy(update={"members": needed(keys)})
 
 

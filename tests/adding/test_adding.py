@@ -23,6 +23,8 @@ from heed.metrics import METRICS
 from heed.models import MODELS
 from heed.nn.attention import ATTENTION
 from heed.tasks import TASKS
+from heed.text.tokenizers import TOKENIZERS
+from heed.text.tokenizers.symbols import Word
 
 __all__ = ["without_shape_checks"]
 
@@ -50,7 +52,7 @@ def toys() -> list[Any]:
 @contextmanager
 def registries_restored() -> Iterator[None]:
     """The registries, as they were when the block ends."""
-    kept = [(registry, dict(registry)) for registry in (TASKS, MODELS, ATTENTION, METRICS, members._added)]
+    kept = [(registry, dict(registry)) for registry in (TASKS, MODELS, ATTENTION, TOKENIZERS, METRICS, members._added)]
     yield
     for registry, content in kept:
         registry.clear()
@@ -150,13 +152,29 @@ def test_an_attention_and_a_metric_serve_a_translator(toys: list[Any], tmp_path:
     assert call("translate", tmp_path / "run", stdin="ba ce\n").code == 0
 
 
+class LowerCase(Word):
+    """Words in lower case."""
+
+    name = kind = "lower_case"
+
+    def _cut(self, line: str) -> list[str]:
+        return line.lower().split()
+
+
+def test_a_tokenizer_is_named_by_the_run(toys: list[Any], text: Path, tmp_path: Path) -> None:
+    keys = KEYS | {"data.text": str(text), "training.max_steps": 1, "tokenizer.kind": "lower_case"}
+    run = heed.train(keys, tmp_path / "run", members=[*toys[:2], LowerCase], quiet=True)
+    assert run.run.recipe.members is not None and run.run.recipe.members[-1].endswith(":LowerCase")
+    assert run.predict(["ba CE"]) == run.predict(["ba ce"])
+
+
 def test_a_key_belongs_to_one_member(toys: list[Any]) -> None:
     members.register(*toys)
     members.register(*toys)
     task = type("Other", (toys[0],), {})
     with pytest.raises(UsageError, match="'count-words' is already the name of"):
         members.register(task)
-    with pytest.raises(UsageError, match="is not a class of a task, a model, an attention or a metric"):
+    with pytest.raises(UsageError, match="is not a class of a task, a model, an attention, a tokenizer or a metric"):
         members.register("gpt")
 
 

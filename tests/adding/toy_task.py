@@ -17,8 +17,7 @@ from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore, write_store
 from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.test_set import HeldOut
-from heed.metrics.metric import OutputMetric, Rows
-from heed.metrics.score import Score
+from heed.metrics.metric import OutputMetric, Rows, Score
 from heed.nn.contract import Source, Vocabularies
 from heed.tasks import prepare
 from heed.tasks.data import DataConfig

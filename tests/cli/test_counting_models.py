@@ -147,7 +147,7 @@ def test_what_is_no_arpa_file_is_told(tmp_path: Path) -> None:
         ("--model.order=30", 2, "model.order"),
         ("--model.smoothing=good-turing", 2, "kneser-ney"),
         ("--model.prune=[1]", 2, "min_frequency"),
-        ("--model.discount_fallback=false", 65, "Kneser-Ney's discounts cannot be estimated"),
+        ("--model.discount_fallback=false", 65, "Kneser-Ney discounts cannot be estimated"),
     ],
 )
 def test_what_cannot_be_counted_is_told(folder: Path, tmp_path: Path, flag: str, code: int, why: str) -> None:

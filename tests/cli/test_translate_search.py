@@ -312,7 +312,7 @@ def test_calibration_is_printed_kept_and_used(translator: Path, tmp_path: Path) 
     assert "confidence" not in records(run)[0]
     few = call("evaluate", run, "--calibrate")
     assert few.code == 65
-    assert "are too few to calibrate on" in few.err
+    assert "Too little data to calibrate on" in few.err
     rows = "".join(json.dumps(pair) + "\n" for pair in pairs(80, seed=9))
     (run / "data" / "valid.jsonl").write_text(rows, encoding="utf-8")
     result = call("evaluate", run, "--calibrate")

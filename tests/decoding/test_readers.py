@@ -15,9 +15,8 @@ from heed.data.text_stream import TextStream
 from heed.decoding import readers, scoring
 from heed.decoding.readers import LineReader, Reader, StreamReader, TextScorer, WindowReader, make_reader
 from heed.nn.contract import Vocabularies
-from heed.text.line_ends import encode_ended
 from heed.text.normalise import Normaliser
-from heed.text.tokenizers import TokenizerConfig, train_tokenizer
+from heed.text.tokenizers import TokenizerConfig, encode_ended, train_tokenizer
 
 CPU = torch.device("cpu")
 LINES = text(30, seed=5)

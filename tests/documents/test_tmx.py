@@ -12,9 +12,9 @@ from heed.documents import tmx
 from heed.documents.inline_tags import insert_tags
 from heed.documents.spans import Part, escape
 from heed.documents.tables import tell_nobody
+from heed.text.readers import read_pairs
 from heed.text.readers.columns import Sides
 from heed.text.readers.corpus import CorpusFiles
-from heed.text.readers.pairs import read_pairs
 
 EN_DE = Sides("en", "de")
 

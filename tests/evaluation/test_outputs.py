@@ -14,7 +14,7 @@ from heed.core.errors import DataError, UsageError
 from heed.evaluation.outputs import System, evaluate_outputs, read_finished
 from heed.evaluation.sentences import ranked, samples
 from heed.evaluation.test_set import HeldOut, read_monolingual, read_parallel, read_records
-from heed.metrics.scoring import output_metric
+from heed.metrics import output_metric
 from heed.metrics.significance import compare
 from heed.metrics.word_frequency import by_frequency
 from heed.run import Run

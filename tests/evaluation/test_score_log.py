@@ -13,7 +13,7 @@ from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.leakage import Leakage
 from heed.evaluation.score_log import SCORE_LOG, log_scores, read_scores, times_scored
 from heed.evaluation.test_set import HeldOut
-from heed.metrics.score import Score
+from heed.metrics.metric import Score
 from heed.run import Run
 
 TIMES = (f"2026-11-22T12:{minute:02}:00.000+00:00" for minute in range(60))

@@ -10,7 +10,7 @@ from heed.evaluation.outputs_table import render_outputs
 from heed.evaluation.sentences import ScoredSentence
 from heed.evaluation.table import columns
 from heed.evaluation.test_set import HeldOut
-from heed.metrics.score import Score
+from heed.metrics.metric import Score
 from heed.metrics.sentence_length import LengthBucket
 from heed.metrics.significance import Comparison
 from heed.metrics.word_frequency import FrequencyBand, WordMatches

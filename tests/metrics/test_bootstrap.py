@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heed.metrics.bootstrap import interval, resampled_totals
+from heed.metrics.significance import interval, resampled_totals
 
 
 def test_every_draw_has_as_many_sentences_as_the_corpus():

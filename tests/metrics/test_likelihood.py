@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from heed.core.errors import DataError
+from heed.metrics import score_likelihoods
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
-from heed.metrics.scoring import score_likelihoods
 
 SENTENCES = [
     TextLikelihood.of_sentence("ein kleiner Hund", -12.5, 4),
@@ -20,7 +20,7 @@ SENTENCES = [
 def test_a_uniform_model_has_the_size_of_its_vocabulary_as_perplexity():
     for vocab_size in (2, 10, 32_000):
         text = TextLikelihood(-81 * math.log(vocab_size), num_tokens=81)
-        assert text.perplexity_per_token == pytest.approx(vocab_size, rel=1e-13)
+        assert text.perplexity("token") == pytest.approx(vocab_size, rel=1e-13)
 
 
 def test_penn_treebank_perplexity_from_bits_per_character():
@@ -33,10 +33,10 @@ def test_penn_treebank_perplexity_from_bits_per_character():
         num_bytes=389_672,
         num_sentences=3_370,
     )
-    assert text.perplexity_per_word == pytest.approx(76.70, abs=0.005)
-    assert text.bits_per_character == pytest.approx(1.175)
-    assert text.bits_per_byte == pytest.approx(1.175)
-    assert text.perplexity_per_character == pytest.approx(2**1.175)
+    assert text.perplexity("word") == pytest.approx(76.70, abs=0.005)
+    assert text.bits("character") == pytest.approx(1.175)
+    assert text.bits("byte") == pytest.approx(1.175)
+    assert text.perplexity("character") == pytest.approx(2**1.175)
 
 
 def test_penn_treebank_words_are_counted_with_the_ends_of_lines():
@@ -63,16 +63,16 @@ def test_a_sentence_counts_its_words_characters_and_bytes():
 
 def test_the_end_of_a_sentence_counts_in_every_unit():
     text = TextLikelihood.of_sentence("groß", math.log(1 / 2**12), 3)
-    assert text.perplexity_per_token == pytest.approx(2 ** (12 / 3))
-    assert text.perplexity_per_word == pytest.approx(2 ** (12 / 2))
-    assert text.perplexity_per_character == pytest.approx(2 ** (12 / 5))
-    assert text.bits_per_character == pytest.approx(12 / 5)
-    assert text.bits_per_byte == pytest.approx(12 / 6)
+    assert text.perplexity("token") == pytest.approx(2 ** (12 / 3))
+    assert text.perplexity("word") == pytest.approx(2 ** (12 / 2))
+    assert text.perplexity("character") == pytest.approx(2 ** (12 / 5))
+    assert text.bits("character") == pytest.approx(12 / 5)
+    assert text.bits("byte") == pytest.approx(12 / 6)
 
 
 def test_a_stream_without_ends_divides_by_the_text_alone():
     text = TextLikelihood(-math.log(2) * 8, num_tokens=4, num_words=2, num_characters=4, num_bytes=8)
-    assert (text.perplexity_per_word, text.bits_per_byte) == (pytest.approx(16), pytest.approx(1))
+    assert (text.perplexity("word"), text.bits("byte")) == (pytest.approx(16), pytest.approx(1))
     assert score_likelihoods([text], intervals=0)["bits_per_byte"].signature == "unit:byte|n:8|eos:no|unk:0"
 
 
@@ -87,11 +87,11 @@ def test_scores_carry_their_unit_and_the_numbers_of_the_properties():
     assert [
         (score.name, score.value, score.signature) for score in score_likelihoods([total], intervals=0).values()
     ] == [
-        ("perplexity per token", total.perplexity_per_token, "unit:token|n:7|eos:yes|unk:0"),
-        ("perplexity per word", total.perplexity_per_word, "unit:word|n:6|eos:yes|unk:0"),
-        ("perplexity per character", total.perplexity_per_character, "unit:character|n:22|eos:yes|unk:0"),
-        ("bits per character", total.bits_per_character, "unit:character|n:22|eos:yes|unk:0"),
-        ("bits per byte", total.bits_per_byte, "unit:byte|n:23|eos:yes|unk:0"),
+        ("perplexity per token", total.perplexity("token"), "unit:token|n:7|eos:yes|unk:0"),
+        ("perplexity per word", total.perplexity("word"), "unit:word|n:6|eos:yes|unk:0"),
+        ("perplexity per character", total.perplexity("character"), "unit:character|n:22|eos:yes|unk:0"),
+        ("bits per character", total.bits("character"), "unit:character|n:22|eos:yes|unk:0"),
+        ("bits per byte", total.bits("byte"), "unit:byte|n:23|eos:yes|unk:0"),
     ]
 
 
@@ -112,7 +112,7 @@ def test_impossible_text_has_infinite_perplexity_and_no_interval():
     impossible = TextLikelihood.of_sentence("ab", -math.inf, 2)
     scores = score_likelihoods([*SENTENCES, impossible], intervals=20)
     assert all(score.value == math.inf and score.low is None for score in scores.values())
-    assert TextLikelihood(-1e6, 2, 1, 1, 1, 1).perplexity_per_token == math.inf
+    assert TextLikelihood(-1e6, 2, 1, 1, 1, 1).perplexity("token") == math.inf
 
 
 def test_saved_counts_are_plain_numbers():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 
-from heed.metrics.scoring import output_statistics
+from heed.metrics import output_statistics
 from heed.metrics.sentence_length import LengthBucket, by_length, length_unit
 
 

@@ -8,8 +8,8 @@ from noisy_systems import corpus
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest, _bootstrap_resample
 
+from heed.metrics import output_metric
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
-from heed.metrics.scoring import output_metric
 from heed.metrics.significance import compare, paired_bootstrap, paired_randomisation
 
 ORACLES = {"bleu": BLEU, "chrf": CHRF, "chrf++": lambda: CHRF(word_order=2), "ter": TER}

@@ -11,9 +11,8 @@ from noisy_systems import corpus
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from heed.core.errors import DataError, UsageError
-from heed.metrics import METRICS, translation
+from heed.metrics import METRICS, output_metric, score_outputs, sentence_scores, translation
 from heed.metrics.metric import OutputMetric
-from heed.metrics.scoring import output_metric, score_outputs, sentence_scores
 from heed.metrics.translation import bleu_tokenizer, length_ratio, word_cutter
 
 OUTPUT_METRICS = [name for name, metric in METRICS.items() if issubclass(metric, OutputMetric)]
@@ -223,7 +222,7 @@ def test_words_are_cut_as_bleu_cuts_them():
 @pytest.mark.parametrize("tokenizer", ["flores200", "spm", "", "13A", "ja-mecab"])
 def test_a_tokenizer_that_bleu_tokenizer_never_gives_or_that_is_missing_is_refused(monkeypatch, tokenizer):
     monkeypatch.setattr(translation, "find_spec", lambda package: None)
-    with pytest.raises(UsageError, match="words cannot be cut"):
+    with pytest.raises(UsageError, match="needs the package sacrebleu"):
         word_cutter(tokenizer)
 
 
@@ -237,7 +236,7 @@ def test_references_that_are_one_word_each_are_warned_of(capsys):
     for language, warned in [("", True), ("xx", True), ("ja", False), ("Japanese", False)]:
         translation._warn_once.cache_clear()
         score_outputs(lines, lines, language, names=["bleu"], intervals=0)
-        assert ("no blanks between words" in capsys.readouterr().err) == warned
+        assert ("no spaces between words" in capsys.readouterr().err) == warned
 
 
 def test_words_that_are_whole_lines_make_no_ter(capsys):
@@ -245,7 +244,7 @@ def test_words_that_are_whole_lines_make_no_ter(capsys):
     for language, tokenised, warned in [("th", False, True), ("th", True, False), ("de", False, False)]:
         translation._warn_once.cache_clear()
         score_outputs(lines, lines, language, tokenised=tokenised, intervals=0)
-        assert ("TER counts the text between blanks" in capsys.readouterr().err) == warned
+        assert ("TER counts the text between spaces" in capsys.readouterr().err) == warned
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_words_that_cannot_be_cut_here_are_no_reason_to_have_no_scores(tmp_path,
     path.write_text(json.dumps({"tokenizer": "ja-mecab", "counts": {"a": 2}}))
     monkeypatch.setattr(translation, "_installed", lambda code: False)
     assert WordCounts.read(path) is None
-    assert "no scores by frequency: words cannot be cut by 'ja-mecab' here" in capsys.readouterr().err
+    assert "no scores by frequency: BLEU's tokenizer 'ja-mecab' needs the package" in capsys.readouterr().err
 
 
 def test_counts_come_back_from_their_file_the_most_frequent_first(tmp_path):

@@ -29,7 +29,7 @@ from heed.evaluation.outputs import System, evaluate_outputs
 from heed.evaluation.score_log import log_scores
 from heed.evaluation.test_set import HeldOut
 from heed.execute import prepare_run
-from heed.metrics.score import Score
+from heed.metrics.metric import Score
 from heed.nn.weight_file import save_weights
 from heed.planner import Planner, TrainOptions, tokenizer_of
 from heed.report.page import REPORT, finish_report, refresh_report, write_report

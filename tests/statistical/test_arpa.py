@@ -94,19 +94,19 @@ def test_a_suffix_may_be_missing(tmp_path: Path) -> None:
         ("\\data\\", "data", "ends before"),
         ("ngram 2=2", "ngram 3=2", "expected 'ngram 2='"),
         ("ngram 2=2", "ngram 2=two", "expected 'ngram 2=' and a number"),
-        ("ngram 2=2", "ngram 2=3", r"got '' \(3 n-grams of 2 words were announced"),
+        ("ngram 2=2", "ngram 2=3", r"got '' \(the header declares 3 n-grams of 2 words"),
         ("ngram 2=2", "ngram 2=1", r"expected '\\3-grams:', got '-0.3"),
-        ("ngram 3=1", "ngram 3=9", "9 n-grams of 3 words were announced"),
+        ("ngram 3=1", "ngram 3=9", "the header declares 9 n-grams of 3 words"),
         ("\\2-grams:", "\\4-grams:", r"expected '\\2-grams:', got '\\\\4-grams:'"),
         ("-0.3\ta b", "x\ta b", "a log10 probability, a tab and words"),
         ("-0.3\ta b", "-0.3 a b", "a log10 probability, a tab and words"),
         ("-0.3\ta b", "-0.3\ta c", "'a c' is not an n-gram of 2"),
         ("-0.3\ta b", "-0.3\ta", "'a' is not an n-gram of 2"),
-        ("-0.3\ta b", "-0.3\t<s> a", "an n-gram of 2 words is there twice"),
+        ("-0.3\ta b", "-0.3\t<s> a", "an n-gram of 2 words is repeated"),
         ("-0.7\tb", "-0.7\ta", "'b' is not|'a b' is not"),
-        ("<s> a b", "b a b", "the first words of an n-gram are no n-gram"),
+        ("<s> a b", "b a b", "the first words of an n-gram are not an n-gram"),
         ("\\end\\\n", "", "ends before"),
-        ("\\end\\", "\\4-grams:", "1 n-grams were announced; here is"),
+        ("\\end\\", "\\4-grams:", "expected 1 n-grams and then"),
     ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path: Path, old: str, new: str, why: str) -> None:
@@ -128,7 +128,7 @@ def test_a_file_that_is_no_text_or_damaged_is_refused(tmp_path: Path) -> None:
 
 def test_pieces_with_blanks_cannot_be_written(tmp_path: Path) -> None:
     model, ids = model_of_words([["a", "b"]], 2)
-    with pytest.raises(DataError, match="the piece ' ' has white space"):
+    with pytest.raises(DataError, match="the piece ' ' contains white space"):
         write_arpa(tmp_path / "model.arpa", model, [*pieces_of(ids)[:-1], " "])
     assert not (tmp_path / "model.arpa").exists()
 

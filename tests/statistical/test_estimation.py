@@ -192,7 +192,7 @@ def test_the_absolute_discount_is_one_half_where_the_counts_tell_nothing(counts:
     assert absolute_discount(np.array(counts, dtype=np.int64)) == 0.5
 
 
-@pytest.mark.parametrize(("prune", "why"), [((1,), "min_frequency"), ((0, 2, 1), "no threshold may be below")])
+@pytest.mark.parametrize(("prune", "why"), [((1,), "min_frequency"), ((0, 2, 1), "a threshold must not be below")])
 def test_thresholds_that_make_no_sense_are_refused(prune: tuple[int, ...], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         SmoothingConfig(prune=prune)

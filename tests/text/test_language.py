@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.text.language.codes import code_of, is_right_to_left, name_of
-from heed.text.language.frequent_words import FREQUENT_WORDS
 from heed.text.language.identify import (
+    FREQUENT_WORDS,
     MIN_EVIDENCE,
     LanguageIdentifier,
     are_crossed,

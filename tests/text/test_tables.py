@@ -96,8 +96,15 @@ def test_the_delimiter_is_the_one_that_makes_a_table(rows: list[str], delimiter:
         ("No,English,German", {}, [("x2", "x3")]),
         ("en,de,de-AT", {"src_lang": "en", "tgt_lang": "de"}, [("x1", "x2")]),
         ("Hausa text,English", {"src_lang": "en"}, [("x2", "x1")]),
-        ("English,Kanuri", {}, [("English", "Kanuri"), ("x1", "x2")]),
-        ("English sentence,German sentence", {}, [("English sentence", "German sentence"), ("x1", "x2")]),
+        (
+            "English sentence,German sentence",
+            {"src_column": 1},
+            [("English sentence", "German sentence"), ("x1", "x2")],
+        ),
+        ("English sentence,German sentence", {"src_column": "English sentence"}, [("x1", "x2")]),
+        ("I speak English.,Ich spreche Deutsch.", {}, [("I speak English.", "Ich spreche Deutsch."), ("x1", "x2")]),
+        ("German,Deutsch", {}, [("German", "Deutsch"), ("x1", "x2")]),
+        ("open source,quelloffen", {}, [("open source", "quelloffen"), ("x1", "x2")]),
         ("No,Nej", {}, [("No", "Nej"), ("x1", "x2")]),
         ("id,German,Notes,English", {}, [("x2", "x4")]),
         ("id,English,Notes", {"src_lang": "en", "tgt_column": "notes"}, [("x2", "x3")]),
@@ -113,6 +120,26 @@ def test_columns_are_selected_by_number_heading_language_or_side(
 ) -> None:
     second = ",".join(f"x{number}" for number, _ in enumerate(first.split(","), start=1))
     assert pairs_of(f"{first}\n{second}\n", **options) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "advice"),
+    [
+        ("Source sentence;Target sentence", "--src-column 'Source sentence' --tgt-column 'Target sentence'"),
+        ("target text;source text", "--src-column 'source text' --tgt-column 'target text'"),
+        ("English text\tGerman text", "--src-column 'English text' --tgt-column 'German text'"),
+        ("English,Kanuri", "--src-column 'English' --tgt-column 'Kanuri'"),
+        ("source_text,target_text", "--src-column 'source_text' --tgt-column 'target_text'"),
+    ],
+)
+def test_a_first_row_that_looks_like_other_headings_is_refused(first: str, advice: str) -> None:
+    delimiter = next(mark for mark in "\t;," if mark in first)
+    refusal = message(f"{first}\nA dog{delimiter}Ein Hund\n", kind=UsageError)
+    shown = ", ".join(map(repr, first.split(delimiter)))
+    assert refusal.startswith(f"x.csv:1: the first row ({shown}) looks like a row of headings, ")
+    assert f"by their headings: {advice}. If it is a pair, select them by number: --src-column " in refusal
+    by_heading = dict(zip(("src_column", "tgt_column"), advice.split("'")[1::2], strict=True))
+    assert set(pairs_of(f"{first}\nA dog{delimiter}Ein Hund\n", **by_heading)[0]) == {"A dog", "Ein Hund"}
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv"])

@@ -15,7 +15,7 @@ from trainings import gradients, scarce
 from heed.core.errors import HeedError, StorageError, UsageError
 from heed.core.progress import Progress
 from heed.data.batch import Batch, collate
-from heed.metrics.score import Score
+from heed.metrics.metric import Score
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.task import Loss, Validation
 from heed.training.checkpoints import list_checkpoints, load_checkpoint

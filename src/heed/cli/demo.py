@@ -38,7 +38,7 @@ def demo(
     from heed.core.progress import message
     from heed.decoding.options import SearchOptions
     from heed.execute import check_folder, execute
-    from heed.metrics.scoring import score_outputs
+    from heed.metrics import score_outputs
     from heed.planner import Planner, TrainOptions
     from heed.run import Run
     from heed.text.synthetic import build_corpus, write_corpus

@@ -41,8 +41,8 @@ def score(
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
     from heed.core.progress import message
+    from heed.metrics import score_likelihoods
     from heed.metrics.likelihood import TextLikelihood
-    from heed.metrics.scoring import score_likelihoods
     from heed.tasks.generation import likelihoods_of
     from heed.text.readers import read_lines
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from heed.text.line_ends import SPELLED, LineEnd
-from heed.text.tokenizers import Tokenizer
+from heed.text.tokenizers import SPELLED, LineEnd, Tokenizer
 from heed.text.vocabulary import Vocabulary
 
 LITERAL, END, UNKNOWN = Vocabulary.pad_id, Vocabulary.eos_id, Vocabulary.unk_id

@@ -15,9 +15,8 @@ from functools import cached_property
 from itertools import groupby
 
 from heed.decoding.hypothesis import Hypothesis
-from heed.text.line_ends import LineEnd, encode_ended
 from heed.text.normalise import Normaliser
-from heed.text.tokenizers import Tokenizer
+from heed.text.tokenizers import LineEnd, Tokenizer, encode_ended
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 

@@ -36,9 +36,8 @@ from heed.decoding.sampling import RandomDraw, Sampler, greedy
 from heed.decoding.scoring import token_log_probs
 from heed.decoding.terms import RequiredTerms, ends_word
 from heed.nn.contract import Autoregressive, Trace
-from heed.text.line_ends import LineEnd
 from heed.text.normalise import Normaliser
-from heed.text.tokenizers import Tokenizer
+from heed.text.tokenizers import LineEnd, Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 

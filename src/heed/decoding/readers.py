@@ -29,9 +29,8 @@ from heed.decoding.scoring import (
 )
 from heed.metrics.likelihood import TextLikelihood
 from heed.nn.contract import Autoregressive, State
-from heed.text.line_ends import LineEnd, encode_ended
 from heed.text.normalise import Normaliser
-from heed.text.tokenizers import Tokenizer
+from heed.text.tokenizers import LineEnd, Tokenizer, encode_ended
 from heed.text.vocabulary import UNK_ID
 
 TextAs = Literal["lines", "stream", "windows"]

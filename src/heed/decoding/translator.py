@@ -25,9 +25,8 @@ from heed.decoding.ranking import minimum_bayes_risk
 from heed.decoding.scoring import MAX_POSITIONS, TokenScores, batches, halve_on_oom, score_rows
 from heed.decoding.sentences import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_pieces
 from heed.nn.contract import Autoregressive, Trace
-from heed.text.line_ends import LineEnd
 from heed.text.normalise import Normaliser
-from heed.text.tokenizers import Tokenizer
+from heed.text.tokenizers import LineEnd, Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 

@@ -18,6 +18,7 @@ from heed.core.files import atomic_write, storage_errors
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.output_checks import FEATURES, Confidence, features, is_defective
+from heed.metrics import sentence_scores
 from heed.metrics.calibration import (
     Bin,
     LogisticRegression,
@@ -26,7 +27,6 @@ from heed.metrics.calibration import (
     expected_calibration_error,
     reliability,
 )
-from heed.metrics.scoring import sentence_scores
 from heed.run import Run
 from heed.tasks.prepare import read_valid
 

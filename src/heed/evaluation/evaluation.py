@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heed.evaluation.leakage import Leakage, check_leakage
 from heed.evaluation.sentences import ScoredSentence
 from heed.evaluation.test_set import HeldOut
-from heed.metrics.score import Score
+from heed.metrics.metric import Score
 from heed.metrics.sentence_length import LengthBucket
 from heed.metrics.significance import Comparison, Statistics, compare
 from heed.metrics.word_frequency import FrequencyBand, WordMatches

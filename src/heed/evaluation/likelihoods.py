@@ -20,9 +20,9 @@ from heed.decoding.readers import ScoredText, TextScorer
 from heed.evaluation.dynamic_evaluation import DynamicOptions, make_dynamic_reader
 from heed.evaluation.evaluation import INTERVALS, Evaluation, check_leakages, compare_all, precision_of
 from heed.evaluation.test_set import HeldOut
+from heed.metrics import score_likelihoods
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
-from heed.metrics.score import Score
-from heed.metrics.scoring import score_likelihoods
+from heed.metrics.metric import Score
 from heed.run import Run
 from heed.statistical.compressors import COMPRESSORS, compressed_bits
 from heed.text.normalise import Normaliser

@@ -16,9 +16,8 @@ from heed.decoding.options import SearchOptions
 from heed.evaluation.evaluation import INTERVALS, Evaluation, check_leakages, compare_all, precision_of
 from heed.evaluation.sentences import worst_sentences
 from heed.evaluation.test_set import HeldOut
-from heed.metrics.metric import SentenceStatistics
-from heed.metrics.score import Score
-from heed.metrics.scoring import TRANSLATION_METRICS, output_statistics, sentence_scores
+from heed.metrics import TRANSLATION_METRICS, output_statistics, sentence_scores
+from heed.metrics.metric import Score, SentenceStatistics
 from heed.metrics.sentence_length import by_length
 from heed.metrics.translation import length_ratio
 from heed.metrics.word_frequency import WordCounts, by_frequency, unigram_f1

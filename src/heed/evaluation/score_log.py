@@ -14,7 +14,7 @@ from heed.core.environment import library_versions
 from heed.core.errors import StorageError
 from heed.core.files import is_plain_file, sha256_file, storage_errors
 from heed.evaluation.evaluation import Evaluation
-from heed.metrics.score import Score
+from heed.metrics.metric import Score
 from heed.run import WEIGHTS, Run
 
 SCORE_LOG = "scores.jsonl"

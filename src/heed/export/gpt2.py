@@ -36,9 +36,8 @@ from heed.recipe import Recipe, recipe_type, task_of
 from heed.run import RECIPE, WEIGHTS, Run
 from heed.tasks import task_type
 from heed.tasks.prepare import vocabulary_digests
-from heed.text.line_ends import LineEnd
 from heed.text.normalise import Normaliser
-from heed.text.tokenizers import TOKENIZERS, Tokenizer, TokenizerConfig, load_tokenizer, save
+from heed.text.tokenizers import TOKENIZERS, LineEnd, Tokenizer, TokenizerConfig, load_tokenizer, save
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.training.config import TrainingConfig
 

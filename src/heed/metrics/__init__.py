@@ -1,22 +1,27 @@
-"""Metrics: how good outputs and models are. Every score carries a signature, and an interval where one was computed.
+"""Metrics of outputs and of likelihoods, and scoring with 95 % bootstrap intervals.
 
-A metric is one class (`heed.metrics.metric`) and one key of `METRICS`.
+A metric is one class (`heed.metrics.metric`) and one key of `METRICS`. Every score carries a signature.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 from heed.core.errors import UsageError
 from heed.metrics.likelihood import (
     BitsPerByte,
     BitsPerCharacter,
+    LikelihoodMetric,
+    LikelihoodStatistics,
     PerplexityPerCharacter,
     PerplexityPerToken,
     PerplexityPerWord,
+    TextLikelihood,
 )
-from heed.metrics.metric import Metric
+from heed.metrics.metric import Metric, OutputMetric, Score, SentenceStatistics, require_parallel
+from heed.metrics.significance import SEED, interval, resampled_totals
 from heed.metrics.translation import Bleu, Chrf, ChrfPlusPlus, Ter
-
-__all__ = ["METRICS", "register", "require_metric"]
 
 METRICS: dict[str, type[Metric]] = {
     "bleu": Bleu,
@@ -30,15 +35,88 @@ METRICS: dict[str, type[Metric]] = {
     "bits_per_byte": BitsPerByte,
 }
 
-
-def register(name: str, metric: type[Metric]) -> None:
-    """Add a metric under a new name. Raises UsageError if another metric has the name."""
-    if METRICS.setdefault(name, metric) is not metric:
-        raise UsageError(f"there is already a metric named {name!r}. Choose another name.")
+TRANSLATION_METRICS = ("bleu", "chrf", "ter")
 
 
-def require_metric(name: str) -> type[Metric]:
-    """The metric of this name. Raises UsageError if there is none."""
+def output_metric(name: str, language: str | None = None, tokenised: bool = False) -> OutputMetric:
+    """The metric of this name for outputs in a language. Raises UsageError if there is none."""
     if name not in METRICS:
         raise UsageError(f"unknown metric {name!r}. Allowed: {', '.join(METRICS)}.")
-    return METRICS[name]
+    metric = METRICS[name]
+    if not issubclass(metric, OutputMetric):
+        raise UsageError(f"{metric.title} is computed from likelihoods and does not compare outputs with references.")
+    return metric(language, tokenised)
+
+
+def output_statistics(
+    outputs: Sequence[str],
+    references: Sequence[str],
+    language: str | None = None,
+    names: Sequence[str] = TRANSLATION_METRICS,
+    *,
+    tokenised: bool = False,
+) -> dict[str, SentenceStatistics]:
+    """The sentence statistics of each metric, by its name. Raises as `score_outputs`."""
+    require_parallel(outputs, references)
+    metrics = {name: output_metric(name, language, tokenised) for name in names}
+    for metric in metrics.values():
+        metric.check_references(references)
+    return {name: metric.statistics(outputs, references) for name, metric in metrics.items()}
+
+
+def score_outputs(
+    outputs: Sequence[str],
+    references: Sequence[str],
+    language: str | None = None,
+    names: Sequence[str] = TRANSLATION_METRICS,
+    intervals: int = 1000,
+    *,
+    tokenised: bool = False,
+) -> list[Score]:
+    """Scores of outputs against one reference each, with intervals of `intervals` draws (0: none).
+
+    Raises DataError without lines or if the numbers of lines differ; UsageError for a name that is not in METRICS.
+    """
+    statistics = output_statistics(outputs, references, language, names, tokenised=tokenised)
+    return [each.score(intervals) for each in statistics.values()]
+
+
+def sentence_scores(
+    name: str,
+    outputs: Sequence[str],
+    references: Sequence[str],
+    *,
+    language: str | None = None,
+    tokenised: bool = False,
+) -> list[float]:
+    """The score of each sentence by one metric. Raises as `score_outputs`."""
+    return output_metric(name, language, tokenised).sentence_scores(outputs, references)
+
+
+def score_likelihoods(
+    sentences: Sequence[TextLikelihood], intervals: int = 1000, how: str = "", lines_per_block: int = 1
+) -> dict[str, Score]:
+    """Scores by every metric of likelihoods, by the metric's name, over all sentences together.
+
+    The signature gives the unit and its number, whether ends of sentences are included, how many tokens stood for
+    unknown words, and `how` the text was read. Blocks of `lines_per_block` lines are drawn together, since neighbouring
+    lines are not independent where a model reads across lines. A text of probability 0 has infinite perplexity and no
+    interval. Raises DataError for an empty text.
+    """
+    total = sum(sentences, start=TextLikelihood())
+    draws: list[TextLikelihood] = []
+    if intervals and len(sentences) and math.isfinite(total.log_prob_sum):
+        rows = LikelihoodStatistics.of(sentences, lines_per_block).rows
+        draws = [TextLikelihood(*row) for row in resampled_totals(rows, intervals).tolist()]
+    ends = "yes" if total.num_sentences else "no"
+    scores = {}
+    metrics = {name: metric() for name, metric in METRICS.items() if issubclass(metric, LikelihoodMetric)}
+    for name, metric in metrics.items():
+        signature = f"unit:{metric.unit}|n:{total.count(metric.unit)}|eos:{ends}|unk:{total.num_unknown}"
+        signature += f"|{how}" if how else ""
+        low = high = None
+        if draws:
+            signature += f"|bs:{intervals}|seed:{SEED}" + (f"|block:{lines_per_block}" if lines_per_block > 1 else "")
+            low, high = interval([metric.value(draw) for draw in draws])
+        scores[name] = Score(metric.title, metric.value(total), signature, low, high)
+    return scores

@@ -1,9 +1,8 @@
-"""How is a few numbers about an output turned into a probability that it is good, and does the probability hold?
+"""Calibration: logistic regression from features of an output to the probability that it is good, and its error.
 
-Logistic regression on standardised features, with a weak ridge penalty, by Newton's method. Whether it holds is told
-by cross-validation: each part of the data is judged by what was learned from the others. The expected calibration error
-(Naeini et al. 2015; Guo et al. 2017, equation 3) is Σ_b |b| / n · |share of good ones in b - mean probability in b|
-over ten bins of equal width.
+The regression is on standardised features, with a weak ridge penalty, by Newton's method, and is cross-validated. The
+expected calibration error (Naeini et al. 2015; Guo et al. 2017, equation 3) is
+Σ_b |b| / n · |share of good ones in b - mean probability in b| over ten bins of equal width.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Floats = NDArray[np.float64]
 
 NUM_BINS = 10
 RIDGE = 1.0
-"""The variance that a standardised weight is expected to have, inverted: it matters for few sentences only."""
+"""Inverse of the expected variance of a standardised weight; it matters only for few sentences."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class LogisticRegression:
     def fit(features: Floats, good: NDArray[np.bool_]) -> LogisticRegression:
         """Maximum likelihood with the ridge penalty RIDGE / 2 · Σ weight². [N, K] features, [N] outcomes."""
         mean, scale = features.mean(axis=0), features.std(axis=0)
-        scale = np.where(scale > 1e-9, scale, 1.0)  # a feature that never changes tells nothing
+        scale = np.where(scale > 1e-9, scale, 1.0)  # a constant feature is uninformative
         x = np.column_stack([np.ones(len(features)), (features - mean) / scale])
         ridge = np.diag([0.0] + [RIDGE] * features.shape[1])
         theta = np.zeros(x.shape[1])
@@ -56,52 +55,51 @@ class LogisticRegression:
 
 def sigmoid(x: Floats) -> Floats:
     """1 / (1 + exp(-x)), without overflow."""
-    found: Floats = 0.5 * (1 + np.tanh(0.5 * x))
-    return found
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * x)))
 
 
 def cross_validated(features: Floats, good: NDArray[np.bool_], num_folds: int = 5, seed: int = 0) -> Floats:
-    """The probability of each sentence by a regression that has not seen it. Raises DataError for too few sentences."""
+    """The probability of each sentence, by a regression on the others. Raises DataError for too few sentences."""
     if len(features) < 10 * num_folds or good.all() or not good.any():
         raise DataError(
-            f"{len(features)} sentences, {int(good.sum())} of them good, are too few to calibrate on: "
-            f"give at least {10 * num_folds}, good ones and bad ones."
+            f"Too little data to calibrate on: {len(features)} sentences, of which {int(good.sum())} are good. "
+            f"Give at least {10 * num_folds}, both good and bad."
         )
     fold = np.random.default_rng(seed).permutation(len(features)) % num_folds
-    found = np.empty(len(features))
+    probabilities = np.empty(len(features))
     for number in range(num_folds):
         held_out = fold == number
         regression = LogisticRegression.fit(features[~held_out], good[~held_out])
-        found[held_out] = regression.probabilities(features[held_out])
-    return found
+        probabilities[held_out] = regression.probabilities(features[held_out])
+    return probabilities
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Outputs that were given about the same probability."""
+    """Outputs with about the same probability."""
 
     count: int
     probability: float
-    """The mean of what they were given."""
+    """Their mean probability."""
     share: float
     """The share of good ones among them."""
 
 
 def reliability(probabilities: Floats, good: NDArray[np.bool_]) -> list[Bin]:
-    """The bins of equal width that are not empty, from the least probable on."""
+    """The bins of equal width that are not empty, the least probable first."""
     place = np.minimum((probabilities * NUM_BINS).astype(int), NUM_BINS - 1)
     bins = [place == number for number in range(NUM_BINS)]
     return [Bin(int(b.sum()), float(probabilities[b].mean()), float(good[b].mean())) for b in bins if b.any()]
 
 
 def expected_calibration_error(bins: list[Bin]) -> float:
-    """The mean distance between what was said and what was true, 0 to 1."""
+    """The mean distance between predicted probability and share of good ones, 0 to 1."""
     total = sum(b.count for b in bins)
     return sum(b.count / total * abs(b.share - b.probability) for b in bins)
 
 
 def area_under_curve(probabilities: Floats, good: NDArray[np.bool_]) -> float:
-    """The probability that a good output was given more than a bad one; equal ones count half (Mann & Whitney)."""
+    """The probability that a good output is ranked above a bad one; ties count half (Mann & Whitney)."""
     order = probabilities.argsort()
     _, first, counts = np.unique(probabilities[order], return_index=True, return_counts=True)
     ranks = np.empty(len(order))

@@ -1,9 +1,9 @@
-"""How many edits turn a translation into its reference, when moving a run of words is one edit?
+"""Translation edit rate (Snover et al. 2006), computed bit-parallel.
 
-Translation edit rate (Snover et al. 2006): shift the run of words that lowers the edit distance most, as long as one
-does, then count shifts and distance. Limits and preferences are those of Tercom and sacreBLEU, whose counts come out
-edit for edit. What differs is the cost: a row of a distance matrix is two integers whose bits say where it rises and
-falls (Myers 1999, in the form of Hyyrö 2003), and the matrix of a shifted text is computed only where it is new.
+Moving a run of words is one edit: shift the run that lowers the edit distance most, until none does, then count the
+shifts and the distance. Limits and tie-breaking are those of Tercom and sacreBLEU, and the counts are equal to theirs.
+The difference is the cost: a row of a distance matrix is two integers whose bits mark where it rises and falls (Myers
+1999, in the form of Hyyrö 2003), and the matrix of a shifted text is computed only where it changes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 from sacrebleu.metrics.ter import TER
 
 LONGEST_RUN = 10
-"""Words that one shift moves at most."""
+"""Maximum number of words that one shift moves."""
 FARTHEST = 50
-"""How far apart in the two texts the run may begin."""
+"""Maximum distance between the positions of a run in the two texts."""
 BEAM = 25
-"""Columns of the matrix on either side of its diagonal; more where the reference is over 50 times as long."""
+"""Columns of the matrix on either side of its diagonal; more if the reference is over 50 times as long."""
 MOST_SHIFTS = 1000
-"""Shifts looked at for one pair, one that comes twice counted twice. The round that reaches it moves nothing."""
+"""Maximum number of candidate shifts for one pair, duplicates included; the round that reaches it moves nothing."""
 
 Shift = tuple[int, int, int]
-"""(-length, start, target): of shifts that gain the same, the least is taken."""
+"""(-length, start, target); of shifts with equal gain the smallest is taken."""
 Row = tuple[int, int, int, int, int]
 """A row of a matrix in its band: `rises`, bits set for the columns where it is one more than in the column before;
 `falls`, where it is one less; `before`, the distance in the column before the first; `level`, where it is what the row
@@ -34,13 +34,13 @@ above is in the column before; `grown`, where it is one more than the row above,
 
 
 def translation_edit_rate(hypothesis: Sequence[str], reference: Sequence[str]) -> tuple[int, int]:
-    """How many edits turn one list of words into the other, and how many words the reference has."""
+    """The number of edits from one list of words to the other, and the number of words of the reference."""
     if not hypothesis or not reference:
         return len(hypothesis) or len(reference), len(reference)
     words = list(hypothesis)
     matrix = _Matrix(len(words), reference)
     rows = list(matrix.rows(words))
-    least = max(len(words), len(reference)) - (Counter(words) & Counter(reference)).total()  # in whatever order
+    least = max(len(words), len(reference)) - (Counter(words) & Counter(reference)).total()  # in any order
     shifts = looked_at = 0
     while (distance := _distance(rows[-1])) > least:
         found = list(islice(_shifts(words, reference, *matrix.alignment(words, rows)), MOST_SHIFTS - looked_at))
@@ -58,7 +58,7 @@ def translation_edit_rate(hypothesis: Sequence[str], reference: Sequence[str]) -
 
 
 class FastTer(TER):
-    """sacreBLEU's TER, its statistics counted here: many times as fast for long lines, and the same."""
+    """sacreBLEU's TER with equal statistics that are counted many times as fast for long lines."""
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
         """The edits to the nearest reference, and the mean length of all."""
@@ -75,7 +75,7 @@ class _Matrix:
     def __init__(self, num_words: int, reference: Sequence[str]) -> None:
         self.reference = reference
         self.columns: dict[str, int] = defaultdict(int)
-        """Of each word, a bit for each column that it ends."""
+        """For each word, a bit for each column that ends with it."""
         for column, word in enumerate(reference, 1):
             self.columns[word] |= 1 << column
         self.bands: list[tuple[int, int, int, int, int]] = []
@@ -95,7 +95,7 @@ class _Matrix:
             self.bands.append((first, first - first_above, columns, fresh, diagonals))
 
     def rows(self, words: Sequence[str], start: int = 0, row: Row | None = None) -> Iterator[Row]:
-        """The rows of a text from row `start` on, which is `row`; by default all."""
+        """The rows of a text from row `start`, which is `row`; by default all."""
         row = row or ((1 << len(self.reference)) - 1, 0, 0, 0, 0)
         yield row
         rises, falls, before, _, _ = row
@@ -114,18 +114,18 @@ class _Matrix:
             yield rises, falls, before, level, grown
 
     def distance_after(self, shift: Shift, words: list[str], rows: Sequence[Row]) -> int:
-        """The distance of the words after a shift; `rows` are those before it."""
+        """The distance of the words after a shift; `rows` are the rows before it."""
         start, end, shifted = _shifted(words, shift)
         for i, row in enumerate(self.rows(shifted, start, rows[start]), start):
-            if i >= end and row[0] == rows[i][0] and row[1] == rows[i][1]:  # so will be all that follow
+            if i >= end and row[0] == rows[i][0] and row[1] == rows[i][1]:  # so will all later rows
                 return _distance(rows[-1]) + row[2] - rows[i][2]
         return _distance(row)
 
     def alignment(self, words: Sequence[str], rows: Sequence[Row]) -> tuple[list[int], list[bool], list[bool]]:
-        """How many words stand before the end of each prefix of the reference, and which of both are not matched.
+        """The number of words aligned with each prefix of the reference, and which words of each text are not matched.
 
-        Of paths that cost the same it is the one that, from the end on, keeps or substitutes a word rather than
-        deletes one, and deletes one rather than inserts one.
+        Among paths of equal cost, traced from the end, keeping or substituting a word is preferred to deleting one, and
+        deleting one to inserting one.
         """
         i, j = len(words), len(self.reference)
         places, wrong, missed = [0] * (j + 1), [True] * i, [True] * j
@@ -156,7 +156,7 @@ def _distance(last: Row) -> int:
 def _shifts(
     words: Sequence[str], reference: Sequence[str], places: list[int], wrong: list[bool], missed: list[bool]
 ) -> Iterator[Shift]:
-    """The shifts worth a look: of a run that both texts have, not all matched in either, to elsewhere."""
+    """The candidate shifts: of a run that both texts have, and that is not fully matched in either."""
     positions = defaultdict(list)
     for position, word in enumerate(reference):
         positions[word].append(position)
@@ -177,7 +177,7 @@ def _shifts(
 
 
 def _shifted(words: list[str], shift: Shift) -> tuple[int, int, list[str]]:
-    """The words after a shift, by which two runs in a row change places, and before them where these begin and end."""
+    """The range in which a shift exchanges two neighbouring runs, and the words after it."""
     length, start, target = -shift[0], shift[1], shift[2]
     middle = start + length
     if target < start:

@@ -1,9 +1,9 @@
-"""How well does a model predict text, in units that compare across tokenisers?
+"""Perplexity and bits of text, in units that compare across tokenizers.
 
-Perplexity per token depends on what a token is; per word, per character and per byte it does not, as long as the
-text is the same and its ends are counted alike. Here the end of every sentence counts: the model predicts it, and
-in each unit it is one more (an end-of-sentence word; the line break as a character and a byte). Text that is
-scored as one stream, without ends, has `num_sentences` 0.
+Perplexity per token depends on the tokenizer; per word, per character and per byte it does not, as long as the text is
+the same and its ends are counted alike. Here the end of every sentence counts as one more of each unit (an
+end-of-sentence word; the line break as a character and a byte), since the model predicts it. Text that is scored as one
+stream, without ends, has `num_sentences` 0.
 """
 
 from __future__ import annotations
@@ -23,58 +23,45 @@ from heed.metrics.metric import Metric
 
 @dataclass(frozen=True)
 class TextLikelihood:
-    """The log-probability of some text and what it is divided by. Likelihoods of two texts can be added."""
+    """The log-probability of a text, and the counts to divide it by. Likelihoods of two texts can be added."""
 
     log_prob_sum: float = 0.0
     """Natural logarithm (nats), end-of-sentence tokens included."""
     num_tokens: int = 0
     """Predicted tokens, end-of-sentence tokens included."""
     num_words: int = 0
-    """Words between blanks, ends not included; the same for characters and bytes."""
+    """Words separated by white space, without the ends of sentences; likewise characters and bytes."""
     num_characters: int = 0
     num_bytes: int = 0
     num_sentences: int = 0
-    """How many ends of sentences were predicted."""
+    """Number of predicted ends of sentences."""
     num_unknown: int = 0
-    """Predicted tokens that stand for any unknown word: their probability is that of the whole class."""
+    """Predicted `<unk>` tokens, whose probability is that of all unknown words together."""
 
     @classmethod
     def of_sentence(
         cls, text: str, log_prob: float, num_tokens: int, num_unknown: int = 0, ends: bool = True
     ) -> TextLikelihood:
-        """One sentence: its log-probability in nats and its number of tokens, with the end where it was predicted."""
+        """One sentence: its log-probability in nats and its number of tokens; `ends`: its end was predicted."""
         return cls(log_prob, num_tokens, len(text.split()), len(text), len(text.encode()), int(ends), num_unknown)
 
     def __add__(self, other: TextLikelihood) -> TextLikelihood:
         return TextLikelihood(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
-    @property
-    def perplexity_per_token(self) -> float:
-        """exp(-log p / tokens). Compares only between models with the same tokeniser."""
-        return _exp(self._nats_per("token"))
+    def perplexity(self, unit: str) -> float:
+        """exp(-log p / n), n the number of a unit (see `count`). Raises DataError for an empty text.
 
-    @property
-    def perplexity_per_word(self) -> float:
-        """exp(-log p / (words + sentences))."""
-        return _exp(self._nats_per("word"))
+        Per token it compares only models with the same tokenizer.
+        """
+        nats = self._nats_per(unit)
+        return math.exp(nats) if nats < 709 else math.inf  # where a float overflows
 
-    @property
-    def perplexity_per_character(self) -> float:
-        """exp(-log p / (characters + sentences))."""
-        return _exp(self._nats_per("character"))
-
-    @property
-    def bits_per_character(self) -> float:
-        """-log2 p / (characters + sentences)."""
-        return self._nats_per("character") / math.log(2)
-
-    @property
-    def bits_per_byte(self) -> float:
-        """-log2 p / (bytes + sentences)."""
-        return self._nats_per("byte") / math.log(2)
+    def bits(self, unit: str) -> float:
+        """-log2 p / n, as `perplexity`."""
+        return self._nats_per(unit) / math.log(2)
 
     def count(self, unit: str) -> int:
-        """How many of a unit (token, word, character, byte) the text has, ends of sentences counted."""
+        """The number of tokens, words, characters or bytes; the end of each sentence counts as one."""
         counts = {"word": self.num_words, "character": self.num_characters, "byte": self.num_bytes}
         return self.num_tokens if unit == "token" else counts[unit] + self.num_sentences
 
@@ -86,85 +73,74 @@ class TextLikelihood:
 
 @dataclass(frozen=True)
 class LikelihoodStatistics:
-    """The likelihoods of one model for the sentences of a text, as paired tests take them: by bits per byte."""
+    """The likelihoods of one model for the sentences of a text, for paired tests of bits per byte."""
 
     rows: NDArray[np.float64]
     """[S sentences or blocks, K]: the fields of `TextLikelihood`."""
 
     @classmethod
     def of(cls, sentences: Sequence[TextLikelihood], lines_per_block: int = 1) -> LikelihoodStatistics:
-        """Those of sentences in their order, or of blocks of neighbours."""
+        """From sentences in order, or blocks of neighbouring ones."""
         rows = np.array([astuple(sentence) for sentence in sentences], dtype=np.float64)
         return cls(np.add.reduceat(rows, np.arange(0, len(rows), lines_per_block)) if lines_per_block > 1 else rows)
 
     def value(self, totals: NDArray[np.float64]) -> float:
         """Bits per byte of the summed statistics [K]."""
-        return TextLikelihood(*totals.tolist()).bits_per_byte
+        return TextLikelihood(*totals.tolist()).bits("byte")
 
 
 class LikelihoodMetric(Metric):
-    """A function of the likelihood of a text."""
+    """A metric that is computed from the likelihood of a text."""
 
     higher_is_better = False
     needs = "likelihoods"
     unit: ClassVar[str]
-    """What it is per: `token`, `word`, `character` or `byte`."""
+    """`token`, `word`, `character` or `byte`."""
 
     @abstractmethod
     def value(self, text: TextLikelihood) -> float:
         """The score of a text. Raises DataError for an empty one."""
 
 
-class PerplexityPerToken(LikelihoodMetric):
+class Perplexity(LikelihoodMetric):
+    """exp(-log p / units)."""
+
+    def value(self, text: TextLikelihood) -> float:
+        return text.perplexity(self.unit)
+
+
+class Bits(LikelihoodMetric):
+    """-log2 p / units."""
+
+    def value(self, text: TextLikelihood) -> float:
+        return text.bits(self.unit)
+
+
+class PerplexityPerToken(Perplexity):
     """exp(-log p / tokens)."""
 
     title, unit = "perplexity per token", "token"
 
-    def value(self, text: TextLikelihood) -> float:
-        """The score of a text."""
-        return text.perplexity_per_token
 
-
-class PerplexityPerWord(LikelihoodMetric):
+class PerplexityPerWord(Perplexity):
     """exp(-log p / (words + sentences))."""
 
     title, unit = "perplexity per word", "word"
 
-    def value(self, text: TextLikelihood) -> float:
-        """The score of a text."""
-        return text.perplexity_per_word
 
-
-class PerplexityPerCharacter(LikelihoodMetric):
+class PerplexityPerCharacter(Perplexity):
     """exp(-log p / (characters + sentences))."""
 
     title, unit = "perplexity per character", "character"
 
-    def value(self, text: TextLikelihood) -> float:
-        """The score of a text."""
-        return text.perplexity_per_character
 
-
-class BitsPerCharacter(LikelihoodMetric):
+class BitsPerCharacter(Bits):
     """-log2 p / (characters + sentences)."""
 
     title, unit = "bits per character", "character"
 
-    def value(self, text: TextLikelihood) -> float:
-        """The score of a text."""
-        return text.bits_per_character
 
-
-class BitsPerByte(LikelihoodMetric):
+class BitsPerByte(Bits):
     """-log2 p / (bytes + sentences)."""
 
     title, unit = "bits per byte", "byte"
-
-    def value(self, text: TextLikelihood) -> float:
-        """The score of a text."""
-        return text.bits_per_byte
-
-
-def _exp(nats: float) -> float:
-    """exp, infinite where a float ends."""
-    return math.exp(nats) if nats < 709 else math.inf

@@ -1,20 +1,60 @@
-"""The contract of a metric, and the sentence statistics from which scores, intervals and tests are computed."""
+"""Metric interface, scores with signatures, and the sentence statistics that scores and tests are computed from."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError
-from heed.metrics.bootstrap import SEED, interval, resampled_totals
-from heed.metrics.score import Score
+from heed.metrics.significance import SEED, interval, resampled_totals
 
 Rows = NDArray[np.float64] | Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number with its signature: scores with different signatures are not comparable."""
+
+    name: str
+    """As papers write it: `BLEU`, `chrF2`, `perplexity per word`."""
+    value: float
+    signature: str
+    """The settings that must be equal for two scores to be comparable: `nrefs:1|case:mixed|eff:no|tok:13a|...`."""
+    low: float | None = None
+    """Lower end of the 95 % interval; None without an interval."""
+    high: float | None = None
+
+    def render(self) -> str:
+        """The score on one line: `BLEU 34.21 [33.10, 35.30]  nrefs:1|bs:1000|...`."""
+        return f"{self.name} {self.numbers}  {self.signature}"
+
+    @property
+    def numbers(self) -> str:
+        """The value and its interval: `34.21 [33.10, 35.30]`; small scores per unit of text have three decimals."""
+        decimals = 3 if " per " in self.name and abs(self.value) < 10 else 2
+        form = f".{decimals}f" if abs(self.value) < 1e7 else ".3g"
+        value, *ends = (format(x, form) for x in (self.value, self.low, self.high) if x is not None)
+        return f"{value} [{', '.join(ends)}]" if ends else value
+
+    def to_json(self) -> dict[str, str | float | None]:
+        """The fields in types that `json` writes; infinity becomes null."""
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Score:
+        """Read what `to_json` returned. Raises TypeError for anything else."""
+        value = math.inf if fields.get("value") is None else fields["value"]
+        is_endless = fields.get("low") is not None and fields.get("high") is None
+        return cls(**{**fields, "value": value, **({"high": math.inf} if is_endless else {})})
 
 
 class Metric(ABC):

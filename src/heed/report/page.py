@@ -9,7 +9,7 @@ from typing import Any
 from heed.core.environment import library_versions
 from heed.core.files import atomic_write, is_plain_file, sha256_file, storage_errors
 from heed.core.progress import format_seconds, warn
-from heed.metrics.score import Score
+from heed.metrics.metric import Score
 from heed.report.curves import draw_curves
 from heed.report.data import data_section, training_rows
 from heed.report.description import directions, methods, model_sentence, origin, parts, validated_on

@@ -8,7 +8,7 @@ from typing import Any
 
 from heed.core.files import sha256_file
 from heed.evaluation.score_log import read_scores
-from heed.metrics.score import Score
+from heed.metrics.metric import Score
 from heed.report.markdown import code, plain, table
 from heed.run import WEIGHTS, Run
 

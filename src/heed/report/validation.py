@@ -13,7 +13,7 @@ import torch
 from heed.core.environment import memory_bytes, num_cpus, processor_name
 from heed.core.files import atomic_write, is_plain_file
 from heed.evaluation.evaluation import Evaluation
-from heed.metrics.score import Score
+from heed.metrics.metric import Score
 from heed.run import Run
 
 VALIDATION = "validation.json"

@@ -1,1 +1,1 @@
-"""Models that count instead of learning by gradients. NumPy only."""
+"""Count-based models: n-grams, word classes, LZ78 and caches, with NumPy only."""

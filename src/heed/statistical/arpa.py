@@ -1,15 +1,15 @@
-r"""n-gram models as ARPA files, the format of SRILM, KenLM and others.
+r"""ARPA files of n-gram models, the format of SRILM, KenLM and others.
 
     \data\
     ngram 1=3
     ngram 2=2
 
     \1-grams:
-    -1.2<tab>word<tab>-0.3         log10 probability, n-gram, log10 back-off weight (0 if it is left out)
+    -1.2<tab>word<tab>-0.3         log10 probability, n-gram, log10 back-off weight (0 if omitted)
     ...
     \end\
 
-Begin of sentence is `<s>`, its end `</s>`, and `<unk>` stands for every word that the file does not have.
+`<s>` and `</s>` are the begin and end of a sentence, `<unk>` any word that is not in the file.
 """
 
 from __future__ import annotations
@@ -25,26 +25,23 @@ import numpy as np
 
 from heed.core.errors import DataError
 from heed.core.files import atomic_write, storage_errors
-from heed.statistical.arrays import Bools, Floats, Ints
 from heed.statistical.backoff import BackoffModel
+from heed.statistical.predictor import Bools, Floats, Ints
 from heed.text.archives import open_bytes, shown_name
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
 
 _NEVER = "-99"
-"""log10 of a probability of 0, as the format has it."""
+"""log10 of a probability of 0 in this format."""
 _LN10 = math.log(10)
 _BLANKS = frozenset(" \t\r\n\0")
 
 
-# --- writing ----------------------------------------------------------------------------------------------
-
-
 def write_arpa(path: str | Path, model: BackoffModel, pieces: Sequence[str]) -> None:
-    """Write a model whose word i is spelled `pieces[i]`. Raises DataError for a piece that the format cannot hold."""
+    """Write a model whose word i is `pieces[i]`. Raises DataError for a piece that the format cannot represent."""
     if odd := [piece for piece in pieces if not piece or not _BLANKS.isdisjoint(piece)]:
         raise DataError(
-            f"the piece {odd[0]!r} has white space in it, and an ARPA file separates words by it. Only a model of "
-            "words (or of pieces without blanks) can be written."
+            f"the piece {odd[0]!r} contains white space, which separates words in an ARPA file. Only a model of words "
+            "(or of pieces without white space) can be written."
         )
     with storage_errors("write the ARPA file", path=Path(path)), atomic_write(path, "w") as file:
         _write(file, model, pieces)
@@ -70,25 +67,25 @@ def _write(file: IO[str], model: BackoffModel, pieces: Sequence[str]) -> None:
 
 
 def _listed(model: BackoffModel) -> Bools:
-    """Which words of the vocabulary are in the file: those that can be predicted, and those of longer n-grams."""
-    found = np.isfinite(model.log_probs_of[: model.vocab_size])
-    found |= np.diff(model.offsets)[1 : model.vocab_size + 1] > 0 if model.order > 1 else False
-    found[model.words[model.vocab_size :]] = True
-    found[model.bos_id] = True
-    return found
+    """Which words are written: those that can be predicted, and those of longer n-grams."""
+    listed = np.isfinite(model.log_probs_of[: model.vocab_size])
+    listed |= np.diff(model.offsets)[1 : model.vocab_size + 1] > 0 if model.order > 1 else False
+    listed[model.words[model.vocab_size :]] = True
+    listed[model.bos_id] = True
+    return listed
 
 
 def _columns(model: BackoffModel, n: int, nodes: Ints, ngrams: list[str]) -> list[list[str]]:
-    """Probabilities, n-grams and, of all but the longest, back-off weights."""
+    """Probabilities, n-grams and, except for the longest, back-off weights."""
     log_probs = model.log_probs_of[nodes - 1].astype(np.float64) / _LN10
     if n == 1:
-        log_probs[model.bos_id] = 0.0  # as lmplz has it; begin of sentence is never predicted
+        log_probs[model.bos_id] = 0.0  # as lmplz writes it; begin of sentence is never predicted
     weights = [] if n == model.order else [_spelled(model.backoffs[nodes].astype(np.float64) / _LN10)]
     return [_spelled(log_probs), ngrams, *weights]
 
 
 def _spelled(values: Floats) -> list[str]:
-    """Numbers with seven decimals; negative ones of one digit, `-1.2345678`, are spelled all at once."""
+    """Numbers with seven decimals; those like `-1.2345678` are formatted all at once."""
     plain = (values < 0) & (values > -9.9999999)
     units = np.rint(np.where(plain, -values, 0) * 1e7).astype(np.int64)
     letters = np.zeros((len(values), 10), dtype=np.uint32)
@@ -96,36 +93,33 @@ def _spelled(values: Floats) -> list[str]:
     for column in (9, 8, 7, 6, 5, 4, 3, 1):
         units, digits = np.divmod(units, 10)
         letters[:, column] = digits + ord("0")
-    found: list[str] = letters.view("<U10").ravel().tolist()
+    texts: list[str] = letters.view("<U10").ravel().tolist()
     for place in np.flatnonzero(~plain).tolist():
         value = float(values[place])
-        found[place] = f"{value:.7f}" if value else "0"
+        texts[place] = f"{value:.7f}" if value else "0"
         if not math.isfinite(value):
-            found[place] = _NEVER
-    return found
-
-
-# --- reading ----------------------------------------------------------------------------------------------
+            texts[place] = _NEVER
+    return texts
 
 
 class Arpa(NamedTuple):
-    """What a file holds."""
+    """The content of a file."""
 
     model: BackoffModel
     vocabulary: Vocabulary
 
 
 def read_arpa(path: str | Path) -> Arpa:
-    """Read a file (.gz, .xz and .zst too), in which every n-gram's first n - 1 words must be an n-gram as well.
+    """Read a file, possibly compressed, in which the first n - 1 words of every n-gram must be an n-gram too.
 
-    `<s>` is never predicted, whatever the file says. Raises what `read_lines` raises, and DataError where the file is
-    not in the format, naming the line.
+    `<s>` is never predicted, whatever its probability in the file. Raises what `read_lines` raises, and DataError, with
+    the line, for a malformed file.
     """
-    return _Reading(path).arpa()
+    return _Reader(path).arpa()
 
 
 def _lines_of(path: str | Path) -> Iterator[str]:
-    """The lines with their ends: a file has millions, and this is the fastest way to them."""
+    """The lines with their line ends; a file has millions, and this is the fastest way."""
     try:
         with open_bytes(path) as file, TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
             yield from text
@@ -143,14 +137,14 @@ class _Section(NamedTuple):
     backoffs: Floats
 
 
-class _Reading:
-    """One file that is being read."""
+class _Reader:
+    """Reads one file."""
 
     def __init__(self, path: str | Path) -> None:
         self.name = shown_name(path)
         self.lines = _lines_of(path)
         self.number = 0
-        """Of the line that was read last."""
+        """The number of the last line read."""
         self.ids: dict[str, int] = {piece: id for id, piece in enumerate(SPECIAL_PIECES)}
 
     def fail(self, what: str, number: int = 0) -> NoReturn:
@@ -165,7 +159,7 @@ class _Reading:
         self.fail("the file ends before \\end\\.")
 
     def arpa(self) -> Arpa:
-        """All of it."""
+        """Read the whole file."""
         while self.next_line() != "\\data\\":
             pass
         sizes: list[int] = []
@@ -182,11 +176,11 @@ class _Reading:
             tree.words(section, len(self.ids)) if n == 1 else self.add(tree, section)
             line = self.next_line()
         if line != "\\end\\" or not sizes:
-            self.fail(f"{sizes[-1] if sizes else 0:,} n-grams were announced; here is {line!r:.80}.")
+            self.fail(f"expected {sizes[-1] if sizes else 0:,} n-grams and then \\end\\, got {line!r:.80}.")
         return Arpa(tree.model(), Vocabulary(list(self.ids)[len(SPECIAL_PIECES) :]))
 
     def section(self, n: int, size: int) -> _Section:
-        """So many n-grams."""
+        """Read the section of n-grams of length n."""
         first = self.number + 1
         lines = [line.rstrip("\r\n") for line in islice(self.lines, size)]
         self.number += len(lines)
@@ -195,31 +189,31 @@ class _Reading:
         except (ValueError, IndexError):
             odd = next(place for place, line in enumerate(lines) if not _is_entry(line))
             what = f"expected a log10 probability, a tab and words, got {lines[odd]!r:.80}"
-            self.fail(f"{what} ({size:,} n-grams of {n} words were announced).", first + odd)
+            self.fail(f"{what} (the header declares {size:,} n-grams of {n} words).", first + odd)
         if len(lines) < size:
-            self.fail(f"{size:,} n-grams were announced, there are {len(lines):,}.")
+            self.fail(f"the header declares {size:,} n-grams, but there are {len(lines):,}.")
         words = " ".join(ngrams).split(" ") if ngrams else []
         if n == 1:
             for word in words:
                 self.ids.setdefault(word, len(self.ids))
-        found = np.fromiter(map(self.ids.get, words, repeat(-1)), np.int64, len(words))
-        if len(words) != n * size or (found < 0).any():
+        ids = np.fromiter(map(self.ids.get, words, repeat(-1)), np.int64, len(words))
+        if len(words) != n * size or (ids < 0).any():
             odd = next(place for place, ngram in enumerate(ngrams) if not self.knows(ngram.split(" "), n))
             self.fail(f"{ngrams[odd]!r} is not an n-gram of {n} of the file's words.", first + odd)
-        return _Section(found.reshape(-1, n), _natural(np.minimum(log_probs, 0)), _natural(backoffs))
+        return _Section(ids.reshape(-1, n), _natural(np.minimum(log_probs, 0)), _natural(backoffs))
 
     def knows(self, words: list[str], n: int) -> bool:
-        """Whether these are so many words of the file."""
+        """Whether these are n words of the file."""
         return len(words) == n and all(word in self.ids for word in words)
 
     def add(self, tree: _Tree, section: _Section) -> None:
-        """The next level of the tree."""
+        """Add the next level to the tree."""
         if what := tree.add(section):
             self.fail(what)
 
 
 class _Tree:
-    """The levels that were read so far, each sorted by its parents and words."""
+    """The levels read so far, each sorted by parents and words."""
 
     def __init__(self) -> None:
         self.parents: list[Ints] = []
@@ -229,7 +223,7 @@ class _Tree:
         self.vocab_size = 0
 
     def words(self, section: _Section, vocab_size: int) -> None:
-        """The first level: every word; one that is not in the file, as padding, is never predicted."""
+        """Set the first level; words that are not in the file, such as padding, are never predicted."""
         self.vocab_size = vocab_size
         log_probs, backoffs = np.full(vocab_size, -np.inf), np.zeros(vocab_size)
         ids = section.ids[:, 0]
@@ -238,17 +232,17 @@ class _Tree:
         self._append(np.zeros(vocab_size, dtype=np.int64), np.arange(vocab_size), log_probs, backoffs)
 
     def add(self, section: _Section) -> str:
-        """A further level; what is wrong with it, if anything."""
+        """Add a level; returns what is wrong with it, or nothing."""
         above = section.ids[:, 0]
         for parents, words, ids in zip(self.parents[1:], self.last[1:], section.ids.T[1:-1], strict=True):
             keys, wanted = parents * self.vocab_size + words, above * self.vocab_size + ids
             above = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
             if len(wanted) and (not len(keys) or (keys[above] != wanted).any()):
-                return "the first words of an n-gram are no n-gram of the file."
+                return "the first words of an n-gram are not an n-gram of the file."
         keys = above * self.vocab_size + section.ids[:, -1]
         order = np.argsort(keys)
         if (np.diff(keys[order]) == 0).any():
-            return f"an n-gram of {section.ids.shape[1]} words is there twice."
+            return f"an n-gram of {section.ids.shape[1]} words is repeated."
         self._append(above[order], section.ids[order, -1], section.log_probs[order], section.backoffs[order])
         return ""
 
@@ -266,7 +260,7 @@ class _Tree:
 
 
 def _columns_of(lines: list[str]) -> tuple[Floats, list[str], Floats]:
-    """Probabilities, n-grams and back-off weights. Raises ValueError and IndexError where a line has none."""
+    """Probabilities, n-grams and back-off weights. Raises ValueError or IndexError for a malformed line."""
     widths = {line.count("\t") for line in lines}
     if widths == {1} or widths == {2}:  # all at once: a list for each line would take twice the time
         step = max(widths) + 1
@@ -281,7 +275,7 @@ def _columns_of(lines: list[str]) -> tuple[Floats, list[str], Floats]:
 
 
 def _is_entry(line: str) -> bool:
-    """Whether a line has a number, words and perhaps another number."""
+    """Whether a line has a number, words and optionally another number."""
     try:
         _columns_of([line])
     except (ValueError, IndexError):
@@ -290,5 +284,5 @@ def _is_entry(line: str) -> bool:
 
 
 def _natural(values: Floats) -> Floats:
-    """Natural logarithms; what the format writes for log 0 becomes -inf."""
+    """Natural logarithms; the value that means log 0 becomes -inf."""
     return np.where(values <= float(_NEVER), -np.inf, values * _LN10)

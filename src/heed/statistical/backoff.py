@@ -1,11 +1,11 @@
-"""Backoff n-gram models: some n-grams have a probability, and all others back off to shorter ones.
+"""Backoff n-gram models, as trees of n-grams.
 
     p(w | h) = p*(h w)                      if the n-gram h w is stored
              = bow(h) · p(w | h')           otherwise; h' is h without its first word, bow(h) = 1 if h is not stored
 
-Every n-gram model, however it was smoothed, is such a table (Katz 1987); an ARPA file holds one. Here it is a tree: an
-n-gram is the child of its first n - 1 words. A context is a node: the longest stored n-gram, shorter than the order,
-that the words so far end with. A sentence begins in the context of begin of sentence alone.
+Every n-gram model, whatever its smoothing, is such a table (Katz 1987), and an ARPA file contains one. Here it is a
+tree, in which an n-gram is the child of its first n - 1 words. A context is a node: the longest stored n-gram, shorter
+than the order, that the words so far end with. A sentence begins in the context of `<s>`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError
-from heed.statistical.arrays import Floats, Ints, members, starts
+from heed.statistical.predictor import Floats, Ints, Predictor, members, starts
 
 ROOT = 0
 """The empty context. Nodes 1 to V are the words; the longer n-grams follow, sorted by length, parent and word."""
 
 
 @dataclass(frozen=True, eq=False)
-class BackoffModel:
-    """A tree of n-grams with M nodes beside the root, of which the root and the first C - 1 are contexts."""
+class BackoffModel(Predictor):
+    """A tree of n-grams with M nodes and a root; the root and the first C - 1 nodes are contexts."""
 
     words: NDArray[np.int32]
     """[M]: the last word of each n-gram."""
@@ -39,16 +39,14 @@ class BackoffModel:
     bos_id: int
     eos_id: int
 
-    # --- what is stored -------------------------------------------------------------------------------
-
     @classmethod
     def of_levels(
         cls, parents: Sequence[Ints], words: Sequence[Ints], log_probs: Sequence[Floats], backoffs: Sequence[Floats],
         bos_id: int, eos_id: int,
     ) -> BackoffModel:  # fmt: skip
-        """From the n-grams of each length, sorted by `parents` (places in the level below) and then by word.
+        """From the n-grams of each length, sorted by `parents` (positions in the level below) and then by word.
 
-        The first level has every word of the vocabulary. `backoffs` are those of all levels but the longest.
+        The first level has every word of the vocabulary. `backoffs` are of all levels but the longest.
         """
         sizes = [1, *map(len, words[:-1])]
         children = [np.bincount(up, minlength=size) for up, size in zip(parents, sizes, strict=True)]
@@ -65,13 +63,13 @@ class BackoffModel:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[np.generic]], vocab_size: int, bos_id: int, eos_id: int
     ) -> BackoffModel:
-        """The model that `arrays` gave. Raises DataError for arrays that are none of this vocabulary."""
+        """Read what `arrays` returned. Raises DataError for arrays that do not fit the vocabulary."""
         names = ("words", "offsets", "log_probs", "backoffs")
         if missing := [name for name in names if name not in arrays]:
             raise DataError(f"not an n-gram model: {missing[0]!r} is missing.")
         words, offsets, log_probs, backoffs = (arrays[name] for name in names)
         whole = np.issubdtype(words.dtype, np.integer) and np.issubdtype(offsets.dtype, np.integer)
-        found = cls(
+        model = cls(
             words.astype(np.int32) if whole else np.empty(0, dtype=np.int32),
             offsets.astype(np.int64) if whole else np.empty(0, dtype=np.int64),
             log_probs.astype(np.float32),
@@ -79,15 +77,15 @@ class BackoffModel:
             bos_id,
             eos_id,
         )
-        if not found._fits_together(vocab_size):
+        if not model._is_consistent(vocab_size):
             raise DataError(
                 f"not an n-gram model of {vocab_size} words: its sizes and numbers are inconsistent. Was the "
                 "tokenizer changed?"
             )
-        return found
+        return model
 
-    def _fits_together(self, vocab_size: int) -> bool:
-        """Whether the nodes are a tree of words of the vocabulary, in order, and the numbers are logarithms."""
+    def _is_consistent(self, vocab_size: int) -> bool:
+        """Whether the nodes are a sorted tree of words of the vocabulary, and the numbers are logarithms."""
         flat = all(array.ndim == 1 for array in (self.words, self.offsets, self.log_probs_of, self.backoffs))
         if not flat or len(self.offsets) != len(self.backoffs) + 1 or len(self.words) != len(self.log_probs_of):
             return False
@@ -97,7 +95,7 @@ class BackoffModel:
         if self.offsets[0] != 1 or self.offsets[-1] != len(self.words) + 1 or (parts < 0).any():
             return False
         contexts = np.arange(len(self.backoffs))
-        if (self.offsets[:-1] <= contexts).any():  # every child stands behind its parent
+        if (self.offsets[:-1] <= contexts).any():  # every child follows its parent
             return False
         if ((self.words < 0) | (self.words >= vocab_size)).any():
             return False
@@ -106,7 +104,6 @@ class BackoffModel:
         return bool((self.log_probs_of <= 0).all() and (self.backoffs < np.inf).all())
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """All there is to save."""
         return {
             "words": self.words,
             "offsets": self.offsets,
@@ -114,15 +111,13 @@ class BackoffModel:
             "backoffs": self.backoffs,
         }
 
-    # --- what follows from it -------------------------------------------------------------------------
-
     @cached_property
     def level_starts(self) -> list[int]:
-        """The first node of each length, from 0 (the root) to the order, and the end of the last."""
-        found = [0, 1]
-        while found[-1] < len(self.offsets) and found[-1] > found[-2]:
-            found.append(int(self.offsets[found[-1]]))
-        return found if found[-1] > found[-2] else found[:-1]
+        """The first node of each length, from 0 (the root) to the order, and the end of the longest."""
+        firsts = [0, 1]
+        while firsts[-1] < len(self.offsets) and firsts[-1] > firsts[-2]:
+            firsts.append(int(self.offsets[firsts[-1]]))
+        return firsts if firsts[-1] > firsts[-2] else firsts[:-1]
 
     @property
     def order(self) -> int:
@@ -131,12 +126,11 @@ class BackoffModel:
 
     @property
     def vocab_size(self) -> int:
-        """V, with the tokens that are never predicted."""
         return int(self.offsets[1]) - 1
 
     @property
     def num_ngrams(self) -> list[int]:
-        """How many n-grams there are of each length, from 1."""
+        """The number of n-grams of each length, from 1."""
         return np.diff(self.level_starts[1:]).tolist()
 
     @cached_property
@@ -146,27 +140,27 @@ class BackoffModel:
 
     @cached_property
     def _keys(self) -> Ints:
-        """[M], ascending: one number for each pair of a context and a word behind it."""
+        """[M], ascending: one number for each pair of a context and its next word."""
         vocab_size = self.offsets[1] - 1
         return np.asarray(self.parents * vocab_size + self.words)
 
     @cached_property
     def suffixes(self) -> Ints:
-        """[C]: the longest other context that each context ends with."""
-        found = np.zeros(len(self.backoffs), dtype=np.int64)
+        """[C]: the longest proper suffix of each context that is a context."""
+        suffixes = np.zeros(len(self.backoffs), dtype=np.int64)
         for begin, end in zip(self.level_starts[2:], self.level_starts[3:], strict=False):
-            nodes = np.arange(begin, min(end, len(found)))
+            nodes = np.arange(begin, min(end, len(suffixes)))
             shorter, words = self.parents[nodes - 1], self.words[nodes - 1]
             while len(nodes):
-                shorter = found[shorter]
+                shorter = suffixes[shorter]
                 below = self.child(shorter, words)
-                found[nodes[below > 0]] = below[below > 0]
+                suffixes[nodes[below > 0]] = below[below > 0]
                 left = below == 0
                 nodes, shorter, words = nodes[left], shorter[left], words[left]
-        return found
+        return suffixes
 
     def child(self, contexts: Ints, words: NDArray[np.integer]) -> Ints:
-        """The n-gram of each context and word; 0 where it is not stored."""
+        """The n-gram of each context and word; 0 if it is not stored."""
         if not len(self._keys):
             return np.zeros(len(contexts), dtype=np.int64)
         keys = contexts * self.vocab_size + words
@@ -174,19 +168,16 @@ class BackoffModel:
         np.minimum(places, len(self._keys) - 1, out=places)
         return np.where(self._keys[places] == keys, places + 1, 0)
 
-    # --- what a predictor answers ---------------------------------------------------------------------
-
     @property
     def start(self) -> Ints:
-        """[1]: the context in which a sentence begins."""
         return np.array([self.bos_id + 1 if self.order > 1 else ROOT])
 
     def follow(self, contexts: Ints, ids: Ints) -> Ints:
-        """The context after each token, [B, 1] and [B, T] -> [B, T, 1]; after an end of sentence a new one begins."""
+        """The context after each token, [B, 1] and [B, T] -> [B, T, 1]; a new sentence begins after `</s>`."""
         ids = np.where(ids == self.eos_id, self.bos_id, ids)
         longest = np.zeros(ids.shape, dtype=np.int64)
         ends_before = self._ends_of(contexts[:, 0])
-        nodes = longest  # the n-gram of the present length that ends with each token
+        nodes = longest  # the n-gram of the current length that ends with each token
         for length in range(1, self.order):
             before = np.concatenate([ends_before[length - 1][:, None], nodes[:, :-1]], axis=1)
             nodes = np.zeros(ids.shape, dtype=np.int64)
@@ -196,32 +187,30 @@ class BackoffModel:
         return longest[..., None]
 
     def _ends_of(self, contexts: Ints) -> Ints:
-        """The context of each length that the given ones end with, [B] -> [order, B]; 0 where there is none."""
-        found = np.zeros((self.order, len(contexts)), dtype=np.int64)
+        """The suffix of each length of the given contexts, [B] -> [order, B]; 0 if there is none."""
+        ends = np.zeros((self.order, len(contexts)), dtype=np.int64)
         lengths = np.array(self.level_starts[1:])
         rows = np.arange(len(contexts))
         for _ in range(1, self.order):
-            found[np.searchsorted(lengths, contexts, side="right"), rows] = contexts
+            ends[np.searchsorted(lengths, contexts, side="right"), rows] = contexts
             contexts = self.suffixes[contexts]
-        found[0] = ROOT
-        return found
+        ends[0] = ROOT
+        return ends
 
     def log_prob(self, contexts: Ints, words: Ints) -> Floats:
-        """log p(words[i] | contexts[i]), [N, 1] and [N] -> [N] in nats, by binary search in the n-grams."""
-        found = np.zeros(len(words))
+        log_probs = np.zeros(len(words))
         left = np.arange(len(words))
         nodes = contexts[:, 0]
         while len(left):
             children = self.child(nodes, words[left])
             stored = children > 0
-            found[left[stored]] += self.log_probs_of[children[stored] - 1]
+            log_probs[left[stored]] += self.log_probs_of[children[stored] - 1]
             left, nodes = left[~stored], nodes[~stored]
-            found[left] += self.backoffs[nodes]
+            log_probs[left] += self.backoffs[nodes]
             nodes = self.suffixes[nodes]
-        return found
+        return log_probs
 
     def log_probs(self, contexts: Ints) -> Floats:
-        """log p(w | contexts[i]) for every w, [N, 1] -> [N, V] in nats."""
         rows = np.tile(self.log_probs_of[: self.vocab_size].astype(np.float64), (len(contexts), 1))
         for nodes in self._ends_of(contexts[:, 0])[1:]:
             longer = np.flatnonzero(nodes)

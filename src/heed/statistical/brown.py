@@ -1,17 +1,17 @@
-"""Brown clustering (Brown et al. 1992): classes of words that keep the mutual information of adjacent classes high.
+"""Brown clustering (Brown et al. 1992): word classes that maximise the mutual information of adjacent classes.
 
-The C most frequent words are each a cluster. Then each other word, the most frequent first, becomes a cluster of its
-own, and the two clusters are merged that lose least average mutual information
+The C most frequent words start as one cluster each. Then each further word, in order of frequency, becomes a cluster of
+its own, and the two clusters are merged whose merge loses the least average mutual information
 
     I = Σ_{a, b} p(a, b) log (p(a, b) / (p(a ·) p(· b)))        p(a, b): a word of b follows one of a
 
 until all words are in C clusters (Brown et al., section 3; the window of C + 1 is theirs, O(V C²) is Liang 2005).
-Going on to one cluster gives a binary tree, and each cluster its place in it as a string of bits.
+Merging further, to one cluster, gives a binary tree, in which each cluster has a bit string.
 
-With h(n) = n log n, I is up to a constant Σ h(n_ab) - Σ_a R_a log l_a - Σ_b K_b log r_b, where n_ab are the counts of
-pairs, R and K their sums over the clusters of the moment, and l and r how often a cluster stands left and right in the
-whole text. What a merge does to the first sum is kept for every two clusters and mended where something changed; as
-g(u, v) = h(u + v) - h(u) - h(v) is 0 unless both are positive, a rare word changes little.
+With h(n) = n log n, I equals Σ h(n_ab) - Σ_a R_a log l_a - Σ_b K_b log r_b up to a constant, where n_ab are the counts
+of pairs, R and K their sums over the current clusters, and l and r the counts of a cluster as left and right element in
+the whole text. The change of the first sum by a merge is stored for each pair of clusters and updated incrementally; as
+g(u, v) = h(u + v) - h(u) - h(v) is 0 unless both are positive, a rare word changes few of them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from heed.core.errors import UsageError
-from heed.statistical.arrays import Floats, Ints, starts
+from heed.statistical.predictor import Floats, Ints, starts
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """How often word `left[i]` is followed by word `right[i]`: different pairs [P] of V words."""
+    """Distinct pairs [P] of V words: the count of word `left[i]` followed by word `right[i]`."""
 
     left: Ints
     right: Ints
@@ -36,29 +36,29 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """C clusters of the words that were seen, numbered by the frequency of their most frequent word."""
+    """C clusters of the seen words, numbered by the frequency of their most frequent word."""
 
     clusters: Ints
-    """[V]: the cluster of each word; -1 for one that was not seen or is kept apart."""
+    """[V]: the cluster of each word; -1 for unseen and separate words."""
     merges: Ints
-    """[C - 1, 2]: which two were merged, until one was left; the i-th merge makes number C + i."""
+    """[C - 1, 2]: the two clusters of each merge down to one; the i-th merge creates number C + i."""
     mutual_information: float
     """I of the clusters, in bits."""
 
     def paths(self) -> list[str]:
-        """For each cluster its bits from the root of the tree of merges; clusters that are alike begin alike."""
+        """The bit string of each cluster, from the root of the tree; similar clusters share a prefix."""
         num_clusters = len(self.merges) + 1
-        found = [""] * (2 * num_clusters - 1)
+        paths = [""] * (2 * num_clusters - 1)
         for made, (first, second) in reversed(list(enumerate(self.merges.tolist(), start=num_clusters))):
-            found[first], found[second] = found[made] + "0", found[made] + "1"
-        return found[:num_clusters]
+            paths[first], paths[second] = paths[made] + "0", paths[made] + "1"
+        return paths[:num_clusters]
 
 
 def cluster_words(pairs: Pairs, num_clusters: int, apart: tuple[int, ...] = ()) -> Clustering:
     """Cluster the words of a text.
 
-    Words `apart` (begin and end of sentence) are neighbours of others and so together one class, but never merged with
-    any. Raises UsageError when there are fewer words than clusters.
+    The words `apart` (begin and end of sentence) form a class of their own, which counts as a neighbour but is never
+    merged. Raises UsageError if there are fewer words than clusters.
     """
     frequencies = np.bincount(pairs.right, pairs.counts, pairs.vocab_size)
     frequencies = np.maximum(frequencies, np.bincount(pairs.left, pairs.counts, pairs.vocab_size))
@@ -80,7 +80,7 @@ def cluster_words(pairs: Pairs, num_clusters: int, apart: tuple[int, ...] = ()) 
 
 
 def _tree(window: _Window, number: dict[int, int]) -> Ints:
-    """Merge on until one cluster is left; `number` says which cluster is in which slot."""
+    """Merge the remaining clusters into one; `number` maps slots to clusters."""
     merges = []
     for made in range(len(number), 2 * len(number) - 1):
         a, b = window.best()
@@ -91,10 +91,7 @@ def _tree(window: _Window, number: dict[int, int]) -> Ints:
 
 
 class _Window:
-    """The clusters of the moment in S slots, and what the merge of every two would change.
-
-    Slot 0 holds the words that are kept apart.
-    """
+    """The current clusters in S slots, and the change by each possible merge. Slot 0 has the separate words."""
 
     def __init__(self, pairs: Pairs, num_clusters: int, apart: tuple[int, ...]) -> None:
         size = num_clusters + 2
@@ -102,26 +99,26 @@ class _Window:
         self.follows = _Neighbours(pairs.left, pairs.right, pairs.counts, pairs.vocab_size)
         self.precedes = _Neighbours(pairs.right, pairs.left, pairs.counts, pairs.vocab_size)
         self.slots = np.full(pairs.vocab_size, -1, dtype=np.int64)
-        """[V]: the slot of each word; -1 for one that has not come yet."""
+        """[V]: the slot of each word; -1 if it has not been inserted yet."""
         self.used = np.zeros(size, dtype=np.bool_)
         self.n = np.zeros((size, size))
-        """[S, S]: how often a word of one cluster is followed by one of another."""
+        """[S, S]: the count of a word of one cluster followed by one of another."""
         self.left, self.right = _Margin(size), _Margin(size)
         self.changes = np.zeros((size, size))
-        """[S, S], symmetric: what merging two clusters adds to Σ h(n)."""
+        """[S, S], symmetric: the change of Σ h(n) by merging two clusters."""
         self._below = np.tri(size, dtype=np.bool_)
         for word in apart:
             self._place(word, 0)
 
     def insert(self, word: int) -> None:
-        """A word becomes a cluster of its own."""
+        """Make a word a cluster of its own."""
         slot = 1 + int(np.argmin(self.used[1:]))
         self._place(word, slot)
         self._add(slot, 1.0)
         self._compare(slot)
 
     def _place(self, word: int, slot: int) -> None:
-        """Count its pairs with the words that are there."""
+        """Put a word into a slot, and count its pairs with the words inserted so far."""
         self.slots[word], self.used[slot] = slot, True
         after, num_after = self.follows.of(word)
         before, num_before = self.precedes.of(word)
@@ -133,7 +130,7 @@ class _Window:
         np.add.at(self.n[:, slot], self.slots[before[here]], num_before[here])
 
     def best(self) -> tuple[int, int]:
-        """The two slots whose merge loses least."""
+        """The two slots whose merge loses the least mutual information."""
         gains = self.changes - self.left.changes(self.n.sum(1)) - self.right.changes(self.n.sum(0))
         kept_out = self._below | ~self.used | ~self.used[:, None]
         kept_out[0] = True
@@ -142,7 +139,7 @@ class _Window:
         return a, b
 
     def merge(self, a: int, b: int) -> None:
-        """Put the words of slot b into slot a."""
+        """Move the words of slot b to slot a."""
         self._add(a, -1.0)
         self._add(b, -1.0)
         for n in (self.n, self.n.T):
@@ -157,20 +154,20 @@ class _Window:
         self._compare(a)
 
     def _add(self, slot: int, sign: float) -> None:
-        """Add (or take away) what every merge of two others changes in the counts with this slot."""
+        """Add (or subtract) the change of the counts with this slot by each merge of two others."""
         for counts in (self.n[slot], self.n[:, slot]):
             near = np.flatnonzero(counts)
             self.changes[near[:, None], near] += sign * _g(counts[near, None], counts[near])
 
     def _compare(self, slot: int) -> None:
-        """What merging this slot with each other one changes; counts within the two become one."""
+        """Compute the change by merging this slot with each other one; the counts within the two are added."""
         n, own, to, back, others = self.n, self.n[slot, slot], self.n[slot], self.n[:, slot], self.n.diagonal()
-        found = _h(own + to + back + others) - _h(own) - _h(to) - _h(back) - _h(others)
-        found -= _g(own, back) + _g(to, others) + _g(own, to) + _g(back, others)
+        changes = _h(own + to + back + others) - _h(own) - _h(to) - _h(back) - _h(others)
+        changes -= _g(own, back) + _g(to, others) + _g(own, to) + _g(back, others)
         for counts, of_others in ((to, n), (back, n.T)):
             near = np.flatnonzero(counts)
-            found += _g(counts[near], of_others[:, near]).sum(1)
-        self.changes[slot] = self.changes[:, slot] = found
+            changes += _g(counts[near], of_others[:, near]).sum(1)
+        self.changes[slot] = self.changes[:, slot] = changes
 
     def mutual_information(self) -> float:
         """I, in bits."""
@@ -181,26 +178,26 @@ class _Window:
 
 
 class _Margin:
-    """How often each cluster stands on one side of a pair, and the logarithms of the sums of every two."""
+    """The counts of each cluster on one side of pairs, and the logarithms of the sums of every two."""
 
     def __init__(self, size: int) -> None:
         self.counts = np.zeros(size)
         self._logs = np.zeros((size, size))
-        """log(l_a + l_b); twice log l_a would be on the diagonal."""
+        """log(l_a + l_b)."""
 
     def add(self, slot: int, count: float) -> None:
-        """A cluster grows."""
+        """Add to the count of a cluster."""
         self.counts[slot] += count
         self._logs[slot] = self._logs[:, slot] = np.log(np.maximum(self.counts + self.counts[slot], 1))
 
     def changes(self, sums: Floats) -> Floats:
-        """What merging each two adds to Σ_a R_a log l_a, where R are the `sums`, [S] -> [S, S]."""
+        """The change of Σ_a R_a log l_a by each merge, where R are the `sums`, [S] -> [S, S]."""
         alone = sums * np.log(np.maximum(self.counts, 1))
         return np.asarray((sums[:, None] + sums) * self._logs - alone[:, None] - alone)
 
 
 class _Neighbours:
-    """For each word the different ones on one side of it, and how often."""
+    """The distinct neighbours of each word on one side, with counts."""
 
     def __init__(self, words: Ints, neighbours: Ints, counts: Ints, vocab_size: int) -> None:
         order = np.argsort(words, kind="stable")

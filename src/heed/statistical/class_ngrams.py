@@ -1,9 +1,9 @@
-"""n-grams of word classes (Brown et al. 1992): fewer parameters, each estimated from more data.
+"""Class-based n-gram models (Brown et al. 1992).
 
     p(w | h) = p(c(w) | c(h)) · p(w | c(w))
 
-Each word belongs to one class, and p(w | c) is how large a part of the occurrences of its class it has; a word that was
-never seen has half an occurrence.
+Each word belongs to one class, and p(w | c) is its share of the occurrences of the class; an unseen word counts as half
+an occurrence. The model has fewer parameters than one of words, each estimated from more data.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError
-from heed.statistical.arrays import Bools, Floats, Ints, log
 from heed.statistical.backoff import BackoffModel
 from heed.statistical.brown import Clustering
+from heed.statistical.predictor import Bools, Floats, Ints, Predictor, log
 
 PAD, BOS, EOS, FIRST = 0, 1, 2, 3
-"""Ids of classes: padding, begin and end of sentence are their own, then come the clusters."""
+"""Ids of classes: padding and the ends of sentences are classes of their own, followed by the clusters."""
 _UNSEEN = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class ClassModel:
-    """A model of classes, and of the words in each."""
+class ClassModel(Predictor):
+    """An n-gram model of classes, and the share of each word in its class."""
 
     classes: Ints
     """[V]: the class of each word."""
@@ -50,7 +50,7 @@ class ClassModel:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]], vocab_size: int, num_classes: int) -> ClassModel:
-        """The model that `arrays` gave. Raises DataError for arrays that are none of these sizes."""
+        """Read what `arrays` returned. Raises DataError for arrays of other sizes."""
         if missing := [name for name in ("classes", "log_shares", "merges") if name not in arrays]:
             raise DataError(f"not a class model: {missing[0]!r} is missing.")
         classes, merges = arrays["classes"].astype(np.int64), arrays["merges"].astype(np.int64)
@@ -61,7 +61,6 @@ class ClassModel:
         return cls(classes, log_shares, BackoffModel.from_arrays(arrays, num_classes + FIRST, BOS, EOS), merges)
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """All there is to save."""
         return {
             **self.model.arrays(),
             "classes": self.classes.astype(np.int32),
@@ -71,28 +70,23 @@ class ClassModel:
 
     @property
     def vocab_size(self) -> int:
-        """V, with the tokens that are never predicted."""
         return len(self.classes)
 
     @property
     def start(self) -> Ints:
-        """[1]: the context in which a sentence begins."""
         return self.model.start
 
     def follow(self, contexts: Ints, ids: Ints) -> Ints:
-        """The context after each token, [B, 1] and [B, T] -> [B, T, 1]."""
         return self.model.follow(contexts, self.classes[ids])
 
     def log_prob(self, contexts: Ints, words: Ints) -> Floats:
-        """log p(words[i] | contexts[i]), [N, 1] and [N] -> [N] in nats."""
         return np.asarray(self.model.log_prob(contexts, self.classes[words]) + self.log_shares[words])
 
     def log_probs(self, contexts: Ints) -> Floats:
-        """log p(w | contexts[i]) for every w, [N, 1] -> [N, V] in nats."""
         return np.asarray(self.model.log_probs(contexts)[:, self.classes] + self.log_shares)
 
     @cached_property
     def paths(self) -> list[str]:
-        """For each word the bits of its class in the tree of clusters; empty for padding and ends of sentences."""
+        """The bit string of the class of each word; empty for padding and the ends of sentences."""
         of_clusters = Clustering(self.classes - FIRST, self.merges, 0.0).paths()
         return [of_clusters[c - FIRST] if c >= FIRST else "" for c in self.classes.tolist()]

@@ -1,7 +1,7 @@
-"""General-purpose compressors, as a baseline for language models used as codes.
+"""General-purpose compressors, a baseline for language models as compressors.
 
-Each is at its strongest. Primed with other text, the cost is what the text adds to it: the size of both compressed as
-one, less that of the other alone. gzip looks back 32 KiB and bzip2 sorts blocks of 900 kB: they forget an older primer.
+Each runs at its strongest setting. With a primer, the cost of a text is the size of both compressed together, minus
+that of the primer. gzip looks back 32 KiB and bzip2 sorts blocks of 900 kB, so they forget an older primer.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ else:
 
 
 def _size(compress: Callable[[bytes], bytes]) -> Callable[[bytes, bytes], float]:
-    """Bits of a text behind a primer, for a program that knows no primers."""
+    """The function that gives the bits of a text after a primer, for a program without primers."""
 
-    @lru_cache(maxsize=1)  # several texts are measured behind one primer
+    @lru_cache(maxsize=1)  # several texts are measured after the same primer
     def alone(primer: bytes) -> int:
         return len(compress(primer)) if primer else 0
 
@@ -51,13 +51,13 @@ COMPRESSORS: Mapping[str, Callable[[bytes, bytes], float]] = {
     "zstd": _size(_zstd),
     "lz78": lempel_ziv.code_bits,
 }
-"""Bits of a text behind a primer; `lz78` is the code itself, without a file format."""
+"""Bits of a text after a primer; `lz78` is the code itself, without a file format."""
 
 
 def compressed_bits(name: str, text: bytes, primer: bytes = b"") -> float:
-    """Bits that a compressor of COMPRESSORS needs for `text` when it has seen `primer`, which the decoder has too.
+    """Bits that a compressor of COMPRESSORS needs for `text` after `primer`, which the decoder has too.
 
-    Raises UsageError for a name that is none.
+    Raises UsageError for an unknown name.
     """
     if name not in COMPRESSORS:
         raise UsageError(f"{name!r} is not a known compressor. Choose one of: {', '.join(COMPRESSORS)}.")

@@ -1,9 +1,8 @@
-"""n-gram counts of a text, as arrays.
+"""n-gram counts of a text, as sorted arrays.
 
-Every n-gram that ends at a word or at the end of a sentence is counted, of every length up to the order; the first
-words of a sentence have begin of sentence before them, once. The n-grams of one length are one sorted array. Where the
-n-gram of length n that ends at each token stands in it follows from the (n - 1)-gram that ends at the token before:
-one sort of numbers for each length, and no n-gram is ever written out.
+All n-grams up to the order are counted that end at a word or at the end of a sentence; each sentence is preceded by one
+begin of sentence. The n-grams of one length are one sorted array. The position of the n-gram that ends at a token is
+derived from that of the (n - 1)-gram that ends at the token before, with one sort of numbers for each length.
 """
 
 from __future__ import annotations
@@ -16,25 +15,25 @@ from itertools import chain, islice
 import numpy as np
 
 from heed.core.errors import DataError
-from heed.statistical.arrays import Bools, Ints
+from heed.statistical.predictor import Bools, Ints
 
 _CHUNK = 200_000
-"""Sentences that are counted at a time: memory grows with the number of different n-grams, not with the text."""
+"""Sentences counted at once: memory grows with the number of different n-grams, not with the text."""
 NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The M n-grams of one length n, sorted by the place of their first n - 1 words, then by their last word."""
+    """The M n-grams of length n, sorted by the position of their first n - 1 words, then by their last word."""
 
     parents: Ints
-    """[M]: where the first n - 1 words stand in the level below."""
+    """[M]: the position of the first n - 1 words in the level below."""
     words: Ints
     """[M]: the last word."""
     suffixes: Ints
-    """[M]: where the last n - 1 words stand in the level below."""
+    """[M]: the position of the last n - 1 words in the level below."""
     counts: Ints
-    """[M]: how often the n-gram occurs."""
+    """[M]: the number of occurrences."""
 
     def __len__(self) -> int:
         return len(self.words)
@@ -42,13 +41,13 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class NgramCounts:
-    """The n-grams of a text. The first level has every token of the vocabulary, seen or not."""
+    """The n-grams of a text. The first level has all tokens of the vocabulary, seen or not."""
 
     levels: tuple[Level, ...]
     first_seen: Ints
-    """[V]: at which token of the text each word occurs first; NEVER for one that does not."""
+    """[V]: the index in the text of the first occurrence of each word; NEVER for unseen words."""
     num_tokens: int
-    """Of the text, with begins and ends of sentences."""
+    """Number of tokens of the text, including begins and ends of sentences."""
     bos_id: int
     eos_id: int
 
@@ -56,9 +55,9 @@ class NgramCounts:
     def of(
         cls, sequences: Iterable[Sequence[int]], order: int, vocab_size: int, bos_id: int, eos_id: int, pad_id: int
     ) -> NgramCounts:
-        """Count sentences, which hold neither begin of sentence nor padding, each with its end.
+        """Count sentences, to each of which begin and end of sentence are added.
 
-        Raises DataError for an id that is not in the vocabulary or can never be predicted.
+        Raises DataError for an id that is not in the vocabulary, and for padding or begin of sentence.
         """
         counts = cls.of_stream(np.empty(0, dtype=np.int64), order, vocab_size, bos_id, eos_id)
         for stream in _streams(sequences, vocab_size, bos_id, eos_id, pad_id):
@@ -68,22 +67,22 @@ class NgramCounts:
 
     @classmethod
     def of_stream(cls, stream: Ints, order: int, vocab_size: int, bos_id: int, eos_id: int) -> NgramCounts:
-        """Count whole sentences in one array, each from begin of sentence to end of sentence."""
+        """Count sentences in one array, each with its begin and end of sentence."""
         levels = [_words(stream, vocab_size)]
-        here = stream  # which n-gram of the present length ends at each token; -1 where there is none
-        goes_on = np.flatnonzero(stream != bos_id)
+        here = stream  # the n-gram of the current length that ends at each token; -1 if there is none
+        inside = np.flatnonzero(stream != bos_id)
         for _ in range(1, order):
-            goes_on = goes_on[here[goes_on - 1] >= 0]
-            level, places = _longer(here[goes_on - 1], stream[goes_on], here[goes_on], vocab_size)
+            inside = inside[here[inside - 1] >= 0]
+            level, places = _longer(here[inside - 1], stream[inside], here[inside], vocab_size)
             levels.append(level)
             here = np.full(len(stream), -1, dtype=np.int64)
-            here[goes_on] = places
+            here[inside] = places
         first_seen = np.full(vocab_size, NEVER, dtype=np.int64)
-        first_seen[stream[::-1]] = np.arange(len(stream))[::-1]  # of several values the last one stays
+        first_seen[stream[::-1]] = np.arange(len(stream))[::-1]  # of several values the last is kept
         return cls(tuple(levels), first_seen, len(stream), bos_id, eos_id)
 
     def merged(self, other: NgramCounts) -> NgramCounts:
-        """The counts of this text and the other behind it."""
+        """The counts of this text followed by the other."""
         levels: list[Level] = []
         ours = theirs = np.zeros(1, dtype=np.int64)
         for a, b in zip(self.levels, other.levels, strict=True):
@@ -100,36 +99,36 @@ class NgramCounts:
 
     @property
     def vocab_size(self) -> int:
-        """V, with the tokens that are never predicted."""
+        """V, including the tokens that are never predicted."""
         return len(self.first_seen)
 
     @cached_property
     def first_words(self) -> tuple[Ints, ...]:
-        """For each level the first word of each of its n-grams."""
-        found = [self.levels[0].words]
+        """The first word of each n-gram, by level."""
+        first_words = [self.levels[0].words]
         for level in self.levels[1:]:
-            found.append(found[-1][level.parents])
-        return tuple(found)
+            first_words.append(first_words[-1][level.parents])
+        return tuple(first_words)
 
     def begins(self, n: int) -> Bools:
-        """Which n-grams of length n have begin of sentence as their first word."""
+        """Which n-grams of length n start with begin of sentence."""
         return np.asarray(self.first_words[n - 1] == self.bos_id)
 
 
 def _streams(
     sequences: Iterable[Sequence[int]], vocab_size: int, bos_id: int, eos_id: int, pad_id: int
 ) -> Iterator[Ints]:
-    """Some sentences at a time in one array, with their begins and ends."""
+    """Chunks of sentences, each chunk one array with begins and ends of sentences."""
     sequences = iter(sequences)
     while chunk := list(islice(sequences, _CHUNK)):
         framed = chain.from_iterable(chain((bos_id,), ids, (eos_id,)) for ids in chunk)
         stream = np.fromiter(framed, dtype=np.int64, count=sum(map(len, chunk)) + 2 * len(chunk))
         wrong = stream[(stream < 0) | (stream >= vocab_size)]
         if len(wrong):
-            raise DataError(f"token id {wrong[0]} is not in the vocabulary: ids go from 0 to {vocab_size - 1}.")
+            raise DataError(f"token id {wrong[0]} is not in the vocabulary: ids are from 0 to {vocab_size - 1}.")
         for id, allowed in ((bos_id, len(chunk)), (pad_id, 0)):
             if np.count_nonzero(stream == id) > allowed:
-                raise DataError(f"token id {id} is begin of sentence or padding and cannot stand inside a sequence.")
+                raise DataError(f"token id {id} is begin of sentence or padding and cannot be inside a sequence.")
         yield stream
 
 
@@ -139,7 +138,7 @@ def _words(stream: Ints, vocab_size: int) -> Level:
 
 
 def _longer(parents: Ints, words: Ints, suffixes: Ints, vocab_size: int) -> tuple[Level, Ints]:
-    """The level of the n-grams that these tokens make, and where each token's n-gram stands in it."""
+    """The level of the n-grams that end at these tokens, and the position of each token's n-gram in it."""
     keys = parents * vocab_size + words
     order = np.argsort(keys)
     ordered = keys[order]
@@ -154,7 +153,7 @@ def _longer(parents: Ints, words: Ints, suffixes: Ints, vocab_size: int) -> tupl
 
 
 def _united(a: Level, a_below: Ints, b: Level, b_below: Ints, vocab_size: int) -> tuple[Level, Ints, Ints]:
-    """The n-grams of both, and where those of each stand; `below` says the same of the level below."""
+    """The n-grams of both levels, and the positions of those of each; `a_below`, `b_below`: of the levels below."""
     a_keys, b_keys = a_below[a.parents] * vocab_size + a.words, b_below[b.parents] * vocab_size + b.words
     keys = np.union1d(a_keys, b_keys)
     a_places, b_places = np.searchsorted(keys, a_keys), np.searchsorted(keys, b_keys)

@@ -13,9 +13,9 @@ from heed.core.errors import UsageError
 from heed.data.batch import Batch, Ids, collate
 from heed.decoding.scoring import TokenScores
 from heed.decoding.translator import ModelTranslator
+from heed.metrics import score_likelihoods
 from heed.metrics.likelihood import TextLikelihood
-from heed.metrics.score import Score
-from heed.metrics.scoring import score_likelihoods
+from heed.metrics.metric import Score
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.nn.contract import Autoregressive, Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys

@@ -19,7 +19,7 @@ from torch import Tensor
 from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
 from heed.decoding.options import SearchOptions
-from heed.metrics.score import Score
+from heed.metrics.metric import Score
 from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.data import DataConfig

@@ -12,8 +12,7 @@ from heed.data.store import TokenStore
 from heed.run import Run
 from heed.tasks.prepare import read_valid, vocabulary_digests
 from heed.text.language.codes import code_of, is_right_to_left, name_of
-from heed.text.language.frequent_words import FREQUENT_WORDS
-from heed.text.language.identify import LanguageIdentifier
+from heed.text.language.identify import FREQUENT_WORDS, LanguageIdentifier
 
 _NAMES = {"src": "Source language", "tgt": "Target language", "und": "Unknown language"}
 """Stand-ins for languages that a run does not name."""

@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from heed.decoding.readers import TextAs
 from heed.tasks.data import DataConfig
-from heed.text.line_ends import LineEnd
+from heed.text.tokenizers import LineEnd
 
 
 class TextData(DataConfig):

@@ -12,9 +12,8 @@ from heed.core.progress import watched
 from heed.decoding.scoring import MAX_SCORED_TOKENS
 from heed.tasks import prepare
 from heed.tasks.language_model.data import TextData
-from heed.text.line_ends import SPELLED, encode_ended
 from heed.text.readers import fingerprint_file, read_text
-from heed.text.tokenizers import Tokenizer, TokenizerConfig
+from heed.text.tokenizers import SPELLED, Tokenizer, TokenizerConfig, encode_ended
 
 SIDES = ("tgt",)
 

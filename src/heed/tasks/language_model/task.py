@@ -24,8 +24,8 @@ from heed.data.windows import WindowLoader
 from heed.decoding.readers import Reader, TextScorer, make_reader
 from heed.decoding.scoring import MAX_SCORED_TOKENS
 from heed.decoding.translator import ModelTranslator
-from heed.metrics.score import Score
-from heed.metrics.scoring import score_likelihoods
+from heed.metrics import score_likelihoods
+from heed.metrics.metric import Score
 from heed.nn.contract import Autoregressive, Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks import prepare

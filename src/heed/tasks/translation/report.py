@@ -12,7 +12,7 @@ from heed.evaluation.evaluation import INTERVALS
 from heed.evaluation.outputs import System, evaluate_outputs
 from heed.evaluation.sentences import ranked, samples
 from heed.evaluation.test_set import HeldOut
-from heed.metrics.scoring import score_likelihoods, sentence_scores
+from heed.metrics import score_likelihoods, sentence_scores
 from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.generation import likelihood

@@ -15,9 +15,8 @@ from heed.data.subword_dropout import SIDES, SubwordDropout
 from heed.decoding.options import SearchOptions
 from heed.decoding.output_checks import CONFIDENCE
 from heed.decoding.translator import ModelTranslator
-from heed.metrics import METRICS
-from heed.metrics.score import Score
-from heed.metrics.scoring import score_outputs
+from heed.metrics import METRICS, score_outputs
+from heed.metrics.metric import Score
 from heed.nn.contract import Autoregressive, Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks import prepare

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from heed.text.doctor.diagnose import Pieces, diagnose, diagnose_text, unknown_pieces
 from heed.text.doctor.direction import how_to_exchange_part
-from heed.text.doctor.files import diagnose_files, diagnose_text_files
-from heed.text.doctor.findings import Diagnosis, Finding, Severity
-from heed.text.doctor.parts import with_parts
-from heed.text.doctor.thresholds import Thresholds
+from heed.text.doctor.files import diagnose_files, diagnose_text_files, with_parts
+from heed.text.doctor.findings import Diagnosis, Finding, Severity, Thresholds
 
 __all__ = [
-    "Diagnosis",
-    "Finding",
-    "Pieces",
-    "Severity",
-    "Thresholds",
-    "diagnose",
-    "diagnose_files",
-    "diagnose_text",
-    "diagnose_text_files",
-    "how_to_exchange_part",
-    "unknown_pieces",
-    "with_parts",
-]
+    "Diagnosis", "Finding", "Pieces", "Severity", "Thresholds", "diagnose", "diagnose_files", "diagnose_text",
+    "diagnose_text_files", "how_to_exchange_part", "unknown_pieces", "with_parts",
+]  # fmt: skip

@@ -12,11 +12,10 @@ from typing import TypeVar
 
 from heed.core.errors import DataError
 from heed.text.doctor.direction import exchanged, partly_exchanged, same_language
-from heed.text.doctor.findings import Diagnosis, Finding, Tally, fault, sorted_findings, visible
+from heed.text.doctor.findings import Diagnosis, Finding, Tally, Thresholds, fault, sorted_findings, visible
 from heed.text.doctor.held_out import HeldOutPairs, HeldOutText, tokenised_differently
 from heed.text.doctor.lines import LineScan
 from heed.text.doctor.pairs import PairScan
-from heed.text.doctor.thresholds import Thresholds
 from heed.text.hashing import HashSet, hash_pair, hash_text
 from heed.text.language.codes import name_of
 from heed.text.language.scripts import language_by_script

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from heed.text.doctor.findings import Finding, grade, visible
+from heed.text.doctor.findings import Finding, Thresholds, grade, visible
 from heed.text.doctor.lines import LineScan
-from heed.text.doctor.thresholds import Thresholds
 from heed.text.language.identify import are_crossed, look_exchanged, profile, similarity
 from heed.text.readers import CorpusFiles, Errors, column_languages, column_numbers
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from heed.text.doctor.findings import Finding, Tally, fault, share
+from heed.text.doctor.findings import Finding, Tally, Thresholds, fault, share
 from heed.text.doctor.lines import LineScan
-from heed.text.doctor.thresholds import Thresholds
 from heed.text.hashing import hash_pair, hash_text
 from heed.text.language.identify import are_crossed, profile, similarity
 

@@ -8,8 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from heed.text.doctor.findings import Finding, Tally, fault
-from heed.text.doctor.thresholds import Thresholds
+from heed.text.doctor.findings import Finding, Tally, Thresholds, fault
 from heed.text.language.scripts import main_script, mixed_word
 from heed.text.readers.lines import UTF_16_BE, UTF_16_LE, utf_16_of
 

@@ -7,8 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from statistics import correlation, pstdev
 
-from heed.text.doctor.findings import Finding, Tally, fault, grade, share
-from heed.text.doctor.thresholds import Thresholds
+from heed.text.doctor.findings import Finding, Tally, Thresholds, fault, grade, share
 from heed.text.hashing import HashSet
 from heed.text.pair_filter import PairFilter, PairFilterConfig
 

@@ -2,11 +2,13 @@
 
 A column is selected by its number, counted from 1, or by its heading. Without either, a heading selects it that is a
 language (`en`, `eng`, `en-US`, `English`) or a side (`source`, `src`, `target`, `tgt`, `trg`). A table of two columns
-without such headings has the source first. In any other table the columns have to be given.
+without such headings has the source first, unless its first row looks like other headings ("Source sentence"), which
+must not be trained on. There and in any wider table the columns have to be given.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +19,8 @@ from heed.text.readers.corpus import CorpusFiles
 SIDES = {"source": "src", "src": "src", "target": "tgt", "tgt": "tgt", "trg": "tgt"}
 """The side that a heading names."""
 FLAGS = {"src": "--src-column", "tgt": "--tgt-column"}
+_LIKE_HEADING = re.compile(r"\s*[\w()/-]+(?: [\w()/-]+){0,3}\s*")
+"""At most four words without punctuation that ends a sentence."""
 ROW_KEYS = ("id", "no")
 """Headings of row numbers and keys; as codes of Indonesian and Norwegian they select no third column unasked."""
 
@@ -91,7 +95,34 @@ def find_columns(files: CorpusFiles, first: Sequence[str], place: str) -> Column
     headings = [first[at] if at < len(first) else "" for at in (src, tgt)]
     codes = [code_of(heading) for heading in headings]
     are_headings = all(codes[n] or side_of(headings[n]) for n in (0, 1)) and not codes[0] == codes[1] != ""
+    if not (are_named or are_headings) and files.src_column is None and files.tgt_column is None:
+        _refuse_unknown_headings(first, place)
     return Columns(src, tgt, are_named or are_headings)
+
+
+def _refuse_unknown_headings(first: Sequence[str], place: str) -> None:
+    """Raise UsageError where the first two fields look like headings, but are not exactly languages or sides.
+
+    Each is a few words without punctuation and names a language or a side, or the other one does nothing else.
+    """
+    names = [_name_in(field) for field in first]
+    if len(names) < 2 or names[0] == names[1] or not all(map(_LIKE_HEADING.fullmatch, first)):
+        return
+    is_whole = any(name and " " not in field.strip() for name, field in zip(names, first, strict=True))
+    if all(names) or is_whole:
+        src, tgt = (2, 1) if names[0] == "tgt" or names[1] == "src" else (1, 2)
+        raise UsageError(
+            f"{place}: the first row ({listed(first)}) looks like a row of headings, which would be trained on as a "
+            f"pair. If it is, select the columns by their headings: --src-column {first[src - 1].strip()!r} "
+            f"--tgt-column {first[tgt - 1].strip()!r}. If it is a pair, select them by number: --src-column {src} "
+            f"--tgt-column {tgt}."
+        )
+
+
+def _name_in(field: str) -> str:
+    """The side or the code of the language that a word of a field names in full; empty if none does."""
+    words = re.findall(r"[^\W\d_]+", field)
+    return next(filter(None, (side_of(word) or (code_of(word) if len(word) > 3 else "") for word in words)), "")
 
 
 def find_to_translate(sides: Sides, first: Sequence[str], place: str) -> ToTranslate:

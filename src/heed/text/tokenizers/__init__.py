@@ -1,4 +1,4 @@
-"""Tokenizers: training, saving and loading, and the dictionary of their kinds.
+"""Tokenizers: training, saving and loading, and the kinds that a recipe can name by `tokenizer.kind`.
 
     tokenizer = train_tokenizer(TokenizerConfig(kind="bpe", vocab_size=8000), lines)
     save(tokenizer, "tokenizer.json")
@@ -17,20 +17,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Annotated, Literal
 
-from heed.core.errors import DataError, MissingInputError
+from heed.core.config import KeyOf
+from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_write
 from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.hugging_face import Bpe, Unigram
 from heed.text.tokenizers.symbols import Character, CharBigram, Word
-from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerConfig
+from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerOptions
+from heed.text.vocabulary import Vocabulary
 
 __all__ = [
-    "TOKENIZERS", "Tokenizer", "TokenizerConfig", "load_tokenizer", "parse_tokenizer", "require_trainable", "save",
-    "train_tokenizer",
+    "SPELLED", "TOKENIZERS", "LineEnd", "Tokenizer", "TokenizerConfig", "encode_ended", "load_tokenizer",
+    "parse_tokenizer", "require_trainable", "save", "train_tokenizer",
 ]  # fmt: skip
 
-TOKENIZERS: dict[str, type[Bpe | Unigram | Word | Character | Byte | CharBigram]] = {
+TOKENIZERS: dict[str, type[Tokenizer]] = {
     "bpe": Bpe,
     "unigram": Unigram,
     "word": Word,
@@ -40,6 +43,13 @@ TOKENIZERS: dict[str, type[Bpe | Unigram | Word | Character | Byte | CharBigram]
 }
 
 
+class TokenizerConfig(TokenizerOptions):
+    """The tokenizer of a model."""
+
+    kind: Annotated[str, KeyOf(TOKENIZERS)] = "bpe"
+    """Kind of tokenizer. bpe, unigram and byte restore any text exactly, the others only text in their vocabulary."""
+
+
 def train_tokenizer(config: TokenizerConfig, lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizer:
     """Train a tokenizer of the kind in `config`; the same lines give the same file, byte for byte.
 
@@ -47,13 +57,18 @@ def train_tokenizer(config: TokenizerConfig, lines: Iterable[str], tags: Sequenc
     kind, and DataError when the lines are empty or one of them is not valid Unicode.
     """
     require_trainable(config)
-    tokenizer: Tokenizer = TOKENIZERS[config.kind].train(config, lines)
+    tokenizer = TOKENIZERS[config.kind].train(config, lines)
     return tokenizer.with_tags(tags) if tags else tokenizer
 
 
 def require_trainable(config: TokenizerConfig) -> None:
     """Raise UsageError when `vocab_size` is too small for the kind, whatever the lines are."""
-    TOKENIZERS[config.kind].check(config)
+    minimum, why = TOKENIZERS[config.kind].min_vocab_size(config)
+    if config.vocab_size < minimum:
+        raise UsageError(
+            f"vocab_size = {config.vocab_size} is too small for a {config.kind} tokenizer: "
+            f"it needs at least {minimum} ({why})."
+        )
 
 
 def save(tokenizer: Tokenizer, path: str | Path) -> None:
@@ -89,3 +104,16 @@ def _kind(document: object) -> str:
         case {"model": {"type": Unigram.model}}:
             return "unigram"
     raise DataError("not a tokenizer of a kind that heed reads.")
+
+
+LineEnd = Literal["eos", "newline", "none"]
+"""What a language model predicts after each line: the end-of-sentence token, a line break, or nothing."""
+
+SPELLED: dict[LineEnd, str] = {"eos": "", "newline": "\n", "none": ""}
+"""The text that the tokenizer sees after a line."""
+
+
+def encode_ended(tokenizer: Tokenizer, lines: Sequence[str], line_end: LineEnd) -> list[list[int]]:
+    """The ids of each line, with its line end."""
+    end = [Vocabulary.eos_id] if line_end == "eos" else []
+    return [ids + end for ids in tokenizer.encode([line + SPELLED[line_end] for line in lines])]

@@ -6,13 +6,12 @@ a letter as itself, a space as `Ġ`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Self
 
 from heed.core.errors import DataError
-from heed.text.tokenizers.tokenizer import TokenizerConfig, checked, require_vocab_size, words_of_characters
+from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerOptions, checked, words_of_characters
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, dump_pieces, load_pieces
 
 
@@ -27,11 +26,10 @@ BYTE_SYMBOLS = _byte_symbols()
 _BYTE_OF_SYMBOL = {symbol: byte for byte, symbol in enumerate(BYTE_SYMBOLS)}
 
 
-class ByteLevel(ABC):
+class ByteLevel(Tokenizer):
     """Base of the lossless kinds: each piece of text is a string of bytes."""
 
     lossless = True
-    max_token_characters: int | None = None
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -45,11 +43,9 @@ class ByteLevel(ABC):
             for id, piece in enumerate(text_pieces, start=len(SPECIAL_PIECES))
         }
 
-    @abstractmethod
-    def encode(self, lines: Sequence[str]) -> list[list[int]]: ...
-
-    @abstractmethod
-    def to_json(self) -> str: ...
+    @classmethod
+    def min_vocab_size(cls, options: TokenizerOptions) -> tuple[int, str]:
+        return len(SPECIAL_PIECES) + 256, "256 bytes and 4 special pieces"
 
     def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
         table = self._bytes
@@ -74,9 +70,6 @@ class ByteLevel(ABC):
             start = end
         return numbers
 
-    def encode_with_dropout(self, ids: Sequence[int], p: float, key: tuple[int, int, int]) -> list[int]:
-        return list(ids)
-
 
 class Byte(ByteLevel):
     """One piece for each byte: id = byte + 4."""
@@ -87,12 +80,7 @@ class Byte(ByteLevel):
         super().__init__(Vocabulary(BYTE_SYMBOLS, tags))
 
     @classmethod
-    def check(cls, config: TokenizerConfig) -> None:
-        """Raise UsageError unless the vocabulary is large enough."""
-        require_vocab_size(config, len(SPECIAL_PIECES) + 256, "256 bytes and 4 special pieces")
-
-    @classmethod
-    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+    def train(cls, options: TokenizerOptions, lines: Iterable[str]) -> Self:
         """Nothing is learned, so `lines` are not read."""
         return cls()
 

@@ -10,7 +10,6 @@ The library's own dropout cannot be seeded and would be written into the file; h
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -22,7 +21,7 @@ from heed.core.errors import DataError
 from heed.core.schema import show
 from heed.text.tokenizers.byte_level import BYTE_SYMBOLS, ByteLevel
 from heed.text.tokenizers.dropout import MergeDropout
-from heed.text.tokenizers.tokenizer import TokenizerConfig, checked, checked_for_training, require_vocab_size
+from heed.text.tokenizers.tokenizer import TokenizerOptions, checked, checked_for_training
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, spelled_tag
 
 LINES_AT_ONCE = 10_000
@@ -52,10 +51,6 @@ class HuggingFace(ByteLevel):
 
     def __reduce__(self) -> tuple[type[Self], tuple[str]]:
         return type(self), (self._text,)  # the library's own pickle loses encode_special_tokens
-
-    @classmethod
-    @abstractmethod
-    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self: ...
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -107,15 +102,10 @@ class Bpe(HuggingFace):
         return library
 
     @classmethod
-    def check(cls, config: TokenizerConfig) -> None:
-        """Raise UsageError unless the vocabulary is large enough."""
-        require_vocab_size(config, len(SPECIAL_PIECES) + 256, "256 bytes and 4 special pieces")
-
-    @classmethod
-    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+    def train(cls, options: TokenizerOptions, lines: Iterable[str]) -> Self:
         trainer = trainers.BpeTrainer(
-            vocab_size=config.vocab_size,
-            min_frequency=config.min_frequency,
+            vocab_size=options.vocab_size,
+            min_frequency=options.min_frequency,
             special_tokens=list(SPECIAL_PIECES),
             initial_alphabet=BYTE_SYMBOLS,
             show_progress=False,
@@ -132,14 +122,13 @@ class Unigram(HuggingFace):
     model = "Unigram"
 
     @classmethod
-    def check(cls, config: TokenizerConfig) -> None:
-        """Raise UsageError unless the vocabulary is large enough."""
-        require_vocab_size(config, len(SPECIAL_PIECES) + 257, "256 bytes, 4 special pieces and one to learn")
+    def min_vocab_size(cls, options: TokenizerOptions) -> tuple[int, str]:
+        return len(SPECIAL_PIECES) + 257, "256 bytes, 4 special pieces and one to learn"
 
     @classmethod
-    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+    def train(cls, options: TokenizerOptions, lines: Iterable[str]) -> Self:
         trainer = trainers.UnigramTrainer(
-            vocab_size=config.vocab_size,
+            vocab_size=options.vocab_size,
             special_tokens=list(SPECIAL_PIECES),
             unk_token=SPECIAL_PIECES[Vocabulary.unk_id],
             initial_alphabet=BYTE_SYMBOLS,

@@ -5,29 +5,27 @@ A symbol of the text that looks like a special piece or a tag is never in the vo
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Self
 
 from heed.text.tokenizers.tokenizer import (
-    TokenizerConfig,
+    Tokenizer,
+    TokenizerOptions,
     checked,
     checked_for_training,
-    require_vocab_size,
     words_of_characters,
-)
+)  # fmt: skip
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, dump_pieces, load_pieces, spelled_tag
 
 MARK = "@@"
 """Ends a piece that is not the last of its word."""
 
 
-class Symbols(ABC):
+class Symbols(Tokenizer):
     """Base of the kinds with a closed vocabulary."""
 
-    lossless = False
-    max_token_characters: int | None = None
     kind: ClassVar[str]
     between: ClassVar[str]
     """The separator of two words in decoded text."""
@@ -45,14 +43,6 @@ class Symbols(ABC):
     @abstractmethod
     def _spell(self, piece: str) -> str:
         """The piece in decoded text, with its separator."""
-
-    @abstractmethod
-    def word_ids(self, line: str) -> list[int | None]: ...
-
-    @classmethod
-    def check(cls, config: TokenizerConfig) -> None:
-        """Raise UsageError unless there is room for at least one piece of text."""
-        require_vocab_size(config, len(SPECIAL_PIECES) + 1, "4 special pieces and one to learn")
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -79,9 +69,6 @@ class Symbols(ABC):
     def bytes_of(self, ids: Sequence[int]) -> list[bytes]:
         return [self._spelled.get(id, "").encode() for id in ids]
 
-    def encode_with_dropout(self, ids: Sequence[int], p: float, key: tuple[int, int, int]) -> list[int]:
-        return list(ids)
-
 
 class Word(Symbols):
     """The most frequent words, separated by white space."""
@@ -89,9 +76,9 @@ class Word(Symbols):
     kind, between = "word", " "
 
     @classmethod
-    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+    def train(cls, options: TokenizerOptions, lines: Iterable[str]) -> Self:
         words = Counter(word for line in checked_for_training(lines) for word in line.split())
-        return cls(_most_frequent(words, config, config.vocab_size - len(SPECIAL_PIECES)))
+        return cls(_most_frequent(words, options, options.vocab_size - len(SPECIAL_PIECES)))
 
     def _cut(self, line: str) -> list[str]:
         return line.split()
@@ -110,11 +97,11 @@ class Character(Symbols):
     max_token_characters = 1
 
     @classmethod
-    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+    def train(cls, options: TokenizerOptions, lines: Iterable[str]) -> Self:
         characters: Counter[str] = Counter()
         for line in checked_for_training(lines):
             characters.update(line)
-        return cls(_most_frequent(characters, config, config.vocab_size - len(SPECIAL_PIECES)))
+        return cls(_most_frequent(characters, options, options.vocab_size - len(SPECIAL_PIECES)))
 
     def _cut(self, line: str) -> list[str]:
         return list(line)
@@ -136,16 +123,14 @@ class CharBigram(Symbols):
     max_token_characters = 2
 
     @classmethod
-    def check(cls, config: TokenizerConfig) -> None:
-        """Raise UsageError unless the vocabulary is large enough."""
-        least = config.shortlist + len(SPECIAL_PIECES) + 1
-        require_vocab_size(config, least, f"shortlist = {config.shortlist}, 4 special, 1 pair")
+    def min_vocab_size(cls, options: TokenizerOptions) -> tuple[int, str]:
+        return options.shortlist + len(SPECIAL_PIECES) + 1, f"shortlist = {options.shortlist}, 4 special, 1 pair"
 
     @classmethod
-    def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> Self:
+    def train(cls, options: TokenizerOptions, lines: Iterable[str]) -> Self:
         words = Counter(word for line in checked_for_training(lines) for word in line.split())
         whole = _most_frequent(
-            {word: count for word, count in words.items() if not _continues(word)}, config, config.shortlist
+            {word: count for word, count in words.items() if not _continues(word)}, options, options.shortlist
         )
         pairs: Counter[str] = Counter()
         for word in words.keys() - set(whole):
@@ -153,7 +138,7 @@ class CharBigram(Symbols):
                 pairs[pair] += words[word]
         for word in whole:  # a word of one or two characters may also end other words
             del pairs[word]
-        return cls(whole + _most_frequent(pairs, config, config.vocab_size - len(SPECIAL_PIECES) - len(whole)))
+        return cls(whole + _most_frequent(pairs, options, options.vocab_size - len(SPECIAL_PIECES) - len(whole)))
 
     def _cut_word(self, word: str) -> list[str]:
         return [word] if word in self._ids and not _continues(word) else _pairs(word)
@@ -179,11 +164,11 @@ def _continues(piece: str) -> bool:
     return len(piece) > len(MARK) and piece.endswith(MARK)
 
 
-def _most_frequent(counts: Mapping[str, int], config: TokenizerConfig, limit: int) -> list[str]:
+def _most_frequent(counts: Mapping[str, int], options: TokenizerOptions, limit: int) -> list[str]:
     """At most `limit` symbols that are frequent enough, the most frequent first, ties in alphabetical order."""
     frequent = [
         (-count, symbol)
         for symbol, count in counts.items()
-        if count >= config.min_frequency and symbol not in SPECIAL_PIECES
+        if count >= options.min_frequency and symbol not in SPECIAL_PIECES
     ]
     return [symbol for _, symbol in sorted(frequent)[:limit]]

@@ -1,21 +1,22 @@
-"""The interface of tokenizers, and their configuration."""
+"""Interface of tokenizers, the options of their training, and checks of text."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, Protocol, Self
+from typing import ClassVar, Self
 
 from pydantic import Field
 
 from heed.core.config import Config
-from heed.core.errors import DataError, UsageError
+from heed.core.errors import DataError
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
 
 
-class TokenizerConfig(Config):
-    """The tokenizer of a model."""
+class TokenizerOptions(Config):
+    """The options of training a tokenizer, for all kinds; `TokenizerConfig` checks the kind."""
 
-    kind: Literal["bpe", "unigram", "word", "character", "byte", "char-bigram"] = "bpe"
+    kind: str = "bpe"
     """Kind of tokenizer. bpe, unigram and byte restore any text exactly, the others only text in their vocabulary."""
     vocab_size: int = Field(default=8000, ge=len(SPECIAL_PIECES) + 1)
     """Largest number of pieces, including the four special ones; a small text gives fewer."""
@@ -29,49 +30,66 @@ class TokenizerConfig(Config):
     """For char-bigram: how many of the most frequent words stay whole."""
 
 
-class Tokenizer(Protocol):
-    """Text to ids and back.
+class Tokenizer(ABC):
+    """Text to ids and back. Its class is a value of `heed.text.tokenizers.TOKENIZERS`.
 
     No text becomes `pad_id`, `bos_id`, `eos_id` or a tag, and none of them is added: batches add the ends of a
     sentence, and tasks its tag. A lossless tokenizer never needs `unk_id` and restores every text exactly.
     """
 
-    @property
-    def vocabulary(self) -> Vocabulary: ...
+    vocabulary: Vocabulary
+    lossless: ClassVar[bool] = False
+    max_token_characters: ClassVar[int | None] = None
+    """Characters of the longest piece of a word; None for pieces of any length."""
 
-    @property
-    def lossless(self) -> bool: ...
+    @classmethod
+    def min_vocab_size(cls, options: TokenizerOptions) -> tuple[int, str]:
+        """The smallest possible `vocab_size`, and why."""
+        return len(SPECIAL_PIECES) + 1, "4 special pieces and one to learn"
 
-    @property
-    def max_token_characters(self) -> int | None:
-        """Characters of the longest piece of a word; None for pieces of any length."""
-        ...
+    @classmethod
+    @abstractmethod
+    def train(cls, options: TokenizerOptions, lines: Iterable[str]) -> Self:
+        """Train on lines, deterministically. Raises DataError if there is no text, or text that is not Unicode."""
 
+    @classmethod
+    @abstractmethod
+    def from_json(cls, text: str) -> Self:
+        """The tokenizer that `to_json` gave. Raises DataError for anything else."""
+
+    @abstractmethod
+    def to_json(self) -> str:
+        """The text of `tokenizer.json`."""
+
+    @abstractmethod
+    def with_tags(self, tags: Sequence[str]) -> Self:
+        """A copy of a tokenizer without tags that has these; a word that looks like one is then unknown."""
+
+    @abstractmethod
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """The ids of each line. Raises DataError for a lone surrogate, which is not text."""
-        ...
 
+    @abstractmethod
     def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
         """The text of each sequence, for any ids.
 
         Control ids and numbers outside the vocabulary are skipped; bytes that are not UTF-8 become U+FFFD.
         """
-        ...
 
+    @abstractmethod
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Each id as text to display; bytes of an incomplete character look like `\\xc3`."""
-        ...
 
+    @abstractmethod
     def bytes_of(self, ids: Sequence[int]) -> list[bytes]:
         """What each id adds to the decoded text, as UTF-8; empty for an id that is skipped.
 
         Concatenated they are the text, possibly followed by a space.
         """
-        ...
 
+    @abstractmethod
     def word_ids(self, line: str) -> list[int | None]:
         """For each piece of the line, the index of its word in `line.split()`; None for a piece of white space."""
-        ...
 
     def encode_with_dropout(self, ids: Sequence[int], p: float, key: tuple[int, int, int]) -> list[int]:
         """Segment one encoded sentence again, leaving out each merge with probability `p` (BPE-dropout).
@@ -80,15 +98,7 @@ class Tokenizer(Protocol):
         and order. Kinds without merges, and `p` = 0, return the ids unchanged. Raises KeyError for ids of special
         pieces.
         """
-        ...
-
-    def with_tags(self, tags: Sequence[str]) -> Self:
-        """A copy of a tokenizer without tags that has these; a word that looks like one is then unknown."""
-        ...
-
-    def to_json(self) -> str:
-        """The text of `tokenizer.json`."""
-        ...
+        return list(ids)
 
 
 def checked(lines: Iterable[str]) -> Iterator[str]:
@@ -113,15 +123,6 @@ def checked_for_training(lines: Iterable[str]) -> Iterator[str]:
         yield line
     if empty:
         raise DataError("no text to train a tokenizer on: every line is empty.")
-
-
-def require_vocab_size(config: TokenizerConfig, minimum: int, why: str) -> None:
-    """Raise UsageError when `vocab_size` is too small for this kind."""
-    if config.vocab_size < minimum:
-        raise UsageError(
-            f"vocab_size = {config.vocab_size} is too small for a {config.kind} tokenizer: "
-            f"it needs at least {minimum} ({why})."
-        )
 
 
 def words_of_characters(line: str) -> list[int | None]:

@@ -2,7 +2,7 @@
 
 import json
 
-from heed.metrics.score import Score
+from heed.metrics.metric import Score
 
 
 def test_a_score_shows_its_value_its_interval_and_its_signature():
