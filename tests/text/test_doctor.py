@@ -19,7 +19,6 @@ from heed.text.doctor import (
     Diagnosis,
     Finding,
     Pieces,
-    Thresholds,
     diagnose,
     diagnose_files,
     diagnose_text,
@@ -614,12 +613,12 @@ def test_the_diagnosis_of_multi30k_stops_nothing(shared_data: Path) -> None:
 
 
 def test_the_worst_comes_first_and_examples_show_what_cannot_be_seen() -> None:
-    pairs = [*spoilt(0.05, lambda src, tgt: ("", tgt)), ("x" * 200 + "\0" + "y" * 200, "z" * 300 + " u\u0308")]
-    text = diagnose(pairs, thresholds=Thresholds(stop_empty=0.02)).render(width=80)
+    pairs = [*spoilt(0.15, lambda src, tgt: ("", tgt)), ("x" * 200 + "\0" + "y" * 200, "z" * 300 + " u\u0308")]
+    text = diagnose(pairs).render(width=80)
     lines = text.splitlines()
     assert lines[0].startswith("train: 401 pairs; a line has source ")
     assert any(line.startswith('translates from "') for line in lines[: lines.index("")])
-    assert lines[lines.index("") + 1] == "STOP  20 of 401 pairs (5.0 %) have an empty side. Check whether the files are"
+    assert lines[lines.index("") + 1] == "STOP  60 of 401 pairs (15 %) have an empty side. Check whether the files are"
     assert f"line 401: …{'x' * 45}<U+0000>{'y' * 44}…" in text
     severities = [line[:4] for line in lines[lines.index("") :] if line[:4].strip()]
     assert severities == sorted(severities, key=["STOP", "warn", "note"].index)

@@ -39,7 +39,7 @@ def require_direction(run: Run, test: HeldOut) -> None:
     src, tgt = _sample(test.sources), _sample(test.references)
     own = profile(src), profile(tgt)
     known = _known(run)
-    same = Thresholds().same_language
+    same = Thresholds.same_language
     if len(test.rows) < MIN_LINES or (known is not None and similarity(*known) > same):
         return
     names = " and ".join(test.files)
@@ -66,7 +66,7 @@ def warn_about_input(run: Run, lines: Sequence[str], quiet: bool) -> None:
     for difference in differences(own[0], lines):
         warn(f"the input {difference} {run.folder}: expect wrong translations.", quiet)
     known = profile(own[0]), profile(own[1])
-    if similarity(*known) > Thresholds().same_language:
+    if similarity(*known) > Thresholds.same_language:
         return
     here, there = (similarity(profile(_sample(lines)), side) for side in known)
     if there > 1.5 * here:
@@ -89,7 +89,7 @@ def warn_about_test_set(run: Run, test: HeldOut, quiet: bool) -> None:
 def differences(own: Sequence[str], lines: Sequence[str]) -> Iterator[str]:
     """How some lines differ from a run's: in tokenisation, in capital letters."""
     shares = [_tokenised_share(sample) for sample in (own, _sample(lines))]
-    if None not in shares and abs(shares[0] - shares[1]) > Thresholds().tokenised:  # type: ignore[operator]
+    if None not in shares and abs(shares[0] - shares[1]) > Thresholds.tokenised:  # type: ignore[operator]
         yield "is not tokenised, unlike the text of" if shares[0] > shares[1] else "is tokenised, unlike the text of"  # type: ignore[operator]
     capitals = [sum(line != line.lower() for line in them) / len(them) for them in (own, lines)]
     have_case = all(any(line != line.upper() for line in them) for them in (own, lines))
@@ -108,7 +108,7 @@ def is_another_language(own: Sequence[str], lines: Sequence[str]) -> bool:
 
 
 def _tokenised_share(lines: Sequence[str]) -> float | None:
-    scan = LineScan("", Thresholds())
+    scan = LineScan("")
     for number, line in enumerate(lines, start=1):
         scan.add(number, line)
     return scan.tokenised_share

@@ -36,12 +36,9 @@ class Pieces:
     unk_id: int
 
 
-def unknown_pieces(
-    side: str, lines: Sequence[str], pieces: Pieces, thresholds: Thresholds | None = None
-) -> Iterator[Finding]:
+def unknown_pieces(side: str, lines: Sequence[str], pieces: Pieces) -> Iterator[Finding]:
     """The finding that tokens of these lines are unknown, or none. Examples number the lines from 1."""
-    limits = thresholds or Thresholds()
-    tally = Tally(limits.num_examples)
+    tally = Tally()
     total = 0
     for number, (line, ids) in enumerate(zip(lines, pieces.encode(lines), strict=True), start=1):
         total += len(ids)
@@ -49,7 +46,9 @@ def unknown_pieces(
             tally.add(number, line, times=unknown)
     what = f"are not in the vocabulary (in {len(lines):,} sampled lines)"
     advice = "Train the tokenizer on text in this language and script, or use a byte-level one (bpe, unigram or byte)."
-    return fault("unknown", tally, total, f"{side} tokens", what, advice, stop=limits.stop_unknown, warn=limits.warn)
+    return fault(
+        "unknown", tally, total, f"{side} tokens", what, advice, stop=Thresholds.stop_unknown, warn=Thresholds.warn
+    )
 
 
 def diagnose(
@@ -57,7 +56,6 @@ def diagnose(
     valid: Iterable[Pair] | None = None,
     test: Iterable[Pair] | None = None,
     *,
-    thresholds: Thresholds | None = None,
     pair_filter: PairFilterConfig | None = None,
     languages: tuple[str, str] = ("", ""),
     src_pieces: Pieces | None = None,
@@ -71,16 +69,15 @@ def diagnose(
     are in one record, so that a missing side does not shift the others. `to_exchange`: the advice when the sides are
     exchanged. With `src_pieces` and `tgt_pieces` a sample of the training data is also checked for unknown tokens.
     """
-    limits = thresholds or Thresholds()
     problems: list[Finding] = []
     cut: list[Finding] = []
     held_out = [
-        HeldOutPairs(name, _until_error(pairs, name, problems), limits)
+        HeldOutPairs(name, _until_error(pairs, name, problems))
         for name, pairs in (("validation", valid), ("test", test))
         if pairs is not None
     ]
-    src_scan, tgt_scan = LineScan("source", limits), LineScan("target", limits)
-    pair_scan = PairScan(limits, pair_filter, in_one_file)
+    src_scan, tgt_scan = LineScan("source"), LineScan("target")
+    pair_scan = PairScan(pair_filter, in_one_file)
     for number, (src, tgt) in enumerate(_until_error(train, "training", cut), start=1):
         src_hash, pair_hash = hash_text(src), hash_pair(src, tgt)
         src_scan.add(number, src)
@@ -91,11 +88,11 @@ def diagnose(
     own = [*src_scan.findings(tgt_scan), *tgt_scan.findings(src_scan), *pair_scan.findings()]
     findings = [*problems, *_unless_cut(own, cut)]
     findings += exchanged(src_scan, tgt_scan, languages, to_exchange)
-    findings += tokenised_differently(src_scan, tgt_scan, limits.tokenised)
-    findings += [*partly_exchanged(src_scan, tgt_scan, limits)] or [*same_language(src_scan, tgt_scan, limits)]
+    findings += tokenised_differently(src_scan, tgt_scan, Thresholds.tokenised)
+    findings += [*partly_exchanged(src_scan, tgt_scan)] or [*same_language(src_scan, tgt_scan)]
     for held in held_out:
         findings += held.findings(src_scan, tgt_scan)
-    findings += _unknown([(src_scan, src_pieces), (tgt_scan, tgt_pieces)], limits)
+    findings += _unknown([(src_scan, src_pieces), (tgt_scan, tgt_pieces)])
     return Diagnosis(
         findings=sorted_findings(findings),
         num_pairs=pair_scan.num_pairs,
@@ -118,19 +115,17 @@ def diagnose_text(
     valid: Iterable[str] | None = None,
     test: Iterable[str] | None = None,
     *,
-    thresholds: Thresholds | None = None,
     pieces: Pieces | None = None,
 ) -> Diagnosis:
     """Examine monolingual text, one segment per line, as `diagnose`."""
-    limits = thresholds or Thresholds()
     problems: list[Finding] = []
     cut: list[Finding] = []
     held_out = [
-        HeldOutText(name, _until_error(lines, name, problems), limits)
+        HeldOutText(name, _until_error(lines, name, problems))
         for name, lines in (("validation", valid), ("test", test))
         if lines is not None
     ]
-    scan, seen, repeated = LineScan("text", limits), HashSet(), Tally(limits.num_examples)
+    scan, seen, repeated = LineScan("text"), HashSet(), Tally()
     for number, line in enumerate(_until_error(train, "training", cut), start=1):
         scan.add(number, line)
         key = hash_text(line)
@@ -138,14 +133,14 @@ def diagnose_text(
             repeated.add(number, line)
         for held in held_out:
             held.lines.compare(key, number, line)
-    findings = [*problems, *_unless_cut([*scan.findings(), *_short(scan, limits)], cut)]
+    findings = [*problems, *_unless_cut([*scan.findings(), *_short(scan)], cut)]
     advice = "Find out where they come from."
     findings += fault(
-        "duplicate", repeated, scan.num_lines, "lines", "repeat an earlier one", advice, warn=limits.warn_repeated
+        "duplicate", repeated, scan.num_lines, "lines", "repeat an earlier one", advice, warn=Thresholds.warn_repeated
     )
     for held in held_out:
         findings += held.findings(scan)
-    findings += _unknown([(scan, pieces)], limits)
+    findings += _unknown([(scan, pieces)])
     return Diagnosis(
         findings=sorted_findings(findings),
         num_pairs=scan.num_lines,
@@ -168,17 +163,17 @@ def _unless_cut(findings: Iterable[Finding], cut: list[Finding]) -> list[Finding
     return [*cut, *(finding for finding in findings if not (cut and finding.check == "few"))]
 
 
-def _short(scan: LineScan, limits: Thresholds) -> Iterator[Finding]:
-    if scan.num_characters < limits.min_characters:
-        limit = f"{limits.min_characters:,}"
+def _short(scan: LineScan) -> Iterator[Finding]:
+    if scan.num_characters < Thresholds.min_characters:
+        limit = f"{Thresholds.min_characters:,}"
         message = f"The text has {scan.num_characters:,} characters; a model learns nothing from fewer than {limit}."
         yield Finding("few", "stop", scan.num_characters, scan.num_characters, message, "Provide more text.")
 
 
-def _unknown(sides: list[tuple[LineScan, Pieces | None]], limits: Thresholds) -> Iterator[Finding]:
+def _unknown(sides: list[tuple[LineScan, Pieces | None]]) -> Iterator[Finding]:
     for scan, pieces in sides:
         if pieces is not None:
-            yield from unknown_pieces(scan.side, scan.sample.lines, pieces, limits)
+            yield from unknown_pieces(scan.side, scan.sample.lines, pieces)
 
 
 def _sizes(prefix: str, scan: LineScan) -> dict[str, float]:

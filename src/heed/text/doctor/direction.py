@@ -33,10 +33,10 @@ def exchanged(src: LineScan, tgt: LineScan, languages: tuple[str, str], to_excha
         yield Finding("swapped", "stop", src.num_lines, src.num_lines, message, to_exchange)
 
 
-def partly_exchanged(src: LineScan, tgt: LineScan, limits: Thresholds) -> Iterator[Finding]:
+def partly_exchanged(src: LineScan, tgt: LineScan) -> Iterator[Finding]:
     """The finding that the sides of some parts of the data are exchanged."""
     lines = src.sample.lines
-    odd, others = exchanged_parts(lines, tgt.sample.lines, limits.same_language)
+    odd, others = exchanged_parts(lines, tgt.sample.lines, Thresholds.same_language)
     if not odd:
         return
     num_parts = len(odd) + len(others)
@@ -49,7 +49,7 @@ def partly_exchanged(src: LineScan, tgt: LineScan, limits: Thresholds) -> Iterat
         advice = "If so, give each direction as a part with a tag (docs/more-data.md), so that each can be checked."
         yield Finding("partly-swapped", "warn", len(odd), num_parts, message, advice)
         return
-    severity = grade(len(odd) / num_parts, limits.stop_exchanged, 0.0)
+    severity = grade(len(odd) / num_parts, Thresholds.stop_exchanged, 0.0)
     message = (
         f"From about line {odd[0].start * src.sample.step + 1:,} on the two sides seem to be exchanged, judging by "
         f"their letters: in {len(odd)} of {num_parts} parts of the data."
@@ -64,10 +64,10 @@ def _common_first_word(lines: Sequence[str]) -> str:
     return visible(word[:MAX_TAG]) if number >= TAGGED * len(lines) else ""
 
 
-def same_language(src: LineScan, tgt: LineScan, limits: Thresholds) -> Iterator[Finding]:
+def same_language(src: LineScan, tgt: LineScan) -> Iterator[Finding]:
     """The finding that both sides are in one language."""
     value = similarity(profile(src.sample.lines), profile(tgt.sample.lines))
-    if value > limits.same_language:
+    if value > Thresholds.same_language:
         message = f"Source and target look like the same language (similarity of their letter trigrams: {value:.2f})."
         advice = "Unless you intend that, check whether a file was given twice."
         yield Finding("same-language", "warn", src.num_lines, src.num_lines, message, advice)

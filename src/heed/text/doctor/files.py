@@ -37,7 +37,6 @@ def diagnose_files(
     test: CorpusFiles | None = None,
     *,
     errors: Errors = "strict",
-    thresholds: Thresholds | None = None,
     pair_filter: PairFilterConfig | None = None,
     quiet: bool = True,
 ) -> Diagnosis:
@@ -55,13 +54,13 @@ def diagnose_files(
     languages = train.src_lang or named["src"], train.tgt_lang or named["tgt"]
     diagnosis = diagnose(
         watched(pairs["train"], "examining", "pairs", quiet), pairs.get("validation"), pairs.get("test"),
-        thresholds=thresholds, pair_filter=pair_filter, in_one_file=train.pairs is not None,
+        pair_filter=pair_filter, in_one_file=train.pairs is not None,
         languages=languages, to_exchange=how_to_exchange(train, languages, errors),
     )  # fmt: skip
     diagnosis = replace(diagnosis, languages={side: named[side] or code for side, code in diagnosis.languages.items()})
     is_lines = train.pairs is None or train.record_format in ("tsv", "jsonl")
     diagnosis = replace(diagnosis, counted="line" if is_lines else "pair")
-    diagnosis = _with_left_out(diagnosis, left_out, thresholds or Thresholds())
+    diagnosis = _with_left_out(diagnosis, left_out)
     return _with_fingerprints(diagnosis, {name: _fingerprints(files) for name, files in given.items()})
 
 
@@ -71,7 +70,6 @@ def diagnose_text_files(
     test: str | Path | None = None,
     *,
     errors: Errors = "strict",
-    thresholds: Thresholds | None = None,
     quiet: bool = True,
 ) -> Diagnosis:
     """Examine files of monolingual text, as `diagnose_files`."""
@@ -79,18 +77,22 @@ def diagnose_text_files(
     given = {name: path for name, path in named.items() if path is not None}
     lines = {name: read_text(path, errors) for name, path in given.items()}
     train_lines = watched(lines["train"], "examining", "lines", quiet)
-    diagnosis = diagnose_text(train_lines, lines.get("validation"), lines.get("test"), thresholds=thresholds)
+    diagnosis = diagnose_text(
+        train_lines,
+        lines.get("validation"),
+        lines.get("test"),
+    )
     return _with_fingerprints(diagnosis, {name: _text_fingerprint(path) for name, path in given.items()})
 
 
-def _with_left_out(diagnosis: Diagnosis, left_out: Mapping[str, Counter[str]], limits: Thresholds) -> Diagnosis:
+def _with_left_out(diagnosis: Diagnosis, left_out: Mapping[str, Counter[str]]) -> Diagnosis:
     """The diagnosis with a finding for each file that has parts without a pair."""
     findings = [*diagnosis.findings]
     for name, reasons in left_out.items():
         count = reasons.total()
         total = count + (diagnosis.num_pairs if name == "train" else 0)
         if count:
-            severity: Severity = grade(count / total, 1.0, limits.warn_repeated) if name == "train" else "note"
+            severity: Severity = grade(count / total, 1.0, Thresholds.warn_repeated) if name == "train" else "note"
             listed = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
             message = f"The {'training' if name == 'train' else name} file has parts that hold no pair: {listed}."
             findings.append(Finding("no-pair", severity, count, total, message, "They are left out."))
@@ -153,7 +155,7 @@ def _few(parts: Sequence[Diagnosis]) -> Iterator[Finding]:
     """The finding that all parts together are too few, unless one could not be read to its end."""
     if not any(finding.check == "unreadable" for part in parts for finding in part.findings):
         dropped = sum((Counter(part.dropped) for part in parts), Counter[str]())
-        yield from too_few(sum(part.num_pairs for part in parts), dropped, Thresholds())
+        yield from too_few(sum(part.num_pairs for part in parts), dropped)
 
 
 def _named(name: str, part: Diagnosis, first: Diagnosis, to_exchange: str) -> Iterator[Finding]:

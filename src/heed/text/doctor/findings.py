@@ -6,11 +6,8 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any, Final, Literal
 
-from pydantic import Field
-
-from heed.core.config import Config
 from heed.text.readers import FileFingerprint
 
 Severity = Literal["stop", "warn", "note"]
@@ -23,48 +20,44 @@ MANY = 10
 """Beyond this number of findings fewer examples are shown, so that all fit on one screen."""
 
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
-
-
-class Thresholds(Config):
+class Thresholds:
     """Shares of lines or pairs, from 0 to 1. Above a `stop_` share the data would ruin the training."""
 
-    min_pairs: Count = 100
+    min_pairs: Final = 100
     """Fewer pairs than this, after filtering, stop the training."""
-    few_pairs: Count = 10_000
+    few_pairs: Final = 10_000
     """Fewer pairs than this give a weak translator: a warning. Measured with 5,865 and 7,239 (docs/results.md)."""
-    min_characters: Count = 1000
+    min_characters: Final = 1000
     """A monolingual text shorter than this stops the training."""
-    stop_empty: Share = 0.1
+    stop_empty: Final = 0.1
     """Pairs with an empty side."""
-    stop_copies: Share = 0.5
+    stop_copies: Final = 0.5
     """Pairs whose target is the source."""
-    stop_leaked: Share = 0.1
+    stop_leaked: Final = 0.1
     """Pairs (of a text: lines) of a validation or test set that are in training."""
-    stop_damaged: Share = 0.05
+    stop_damaged: Final = 0.05
     """Lines damaged by a wrong encoding."""
-    stop_nul: Share = 0.5
+    stop_nul: Final = 0.5
     """Lines with a NUL character; a file with more is UTF-16."""
-    stop_unknown: Share = 0.2
+    stop_unknown: Final = 0.2
     """Tokens that are not in the vocabulary."""
-    stop_misaligned: Share = 0.25
+    stop_misaligned: Final = 0.25
     """Blocks of pairs in which the lengths of the two sides are unrelated."""
-    stop_exchanged: Share = 0.25
+    stop_exchanged: Final = 0.25
     """Parts of the pairs whose sides are exchanged relative to most parts."""
-    warn: Share = 0.01
+    warn: Final = 0.01
     """Any other problem is a warning above this share, and a note below."""
-    warn_repeated: Share = 0.2
+    warn_repeated: Final = 0.2
     """As `warn`, for repeated lines and pairs and for dropped pairs, which are common and do little harm."""
-    unrelated_lengths: Share = 0.3
+    unrelated_lengths: Final = 0.3
     """A block is misaligned when the correlation of its lengths is below this. Translations have 0.5 to 0.95."""
-    same_language: Share = 0.9
+    same_language: Final = 0.9
     """Sides whose letter trigrams are more similar than this (cosine) are in one language. Related ones have 0.6."""
-    tokenised: Share = 0.5
+    tokenised: Final = 0.5
     """A side is tokenised when more of its lines than this have a space before a comma or full stop."""
-    long_line: Count = 1000
+    long_line: Final = 1000
     """A line with more characters than this is very long."""
-    num_examples: Count = 3
+    num_examples: Final = 3
     """Examples kept for each finding."""
 
 
@@ -169,21 +162,20 @@ def _rendered(finding: Finding, num_examples: int, width: int, counted: str) -> 
 class Tally:
     """Counts the cases of one check, and keeps the first few as examples."""
 
-    def __init__(self, num_examples: int) -> None:
+    def __init__(self) -> None:
         self.count = 0
         self.examples: list[tuple[int, str]] = []
-        self._num_examples = num_examples
 
     def add(self, number: int, text: str, at: int = 0, times: int = 1) -> None:
         """Count a case on line `number`; the example shows `text` around position `at`."""
         self.count += times
-        if len(self.examples) < self._num_examples:
+        if len(self.examples) < Thresholds.num_examples:
             self.examples.append((number, excerpt(text, at)))
 
     def add_pair(self, number: int, src: str, tgt: str) -> None:
         """Count a case; the example shows both sides."""
         self.count += 1
-        if len(self.examples) < self._num_examples:
+        if len(self.examples) < Thresholds.num_examples:
             half = EXCERPT // 2
             sides = (side if len(side) <= half else f"{side[:half]}…" for side in (src, tgt))
             self.examples.append((number, " ||| ".join(sides)))

@@ -13,10 +13,10 @@ from heed.text.language.identify import are_crossed, profile, similarity
 class Overlap:
     """Counts the texts of a held-out set that are also in the training data."""
 
-    def __init__(self, name: str, num_examples: int) -> None:
+    def __init__(self, name: str) -> None:
         self.total = 0
         self._name = name
-        self.tally = Tally(num_examples)
+        self.tally = Tally()
         self._waiting: dict[int, tuple[int, int]] = {}  # hash -> first line, how many lines
 
     def expect(self, key: int, number: int) -> None:
@@ -37,15 +37,14 @@ class HeldOutPairs:
 
     MIN_LINES_TO_COMPARE = 20
 
-    def __init__(self, name: str, pairs: Iterable[tuple[str, str]], thresholds: Thresholds) -> None:
+    def __init__(self, name: str, pairs: Iterable[tuple[str, str]]) -> None:
         self.name = name
-        self.src = LineScan(f"{name} source", thresholds)
-        self.tgt = LineScan(f"{name} target", thresholds)
-        self.pairs = Overlap(name, thresholds.num_examples)
-        self.sources = Overlap(name, thresholds.num_examples)
-        self.targets = Overlap(name, thresholds.num_examples)
-        self._thresholds = thresholds
-        self._empty = Tally(thresholds.num_examples)
+        self.src = LineScan(f"{name} source")
+        self.tgt = LineScan(f"{name} target")
+        self.pairs = Overlap(name)
+        self.sources = Overlap(name)
+        self.targets = Overlap(name)
+        self._empty = Tally()
         for number, (src, tgt) in enumerate(pairs, start=1):
             self.src.add(number, src)
             self.tgt.add(number, tgt)
@@ -76,11 +75,10 @@ class HeldOutPairs:
 
     def findings(self, src: LineScan, tgt: LineScan) -> Iterator[Finding]:
         """The findings, given the scans of the two sides of the training data."""
-        limits = self._thresholds
-        yield from leak(self.pairs, f"{self.name} pairs", limits.stop_leaked, limits)
+        yield from leak(self.pairs, f"{self.name} pairs", Thresholds.stop_leaked)
         for overlap, what in ((self.sources, "sources"), (self.targets, "targets")):
             if overlap.tally.count > self.pairs.tally.count:
-                yield from leak(overlap, f"{self.name} {what}", 1.0, limits)
+                yield from leak(overlap, f"{self.name} {what}", 1.0)
         yield from fault(
             "empty",
             self._empty,
@@ -88,12 +86,12 @@ class HeldOutPairs:
             f"{self.name} pairs",
             "have an empty side",
             "Remove them: they count as wrong translations.",
-            stop=limits.stop_empty,
-            warn=limits.warn,
+            stop=Thresholds.stop_empty,
+            warn=Thresholds.warn,
         )
         for own, opposite, other in ((self.src, self.tgt, src), (self.tgt, self.src, tgt)):
             yield from (finding for finding in own.findings(opposite) if finding.severity != "note")
-            yield from tokenised_differently(own, other, limits.tokenised)
+            yield from tokenised_differently(own, other, Thresholds.tokenised)
         yield from self._swapped(src, tgt)
 
     def _swapped(self, src: LineScan, tgt: LineScan) -> Iterator[Finding]:
@@ -101,7 +99,7 @@ class HeldOutPairs:
             return
         own_src, own_tgt, other_src, other_tgt = (profile(scan.sample.lines) for scan in (self.src, self.tgt, src, tgt))
         crossed = are_crossed(own_src, own_tgt, other_src, other_tgt)
-        if crossed and similarity(other_src, other_tgt) < self._thresholds.same_language:
+        if crossed and similarity(other_src, other_tgt) < Thresholds.same_language:
             total = self.src.num_lines
             message = f"The {self.name} source looks like the training target, and the target like the source."
             advice = f"Exchange the two sides of the {self.name} data or of the training data, whichever are wrong."
@@ -113,11 +111,10 @@ class HeldOutText:
 
     MIN_CHARACTERS = 20
 
-    def __init__(self, name: str, lines: Iterable[str], thresholds: Thresholds) -> None:
+    def __init__(self, name: str, lines: Iterable[str]) -> None:
         self.name = name
-        self.scan = LineScan(name, thresholds)
-        self.lines = Overlap(name, thresholds.num_examples)
-        self._thresholds = thresholds
+        self.scan = LineScan(name)
+        self.lines = Overlap(name)
         for number, line in enumerate(lines, start=1):
             self.scan.add(number, line)
             if len(line) >= self.MIN_CHARACTERS:
@@ -134,12 +131,12 @@ class HeldOutText:
 
     def findings(self, train: LineScan) -> Iterator[Finding]:
         """The findings, given the scan of the training text."""
-        yield from leak(self.lines, f"{self.name} lines", self._thresholds.stop_leaked, self._thresholds)
+        yield from leak(self.lines, f"{self.name} lines", Thresholds.stop_leaked)
         yield from (finding for finding in self.scan.findings() if finding.severity != "note")
-        yield from tokenised_differently(self.scan, train, self._thresholds.tokenised)
+        yield from tokenised_differently(self.scan, train, Thresholds.tokenised)
 
 
-def leak(overlap: Overlap, what: str, stop: float, thresholds: Thresholds) -> Iterator[Finding]:
+def leak(overlap: Overlap, what: str, stop: float) -> Iterator[Finding]:
     """The finding that held-out texts are in training."""
     return fault(
         "leaked",
@@ -149,7 +146,7 @@ def leak(overlap: Overlap, what: str, stop: float, thresholds: Thresholds) -> It
         "are in the training data",
         "Remove them from the training data: a score on training sentences is meaningless.",
         stop=stop,
-        warn=thresholds.warn,
+        warn=Thresholds.warn,
     )
 
 

@@ -107,13 +107,12 @@ class EvenSample:
 class LineScan:
     """Counts the problems in the lines of one side; `side` is its name in messages: "source", "validation target"."""
 
-    def __init__(self, side: str, thresholds: Thresholds) -> None:
+    def __init__(self, side: str) -> None:
         self.side = side
         self.num_lines = 0
         self.num_characters = 0
         self.num_words = 0
         self.sample = EvenSample()
-        self._thresholds = thresholds
         self._utf_16 = ""
         """The variety of UTF-16 that the first line looks like; empty: none."""
         self._num_returns = 0
@@ -124,7 +123,7 @@ class LineScan:
         self._scripts: dict[str, Tally] = defaultdict(self._tally)
 
     def _tally(self) -> Tally:
-        return Tally(self._thresholds.num_examples)
+        return Tally()
 
     def add(self, number: int, line: str) -> None:
         """Examine line `number`, counted from 1."""
@@ -185,8 +184,7 @@ class LineScan:
 
     def findings(self, opposite: LineScan | None = None) -> Iterator[Finding]:
         """The findings. `opposite`: the other side, which may be in the same file."""
-        limits = self._thresholds
-        stops = {"damaged": limits.stop_damaged, "nul": limits.stop_nul}
+        stops = {"damaged": Thresholds.stop_damaged, "nul": Thresholds.stop_nul}
         is_old_mac = self._num_returns > RETURNS_PER_LINE * self.num_lines
         if is_old_mac:
             advice = "Convert them to line feeds: `tr '\\r' '\\n' < F > G`."
@@ -196,12 +194,12 @@ class LineScan:
             if not (is_old_mac and check.name == "carriage-return"):
                 stop = stops.get(check.name, 1.0)
                 advice = check.advice.replace(UTF_16_LE, self._utf_16_with(opposite))
-                yield from self._fault(check.name, check.what, advice, stop=stop, warn=limits.warn)
+                yield from self._fault(check.name, check.what, advice, stop=stop, warn=Thresholds.warn)
         yield from self._fault(
             "mixed-word",
             "have a word that mixes Latin letters with Cyrillic or Greek lookalikes",
             "Correct the words or remove the lines: a model cannot learn such words.",
-            warn=limits.warn,
+            warn=Thresholds.warn,
         )
         yield from self._fault("not-nfc", "are not in Unicode normal form C", "The normaliser corrects that.")
         yield from self._fault(
@@ -213,8 +211,8 @@ class LineScan:
                 "If this is a table, give it a name that ends in .csv (tabs may separate its columns; heed train also "
                 "accepts --data.format=csv); otherwise remove the quotes."
             )
-            yield from self._fault("csv-quotes", what, advice, warn=limits.warn)
-        if (self.tokenised_share or 0.0) > limits.tokenised:
+            yield from self._fault("csv-quotes", what, advice, warn=Thresholds.warn)
+        if (self.tokenised_share or 0.0) > Thresholds.tokenised:
             what = "have a space before a comma or full stop: the text is tokenised"
             advice = "Train on plain text if you can: scores on tokenised text cannot be compared with others."
             yield from self._fault("tokenised", what, advice)
@@ -235,9 +233,7 @@ class LineScan:
         for name in others:
             tally.count += self._scripts[name].count
             tally.examples += self._scripts[name].examples
-        tally.examples = sorted(tally.examples)[: self._thresholds.num_examples]
+        tally.examples = sorted(tally.examples)[: Thresholds.num_examples]
         counts = ", ".join(f"{name} {self._scripts[name].count:,}" for name in others[:3])
         what = f"are not in the main script of this side, {main} ({counts})"
-        yield from self._fault(
-            "other-script", what, "Remove them unless you expect such input.", warn=self._thresholds.warn
-        )
+        yield from self._fault("other-script", what, "Remove them unless you expect such input.", warn=Thresholds.warn)

@@ -57,15 +57,12 @@ class LengthCorrelation:
 class PairScan:
     """Counts the problems of the pairs of a training corpus, and those that the filter would drop."""
 
-    def __init__(
-        self, thresholds: Thresholds, filter_config: PairFilterConfig | None = None, in_one_file: bool = False
-    ) -> None:
+    def __init__(self, filter_config: PairFilterConfig | None = None, in_one_file: bool = False) -> None:
         self.num_pairs = 0
         self._in_one_file = in_one_file
         self.filter = PairFilter(filter_config)
-        self.lengths = LengthCorrelation(thresholds.unrelated_lengths)
-        self._thresholds = thresholds
-        self._tallies: dict[str, Tally] = defaultdict(lambda: Tally(thresholds.num_examples))
+        self.lengths = LengthCorrelation(Thresholds.unrelated_lengths)
+        self._tallies: dict[str, Tally] = defaultdict(Tally)
         self._sources = HashSet()
         self._pairs = HashSet()
 
@@ -78,7 +75,7 @@ class PairScan:
             self._tallies["empty"].add_pair(number, src, tgt)
         elif src.strip() == tgt.strip():
             self._tallies["copy"].add_pair(number, src, tgt)
-        if max(len(src), len(tgt)) > self._thresholds.long_line:
+        if max(len(src), len(tgt)) > Thresholds.long_line:
             self._tallies["long"].add_pair(number, src, tgt)
         new_source, new_pair = self._sources.add(src_hash), self._pairs.add(pair_hash)
         if not new_pair and not is_empty:
@@ -95,36 +92,35 @@ class PairScan:
 
     def findings(self) -> Iterator[Finding]:
         """The findings. Ends the scan."""
-        limits = self._thresholds
         ratio = f"have one side more than {self.filter.config.max_length_ratio:g} times as long as the other"
-        advice, stop = "Check whether the files are misaligned.", limits.stop_empty
+        advice, stop = "Check whether the files are misaligned.", Thresholds.stop_empty
         if self._in_one_file:  # where sides cannot shift
             advice, stop = "They are left out. Check whether the right columns or languages were selected.", 1.0
-        yield from self._fault("empty", "have an empty side", advice, stop, limits.warn)
+        yield from self._fault("empty", "have an empty side", advice, stop, Thresholds.warn)
         yield from self._fault(
             "copy",
             "have the source itself as target",
             "Remove them, except names and numbers: a model learns from them to copy.",
-            limits.stop_copies,
-            limits.warn,
+            Thresholds.stop_copies,
+            Thresholds.warn,
         )
-        yield from self._fault("length-ratio", ratio, "Check whether they are translations.", warn=limits.warn)
+        yield from self._fault("length-ratio", ratio, "Check whether they are translations.", warn=Thresholds.warn)
         yield from self._fault(
             "long",
-            f"have a side of more than {limits.long_line:,} characters",
+            f"have a side of more than {Thresholds.long_line:,} characters",
             "Split them into sentences on both sides: pairs that are too long for the model are left out.",
-            warn=limits.warn,
+            warn=Thresholds.warn,
         )
         yield from self._fault(
             "duplicate",
             "repeat an earlier one",
             "Find out where they come from: one of each is enough.",
-            warn=limits.warn_repeated,
+            warn=Thresholds.warn_repeated,
         )
         yield from self._fault("several-targets", "repeat an earlier source with another target", "")
         yield from self._misaligned()
         yield from self._filtered()
-        yield from too_few(self.num_pairs, self.filter.dropped, self._thresholds)
+        yield from too_few(self.num_pairs, self.filter.dropped)
 
     def _fault(self, name: str, what: str, advice: str, stop: float = 1.0, warn: float = 1.0) -> Iterator[Finding]:
         return fault(name, self._tallies[name], self.num_pairs, "pairs", what, advice, stop=stop, warn=warn)
@@ -134,7 +130,7 @@ class PairScan:
         bad, judged = self.lengths.unrelated, self.lengths.num_judged
         if not bad:
             return
-        severity = grade(len(bad) / judged, self._thresholds.stop_misaligned, 0.0)
+        severity = grade(len(bad) / judged, Thresholds.stop_misaligned, 0.0)
         starts = ", ".join(f"{start:,}" for start in bad[:4]) + (", ..." if len(bad) > 4 else "")
         message = (
             f"In {len(bad):,} of {judged:,} blocks of {LengthCorrelation.BLOCK:,} pairs long sources do not have long "
@@ -150,22 +146,22 @@ class PairScan:
         if count:
             part = share(count, self.num_pairs)
             message = f"The filter drops {count:,} of {self.num_pairs:,} pairs ({part}): {reasons_of(dropped)}."
-            severity = grade(count / self.num_pairs, 1.0, self._thresholds.warn_repeated)
+            severity = grade(count / self.num_pairs, 1.0, Thresholds.warn_repeated)
             advice = "Training does not use them."
             yield Finding("filter", severity, count, self.num_pairs, message, advice)
 
 
-def too_few(num_pairs: int, dropped: Counter[str], limits: Thresholds) -> Iterator[Finding]:
+def too_few(num_pairs: int, dropped: Counter[str]) -> Iterator[Finding]:
     """The finding that few pairs are left to train on, of `num_pairs` of which the filter drops some."""
     kept = num_pairs - dropped.total()
     there_are = f"There {'is 1 pair' if kept == 1 else f'are {kept:,} pairs'} to train on"
-    if kept < limits.min_pairs and 2 * dropped.total() > num_pairs:
+    if kept < Thresholds.min_pairs and 2 * dropped.total() > num_pairs:
         message = f"The filter keeps {kept:,} of {num_pairs:,} pairs to train on; it drops {reasons_of(dropped)}."
         yield Finding("few", "stop", kept, num_pairs, message, "Check that these are the right files and columns.")
-    elif kept < limits.min_pairs:
-        message = f"{there_are}; a model learns nothing from fewer than {limits.min_pairs:,}."
+    elif kept < Thresholds.min_pairs:
+        message = f"{there_are}; a model learns nothing from fewer than {Thresholds.min_pairs:,}."
         yield Finding("few", "stop", kept, num_pairs, message, "Provide more data.")
-    elif kept < limits.few_pairs:
+    elif kept < Thresholds.few_pairs:
         message = f"{there_are}: expect a weak translator."
         advice = "More pairs help, and so does starting from a related run (--init): see docs/more-data.md."
         yield Finding("few", "warn", kept, num_pairs, message, advice)
