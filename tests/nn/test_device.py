@@ -55,13 +55,20 @@ def test_threads_are_those_asked_for() -> None:
 
 
 @pytest.mark.processor
-@pytest.mark.parametrize(("gain", "precision"), [(1.2, "float32"), (2.0, "bfloat16")])
+@pytest.mark.parametrize(
+    ("gains", "expected"),
+    [
+        ({128: 1.0, 512: 1.2}, ("float32", 1.2)),
+        ({128: 0.8, 512: 2.0}, ("bfloat16", 2.0)),
+        ({128: 0.02}, ("float32", 0.02)),
+    ],
+    ids=["gains too little", "gains", "is emulated: large matrices are not tried"],
+)
 def test_bfloat16_is_chosen_where_it_gains_a_third(
-    gain: float, precision: str, monkeypatch: pytest.MonkeyPatch
+    gains: dict[int, float], expected: tuple[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rates = {torch.bfloat16: gain * 1e9, torch.float32: 1e9}
-    monkeypatch.setattr(device, "matmul_rates", lambda dtypes, where: [rates[dtype] for dtype in dtypes])
-    assert best_precision(CPU) == (precision, gain)
+    monkeypatch.setattr(device, "matmul_rates", lambda dtypes, where, size: [gains[size], 1.0])
+    assert best_precision(CPU) == expected
 
 
 @pytest.mark.processor

@@ -127,7 +127,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def matmul_rates(
-    dtypes: Sequence[torch.dtype], device: torch.device, size: int = 512, repeats: int = 20
+    dtypes: Sequence[torch.dtype], device: torch.device, size: int, repeats: int = 20
 ) -> list[float]:
     """Measured floating-point operations per second of a square matrix product in each type: the fastest of several.
 
@@ -150,7 +150,16 @@ def _synchronise(device: torch.device) -> None:
 
 
 def best_precision(device: torch.device) -> tuple[str, float]:
-    """("bfloat16" or "float32", how many times faster bfloat16 is): bfloat16 where it gains at least a third."""
-    of_bfloat16, of_float32 = matmul_rates((torch.bfloat16, torch.float32), device)
-    gain = of_bfloat16 / of_float32
+    """("bfloat16" or "float32", how many times faster bfloat16 is): bfloat16 where it gains at least a third.
+
+    Small matrices are tried first: a processor that emulates bfloat16 needs seconds for large ones.
+    """
+    gain = _gain_of_bfloat16(device, size=128)
+    if gain > 1 / 2:
+        gain = _gain_of_bfloat16(device, size=512)
     return ("bfloat16" if gain > 4 / 3 else "float32"), gain
+
+
+def _gain_of_bfloat16(device: torch.device, size: int) -> float:
+    of_bfloat16, of_float32 = matmul_rates((torch.bfloat16, torch.float32), device, size)
+    return of_bfloat16 / of_float32
