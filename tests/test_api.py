@@ -68,9 +68,9 @@ def test_what_a_run_cannot_do_is_told(translator: heed.api.Predictor, language_m
         language_model.translate(["a"])
     with pytest.raises(UsageError, match="generate needs a run that can generate"):
         translator.generate("a")
-    with pytest.raises(UsageError, match="scores targets with their sources"):
+    with pytest.raises(UsageError, match="scores targets given their sources"):
         translator.score(["a"])
-    with pytest.raises(UsageError, match="a language model without any"):
+    with pytest.raises(UsageError, match="a language model scores texts without sources"):
         language_model.score(["a"], ["b"])
     with pytest.raises(UsageError, match="precision is float32, bfloat16 or int8, got 'int4'"):
         heed.load(translator.run.folder, precision="int4")

@@ -51,7 +51,7 @@ def test_a_fresh_model_follows_from_the_seed_and_leaves_the_callers_random_numbe
 def test_what_is_no_run_is_told(tmp_path: Path) -> None:
     with pytest.raises(MissingInputError, match="no such run folder"):
         Run(tmp_path / "nothing")
-    with pytest.raises(MissingInputError, match=r"is no run folder: it has no recipe\.toml"):
+    with pytest.raises(MissingInputError, match=r"is not a run folder: it has no recipe\.toml"):
         Run(tmp_path)
 
 

@@ -295,7 +295,7 @@ def test_score_refuses_a_wrong_file(kind: str, here: Path, translator: Path) -> 
 
 @pytest.mark.parametrize(
     ("num_sources", "message"),
-    [(119, "x.aa has 119 lines, stdin has more"), (121, "x.aa has 121 lines, stdin 120"), (0, "x.aa has 0 lines, ")],
+    [(119, "x.aa has 119 lines, stdin has more"), (121, "x.aa has 121 lines, stdin has 120"), (0, "x.aa has 0 lines, ")],
 )
 def test_score_wants_a_source_for_each_line(num_sources: int, message: str, here: Path, translator: Path) -> None:
     write_lines(here / "x.aa", ["ba"] * num_sources)
@@ -397,7 +397,7 @@ RECORDS: dict[str, tuple[str, bytes, str]] = {
     ),
     "a TMX without the languages": (
         "r.tmx", b"<tmx><tu><tuv lang='fr'><seg>a</seg></tuv></tu></tmx>",
-        "r.tmx: no unit has both aa and bb; its languages are fr (1).",
+        "r.tmx: no unit has both aa and bb; its units are in fr (1).",
     ),
     "a Parquet file that is none": (
         "r.parquet", b"PAR1",
@@ -443,7 +443,7 @@ def write_languages(*names: str) -> None:
 
 EXCHANGED = (
     "The source looks like en and the target like de, but the opposite was given. "
-    "Exchange the two sides, or say --src-lang en --tgt-lang de."
+    "Exchange the two sides, or give --src-lang en --tgt-lang de."
 )
 
 
@@ -501,8 +501,8 @@ def test_a_tokenizer_of_another_model_is_refused(here: Path, translator: Path, t
     for result in (call("translate", copy, stdin="ba\n"), evaluate(copy, "x.aa", "x.bb")):
         assert (result.code, result.out) == (65, "")
         assert result.err == (
-            f"error: {copy}/tokenizer.json is not the tokenizer that model.safetensors was trained with: its "
-            "vocabulary is another one. Put the run's own tokenizer back.\n"
+            f"error: {copy}/tokenizer.json is not the tokenizer that model.safetensors was trained with: the "
+            "vocabularies differ. Put the run's own tokenizer back.\n"
         )
 
 

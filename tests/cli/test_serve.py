@@ -28,7 +28,7 @@ def test_a_port_that_is_taken_is_told(bigram: Path) -> None:
         result = call("serve", bigram, "--port", str(port), "--threads", "1")
     assert result.code == 1
     assert result.err.startswith(f"error: cannot listen on 127.0.0.1, port {port}: ")
-    assert "Name others with --host and --port." in result.err
+    assert "Choose another address with --host and --port." in result.err
 
 
 def test_what_is_no_run_and_what_is_no_key_is_told(bigram: Path, tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_what_is_no_run_and_what_is_no_key_is_told(bigram: Path, tmp_path: Path)
     assert call("serve", bigram, "--port", "0", "--api-keys", tmp_path / "nothing").code == 66
     (tmp_path / "keys").write_text("# none\n\n", encoding="utf-8")
     result = call("serve", bigram, "--port", "0", "--api-keys", tmp_path / "keys")
-    assert (result.code, "there is no key in it" in result.err) == (2, True)
+    assert (result.code, "the file has no keys" in result.err) == (2, True)
 
 
 @pytest.mark.slow

@@ -159,7 +159,7 @@ def test_overwrite_leaves_alone_what_is_no_run(corpus: Path) -> None:
     (corpus / "letters" / "love").touch()
     result = train(*FILES, "--overwrite", out="letters")
     assert result.code == 2
-    assert "is not empty and no run folder; it is left alone" in result.err
+    assert "is not empty and is not a run folder, so it is left alone" in result.err
     assert (corpus / "letters" / "love").exists()
 
 
@@ -195,7 +195,7 @@ def test_fine_tuning_refuses_a_model_of_another_size(corpus: Path) -> None:
     assert train(*FILES, out="base").code == 0
     result = train(*FILES, "--init", "base", keys={**SHORT, "model.d_ff": 48})
     assert result.code == 2
-    assert "its model is another one than the recipe's (d_ff 32 there, 48 here)" in result.err
+    assert "its model differs from the recipe's (d_ff 32 there, 48 here)" in result.err
     assert not (corpus / "run").exists()
 
 
@@ -279,7 +279,7 @@ def test_other_models_go_the_same_way(recurrent: Path, bigram: Path) -> None:
     assert [event["event"] for event in events(bigram)] == ["validation", "end"]
     resumed = call("train", "--resume", bigram)
     assert resumed.code == 2
-    assert "was counted, there is nothing to resume" in resumed.err
+    assert "is count-based and cannot be resumed. Count again with --overwrite." in resumed.err
 
 
 @pytest.mark.parametrize(
@@ -336,13 +336,20 @@ def test_a_folder_that_cannot_be_made_is_told(corpus: Path) -> None:
     assert result.err.startswith("error: cannot write the run: a part of its path is not a folder")
 
 
-@pytest.mark.parametrize(
-    "words", [("a.toml",), ("--out", "b"), ("--init", "b"), ("--overwrite",), ("--seed", "2"), ("--training.lr=1",)]
-)
-def test_resume_goes_with_nothing_that_it_would_ignore(corpus: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("words", [("a.toml",), ("--out", "b"), ("--init", "b"), ("--overwrite",)])
+def test_resume_refuses_options_that_it_would_ignore(corpus: Path, words: tuple[str, ...]) -> None:
     result = call("train", "--resume", "run", *words)
     assert result.code == 2
-    assert "--resume obeys run/recipe.toml; it goes with no " in result.err
+    assert "--resume uses run/recipe.toml and cannot be combined with " in result.err
+
+
+@pytest.mark.parametrize("words", [("--seed", "2"), ("--training.lr=1", "--max-steps", "9")])
+def test_resume_refuses_changes_of_anything_but_limits(translator: Path, words: tuple[str, ...]) -> None:
+    before = (translator / "recipe.toml").read_bytes()
+    result = call("train", "--resume", translator, *words)
+    assert result.code == 2
+    assert f"--resume uses {translator}/recipe.toml and cannot change " in result.err
+    assert (translator / "recipe.toml").read_bytes() == before
 
 
 def test_resume_goes_on_after_a_limit_was_raised_in_the_recipe(corpus: Path) -> None:

@@ -39,23 +39,23 @@ def test_an_interrupted_run_is_named_with_what_to_do_and_nothing_is_touched(inte
     assert {path: path.stat().st_mtime_ns for path in interrupted.rglob("*")} == before
 
 
-def test_a_run_whose_preparing_was_interrupted_can_only_be_started_anew(tmp_path: Path) -> None:
+def test_a_run_whose_preparing_was_interrupted_can_only_be_started_again(tmp_path: Path) -> None:
     (prepared(tmp_path).folder / "data" / "corpus.json").unlink()
     result = again(tmp_path)
     assert result.code == 2
     assert "already holds a run without checkpoints. Start again with --overwrite, or name another --out." in result.err
     resumed = call("train", "--resume", tmp_path / "run")
     assert resumed.code == 65
-    assert "Start anew with --overwrite" in resumed.err
+    assert "Start again with --overwrite" in resumed.err
     assert again(tmp_path, "--overwrite").code == 0
 
 
-def test_what_was_interrupted_before_it_had_a_tokenizer_can_only_be_started_anew(tmp_path: Path) -> None:
+def test_what_was_interrupted_before_it_had_a_tokenizer_can_only_be_started_again(tmp_path: Path) -> None:
     folder = prepared(tmp_path).folder
     (folder / "data" / "corpus.json").unlink()
     (folder / "tokenizer.json").unlink()
     resumed = call("train", "--resume", folder)
-    assert (resumed.code, "Start anew with --overwrite" in resumed.err) == (65, True)
+    assert (resumed.code, "Start again with --overwrite" in resumed.err) == (65, True)
 
 
 def test_what_was_killed_before_it_had_a_recipe_is_an_empty_folder(tmp_path: Path) -> None:

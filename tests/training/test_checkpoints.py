@@ -218,9 +218,9 @@ def test_a_checkpoint_that_is_being_replaced_is_there_at_every_moment(
 
 
 def test_no_whole_checkpoint_at_all_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no whole checkpoint"):
+    with pytest.raises(DataError, match="no complete checkpoint"):
         newest_checkpoint(tmp_path)
-    with pytest.raises(DataError, match="no whole checkpoint"):
+    with pytest.raises(DataError, match="no complete checkpoint"):
         newest_checkpoint(tmp_path / "nowhere")
 
 

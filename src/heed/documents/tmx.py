@@ -100,7 +100,7 @@ def translate_tmx(text: str, name: str, sides: Sides, translate: Documents, tell
     units = [(unit, _Sides(unit, src_tag, tgt_tag)) for unit in parser.units]
     if units and all(variant_of(unit.variants, src_tag) is None for unit, _ in units):
         there = Counter(tag for unit, _ in units for tag, _ in unit.variants)
-        raise DataError(f"{name}: no unit has {sides.src_lang}; its languages are {', '.join(there) or 'none'}.")
+        raise DataError(f"{name}: no unit has {sides.src_lang}; its units are in {', '.join(there) or 'no language'}.")
     without = [
         (unit, its, parse_segment(data[slice(*unit.segments[its.source])]))
         for unit, its in units

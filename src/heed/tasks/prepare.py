@@ -257,7 +257,7 @@ def read_valid(folder: Path) -> list[Row]:
         text = (folder / VALID).read_text(encoding="utf-8")
         return [tuple(json.loads(line)) for line in text.split("\n") if line]
     except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{folder / VALID} is damaged or missing. Start anew with --overwrite.") from error
+        raise DataError(f"{folder / VALID} is damaged or missing. Start again with --overwrite.") from error
 
 
 def write_corpus(folder: Path, corpus: Corpus) -> None:

@@ -239,7 +239,7 @@ def newest_checkpoint(folder: Path, strict: bool = False, shapes: Shapes | None 
             if strict:
                 raise DataError(f"{error} Without --strict the one before it is used.") from error
             warn(f"{error} The one before it is used.")
-    raise DataError(f"{folder} holds no whole checkpoint to go on from. Start anew with --overwrite.")
+    raise DataError(f"{folder} holds no complete checkpoint to continue from. Start again with --overwrite.")
 
 
 def tell_other_arithmetic(checkpoint: Checkpoint, device: torch.device, quiet: bool) -> None:

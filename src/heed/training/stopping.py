@@ -86,6 +86,6 @@ class Divergence:
             return ""
         return (
             f"the training diverges: the loss is {loss:.2f} at update {step:,}, it was {self.best:.2f} at update "
-            f"{self.best_step:,}. Start anew with a lower --training.lr or more --training.warmup_steps; the weights "
+            f"{self.best_step:,}. Start again with a lower --training.lr or more --training.warmup_steps; the weights "
             "with the best validation score are kept."
         )
