@@ -166,5 +166,5 @@ def test_a_header_of_another_kind_of_model_is_refused(speakers: dict[str, Predic
 
 
 def test_only_language_models_compress(tmp_path: Path, trained: Path) -> None:
-    with pytest.raises(UsageError, match="compressing needs a language-model run"):
+    with pytest.raises(UsageError, match="compressing needs a run that can compress"):
         compress(heed.load(trained), b"text")

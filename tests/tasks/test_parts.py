@@ -231,7 +231,6 @@ def as_memory(folder: Path, rows: list[tuple[str, str]]) -> str:
     [
         ([], as_table, "the two columns"),
         ([("source", "target")], as_table, "the two columns"),
-        ([("English text", "German text")], as_table, "the two columns"),
         ([], as_jsonl, "the two fields"),
         ([], as_memory, "correct xml:lang"),
     ],

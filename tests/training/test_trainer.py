@@ -287,7 +287,7 @@ def test_where_memory_does_not_suffice_a_batch_is_computed_in_parts_with_the_sam
 def test_a_sentence_that_memory_does_not_suffice_for_ends_the_training_with_advice(tmp_path: Path) -> None:
     trainer = trainer_of(prepared(tmp_path))
     scarce(trainer, 0)
-    with pytest.raises(HeedError, match=r"one sentence of \d+ tokens.*Lower --data\.max_tokens"):
+    with pytest.raises(HeedError, match=r"one row of \d+ targets.*Lower --data\.max_tokens"):
         trainer.train_step(batches_of(trainer, 1))
     assert all(torch.isfinite(weights).all() for weights in trainer.weights.master.values())
 
