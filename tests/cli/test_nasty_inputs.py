@@ -295,7 +295,11 @@ def test_score_refuses_a_wrong_file(kind: str, here: Path, translator: Path) -> 
 
 @pytest.mark.parametrize(
     ("num_sources", "message"),
-    [(119, "x.aa has 119 lines, stdin has more"), (121, "x.aa has 121 lines, stdin has 120"), (0, "x.aa has 0 lines, ")],
+    [
+        (119, "x.aa has 119 lines, stdin has more"),
+        (121, "x.aa has 121 lines, stdin has 120"),
+        (0, "x.aa has 0 lines, "),
+    ],
 )
 def test_score_wants_a_source_for_each_line(num_sources: int, message: str, here: Path, translator: Path) -> None:
     write_lines(here / "x.aa", ["ba"] * num_sources)

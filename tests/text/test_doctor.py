@@ -618,7 +618,9 @@ def test_the_worst_comes_first_and_examples_show_what_cannot_be_seen() -> None:
     lines = text.splitlines()
     assert lines[0].startswith("train: 401 pairs; a line has source ")
     assert any(line.startswith('translates from "') for line in lines[: lines.index("")])
-    assert lines[lines.index("") + 1] == "STOP  60 of 401 pairs (15.0 %) have an empty side. Check whether the files are"
+    assert (
+        lines[lines.index("") + 1] == "STOP  60 of 401 pairs (15.0 %) have an empty side. Check whether the files are"
+    )
     assert f"line 401: …{'x' * 45}<U+0000>{'y' * 44}…" in text
     severities = [line[:4] for line in lines[lines.index("") :] if line[:4].strip()]
     assert severities == sorted(severities, key=["STOP", "warn", "note"].index)

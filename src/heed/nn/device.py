@@ -126,9 +126,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
 
 
-def matmul_rates(
-    dtypes: Sequence[torch.dtype], device: torch.device, size: int, repeats: int = 20
-) -> list[float]:
+def matmul_rates(dtypes: Sequence[torch.dtype], device: torch.device, size: int, repeats: int = 20) -> list[float]:
     """Measured floating-point operations per second of a square matrix product in each type: the fastest of several.
 
     The types take turns, so that other work on the machine slows none of them alone.
