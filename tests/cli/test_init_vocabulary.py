@@ -70,4 +70,4 @@ def test_it_goes_only_with_init(translator: Path, files: tuple[object, ...], tmp
     for more in ((), ("--init", translator, "--tokenizer-of", translator)):
         result = call("train", *files, "--init-vocabulary", "new", *more, "--out", tmp_path / "run")
         assert result.code == 2
-        assert "--init-vocabulary new goes with --init RUN" in result.err
+        assert "--init-vocabulary new needs --init RUN" in result.err

@@ -89,8 +89,8 @@ def test_the_recipe_is_told_from_keys_and_their_values(words: list[str], recipe:
     assert split_words(words) == (Path(recipe) if recipe else None, rest)
 
 
-def test_two_recipes_are_one_too_many() -> None:
-    with pytest.raises(UsageError, match=r"one recipe at a time, got a\.toml and b\.toml"):
+def test_two_recipes_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"expected one recipe, got a\.toml and b\.toml"):
         split_words(["a.toml", "b.toml"])
 
 
@@ -285,14 +285,14 @@ def test_other_models_go_the_same_way(recurrent: Path, bigram: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ((), 2, "say what to train: --task translation --src F --tgt F, or the path of a recipe"),
+        ((), 2, "nothing to train: give --task translation --src F --tgt F, or the path of a recipe"),
         (("--task", "translate"), 2, "expected one of 'translation', 'language-model', got 'translate'"),
         (("--task", "translation"), 2, "data.src and data.tgt (or data.pairs) are missing"),
         (("--task", "translation", "--src", "train.aa"), 2, "data.src and data.tgt (or data.pairs) are missing"),
         (("--task", "language-model"), 2, "data.text is missing"),
         (("nowhere.toml",), 66, "nowhere.toml: no such file"),
-        (("train.aa",), 2, "train.aa: the name of a recipe ends in .toml. Data is named by flags: --src F --tgt F"),
-        (("train.aa", "train.bb"), 2, "one recipe at a time, got train.aa and train.bb. Data is named by flags: --src"),
+        (("train.aa",), 2, "train.aa is not a recipe: its name must end in .toml. Name data with flags: --src F"),
+        (("train.aa", "train.bb"), 2, "expected one recipe, got train.aa and train.bb. Name data with flags: --src"),
         (("train.toml",), 2, "train.toml:1: not valid TOML"),
         ((*FILES, "--training.lrr=1"), 2, "unknown key 'training.lrr'. Did you mean 'training.lr'?"),
         ((*FILES, "--tsak=translation"), 2, "unknown option --tsak. Did you mean --task?"),

@@ -1,4 +1,4 @@
-"""The `demo` command: trains a translator on the built-in corpus, evaluates it and translates with it."""
+"""`heed demo`: train a translator on the built-in corpus, evaluate it and translate with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import Debug, Device, Quiet, Threads, parse_minutes, use_threads
+from heed.cli.options import Device, Quiet, Threads, parse_minutes, use_threads
 
 SENTENCES = (
     "Because Anna was tired, she did not tidy up the kitchen.",
@@ -18,14 +18,14 @@ SENTENCES = (
 
 
 def demo(
+    *,
     out: Annotated[Path, typer.Option(help="The run folder to create.")] = Path("runs/demo"),
-    max_time: Annotated[str, typer.Option(help="How long to train.")] = "5m",
+    max_time: Annotated[str, typer.Option(help="Training time.")] = "5m",
     pairs: Annotated[int, typer.Option(help="Sentence pairs to generate.", min=1000)] = 20_000,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing run in --out.")] = False,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Train a small English-German translator on a synthetic corpus, evaluate it and translate a few sentences.
 
@@ -61,18 +61,15 @@ def demo(
         "training.lr": 4e-3, "training.warmup_steps": 200, "training.tokens_per_batch": 2048,
     }  # fmt: skip
     finish(out, execute(Planner(Document(), keys, options).plan(), options), quiet)
-    run = Run(out)
+    translator = Run(out).predictor.translator
     for name, held_out in (("unseen sentences", corpus.test), ("unseen combinations", corpus.combinations)):
-        outputs = run.predictor.translator.translate([pair.src for pair in held_out], SearchOptions())
-        texts_out = [hypothesis.text for hypothesis in outputs]
+        outputs = [hypothesis.text for hypothesis in translator.translate([p.src for p in held_out], SearchOptions())]
         references = [pair.tgt for pair in held_out]
-        exact = sum(a == b for a, b in zip(texts_out, references, strict=True)) / len(references)
+        exact = sum(a == b for a, b in zip(outputs, references, strict=True)) / len(references)
         print(f"\n{name} (synthetic), {len(references)} sentences, {exact:.0%} identical to the reference")
-        for score in score_outputs(texts_out, references, "de", ("bleu", "chrf")):
+        for score in score_outputs(outputs, references, "de", ("bleu", "chrf")):
             print(f"  synthetic {score.render()}")
     print()
-    for sentence, hypothesis in zip(
-        SENTENCES, run.predictor.translator.translate(SENTENCES, SearchOptions()), strict=True
-    ):
+    for sentence, hypothesis in zip(SENTENCES, translator.translate(SENTENCES, SearchOptions()), strict=True):
         print(f"{sentence}\n  → {hypothesis.text}")
     print(f'\nTry it: echo "The old man sees the small dog." | {sys.argv[0]} translate {out}')

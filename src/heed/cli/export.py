@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from heed.cli.options import Debug, Quiet, RunFolder
+from heed.cli.options import Quiet, RunFolder
 
 Target = Literal["gpt2", "arpa"]
 
@@ -19,7 +19,6 @@ def export(
         Target, typer.Option(help="gpt2, for Hugging Face transformers; or arpa, n-grams for KenLM and others.")
     ] = "gpt2",
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Write a model in the format of another program.
 

@@ -95,13 +95,11 @@ def _with_groups(verb: Callable[..., None]) -> Callable[..., None]:
             parameters += _parameters_of(groups[name])
         else:
             parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
-    if "debug" not in hints:
-        parameters.append(inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug))
+    parameters.append(inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug))
 
     @wraps(verb)
     def expanded(**values: Any) -> None:
-        if "debug" not in hints:
-            values.pop("debug")
+        values.pop("debug")  # read by `main`
         for name, group in groups.items():
             values[name] = cast(Any, group)(**{field.name: values.pop(field.name) for field in fields(group)})
         verb(**values)

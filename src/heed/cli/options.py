@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from heed.cli.flags import Debug
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.decoding.options import SearchOptions
     from heed.tasks.predictor import Predictor
-
-__all__ = ["Debug"]
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by heed train.")]
 Threads = Annotated[int, typer.Option(help="CPU threads (0: chosen by measuring).", min=0)]

@@ -1,17 +1,18 @@
-"""`heed train`: from a recipe, or from two text files and nothing else."""
+"""`heed train`: train a model from files or a recipe, or resume a training."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from heed.cli.flags import flags_given, given
 from heed.cli.launch import launch
 from heed.cli.options import (
-    Debug,
     Device,
     FloatKind,
     OnBadBytes,
@@ -31,63 +32,103 @@ if TYPE_CHECKING:
     from heed.training.ranks import Ranks
     from heed.training.trainer import Outcome
 
-KEYS = {
-    "task": "task", "src": "data.src", "tgt": "data.tgt", "pairs": "data.pairs", "text": "data.text",
-    "valid_src": "data.valid_src", "valid_tgt": "data.valid_tgt", "valid_pairs": "data.valid_pairs",
-    "valid_text": "data.valid_text", "src_lang": "data.src_lang", "tgt_lang": "data.tgt_lang",
-    "src_column": "data.src_column", "tgt_column": "data.tgt_column", "seed": "seed",
-    "precision": "training.precision", "errors": "data.errors", "tag": "data.tag",
-    "max_steps": "training.max_steps", "patience": "training.patience",
-}  # fmt: skip
-"""The recipe key that each plain flag stands for."""
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without it, heed chooses all that is not given.")
+]
+Parts = Annotated[
+    list[str] | None, typer.Option(metavar="src=F,tgt=F,tag=bt,repeat=2", help="More training data (repeatable).")
+]
+USE_FLAGS = "Name data with flags: --src F --tgt F, --pairs F or --text F."
 
 
-InitVocabulary = Literal["kept", "new"]
+@dataclass(frozen=True)
+class DataFlags:
+    """The data: keys of the recipe's `[data]` table, and its task."""
 
-FILES_ARE_FLAGS = "Data is named by flags: --src F --tgt F, --pairs F or --text F."
+    task: Annotated[str | None, typer.Option(help="translation or language-model (inferred from the files).")] = None
+    src: Annotated[str | None, typer.Option(help="Source side, one sentence per line (also .gz, .xz, .zst).")] = None
+    tgt: Annotated[str | None, typer.Option(help="Target side.")] = None
+    pairs: Annotated[str | None, typer.Option(help="One file: .csv, .tsv, .jsonl, .parquet or .tmx.")] = None
+    src_column: SrcColumn = None
+    tgt_column: TgtColumn = None
+    text: Annotated[str | None, typer.Option(help="Text for a language model.")] = None
+    valid_src: Annotated[str | None, typer.Option(help="Validation source; else pairs are held out.")] = None
+    valid_tgt: Annotated[str | None, typer.Option(help="Validation target.")] = None
+    valid_pairs: Annotated[str | None, typer.Option(help="Validation pairs in one file.")] = None
+    valid_text: Annotated[str | None, typer.Option(help="Validation text for a language model.")] = None
+    src_lang: Annotated[str | None, typer.Option(help="Language code of the source, such as en.")] = None
+    tgt_lang: Annotated[str | None, typer.Option(help="Language code of the target, such as de.")] = None
+    tag: Annotated[str | None, typer.Option(help="Tag before each source, such as 2de.")] = None
+    part: Parts = None
+    errors: Annotated[OnBadBytes | None, typer.Option(help="Invalid UTF-8: stop, or read it as U+FFFD.")] = None
+
+    def keys(self, recipe: Path | None) -> dict[str, Any]:
+        """The recipe keys that were given. `--part` adds to the parts of the recipe."""
+        from heed.text.readers import parse_column
+
+        values = dict(given(self))
+        keys = {"task": values.pop("task")} if "task" in values else {}
+        if parts := values.pop("part", None):
+            keys["data.parts"] = [*_parts_of(recipe), *map(parse_part, parts)]
+        for name in ("src_column", "tgt_column"):
+            if name in values:
+                values[name] = parse_column(values[name])
+        return keys | {f"data.{name}": value for name, value in values.items()}
+
+    def inferred(self) -> dict[str, Any]:
+        """The task and the languages that the files suggest: `train.de.gz` is German."""
+        task = "translation" if self.src or self.tgt or self.pairs else "language-model" if self.text else ""
+        languages = {"src_lang": language_of(self.src or ""), "tgt_lang": language_of(self.tgt or "")}
+        keys = {"task": task} | {f"data.{name}": code for name, code in languages.items()}
+        return {key: value for key, value in keys.items() if value}
+
+
+@dataclass(frozen=True)
+class RunFlags:
+    """The run folder, and the runs that it starts from."""
+
+    out: Annotated[Path | None, typer.Option(help="The run folder to create.")] = None
+    init: Annotated[Path | None, typer.Option(metavar="RUN", help="Fine-tune: start from this run's weights.")] = None
+    init_vocabulary: Annotated[
+        Literal["kept", "new"], typer.Option(help="With --init: that run's, or a new one.")
+    ] = "kept"  # fmt: skip
+    tokenizer_of: Annotated[Path | None, typer.Option(metavar="RUN", help="Use this run's tokenizers.")] = None
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run; may set new limits.")] = None
+    strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be trained and how long; stop.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Train although the data doctor says stop.")] = False
+
+
+@dataclass(frozen=True)
+class TrainingFlags:
+    """Limits and arithmetic of the training."""
+
+    max_steps: Annotated[int | None, typer.Option(help="Stop after this number of updates.", min=1)] = None
+    patience: Annotated[int | None, typer.Option(help="Stop after validations without a better score.", min=0)] = None
+    max_time: Annotated[str | None, typer.Option(help="Stop after this time: 90s, 30m, 2h.")] = None
+    precision: Annotated[FloatKind | None, typer.Option(help="Of the arithmetic; weights are float32.")] = None
+    seed: Seed = None
+
+    def keys(self) -> dict[str, Any]:
+        """The recipe keys that were given."""
+        values = dict(given(self))
+        keys = {"seed": values.pop("seed")} if "seed" in values else {}
+        if "max_time" in values:
+            keys["training.max_minutes"] = parse_minutes(values.pop("max_time"))
+        return keys | {f"training.{name}": value for name, value in values.items()}
 
 
 def train(
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without it, heed chooses everything.")
-    ] = None,
-    task: Annotated[str | None, typer.Option(help="translation or language-model (told by the files).")] = None,
-    src: Annotated[str | None, typer.Option(help="Source side, a sentence a line (.gz, .xz, .zst too).")] = None,
-    tgt: Annotated[str | None, typer.Option(help="Target side.")] = None,
-    pairs: Annotated[str | None, typer.Option(help="One file: .csv, .tsv, .jsonl, .parquet or .tmx.")] = None,
-    src_column: SrcColumn = None,
-    tgt_column: TgtColumn = None,
-    text: Annotated[str | None, typer.Option(help="Text of a language model.")] = None,
-    valid_src: Annotated[str | None, typer.Option(help="Validation source; else pairs are held out.")] = None,
-    valid_tgt: Annotated[str | None, typer.Option(help="Validation target.")] = None,
-    valid_pairs: Annotated[str | None, typer.Option(help="Validation pairs in one file.")] = None,
-    valid_text: Annotated[str | None, typer.Option(help="Validation text of a language model.")] = None,
-    src_lang: Annotated[str | None, typer.Option(help="Language code of the source, such as en.")] = None,
-    tgt_lang: Annotated[str | None, typer.Option(help="Language code of the target, such as de.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Stands before each source, such as 2de.")] = None,
-    part: Annotated[
-        list[str] | None, typer.Option(metavar="src=F,tgt=F,tag=bt,repeat=2", help="More training data (repeatable).")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder to make.")] = None,
-    init: Annotated[Path | None, typer.Option(metavar="RUN", help="Fine-tune: begin with this run's weights.")] = None,
-    init_vocabulary: Annotated[InitVocabulary, typer.Option(help="With --init: that run's, or a new one.")] = "kept",
-    tokenizer_of: Annotated[Path | None, typer.Option(metavar="RUN", help="Take this run's tokenizers.")] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run; may set new limits.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in --out.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be trained, how long, and stop.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Train although the data doctor says stop.")] = False,
+    *,
+    words: Words = None,
+    data: DataFlags,
+    run: RunFlags,
+    training: TrainingFlags,
     nproc: Annotated[int, typer.Option(help="Processes that train together on this machine.", min=1)] = 1,
-    max_steps: Annotated[int | None, typer.Option(help="Stop after this number of updates.", min=1)] = None,
-    patience: Annotated[int | None, typer.Option(help="Stop after validations without a better score.", min=0)] = None,
-    max_time: Annotated[str | None, typer.Option(help="Stop after this time: 90s, 30m, 2h.")] = None,
-    precision: Annotated[FloatKind | None, typer.Option(help="Of the arithmetic; weights are float32.")] = None,
-    errors: Annotated[OnBadBytes | None, typer.Option(help="Bytes that are not UTF-8: stop, or U+FFFD.")] = None,
-    seed: Seed = None,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Train a model into a run folder.
 
@@ -103,57 +144,43 @@ def train(
     """
     from heed.core.config import parse_overrides
     from heed.core.environment import distributed
-    from heed.text.readers import parse_column
 
     if nproc > 1 and distributed().world_size == 1:
         raise typer.Exit(launch(nproc, sys.argv[1:]))
-    said = locals()
     recipe, arguments = split_words(words or [])
-    overrides = parse_overrides(arguments)
-    said |= {"src_column": parse_column(src_column), "tgt_column": parse_column(tgt_column)}
-    overrides.update({key: said[name] for name, key in KEYS.items() if said[name] is not None})
-    if part:
-        overrides["data.parts"] = [*_parts_of(recipe), *map(parse_part, part)]
-    if max_time is not None:
-        overrides["training.max_minutes"] = parse_minutes(max_time)
-    if resume is not None:
-        others = {
-            "a recipe": recipe, "--out": out, "--init": init, "--tokenizer-of": tokenizer_of, "--overwrite": overwrite,
-            "--dry-run": dry_run, "--init-vocabulary new": init_vocabulary == "new",
-        }  # fmt: skip
-        _refuse_with_resume(resume, [name for name, value in others.items() if value])
+    keys = {**parse_overrides(arguments), **data.keys(recipe), **training.keys()}
+    if run.resume is not None:
+        _refuse_with_resume(run, recipe)
         use_threads(threads)
-        _resume(resume, device, quiet, strict, overrides)
+        _resume(run.resume, device, quiet, run.strict, keys)
         return
     if recipe is None:
-        overrides = {**_task_of(src or tgt or pairs, text), **_languages_of({"src": src, "tgt": tgt}), **overrides}
-        if "task" not in overrides:
-            raise UsageError("say what to train: --task translation --src F --tgt F, or the path of a recipe.")
-    if out is None and not dry_run:
-        raise UsageError("--out is missing: name the run folder to make, such as --out runs/en-de.")
+        keys = {**data.inferred(), **keys}
+        if "task" not in keys:
+            raise UsageError("nothing to train: give --task translation --src F --tgt F, or the path of a recipe.")
+    if run.out is None and not run.dry_run:
+        raise UsageError("--out is missing: name the run folder to create, such as --out runs/en-de.")
     from heed.planner import TrainOptions
 
-    new_vocabulary = init_vocabulary == "new"
-    if new_vocabulary and (init is None or tokenizer_of is not None):
-        raise UsageError("--init-vocabulary new goes with --init RUN, and not with --tokenizer-of.")
-    options = TrainOptions(out or Path(), overwrite, force, init, device, quiet, tokenizer_of, new_vocabulary)
+    new_vocabulary = run.init_vocabulary == "new"
+    if new_vocabulary and (run.init is None or run.tokenizer_of is not None):
+        raise UsageError("--init-vocabulary new needs --init RUN, and cannot be combined with --tokenizer-of.")
+    options = TrainOptions(
+        run.out or Path(), run.overwrite, run.force, run.init, device, quiet, run.tokenizer_of, new_vocabulary
+    )
     use_threads(threads)
-    _train(recipe, overrides, options, dry_run)
+    _train(recipe, keys, options, run.dry_run)
 
 
 def split_words(words: Sequence[str]) -> tuple[Path | None, list[str]]:
-    """The recipe among the words that are no known option, and the flags that are recipe keys.
+    """The recipe among the words that are not declared options, and the flags that are recipe keys.
 
-    A flag is `--KEY=VALUE` or `--KEY VALUE`, so a word behind a flag without `=` belongs to it.
+    A flag is `--KEY=VALUE` or `--KEY VALUE`, so a word after a flag without `=` belongs to it.
     """
     recipe: Path | None = None
     flags: list[str] = []
     rest = iter(words)
     for word in rest:
-        if word.partition("=")[0] == "--valid":
-            raise UsageError(
-                "--valid is several flags: --valid-src F --valid-tgt F, --valid-pairs F or --valid-text F."
-            )
         if word.startswith("-"):
             flags.append(word)
             if "=" not in word:
@@ -161,9 +188,9 @@ def split_words(words: Sequence[str]) -> tuple[Path | None, list[str]]:
         elif recipe is None:
             recipe = Path(word)
         else:
-            raise UsageError(f"one recipe at a time, got {recipe} and {word}. {FILES_ARE_FLAGS}")
+            raise UsageError(f"expected one recipe, got {recipe} and {word}. {USE_FLAGS}")
     if recipe is not None and recipe.suffix.lower() != ".toml":
-        raise UsageError(f"{recipe}: the name of a recipe ends in .toml. {FILES_ARE_FLAGS}")
+        raise UsageError(f"{recipe} is not a recipe: its name must end in .toml. {USE_FLAGS}")
     return recipe, flags
 
 
@@ -179,23 +206,12 @@ def parse_part(text: str) -> dict[str, object]:
 
 
 def _parts_of(recipe: Path | None) -> list[object]:
-    """The parts that a recipe names already; what is no list of them is left for the recipe's check to refuse."""
+    """The parts that a recipe names already; anything but a list of them is left for the recipe's check to refuse."""
     from heed.core.config import read_toml
 
     data = read_toml(recipe).values.get("data") if recipe else None
     parts = data.get("parts", []) if isinstance(data, dict) else []
     return parts if isinstance(parts, list) else [parts]
-
-
-def _task_of(pairs: str | None, text: str | None) -> dict[str, object]:
-    """What the files are for, unless something else was said."""
-    return {"task": "translation"} if pairs else {"task": "language-model"} if text else {}
-
-
-def _languages_of(files: dict[str, str | None]) -> dict[str, object]:
-    """`train.de.gz` is German, unless something else was said."""
-    languages = {f"data.{side}_lang": language_of(name) for side, name in files.items() if name}
-    return {key: code for key, code in languages.items() if code}
 
 
 def _train(recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool) -> None:
@@ -213,7 +229,7 @@ def _train(recipe: Path | None, overrides: dict[str, object], options: TrainOpti
 def _lead(
     recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool, ranks: Ranks
 ) -> None:
-    """Say what will be done, and do it; the first of several ranks does it for all."""
+    """Print the plan and carry it out; on several ranks, the first one does."""
     from heed.core.config import Document, read_toml
     from heed.core.progress import message
     from heed.execute import check_folder, execute
@@ -258,10 +274,13 @@ def _show_expectation(plan: Plan) -> None:
         warn(warning)
 
 
-def _refuse_with_resume(folder: Path, others: list[str]) -> None:
+def _refuse_with_resume(run: RunFlags, recipe: Path | None) -> None:
+    others = [flag for flag in flags_given(run) if flag not in ("--resume", "--strict", "--force")]
+    if recipe is not None:
+        others.insert(0, "a recipe")
     if others:
         raise UsageError(
-            f"--resume uses {folder}/recipe.toml and cannot be combined with {', '.join(others)}. "
+            f"--resume uses {run.resume}/recipe.toml and cannot be combined with {', '.join(others)}. "
             "Give only new limits (--max-time, --max-steps, --patience), or start a new run with --init."
         )
 
@@ -278,7 +297,7 @@ def _resume(folder: Path, device: str, quiet: bool, strict: bool, limits: dict[s
 
 
 def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
-    """Say how a training ended. Raises typer.Exit when a signal ended it."""
+    """Print how a training ended. Raises typer.Exit when a signal ended it."""
     from heed.core.environment import distributed
     from heed.core.progress import message
 
