@@ -185,6 +185,21 @@ def test_an_expectation_counts_the_processes(tmp_path: Path) -> None:
     assert many.seconds_per_epoch < one.seconds_per_epoch / 50
 
 
+@pytest.mark.parametrize("taken", ["init", "tokenizer_of"])
+def test_the_expected_number_of_parameters_is_exact_where_the_vocabulary_is_known(tmp_path: Path, taken: str) -> None:
+    other = with_weights(prepared(tmp_path, "other", tokenizer__vocab_size=5000))
+    assert len(other.tokenizers["tgt"].vocabulary) < 1000, "these few words have fewer pieces than the recipe allows"
+    options: dict[str, Any] = {taken: other.folder}
+    keys = {name: value for name, value in tiny_keys(tmp_path).items() if not name.startswith("tokenizer.")}
+    plan = plan_for(tmp_path, keys, **options)
+    known, new = expectation(plan), expectation(replace(plan, vocabularies=None))
+    assert known is not None
+    assert new is not None
+    assert known.num_parameters == sum(tensor.numel() for tensor in other.model.parameters())
+    assert new.num_parameters > known.num_parameters
+    assert plan_for(tmp_path, tiny_keys(tmp_path)).vocabularies is None
+
+
 def test_new_vocabularies_for_two_sides_do_not_fit_one_embedding(tmp_path: Path) -> None:
     init = with_weights(prepared(tmp_path, "init"))
     keys = tiny_keys(tmp_path, tokenizer__joint=False)

@@ -15,9 +15,10 @@ from heed.core.errors import DataError, UsageError
 from heed.fine_tuning import fine_tuned
 from heed.models import build_model
 from heed.models.vocabulary_change import require_exchangeable
+from heed.nn.contract import Vocabularies
 from heed.nn.device import choose_device
 from heed.recipe import Recipe, build_recipe, require_known_format, with_members
-from heed.run import Run
+from heed.run import Run, load_tokenizers
 from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import CorpusStats, Machine, characters_per_token
 from heed.text.doctor import Diagnosis
@@ -55,6 +56,8 @@ class Plan:
     machine: Machine
     device: torch.device
     stats: CorpusStats
+    vocabularies: Vocabularies | None = None
+    """Those of another run, where its tokenizers are used; else they are not known before the training."""
 
 
 class Planner:
@@ -93,9 +96,12 @@ class Planner:
         recipe, reasons = self._recipe(stats, machine)
         if self.init is not None:
             _require_like(self.init, recipe)
+        vocabularies = None
         if self.tokenizer_of is not None:
-            member.require_tokenizers(self.tokenizer_of.tokenizers, recipe.data)
-        plan = Plan(with_members(recipe), reasons, diagnosis, machine, self.device, stats)
+            tokenizers = load_tokenizers(self.tokenizer_of.folder, member.sides)
+            member.require_tokenizers(tokenizers, recipe.data)
+            vocabularies = member.vocabularies({side: len(each.vocabulary) for side, each in tokenizers.items()})
+        plan = Plan(with_members(recipe), reasons, diagnosis, machine, self.device, stats, vocabularies)
         return plan if self.document.name else self._with_fitting_warm_up(plan)
 
     def _with_fitting_warm_up(self, plan: Plan) -> Plan:
@@ -197,15 +203,17 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
 def expectation(plan: Plan) -> Expectation | None:
     """Time and memory of the training, from a few updates with random ids; None where they are not predicted.
 
-    There is no vocabulary yet, so its size is the recipe's, and numbers of tokens are estimated from characters.
+    A vocabulary that is not known yet has the size that the recipe allows it. Numbers of tokens are estimated from
+    characters.
     """
     recipe, member = plan.recipe, task_type(plan.recipe.task)
-    size = recipe.tokenizer.vocab_size
-    vocabularies = member.vocabularies(dict.fromkeys(member.sides, size))
+    vocabularies = plan.vocabularies
+    if vocabularies is None:
+        vocabularies = member.vocabularies(dict.fromkeys(member.sides, recipe.tokenizer.vocab_size))
     model = build_model(recipe.model, vocabularies)
     if model.count_based:
         return None
-    length = plan.stats.characters_per_row / characters_per_token(size, recipe.tokenizer.kind) + 1
+    length = plan.stats.characters_per_row / characters_per_token(vocabularies.tgt_size, recipe.tokenizer.kind) + 1
     task = member(Path(), recipe, {}, plan.device)
     batch = task.trial_batch(vocabularies, length, plan.machine.num_processes)
     if batch is None:

@@ -36,6 +36,26 @@ def test_info_of_several_runs_is_a_table(translator: Path, bigram: Path) -> None
     assert [run["run"] for run in facts] == [str(translator), str(bigram)]
 
 
+def test_info_plots_the_curves_of_several_runs(translator: Path, bigram: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "curves.png"
+    result = call("info", translator, bigram, "--plot", picture)
+    assert result.code == 0, result.err
+    assert len(result.lines) == 3
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    nowhere = call("info", translator, "--plot", tmp_path / "missing" / "curves.png")
+    assert nowhere.code == 2
+    assert "--plot" in nowhere.err
+
+
+def test_info_cannot_plot_runs_that_were_never_validated(translator: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("recipe.toml", "tokenizer.json"):
+        shutil.copy(translator / name, copy / name)
+    result = call("info", copy, "--plot", tmp_path / "curves.png")
+    assert (result.code, result.err) == (2, "error: --plot needs a run that was validated: none of these was.\n")
+
+
 def test_info_of_a_run_that_has_no_weights_yet(translator: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     copy.mkdir()

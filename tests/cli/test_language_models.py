@@ -42,6 +42,19 @@ def test_what_is_chosen_fits_the_kind(folder: Path) -> None:
     assert [Run(folder / kind).recipe.data.text_as for kind in ("rnn", "gpt")] == ["stream", "windows"]
 
 
+def test_a_new_tokenizer_comes_with_a_note_on_perplexities(folder: Path) -> None:
+    note = "note: only models with the same tokenizer can be compared by perplexity (all can by bits per byte);"
+    for kind in ("gpt", "ngram"):
+        result = call("train", "--text", folder / "text", f"--model.kind={kind}", "--dry-run", "--max-time", "1m")
+        assert result.code == 0, result.err
+        assert note in result.err
+        assert ("expected: at most " in result.err) == (kind == "gpt")
+    taken = call("train", "--text", folder / "text", "--tokenizer-of", folder / "rnn", "--dry-run", "--max-time", "1m")
+    assert taken.code == 0, taken.err
+    assert note not in taken.err
+    assert "expected: at most" not in taken.err
+
+
 def test_score_and_evaluate_agree_however_a_run_reads(folder: Path) -> None:
     result = call("evaluate", folder / "rnn", folder / "gpt", "--text", folder / "test", "--json")
     assert result.code == 0, result.err

@@ -66,11 +66,12 @@ def test_longer_batches_and_larger_models_need_more_memory() -> None:
 def test_it_is_two_lines_for_a_person() -> None:
     limits = {"9 epochs (training.max_epochs)": 9 * 3725.0, "at most 65 minutes (training.max_minutes)": 3900.0}
     found = Expectation(1_234_567, 8_000.4, 3725, 3 * 2**30, 0.5, limits)
-    assert found.render().split("\n") == [
-        "expected: about 1,234,567 parameters, 8,000 target tokens/s, 1:02:05 an epoch, at most 65 minutes "
+    assert found.render(vocabulary_known=True).split("\n") == [
+        "expected: 1,234,567 parameters, 8,000 target tokens/s, 1:02:05 an epoch, at most 65 minutes "
         "(training.max_minutes),",
         "          about 3.0 GiB of memory",
     ]
+    assert found.render(vocabulary_known=False).startswith("expected: at most 1,234,567 parameters, ")
 
 
 @pytest.mark.parametrize(
@@ -85,9 +86,11 @@ def test_the_limit_that_is_reached_first_is_told(limits: dict[str, float], told:
     sizes = Vocabularies(50, 50)
     training = TrainingConfig.model_validate({"tokens_per_batch": 64, **limits})
     found = expect_for(training, build_model(SMALL, sizes), sizes, 1e3, (8, 7))
-    assert told in found.render()
+    assert told in found.render(vocabulary_known=True)
 
 
 def test_a_limit_that_is_shorter_than_an_epoch_is_told_as_its_share() -> None:
-    found = Expectation(1, 1, 7200, 1, 0.5, {"at most 30 minutes (training.max_minutes)": 1800.0}).render()
+    found = Expectation(1, 1, 7200, 1, 0.5, {"at most 30 minutes (training.max_minutes)": 1800.0}).render(
+        vocabulary_known=True
+    )
     assert "at most 30 minutes (training.max_minutes): 25% of an epoch," in found

@@ -10,28 +10,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heed.cli.options import Json
+from heed.cli.options import Json, require_writable
+from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.run import Run
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="A run folder, or several to compare.")]
+Plot = Annotated[Path | None, typer.Option(metavar="F", help="Write the validation curves of the runs as PNG.")]
 
 
-def info(runs: Runs, json_output: Json = False) -> None:
+def info(runs: Runs, plot: Plot = None, json_output: Json = False) -> None:
     """Print what a run is, or a table of several runs.
 
-    For one run: task, languages, model, sizes, data and best validation scores.
+    For one run: task, languages, model, sizes, data and best validation scores. --plot draws the learning curves of
+    all runs in one picture.
 
     Examples:
 
       heed info runs/en-de
 
-      heed info runs/small runs/large
+      heed info runs/small runs/large --plot curves.png
     """
     from heed.run import Run
 
-    facts = [_facts(folder, Run(folder)) for folder in runs]
+    opened = [Run(folder) for folder in runs]
+    facts = [_facts(folder, run) for folder, run in zip(runs, opened, strict=True)]
+    if plot is not None:
+        _plot(plot, opened)
     if json_output:
         print(json.dumps(facts[0] if len(facts) == 1 else facts, ensure_ascii=False))
     elif len(facts) == 1:
@@ -44,7 +50,6 @@ def _facts(folder: Path, run: Run) -> dict[str, Any]:
     from heed.nn.weight_file import read_header
     from heed.report.description import directions, parts, validated_on
     from heed.run import WEIGHTS
-    from heed.training.journal import read_journal
 
     recipe, corpus = run.recipe, run.corpus
     sizes = ", ".join(f"{side} {len(tokenizer.vocabulary):,}" for side, tokenizer in run.tokenizers.items())
@@ -63,11 +68,30 @@ def _facts(folder: Path, run: Run) -> dict[str, Any]:
         facts["validated on"] = validated_on(run)
     if (run.folder / WEIGHTS).exists():
         facts["parameters"] = read_header(run.folder / WEIGHTS).num_parameters
-    best = [event for event in read_journal(run.folder) if event["event"] == "validation" and event.get("best")]
-    if best:
+    if best := [event for event in _validations(run) if event.get("best")]:
         names = best[-1]["signatures"]
         facts["best validation"] = {"update": best[-1]["step"], **{name: best[-1][name] for name in names}}
     return facts
+
+
+def _validations(run: Run) -> list[dict[str, Any]]:
+    """The validations of a run's journal."""
+    from heed.training.journal import read_journal
+
+    return [event for event in read_journal(run.folder) if event["event"] == "validation"]
+
+
+def _plot(path: Path, runs: Sequence[Run]) -> None:
+    """Draw the validation curves of all runs. Raises UsageError if no run has any, or without matplotlib."""
+    from heed.core.files import storage_errors
+    from heed.report.curves import draw_runs
+
+    curves = {str(run.folder): _validations(run) for run in runs}
+    if not any(curves.values()):
+        raise UsageError("--plot needs a run that was validated: none of these was.")
+    require_writable(path, "--plot")
+    with storage_errors("write the plot", path=path):
+        draw_runs(path, curves)
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:

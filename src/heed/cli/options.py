@@ -101,10 +101,10 @@ def language_of(name: str) -> str:
     return next((part for part in with_region if code_of(part)), "")
 
 
-def require_writable(path: Path | None) -> None:
+def require_writable(path: Path | None, flag: str = "--out") -> None:
     """Raise UsageError for a path that cannot become a file; checked before the work, which may take long."""
     if path is not None and (not path.absolute().parent.is_dir() or (path.exists() and not path.is_file())):
-        raise UsageError(f"--out {path}: name a file in an existing folder.")
+        raise UsageError(f"{flag} {path}: name a file in an existing folder.")
 
 
 def search_options(recipe: SearchOptions, given: Mapping[str, object]) -> SearchOptions:

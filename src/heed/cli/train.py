@@ -251,6 +251,7 @@ def _lead(
 
 def _show_choices(plan: Plan) -> None:
     from heed.core.progress import message, warn
+    from heed.tasks import task_type
 
     message(f"machine: {plan.machine.render()}")
     if advice := plan.machine.advice(plan.recipe.training.precision):
@@ -262,6 +263,8 @@ def _show_choices(plan: Plan) -> None:
     for key, reason in plan.reasons.items():
         table, name = key.split(".")
         message(f"  {key:28} {dumped[table][name]!s:12} {reason}")
+    if plan.vocabularies is None and (note := task_type(plan.recipe.task).tokenizer_note):
+        message(f"  note: {note}")
 
 
 def _show_expectation(plan: Plan) -> None:
@@ -269,7 +272,8 @@ def _show_expectation(plan: Plan) -> None:
     from heed.planner import expectation
 
     expected = expectation(plan)
-    message(expected.render() if expected else "expected: a few seconds, as nothing is learned by gradients")
+    no_updates = "expected: a few seconds, because nothing is learned by gradients"
+    message(expected.render(plan.vocabularies is not None) if expected else no_updates)
     if expected and (warning := expected.warning(plan.recipe.training)):
         warn(warning)
 

@@ -123,6 +123,8 @@ class Task(ABC):
     """Titles of the scores that the first lines of a report name; empty: all."""
     tie_breaker: ClassVar[str] = ""
     """The score that decides between equal values of the stop metric; empty: the earlier weights are kept."""
+    tokenizer_note: ClassVar[str] = ""
+    """What the user should know when a new tokenizer is chosen; empty: nothing."""
     chosen_anew: ClassVar[tuple[str, ...]] = ()
     """Recipe keys that fine-tuning chooses for the new data instead of inheriting them."""
 

@@ -52,13 +52,14 @@ class Expectation:
             f"{needed:,} updates ({time_needed}) at least, or choose a smaller model."
         )
 
-    def render(self) -> str:
-        """Two lines for a person."""
+    def render(self, vocabulary_known: bool) -> str:
+        """Two lines for a person; a vocabulary that is not known yet may become smaller, and the model with it."""
+        at_most = "" if vocabulary_known else "at most "
         limit, seconds = min(self.limits.items(), key=lambda item: item[1])
         if seconds < self.seconds_per_epoch:
             limit += f": {seconds / self.seconds_per_epoch:.0%} of an epoch"
         return (
-            f"expected: about {self.num_parameters:,} parameters, {self.tokens_per_second:,.0f} target tokens/s, "
+            f"expected: {at_most}{self.num_parameters:,} parameters, {self.tokens_per_second:,.0f} target tokens/s, "
             f"{format_seconds(self.seconds_per_epoch)} an epoch, {limit},\n"
             f"          about {self.memory_bytes / 2**30:.1f} GiB of memory"
         )

@@ -58,6 +58,10 @@ class LanguageModelTask(Task):
     metrics = ("perplexity",)
     headline = ("perplexity per word", "bits per byte")
     tie_breaker = "perplexity"
+    tokenizer_note = (
+        "only models with the same tokenizer can be compared by perplexity (all can by bits per byte); "
+        "--tokenizer-of RUN uses the tokenizer of another run"
+    )
 
     # --- from a user's words to a prepared run folder ---------------------------------------------------
 
