@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.calibrate import calibrate_runs
 from heed.cli.evaluate_text import TextOptions, evaluate_text
 from heed.cli.evaluate_translations import SearchFlags, TestFiles, TranslationOptions, evaluate_translations
-from heed.cli.flags import flags_given
-from heed.cli.options import BadBytes, Compute, Json, Quiet
+from heed.cli.flags import flags_given, given
+from heed.cli.options import BadBytes, Compute, Json, Quiet, search_options
 from heed.core.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def evaluate(
     if calibrate:
         others = [*flags_given(files), *flags_given(texts), *of_pairs, *(["--ensemble"] if ensemble else [])]
         _refuse(others, "--calibrate reads the validation data of the run itself")
-        calibrate_runs(folders, search, json_output, compute, quiet)
+        _calibrate(folders, search, json_output, compute, quiet)
         return
     if table is not None:
         others = [*flags_given(files), *flags_given(texts), *of_pairs, *flags_given(search)]
@@ -96,6 +95,27 @@ def evaluate(
     evaluated = evaluate_translations(files, opened, translations, search, ensemble, errors, quiet)
     shown = "\n\n".join(render_outputs(evaluations, translations.analysis) for evaluations in evaluated)
     _finish(evaluated, json_output, shown, quiet)
+
+
+def _calibrate(runs: Sequence[Path], search: SearchFlags, as_json: bool, compute: Compute, quiet: bool) -> None:
+    """Learn the confidences of each run from its validation data, print them, and keep them in the run folder."""
+    from heed.core.progress import message
+    from heed.evaluation.calibration import calibrate
+
+    if not runs:
+        raise UsageError("--calibrate reads the validation data of a run: name a run.")
+    calibrations = []
+    for folder in runs:
+        predictor = compute.load(folder)
+        predictor.require("translate", "--calibrate")
+        message(f"translating the validation data of {folder}", quiet)
+        options = search_options(predictor.run.recipe.decoding, {**given(search), "nbest": 1})
+        calibrations.append(calibrate(predictor.run, options))
+    if as_json:
+        rows = zip(runs, calibrations, strict=True)
+        print(json.dumps([{"run": str(folder), **calibration.to_json()} for folder, calibration in rows]))
+    else:
+        print("\n\n".join(calibration.render() for calibration in calibrations))
 
 
 def _refuse(flags: Sequence[str], why: str) -> None:

@@ -35,13 +35,8 @@ def add_verb(app: typer.Typer, name: str, verb: Callable[..., None], has_recipe_
     app.command(name, cls=Verb, context_settings=settings)(_with_groups(verb))
 
 
-_MORE_DATA = {
-    "--src": " More training data is added with --part src=F,tgt=F.",
-    "--tgt": " More training data is added with --part src=F,tgt=F.",
-    "--pairs": " More training data is added with --part pairs=F.",
-}
-
-
+_REPEATED = {"--src": "src=F,tgt=F", "--tgt": "src=F,tgt=F", "--pairs": "pairs=F"}
+"""For options of `train` that take one value: the `--part` that adds more data."""
 _INSTEAD = {"--valid": "Use --valid-src F --valid-tgt F, --valid-pairs F or --valid-text F."}
 """For options that do not exist: what to use."""
 
@@ -60,7 +55,7 @@ class Verb(TyperCommand):
                     words = [*words, *values[str(argument.name)]]
             if "--" not in args:
                 self._refuse_unknown(words, has_recipe_keys=ctx.ignore_unknown_options)
-            _refuse_repeated(options)
+            _refuse_repeated(options, is_train=self.name == "train")
         return super().parse_args(ctx, args)
 
     def _refuse_unknown(self, words: Sequence[str], has_recipe_keys: bool) -> None:
@@ -75,14 +70,17 @@ class Verb(TyperCommand):
             raise UsageError(f"unknown option {name}. {_INSTEAD.get(name, advice)}")
 
 
-def _refuse_repeated(options: Sequence[Any]) -> None:
+def _refuse_repeated(options: Sequence[Any], is_train: bool) -> None:
     """Raise UsageError for an option that is given twice and takes one value."""
     for option in options:
         takes_several = option.multiple or option.nargs == -1 or getattr(option, "is_flag", False)
         if options.count(option) > 1 and not takes_several:
             name, times = option.opts[0], options.count(option)
             often = "twice" if times == 2 else f"{times} times"
-            raise UsageError(f"{name} was given {often}; it takes one value.{_MORE_DATA.get(name, '')}")
+            part = (
+                f" More training data is added with --part {_REPEATED[name]}." if name in _REPEATED and is_train else ""
+            )
+            raise UsageError(f"{name} was given {often}; it takes one value.{part}")
 
 
 def _with_groups(verb: Callable[..., None]) -> Callable[..., None]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,14 +14,6 @@ from heed.cli.flags import flags_given
 from heed.cli.options import BadBytes, Compute, Ensemble, Json, Quiet, RunFolder
 from heed.core.environment import is_terminal
 from heed.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from heed.decoding.hypothesis import Hypothesis
-    from heed.decoding.options import SearchOptions
-    from heed.tasks.predictor import Predictor
-
-SEPARATOR = "---"
-"""Printed between texts that may have several lines each."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +82,8 @@ def generate(
 
       heed generate runs/bigram --prompts lines.txt --samples 3 --json
     """
+    from heed.cli.output import TextOutput
+
     _check(prompts, sampling, limits)
     if stream and (json_lines or prompts.samples > 1 or limits.beam > 1):
         raise UsageError("--stream prints a single text: leave out --json, --samples and --beam.")
@@ -100,7 +93,7 @@ def generate(
         sample=limits.beam == 0, beam_size=limits.beam or 1, nbest=prompts.samples, max_tokens=limits.max_tokens,
         seed=limits.seed, stop=tuple(limits.stop) if limits.stop else None, **vars(sampling),
     )  # fmt: skip
-    output = Output(loaded, options, json_lines)
+    output = TextOutput(loaded, options, json_lines)
     show = (stream or is_terminal(sys.stdout)) and options.width == 1 and not json_lines
     for group in prompts.read(errors):
         if show:
@@ -117,61 +110,3 @@ def _check(prompts: PromptFlags, sampling: SamplingFlags, limits: LimitFlags) ->
         raise UsageError("--stop needs sampling or --beam 1: a wider beam compares whole lines.")
     if 0 < limits.beam < prompts.samples:
         raise UsageError(f"--samples {prompts.samples} needs --beam {prompts.samples} or more, got {limits.beam}.")
-
-
-@dataclass
-class Output:
-    """Writes continuations to stdout."""
-
-    loaded: Predictor
-    options: SearchOptions
-    as_json: bool
-    num_prompts: int = 0
-    num_texts: int = 0
-
-    def write(self, prompts: Sequence[str]) -> None:
-        """Write the continuations of some prompts, all at once."""
-        from heed.cli.stdio import flush, write_line
-
-        continued = self.loaded.translator.generate(prompts, self.options, self.num_prompts)
-        self.num_prompts += len(prompts)
-        for prompt, hypotheses in zip(prompts, continued, strict=True):
-            for hypothesis in hypotheses:
-                if self.as_json:
-                    write_line(json.dumps(self._record(prompt, hypothesis), ensure_ascii=False))
-                else:
-                    self._separate()
-                    write_line(prompt + hypothesis.text)
-        flush()
-
-    def show(self, prompts: Sequence[str]) -> None:
-        """Write the continuation of each prompt, piece by piece."""
-        from heed.cli.stdio import flush, write_line, write_text
-
-        for prompt in prompts:
-            self._separate()
-            write_text(prompt)
-            for piece in self.loaded.translator.stream(prompt, self.options, self.num_prompts):
-                write_text(piece)
-                flush()
-            write_line("")
-            flush()
-            self.num_prompts += 1
-
-    def _separate(self) -> None:
-        from heed.cli.stdio import write_line
-
-        if self.num_texts and self.loaded.run.recipe.data.text_as != "lines":
-            write_line(SEPARATOR)
-        self.num_texts += 1
-
-    def _record(self, prompt: str, hypothesis: Hypothesis) -> dict[str, Any]:
-        from heed.text.vocabulary import Vocabulary
-
-        ids = (*hypothesis.ids, Vocabulary.eos_id)[: len(hypothesis.token_log_probs)]  # a truncated text has no end
-        pieces = self.loaded.run.tokenizers["tgt"].pieces(ids)
-        tokens = zip(pieces, hypothesis.token_log_probs, strict=True)
-        return {
-            "prompt": prompt, "text": hypothesis.text, "log_prob": hypothesis.log_prob, "finished": hypothesis.finished,
-            "tokens": [{"piece": piece, "log_prob": log_prob} for piece, log_prob in tokens],
-        }  # fmt: skip

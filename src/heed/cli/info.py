@@ -43,7 +43,7 @@ def info(runs: Runs, plot: Plot = None, json_output: Json = False) -> None:
     elif len(facts) == 1:
         print("\n".join(_lines(facts[0])))
     else:
-        print("\n".join(_table(facts)))
+        print(_table(facts))
 
 
 def _facts(folder: Path, run: Run) -> dict[str, Any]:
@@ -110,8 +110,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _table(runs: Sequence[dict[str, Any]]) -> list[str]:
+def _table(runs: Sequence[dict[str, Any]]) -> str:
     """One row for each run."""
+    from heed.evaluation.table import columns
+
     rows = [
         {
             "run": facts["run"], "task": facts["task"], "model": facts["model"]["kind"],
@@ -120,18 +122,9 @@ def _table(runs: Sequence[dict[str, Any]]) -> list[str]:
         }
         for facts in runs
     ]  # fmt: skip
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [columns, *([_shown(row.get(name, "")) for name in columns] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    is_text = [all(isinstance(row.get(name, ""), str) for row in rows) for name in columns]
-    aligned = (
-        [
-            cell.ljust(width) if text else cell.rjust(width)
-            for cell, width, text in zip(row, widths, is_text, strict=True)
-        ]
-        for row in cells
-    )
-    return ["  ".join(row).rstrip() for row in aligned]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    numbers = [i for i, name in enumerate(names) if not all(isinstance(row.get(name, ""), str) for row in rows)]
+    return columns([names, *([_shown(row.get(name, "")) for name in names] for row in rows)], right=numbers)
 
 
 def _shown(value: object) -> str:

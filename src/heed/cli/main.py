@@ -16,13 +16,11 @@ from typer.core import TyperGroup
 from heed.cli import (
     average,
     compress,
+    convert,
     data,
-    decompress,
     demo,
     evaluate,
-    export,
     generate,
-    import_model,
     info,
     inspect,
     predict,
@@ -80,10 +78,10 @@ add_verb(app, "score", score.score)
 add_verb(app, "predict", predict.predict)
 add_verb(app, "evaluate", evaluate.evaluate)
 add_verb(app, "compress", compress.compress)
-add_verb(app, "decompress", decompress.decompress)
+add_verb(app, "decompress", compress.decompress)
 add_verb(app, "average", average.average)
-add_verb(app, "export", export.export)
-add_verb(app, "import", import_model.import_model)
+add_verb(app, "export", convert.export)
+add_verb(app, "import", convert.import_model)
 add_verb(app, "info", info.info)
 add_verb(app, "inspect", inspect.inspect)
 add_verb(app, "serve", serve.serve)

@@ -30,6 +30,7 @@ BadBytes = Annotated[OnBadBytes, typer.Option("--errors", help="Invalid UTF-8: s
 SrcColumn = Annotated[str | None, typer.Option(help="Source column of a table (number or name).")]
 TgtColumn = Annotated[str | None, typer.Option(help="Target column of a table (number or name).")]
 Tag = Annotated[str | None, typer.Option(help="Tag before each source (of a tagged run).")]
+Glossary = Annotated[Path | None, typer.Option(help="TSV of source terms and their required translations.")]
 Ensemble = Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Add a run to the ensemble.")]
 Beam = Annotated[int | None, typer.Option("--beam", help="Beam size (default: the recipe's).", min=1)]
 LengthPenalty = Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)]

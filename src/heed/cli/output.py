@@ -1,4 +1,4 @@
-"""Translations on stdout: plain lines, n-best lists in the format of Moses, or JSON."""
+"""Translations and generated texts on stdout: plain lines, n-best lists in the format of Moses, or JSON."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from heed.cli.stdio import flush, write_line
+from heed.cli.stdio import flush, write_line, write_text
 from heed.decoding.alignment import word_links
 from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
 from heed.tasks.predictor import Predictor
 from heed.text.vocabulary import Vocabulary
 
+SEPARATOR = "---"
+"""Printed between generated texts that may have several lines each."""
+
 
 @dataclass
-class Output:
+class TranslationOutput:
     """Writes translations in the chosen format; a line of JSON has everything."""
 
     loaded: Predictor
@@ -47,12 +51,10 @@ class Output:
             write_line(f"{self.num_lines} ||| {h.text} ||| logprob= {h.log_prob:.4f} ||| {h.score:.4f}")
 
     def _record(self, source: str, best: Hypothesis, prefix: str) -> dict[str, Any]:
-        ids = (*best.ids, Vocabulary.eos_id)[: len(best.token_log_probs)]  # a truncated output has no end
-        pieces = self.loaded.run.tokenizers["tgt"].pieces(ids)
         record: dict[str, Any] = {
             "source": source, "translation": best.text, "log_prob": best.log_prob, "score": best.score,
             "finished": best.finished, "flags": best.flags, "fallback": best.fallback,
-            "tokens": [{"piece": p, "log_prob": lp} for p, lp in zip(pieces, best.token_log_probs, strict=True)],
+            "tokens": _tokens(self.loaded, best),
         }  # fmt: skip
         if best.confidence is not None:
             record["confidence"] = best.confidence
@@ -71,3 +73,58 @@ class Output:
     def _links(self, source: str, best: Hypothesis) -> str:
         """Word links by the model's attention, in Pharaoh format."""
         return " ".join(f"{i}-{j}" for i, j in word_links(self.loaded.translator, source, best.text))
+
+
+@dataclass
+class TextOutput:
+    """Writes continuations to stdout."""
+
+    loaded: Predictor
+    options: SearchOptions
+    as_json: bool
+    num_prompts: int = 0
+    num_texts: int = 0
+
+    def write(self, prompts: Sequence[str]) -> None:
+        """Write the continuations of some prompts, all at once."""
+        continued = self.loaded.translator.generate(prompts, self.options, self.num_prompts)
+        self.num_prompts += len(prompts)
+        for prompt, hypotheses in zip(prompts, continued, strict=True):
+            for hypothesis in hypotheses:
+                if self.as_json:
+                    write_line(json.dumps(self._record(prompt, hypothesis), ensure_ascii=False))
+                else:
+                    self._separate()
+                    write_line(prompt + hypothesis.text)
+        flush()
+
+    def show(self, prompts: Sequence[str]) -> None:
+        """Write the continuation of each prompt, piece by piece."""
+        for prompt in prompts:
+            self._separate()
+            write_text(prompt)
+            for piece in self.loaded.translator.stream(prompt, self.options, self.num_prompts):
+                write_text(piece)
+                flush()
+            write_line("")
+            flush()
+            self.num_prompts += 1
+
+    def _separate(self) -> None:
+        if self.num_texts and self.loaded.run.recipe.data.text_as != "lines":
+            write_line(SEPARATOR)
+        self.num_texts += 1
+
+    def _record(self, prompt: str, hypothesis: Hypothesis) -> dict[str, Any]:
+        return {
+            "prompt": prompt, "text": hypothesis.text, "log_prob": hypothesis.log_prob, "finished": hypothesis.finished,
+            "tokens": _tokens(self.loaded, hypothesis),
+        }  # fmt: skip
+
+
+def _tokens(loaded: Predictor, hypothesis: Hypothesis) -> list[dict[str, Any]]:
+    """Each token with its log-probability."""
+    ids = (*hypothesis.ids, Vocabulary.eos_id)[: len(hypothesis.token_log_probs)]  # a truncated output has no end
+    pieces = loaded.run.tokenizers["tgt"].pieces(ids)
+    tokens = zip(pieces, hypothesis.token_log_probs, strict=True)
+    return [{"piece": piece, "log_prob": log_prob} for piece, log_prob in tokens]

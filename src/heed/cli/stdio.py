@@ -80,7 +80,7 @@ def _blocks(descriptor: int) -> Iterator[bytes]:
 
 def write_line(text: str) -> None:
     """Write a line to stdout as UTF-8."""
-    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+    write_text(text + "\n")
 
 
 def write_text(text: str) -> None:

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from heed.cli.flags import given
-from heed.cli.options import BadBytes, Beam, Compute, Ensemble, Json, LengthPenalty, Quiet, Seed, Tag, search_options
+from heed.cli.options import (
+    BadBytes,
+    Beam,
+    Compute,
+    Ensemble,
+    Glossary,
+    Json,
+    LengthPenalty,
+    Quiet,
+    Seed,
+    Tag,
+    search_options,
+)
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +67,7 @@ class SearchFlags:
 class ConstraintFlags:
     """What each output must or must not contain."""
 
-    glossary: Annotated[Path | None, typer.Option(help="TSV of source terms and their required translations.")] = None
+    glossary: Glossary = None
     ban: Annotated[list[str] | None, typer.Option(help="A word or phrase that no output contains.")] = None
     ban_file: Annotated[Path | None, typer.Option(help="File of such words, one per line.")] = None
     prefix_file: Annotated[Path | None, typer.Option(help="File with the beginning of each output.")] = None
@@ -112,7 +124,7 @@ def translate(
       echo "A dog runs." | heed translate runs/en-de --glossary terms.tsv --json
     """
     from heed.cli.constraints import InputLines, read_ban
-    from heed.cli.output import Output
+    from heed.cli.output import TranslationOutput
     from heed.cli.stdio import groups_as_they_come
     from heed.core.progress import warn
     from heed.decoding.sentences import split_if_long, split_sentences
@@ -136,7 +148,7 @@ def translate(
         constraints.json_input, constraints.prefix_file, constraints.glossary, recipe.data.normaliser.apply, errors
     )
     loaded.translator.factory.require_allowed(options.ban, reader.target_terms)
-    output = Output(loaded, options.nbest, layout.json_lines, layout.scores, layout.alignment)
+    output = TranslationOutput(loaded, options.nbest, layout.json_lines, layout.scores, layout.alignment)
     for number, group in enumerate(groups_as_they_come(errors)):
         sources, kept_to = reader.read(group)
         prefixes = [constraint.prefix for constraint in kept_to or ()]

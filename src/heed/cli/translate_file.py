@@ -16,7 +16,9 @@ from heed.cli.options import (
     Beam,
     Compute,
     Ensemble,
+    Glossary,
     Quiet,
+    SrcColumn,
     Tag,
     require_writable,
     search_options,
@@ -40,18 +42,12 @@ BATCH = 256
 
 @dataclass(frozen=True)
 class FileFlags:
-    """The output, and the columns of a table."""
+    """The output, the columns of a table, and terms with a required translation."""
 
     out: Annotated[Path | None, typer.Option(help="The translated file (default: stdout).")] = None
-    src_column: Annotated[str | None, typer.Option(help="Source column of a table (number or name).")] = None
+    src_column: SrcColumn = None
     tgt_column: Annotated[str | None, typer.Option(help="Target column of a table (new if it does not exist).")] = None
-
-
-@dataclass(frozen=True)
-class TermFlags:
-    """Terms with a required translation."""
-
-    glossary: Annotated[Path | None, typer.Option(help="TSV of source terms and their required translations.")] = None
+    glossary: Glossary = None
     keep: Annotated[list[str] | None, typer.Option(help="A term that is left untranslated (repeatable).")] = None
 
 
@@ -67,7 +63,6 @@ def translate_file(
     *,
     words: Words,
     files: FileFlags,
-    terms: TermFlags,
     combination: CombinationFlags,
     beam: Beam = None,
     errors: BadBytes = "strict",
@@ -110,8 +105,8 @@ def translate_file(
     loaded.require("translate")
     options = search_options(loaded.run.recipe.decoding, merge_keys(keys, {"beam_size": beam} if beam else {}))
     normalise = loaded.run.recipe.data.normaliser.apply
-    glossary = read_terms(terms.glossary, normalise, errors) if terms.glossary else {}
-    wanted = TranslateOptions(glossary=glossary, keep=terms.keep or ())
+    glossary = read_terms(files.glossary, normalise, errors) if files.glossary else {}
+    wanted = TranslateOptions(glossary=glossary, keep=files.keep or ())
     if wanted.glossary or wanted.keep:
         require_plain_beam(options)
     src_lang, tgt_lang = loaded.languages

@@ -1,7 +1,8 @@
-"""`heed export`: write a model for another program."""
+"""`heed export` and `heed import`: models in the formats of other programs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -38,12 +39,42 @@ def export(
     opened = Run(run)
     opened.predictor.require("generate", "export")
     if to == "arpa":
-        message(
-            f"{out}: number of n-grams for n = 1, 2, ...: {', '.join(f'{n:,}' for n in export_arpa(opened, out))}",
-            quiet,
-        )
+        message(_counts(out, export_arpa(opened, out)), quiet)
         return
     with_tokenizer = export_gpt2(opened, out)
     kind = opened.recipe.tokenizer.kind
     left_out = "" if with_tokenizer else f"; without a tokenizer, as only heed has the kind {kind!r}: use token ids"
     message(f"{out}: a GPT-2 for Hugging Face transformers{left_out}", quiet)
+
+
+def import_model(
+    model: Annotated[
+        Path,
+        typer.Argument(help="Folder with config.json, model.safetensors and tokenizer.json; or an ARPA file."),
+    ],
+    out: Annotated[Path, typer.Option(help="The new run folder.")],
+    quiet: Quiet = False,
+) -> None:
+    """Make a run from a GPT-2 or an ARPA file.
+
+    GPT-2 in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them. The run can generate, score
+    and compress; a GPT-2 can also be trained further (heed train --init).
+
+    Examples:
+
+      heed import shakespeare-gpt2 --out runs/gpt2
+
+      heed import kn5.arpa --out runs/kn5
+    """
+    from heed.core.progress import message
+    from heed.export.arpa import import_arpa
+    from heed.export.gpt2 import import_gpt2
+
+    if model.is_dir():
+        message(f"{out}: {import_gpt2(model, out):,} parameters", quiet)
+    else:
+        message(_counts(out, import_arpa(model, out)), quiet)
+
+
+def _counts(out: Path, counts: Sequence[int]) -> str:
+    return f"{out}: number of n-grams for n = 1, 2, ...: {', '.join(f'{n:,}' for n in counts)}"
