@@ -117,7 +117,7 @@ def test_a_folder_is_claimed_only_when_it_is_empty_or_given_up(tmp_path: Path) -
         check(tmp_path / "file")
     with pytest.raises(UsageError, match=r"already holds files\. Start again with --overwrite"):
         check(tmp_path)
-    with pytest.raises(UsageError, match="is not empty and is not a run folder, so it is left alone"):
+    with pytest.raises(UsageError, match="is not empty and is not a run folder, so nothing was removed"):
         check(tmp_path, overwrite=True)
     run = prepared(tmp_path)
     with pytest.raises(UsageError, match="already holds a run without checkpoints"):

@@ -37,7 +37,7 @@ def load(
     folder: str | Path, device: str = "cpu", precision: str = "float32", *, ensemble: Sequence[str | Path] = (),
     lm: str | Path | None = None, lm_weight: float = LM_WEIGHT, tag: str | None = None, members: Iterable[Any] = (),
 ) -> Predictor:  # fmt: skip
-    """Open a run folder, and return what can be done with it: a translator, a language model, a classifier, ...
+    """Open a run folder as a predictor: a translator, a language model, a classifier, ...
 
     Args:
         folder: The run folder.
@@ -109,14 +109,14 @@ def train(
     init: str | Path | None = None, overwrite: bool = False, force: bool = False, device: str = "auto",
     quiet: bool = False, new_vocabulary: bool = False, members: Iterable[Any] = (),
 ) -> Predictor:  # fmt: skip
-    """Train into the folder `out`, and open what was trained.
+    """Train into the folder `out`, and open the trained run.
 
     Args:
         recipe: A recipe file, used as it is; or recipe keys, and heed chooses the rest.
-        out: The run folder to make.
+        out: The run folder to create.
         changes: Keys that override a recipe file's, such as {"training.lr": 3e-4}.
         init: A run whose weights training starts from.
-        overwrite: Replace the run that is in `out`.
+        overwrite: Replace the run in `out`.
         force: Train even if the data doctor says stop.
         device: "auto" (a GPU if there is one), "cpu", "cuda" or "cuda:1".
         quiet: Print nothing.

@@ -25,7 +25,7 @@ from heed.recipe import build_recipe
 from heed.report.page import finish_report
 from heed.report.usability import usability
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
-from heed.tasks.prepare import Corpus, add_seen, read_valid, require_enough, vocabulary_digests, write_corpus
+from heed.tasks.prepare import add_seen, read_valid, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task
 from heed.text.doctor import Finding, Pieces, unknown_pieces
 from heed.text.vocabulary import Vocabulary
@@ -50,23 +50,23 @@ def check_folder(options: TrainOptions) -> None:
     if not out.is_dir() or all(map(is_debris, out.iterdir())):
         return
     if not options.overwrite:
-        raise UsageError(_what_is_there(out))
+        raise UsageError(_in_use(out))
     if not (out / RECIPE).exists():
-        raise UsageError(f"--overwrite: {out} is not empty and is not a run folder, so it is left alone.")
+        raise UsageError(f"--overwrite: {out} is not empty and is not a run folder, so nothing was removed.")
     if is_claimed(out):
         raise UsageError(f"--overwrite: another process is training in {out}. Stop it first.")
     for flag, needed in (("--init", options.init), ("--tokenizer-of", options.tokenizer_of)):
         if needed is not None and needed.resolve() == out.resolve():
-            raise UsageError(f"{flag} {needed} is the run that --overwrite would remove: name another --out.")
+            raise UsageError(f"{flag} {needed} is the run that --overwrite would remove. Name another --out.")
 
 
-def _what_is_there(out: Path) -> str:
+def _in_use(out: Path) -> str:
     checkpoints = list_checkpoints(out / "checkpoints")
     if checkpoints:
         newest = f"{out} already holds a run whose newest checkpoint is {checkpoints[-1].name}."
         return f"{newest} Continue with `heed train --resume {out}`, or start again with --overwrite."
-    found = "a run without checkpoints" if (out / RECIPE).exists() else "files"
-    return f"{out} already holds {found}. Start again with --overwrite, or name another --out."
+    contents = "a run without checkpoints" if (out / RECIPE).exists() else "files"
+    return f"{out} already holds {contents}. Start again with --overwrite, or name another --out."
 
 
 def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
@@ -134,19 +134,15 @@ def prepare_run(
         add_seen(folder, init.folder)
     if init is not None or reused is not None:
         write_corpus(folder, replace(corpus, init=_name(init), tokenizer_of=_name(reused)))
-    _tell(corpus, quiet)
+    message(f"{corpus.num_rows:,} rows for training, {corpus.num_valid:,} for validation", quiet)
+    for reason, count in corpus.dropped.items():
+        message(f"  left out: {count:,} ({reason})", quiet)
     return Run(folder, plan.device)
 
 
 def _name(run: Run | None) -> str:
     """The name of its folder; empty for None."""
     return run.folder.resolve().name if run else ""
-
-
-def _tell(corpus: Corpus, quiet: bool) -> None:
-    message(f"{corpus.num_rows:,} rows for training, {corpus.num_valid:,} for validation", quiet)
-    for reason, count in corpus.dropped.items():
-        message(f"  left out: {count:,} ({reason})", quiet)
 
 
 def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quiet: bool, ranks: Ranks) -> Outcome:
@@ -241,12 +237,12 @@ def first_model(run: Run, init: Run | None, quiet: bool) -> GenerativeModel:
         weights = init.weights()
         if vocabulary_digests(run.tokenizers) != vocabulary_digests(init.tokenizers):
             weights = with_vocabularies(weights, run.recipe.model, init.tokenizers, run.tokenizers)
-            _tell_kept(init, run, quiet)
+            _report_kept(init, run, quiet)
         load_weights(model, weights, init.folder / WEIGHTS)
     return model
 
 
-def _tell_kept(init: Run, run: Run, quiet: bool) -> None:
+def _report_kept(init: Run, run: Run, quiet: bool) -> None:
     """Report how many pieces of the new vocabularies the other run had."""
     for side in {run.tokenizers[side]: side for side in reversed(run.sides)}.values():  # once for a joint vocabulary
         new = run.tokenizers[side]

@@ -1,4 +1,4 @@
-"""Fine-tuning: what training that starts from another run's weights inherits from it."""
+"""Fine-tuning: the settings that a training inherits from the run whose weights it starts from."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _inherited_rate(trained: Mapping[str, Any], given: Mapping[str, Any]) -> dic
 
 
 def _inherited(task: type[Task], trained: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the weights of a run require. A new vocabulary is of the same kind, and of a size that fits the data."""
+    """Settings that the weights of a run require. A new vocabulary is of the same kind; its size fits the data."""
     keys = [f"{table}.{name}" for table in ("tokenizer", "model") for name in trained[table]]
     keys.remove("tokenizer.vocab_size")
     keys += ["data.normaliser", *task.inherited_keys(given)]

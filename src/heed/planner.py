@@ -182,14 +182,14 @@ def _require_like(init: Run, recipe: Recipe) -> None:
 
 def _characters_per_row(diagnosis: Diagnosis) -> float:
     """Characters of the longer side of a row, on average."""
-    found = diagnosis.statistics
-    return max((found[name] for name in found if name.endswith("_characters")), default=1.0)
+    statistics = diagnosis.statistics
+    return max((value for name, value in statistics.items() if name.endswith("_characters")), default=1.0)
 
 
 def _growth(diagnosis: Diagnosis) -> float:
     """Target characters per source character; 1 where there is no source."""
-    found = diagnosis.statistics
-    return found.get("tgt_characters", 1.0) / max(1.0, found.get("src_characters", 1.0))
+    statistics = diagnosis.statistics
+    return statistics.get("tgt_characters", 1.0) / max(1.0, statistics.get("src_characters", 1.0))
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:

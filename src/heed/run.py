@@ -64,7 +64,7 @@ class Run:
         self.precision = "float32"
         """Number format of the weights in memory."""
         if not self.folder.is_dir():
-            raise MissingInputError(f"{folder}: no such run folder. `heed train --out` makes one.")
+            raise MissingInputError(f"{folder}: no such run folder. `heed train --out` creates one.")
         if not (self.folder / RECIPE).is_file():
             raise MissingInputError(f"{folder} is not a run folder: it has no {RECIPE}.")
 
@@ -172,13 +172,13 @@ class Run:
         """What the run was trained on; empty where the folder no longer has it."""
         path = self.folder / "data" / "corpus.json"
         try:
-            found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+            facts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         except ValueError as error:
             raise DataError(f"{path} is damaged: {error}. Delete it; only resuming needs it.") from error
-        return found if isinstance(found, dict) else {}
+        return facts if isinstance(facts, dict) else {}
 
     def require_prepared(self) -> None:
-        """Raise DataError unless the folder holds all that is prepared before a training, and that as its own files.
+        """Raise DataError unless the folder has all the prepared data of a training, as files of its own.
 
         Training writes into its folder, and a link in it could lead anywhere.
         """

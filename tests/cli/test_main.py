@@ -101,7 +101,7 @@ def test_a_missing_run_ends_with_66(verb: str, tmp_path: Path) -> None:
     more = ("--out", tmp_path / "out") if verb == "average" else ()
     result = call(verb, tmp_path / "nothing", *more)
     assert (result.code, result.stdout) == (66, b"")
-    assert result.err == (f"error: {tmp_path / 'nothing'}: no such run folder. `heed train --out` makes one.\n")
+    assert result.err == (f"error: {tmp_path / 'nothing'}: no such run folder. `heed train --out` creates one.\n")
 
 
 def test_an_error_is_one_message_and_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:

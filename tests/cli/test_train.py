@@ -159,7 +159,7 @@ def test_overwrite_leaves_alone_what_is_no_run(corpus: Path) -> None:
     (corpus / "letters" / "love").touch()
     result = train(*FILES, "--overwrite", out="letters")
     assert result.code == 2
-    assert "is not empty and is not a run folder, so it is left alone" in result.err
+    assert "is not empty and is not a run folder, so nothing was removed" in result.err
     assert (corpus / "letters" / "love").exists()
 
 

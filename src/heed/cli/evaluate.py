@@ -184,5 +184,5 @@ def _log(evaluation: Evaluation, time: str, quiet: bool) -> None:
         try:
             log_scores(run, evaluation, time)
             refresh_report(run)
-        except StorageError as error:  # the scores are printed all the same
+        except StorageError as error:  # the scores are still printed
             warn(f"the scores were not written into the run folder: {error}", quiet)

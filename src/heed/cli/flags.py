@@ -1,4 +1,4 @@
-"""How verbs are declared: groups of options as dataclasses, and checks that hold for every verb.
+"""Declaration of verbs: groups of options as dataclasses, and checks that apply to every verb.
 
 @dataclass(frozen=True)
 class Compute:
@@ -124,7 +124,7 @@ def given(group: Any) -> Mapping[str, Any]:
 
 
 def flags_given(group: Any) -> list[str]:
-    """The flags behind the fields that differ from their defaults, such as `--beam`."""
+    """The flags of the fields that differ from their defaults, such as `--beam`."""
     names = given(group)
     return [_flag(group, field) for field in fields(group) if field.name in names]
 

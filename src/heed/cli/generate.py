@@ -18,7 +18,7 @@ from heed.core.errors import UsageError
 
 @dataclass(frozen=True)
 class PromptFlags:
-    """What is continued, and how often."""
+    """Prompts, and the number of continuations of each."""
 
     prompt: Annotated[list[str] | None, typer.Option(help="Text to continue (repeatable).")] = None
     prompts: Annotated[Path | None, typer.Option(help="File with a prompt per line; - is stdin.")] = None
@@ -49,7 +49,7 @@ class SamplingFlags:
 
 @dataclass(frozen=True)
 class LimitFlags:
-    """Where a continuation ends, and how it is searched."""
+    """The end of a continuation, and how it is searched."""
 
     max_tokens: Annotated[int | None, typer.Option(help="Maximum number of tokens (recipe, or 200).", min=1)] = None
     stop: Annotated[list[str] | None, typer.Option(help="End before this text (repeatable).")] = None

@@ -1,4 +1,4 @@
-"""`heed info`: what one run is, or a table of several."""
+"""`heed info`: a description of one run, or a table of several."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Plot = Annotated[Path | None, typer.Option(metavar="F", help="Write the validati
 
 
 def info(runs: Runs, plot: Plot = None, json_output: Json = False) -> None:
-    """Print what a run is, or a table of several runs.
+    """Describe a run, or compare several in a table.
 
     For one run: task, languages, model, sizes, data and best validation scores. --plot draws the learning curves of
     all runs in one picture.

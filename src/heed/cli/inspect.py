@@ -1,4 +1,4 @@
-"""`heed inspect`: a page with the attention, the probabilities and the beam of a model."""
+"""`heed inspect`: write a page with the attention, the probabilities and the beam of a model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def inspect(
     compute: Compute,
     quiet: Quiet = False,
 ) -> None:
-    """Show what a model attends to and considers.
+    """Show the attention, probabilities and beam of a model.
 
     Writes a page with the attention between words, the probability of each token, its alternatives and the beam. The
     page is one HTML file that loads nothing from the network; --json prints the numbers instead.

@@ -47,7 +47,7 @@ class Verbs(TyperGroup):
         """Run a verb."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a broken pipe can still be told from other failures
+            sys.stdout.flush()  # here, where a broken pipe can still be distinguished from other failures
             return result
         except BrokenPipeError as error:
             _discard_stdout()

@@ -52,7 +52,7 @@ _UNITS = {"": 1.0, "s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}
 
 @dataclass(frozen=True)
 class Compute:
-    """Where and how a model computes."""
+    """Device, threads and arithmetic of a model."""
 
     precision: Precision = "float32"
     threads: Threads = 0
@@ -61,14 +61,13 @@ class Compute:
     def load(self, folder: Path, **combined: Any) -> Predictor:
         """Open a run folder, and set the number of threads: as given, or as many as this model gains from."""
         import heed
+        from heed.core.environment import num_threads
+        from heed.nn.device import faster_threads
 
         use_threads(self.threads)
         predictor = heed.load(folder, self.device, self.precision, **combined)
         if not self.threads:
-            from heed.core.environment import num_threads
-            from heed.nn.device import faster_threads, set_threads
-
-            set_threads(faster_threads(predictor.run.blank_model, num_threads()))
+            use_threads(faster_threads(predictor.run.blank_model, num_threads()))
         return predictor
 
 

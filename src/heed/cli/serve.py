@@ -19,7 +19,7 @@ REQUIRED = ("fastapi", "starlette", "uvicorn", "prometheus_client", "python_mult
 
 @dataclass(frozen=True)
 class ServerFlags:
-    """Where the server listens, and who may use it."""
+    """Address of the server, and access to it."""
 
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all networks.")] = "127.0.0.1"
     port: Annotated[int, typer.Option(help="Port to listen on (0: any free port).", min=0, max=65535)] = 8000
@@ -29,7 +29,7 @@ class ServerFlags:
 
 @dataclass(frozen=True)
 class LimitFlags:
-    """What clients may ask for."""
+    """Limits on requests."""
 
     rate: Annotated[int, typer.Option(help="Requests per minute and client (0: unlimited).", min=0)] = 0
     queue: Annotated[int, typer.Option(help="Maximum requests, and waiting sentences.", min=1, max=4096)] = 256

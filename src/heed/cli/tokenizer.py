@@ -96,7 +96,7 @@ def decode(
 
 
 def _id(word: str) -> int:
-    """The id that a word of digits spells; -1, which is not an id either, for one with more digits than any id has."""
+    """The id in decimal digits; -1, which is never an id, for a number with more digits than any id."""
     return int(word) if len(word) < 19 else -1
 
 

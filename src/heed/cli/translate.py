@@ -65,7 +65,7 @@ class SearchFlags:
 
 @dataclass(frozen=True)
 class ConstraintFlags:
-    """What each output must or must not contain."""
+    """Required and forbidden text of the outputs."""
 
     glossary: Glossary = None
     ban: Annotated[list[str] | None, typer.Option(help="A word or phrase that no output contains.")] = None
