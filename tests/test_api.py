@@ -1,4 +1,4 @@
-"""Does the Python API train, open and use a run as its docstrings say?"""
+"""Tests of the Python API: training, opening and using a run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def test_a_language_model_generates_and_scores(language_model: heed.api.Predicto
     assert likely.log_prob > unlikely.log_prob
 
 
-def test_what_a_run_cannot_do_is_told(translator: heed.api.Predictor, language_model: heed.api.Predictor) -> None:
+def test_methods_that_a_run_does_not_support_are_refused(
+    translator: heed.api.Predictor, language_model: heed.api.Predictor
+) -> None:
     with pytest.raises(UsageError, match="translate needs a run that can translate"):
         language_model.translate(["a"])
     with pytest.raises(UsageError, match="generate needs a run that can generate"):
@@ -78,7 +80,7 @@ def test_what_a_run_cannot_do_is_told(translator: heed.api.Predictor, language_m
         translator.score(["a", "b"], ["c"])
 
 
-def test_a_recipe_file_is_obeyed_but_for_the_changes(translator: heed.api.Predictor, tmp_path: Path) -> None:
+def test_a_recipe_file_is_used_with_the_changes(translator: heed.api.Predictor, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(to_toml(translator.run.recipe))
     again = heed.train(recipe, tmp_path / "run", {"training.max_steps": 2}, quiet=True)
@@ -131,7 +133,7 @@ def test_a_folder_is_claimed_only_when_it_is_empty_or_given_up(tmp_path: Path) -
             check(run.folder, overwrite=True, **{flag: run.folder})
 
 
-def test_outputs_that_the_limits_of_the_search_will_cut_off_are_told(
+def test_outputs_that_the_limits_of_the_search_will_cut_off_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     src = write_lines(tmp_path / "a", [f"ba ce w{i}" for i in range(100)])

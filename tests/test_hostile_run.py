@@ -1,4 +1,4 @@
-"""Is a run folder that is not what it says refused, in a sentence and before memory is taken?"""
+"""Tests of run folders with false contents: refused in a sentence, before memory is taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can run folders of every format that heed ever wrote still be used, and trained further?"""
+"""Tests of run folders of every format that heed ever wrote: used, and trained further."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a plan take from other runs what is theirs, and refuse what they cannot give? Does it count all of an epoch?"""
+"""Tests of plans: what they take from other runs, what they refuse, and the size of an epoch."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_fine_tuned_language_model_reads_as_it_did(stream: Path, tmp_path: Pat
     assert ours.training.eval_every == round(epoch), "it goes by what is read at once"
 
 
-def test_what_was_said_of_the_text_wins_over_init(stream: Path, tmp_path: Path) -> None:
+def test_keys_of_the_text_that_are_given_take_precedence_over_init(stream: Path, tmp_path: Path) -> None:
     said = {"data.text_as": "windows", "data.line_end": "eos", "training.context": 5, "data.normaliser.form": "nfc"}
     recipe = plan_for(tmp_path, text_keys(tmp_path) | said, init=stream).recipe
     assert (recipe.data.text_as, recipe.data.line_end, recipe.training.context) == ("windows", "eos", 5)
@@ -75,7 +75,7 @@ def test_a_fine_tuned_translator_normalises_as_it_did(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bigram", "class_ngram", "lz78"])
-def test_counts_are_no_weights_to_begin_with(tmp_path: Path, kind: str) -> None:
+def test_counts_cannot_be_fine_tuned(tmp_path: Path, kind: str) -> None:
     more = {"model__num_classes": 3} if kind == "class_ngram" else {}
     init = language_run(tmp_path, "counted", kind, train=False, **more)
     with pytest.raises(UsageError, match=rf"its model \({kind}\) is count-based.* Count both texts together"):
@@ -83,7 +83,7 @@ def test_counts_are_no_weights_to_begin_with(tmp_path: Path, kind: str) -> None:
     assert plan_for(tmp_path, text_keys(tmp_path), tokenizer_of=init.folder).recipe.model.kind == "gpt"
 
 
-def test_the_recipe_tells_the_tokenizers_that_are_taken(tmp_path: Path) -> None:
+def test_the_recipe_describes_the_tokenizers_of_the_other_run(tmp_path: Path) -> None:
     smaller = prepared(tmp_path, "smaller", tokenizer__vocab_size=280)
     keys = tiny_keys(tmp_path, tokenizer__vocab_size=280, tokenizer__dropout=0.1)
     plan = plan_for(tmp_path, keys, tokenizer_of=smaller.folder)
@@ -120,7 +120,7 @@ def test_an_epoch_is_expected_to_have_each_part_as_often_as_it_comes(
         ({"data__valid_text": "more.txt"}, UsageError, "data.valid_text is not read"),
     ],
 )
-def test_what_cannot_be_trained_is_told_before_the_data_is_read(
+def test_what_cannot_be_trained_is_refused_before_the_data_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     monkeypatch.setattr(translation, "diagnose_files", lambda *_, **__: pytest.fail("the data was read"))
@@ -128,22 +128,20 @@ def test_what_cannot_be_trained_is_told_before_the_data_is_read(
         plan_for(tmp_path, tiny_keys(tmp_path, **keys))
 
 
-def test_weights_that_are_not_there_are_told_before_the_data_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_weights_are_reported_before_the_data_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     init = prepared(tmp_path, "init")
     monkeypatch.setattr(translation, "diagnose_files", lambda *_, **__: pytest.fail("the data was read"))
     with pytest.raises(MissingInputError, match=r"has no model.safetensors"):
         plan_for(tmp_path, tiny_keys(tmp_path), init=init.folder)
 
 
-def test_a_list_of_words_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_list_of_words_is_reported(tmp_path: Path) -> None:
     stream = language_run(tmp_path, "any", "rnn", train=False)
     with pytest.raises(MissingInputError, match=r"words.txt"):
         plan_for(tmp_path, text_keys(tmp_path, data__vocabulary_text="words.txt"), tokenizer_of=stream.folder)
 
 
-def test_a_translator_may_take_the_tokenizer_of_a_language_model(tmp_path: Path) -> None:
+def test_a_translator_may_use_the_tokenizer_of_a_language_model(tmp_path: Path) -> None:
     lm = language_run(tmp_path, "lm", "rnn", train=False)
     keys = {name: value for name, value in tiny_keys(tmp_path).items() if not name.startswith("tokenizer.")}
     plan = plan_for(tmp_path, keys, tokenizer_of=lm.folder)
@@ -152,7 +150,7 @@ def test_a_translator_may_take_the_tokenizer_of_a_language_model(tmp_path: Path)
     assert run.tokenizers["src"].vocabulary.sha256 == lm.tokenizers["tgt"].vocabulary.sha256
 
 
-def test_a_script_tells_a_language_that_nobody_named(tmp_path: Path) -> None:
+def test_a_language_that_is_not_given_is_inferred_from_its_script(tmp_path: Path) -> None:
     rows = [f"the dog has {number} bones\t犬は骨を{number}本持っている" for number in range(100)]
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
@@ -164,7 +162,7 @@ def test_a_script_tells_a_language_that_nobody_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("taken", ["init", "tokenizer_of"])
-def test_what_is_said_of_a_vocabulary_that_is_kept_is_refused(tmp_path: Path, taken: str) -> None:
+def test_tokenizer_keys_that_contradict_a_kept_vocabulary_are_refused(tmp_path: Path, taken: str) -> None:
     other = with_weights(prepared(tmp_path, "other"))
     size = other.recipe.tokenizer.vocab_size
     options: dict[str, Any] = {taken: other.folder}

@@ -1,4 +1,4 @@
-"""Is a complete recipe written, read back as it was, and refused where its parts do not go together?"""
+"""Tests of recipes: complete, read back unchanged, and refused where their parts do not fit."""
 
 from __future__ import annotations
 

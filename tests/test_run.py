@@ -1,4 +1,4 @@
-"""Is a folder a model, wherever it lies, and is one that is none told from it?"""
+"""Tests of run folders: wherever they lie, and the refusal of other folders."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_copied_folder_works_there_without_its_data_and_checkpoints(trained: P
     assert [h.text for h in there] == [h.text for h in here]
 
 
-def test_the_model_of_a_run_has_its_weights_and_takes_no_gradients(trained: Path) -> None:
+def test_the_model_of_a_run_has_its_weights_and_no_gradients(trained: Path) -> None:
     model = Run(trained).model
     weights = load_file(trained / "model.safetensors")
     assert all(torch.equal(weights[name], parameter) for name, parameter in model.named_parameters())
@@ -48,14 +48,14 @@ def test_a_fresh_model_follows_from_the_seed_and_leaves_the_callers_random_numbe
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 
 
-def test_what_is_no_run_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingInputError, match="no such run folder"):
         Run(tmp_path / "nothing")
     with pytest.raises(MissingInputError, match=r"is not a run folder: it has no recipe\.toml"):
         Run(tmp_path)
 
 
-def test_a_run_without_weights_is_told(copy: Path) -> None:
+def test_a_run_without_weights_is_refused(copy: Path) -> None:
     (copy / "model.safetensors").unlink()
     with pytest.raises(
         MissingInputError, match=r"has no model\.safetensors: its training ended before the first validation"
@@ -82,7 +82,7 @@ def test_weights_of_another_model_are_refused(copy: Path) -> None:
         _ = Run(copy).model
 
 
-def test_a_missing_or_foreign_tokenizer_is_told(copy: Path) -> None:
+def test_a_missing_or_foreign_tokenizer_is_refused(copy: Path) -> None:
     (copy / "tokenizer.json").write_text('{"model": 1}')
     with pytest.raises(DataError, match=r"tokenizer\.json: not a tokenizer"):
         _ = Run(copy).predictor.translator
@@ -91,7 +91,7 @@ def test_a_missing_or_foreign_tokenizer_is_told(copy: Path) -> None:
         _ = Run(copy).predictor.translator
 
 
-def test_a_recipe_with_mistakes_is_told_with_file_and_line(copy: Path) -> None:
+def test_mistakes_in_a_recipe_are_reported_with_file_and_line(copy: Path) -> None:
     recipe = copy / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("d_ff = 32", "d_fff = 32"))
     with pytest.raises(UsageError, match=r"recipe\.toml:\d+: unknown key 'model.d_fff'. Did you mean 'model.d_ff'\?"):

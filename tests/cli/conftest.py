@@ -1,4 +1,4 @@
-"""Which runs do the tests of the command line share?"""
+"""Runs that the tests of the command line share."""
 
 from __future__ import annotations
 

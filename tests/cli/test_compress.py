@@ -1,4 +1,4 @@
-"""Do `heed compress` and `heed decompress` give every file back, and refuse what they cannot?"""
+"""Tests of `heed compress` and `heed decompress`: every file comes back, and what cannot is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a text to a counted language model by the command line: every kind, scored, sampled, exported and imported."""
+"""Tests of count-based models by the command line: trained, scored, sampled, exported and imported."""
 
 from __future__ import annotations
 

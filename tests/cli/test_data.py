@@ -1,4 +1,4 @@
-"""Does `heed data check` end with 65 on data that would ruin a training, and only then?"""
+"""Tests of `heed data check`: exit code 65 for data that would ruin a training, and only then."""
 
 from __future__ import annotations
 

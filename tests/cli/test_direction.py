@@ -1,4 +1,4 @@
-"""Are sides that are the wrong way round in one file told with what helps, and are columns found by their names?"""
+"""Tests of exchanged sides and of columns by name, in files of pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does `heed evaluate` print scores that can be compared, with signatures, intervals and paired tests?"""
+"""Tests of `heed evaluate`: comparable scores, with signatures, intervals and paired tests."""
 
 from __future__ import annotations
 

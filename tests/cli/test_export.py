@@ -1,4 +1,4 @@
-"""Does a model go to `transformers` and come back, and does one of theirs work here?"""
+"""Tests of `heed export` and `heed import`: GPT-2 to `transformers` and back."""
 
 from __future__ import annotations
 

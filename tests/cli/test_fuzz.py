@@ -1,4 +1,4 @@
-"""Whatever is typed, piped in or lies in a file: does each property hold? `benchmarks/fuzz.py` tries many more."""
+"""Properties of the command line for random arguments, input and files; `benchmarks/fuzz.py` tries many more."""
 
 from __future__ import annotations
 

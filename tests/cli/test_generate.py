@@ -1,4 +1,4 @@
-"""Does `heed generate` continue prompts with any language model, however they are given and shown?"""
+"""Tests of `heed generate`: continuations of prompts by any language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`heed info` and `heed average`."""
+"""Tests of `heed info` and `heed average`."""
 
 from __future__ import annotations
 

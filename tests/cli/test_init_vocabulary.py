@@ -1,4 +1,4 @@
-"""Can a run go on, with a vocabulary of its own, from the weights of another?"""
+"""Tests of fine-tuning with a new vocabulary."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_new_tags_need_a_new_vocabulary(translator: Path, files: tuple[object, .
     assert call("translate", tmp_path / "b", stdin="ba\n").code == 0
 
 
-def test_it_goes_only_with_init(translator: Path, files: tuple[object, ...], tmp_path: Path) -> None:
+def test_it_requires_init(translator: Path, files: tuple[object, ...], tmp_path: Path) -> None:
     for more in ((), ("--init", translator, "--tokenizer-of", translator)):
         result = call("train", *files, "--init-vocabulary", "new", *more, "--out", tmp_path / "run")
         assert result.code == 2

@@ -1,4 +1,4 @@
-"""Does `heed inspect` write a page, and tell what is wrong with a call?"""
+"""Tests of `heed inspect`: the page, and the errors of wrong calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a text to a scored language model by the command line: streams, windows, lines; resumed, scored, compared."""
+"""Tests of neural language models by the command line: streams, windows, lines; resumed, scored, compared."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_line_of_a_stream_is_scored_after_the_lines_before_it(folder: Path) ->
     assert json.loads(together[2])["tokens"][-1]["piece"] == "</s>"
 
 
-def test_the_table_has_rows_for_what_was_asked_for(folder: Path) -> None:
+def test_the_table_has_a_row_for_each_requested_system(folder: Path) -> None:
     asked = (
         "--dynamic",
         "sgd",
@@ -106,7 +106,7 @@ def test_the_table_has_rows_for_what_was_asked_for(folder: Path) -> None:
     assert "stream|dynamic:sgd|lr:0.3|decay:0.001|segment:9|cache:500|share:0.1|flatness:0.5" in result.out
 
 
-def test_what_a_text_cannot_be_scored_with_is_told(folder: Path) -> None:
+def test_options_that_do_not_apply_to_a_text_are_refused(folder: Path) -> None:
     for asked, message in [
         (("--dynamic", "adam"), "'adam' is not one of 'none', 'sgd', 'rms'"),
         (("--ensemble",), "--ensemble needs two runs or more"),

@@ -1,4 +1,4 @@
-"""Do the processes of one training find each other, whatever else runs on the machine?"""
+"""Tests of the launcher: the processes of one training find each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exit codes, error messages and help of the verbs."""
+"""Tests of exit codes, error messages and help."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_verb_of_the_command_line_is_listed_here() -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-def test_help_shows_an_example_that_calls_the_verb_and_takes_two_screens_at_most(verb: tuple[str, ...]) -> None:
+def test_help_shows_an_example_that_calls_the_verb_and_fits_two_screens(verb: tuple[str, ...]) -> None:
     result = call(*verb, "--help")
     assert result.code == 0
     assert re.search(rf"Examples?:\n\n    (.*\| )?heed {' '.join(verb)} ", result.out)

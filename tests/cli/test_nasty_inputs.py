@@ -1,4 +1,4 @@
-"""What does each verb say, and with which code does it end, when what it is given is wrong?
+"""Tests of wrong input: the message and the exit code of each verb.
 
 One table of inputs for all verbs that read files, and one of what each verb alone can be given.
 """

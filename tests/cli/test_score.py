@@ -1,4 +1,4 @@
-"""Does `heed score` say what the model finds, line by line?"""
+"""Tests of `heed score`: log-probabilities line by line."""
 
 from __future__ import annotations
 

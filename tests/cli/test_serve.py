@@ -1,4 +1,4 @@
-"""Does `heed serve` start, say where it is, refuse what cannot be, and end as it is told to?"""
+"""Tests of `heed serve`: start, address, refusals and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are lines read as they come, whatever pieces they come in?"""
+"""Tests of reading stdin: lines as they arrive, in whatever blocks."""
 
 from __future__ import annotations
 

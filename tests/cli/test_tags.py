@@ -1,4 +1,4 @@
-"""Can a run be trained on several parts with tags, and used with them, from the command line?"""
+"""Tests of runs with several parts and tags, by the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does text come back from `heed tokenizer encode | decode` as it was?"""
+"""Tests of `heed tokenizer`: text survives `encode | decode`."""
 
 from __future__ import annotations
 

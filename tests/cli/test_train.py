@@ -1,4 +1,4 @@
-"""Does `heed train` obey what it is told, and refuse what would lose or ruin something?"""
+"""Tests of `heed train`: its options, and the refusal of what would lose or ruin something."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def train(*words: object, keys: dict[str, Any] = SHORT, out: str = "run") -> Res
 FILES = ("--task", "translation", "--src", "train.aa", "--tgt", "train.bb")
 
 
-def test_without_a_recipe_everything_is_chosen_told_and_written(corpus: Path) -> None:
+def test_without_a_recipe_every_choice_is_made_printed_and_written(corpus: Path) -> None:
     result = call("train", *FILES, "--out", "run", *flags(SHORT))
     assert result.code == 0, result.err
     assert result.stdout == b""
@@ -57,14 +57,14 @@ def test_without_a_recipe_everything_is_chosen_told_and_written(corpus: Path) ->
     assert Run(corpus / "again").recipe == Run(corpus / "run").recipe
 
 
-def test_the_task_is_told_by_the_files(corpus: Path) -> None:
+def test_the_task_is_inferred_from_the_files(corpus: Path) -> None:
     assert train("--src", "train.aa", "--tgt", "train.bb").code == 0
     assert Run(corpus / "run").recipe.task == "translation"
     assert call("train", "--text", "train.aa", "--model.kind=bigram", "--out", "text", "--quiet").code == 0
     assert Run(corpus / "text").recipe.task == "language-model"
 
 
-def test_languages_are_told_by_the_names_of_the_files(corpus: Path) -> None:
+def test_languages_are_inferred_from_the_names_of_the_files(corpus: Path) -> None:
     write_lines(corpus / "train.de.txt", [tgt for _, tgt in pairs()])
     german = ("--task", "translation", "--src", "train.aa", "--tgt", "train.de.txt")
     assert train(*german, "--src-lang", "hau").code == 0
@@ -85,7 +85,9 @@ def test_languages_are_told_by_the_names_of_the_files(corpus: Path) -> None:
         (["a.toml", "--training.lr"], "a.toml", ["--training.lr"]),
     ],
 )
-def test_the_recipe_is_told_from_keys_and_their_values(words: list[str], recipe: str | None, rest: list[str]) -> None:
+def test_the_recipe_is_distinguished_from_keys_and_their_values(
+    words: list[str], recipe: str | None, rest: list[str]
+) -> None:
     assert split_words(words) == (Path(recipe) if recipe else None, rest)
 
 
@@ -94,7 +96,7 @@ def test_two_recipes_are_refused() -> None:
         split_words(["a.toml", "b.toml"])
 
 
-def test_keys_may_be_given_before_and_behind_a_recipe_with_and_without_an_equals_sign(corpus: Path) -> None:
+def test_keys_may_be_given_before_and_after_a_recipe_with_and_without_an_equals_sign(corpus: Path) -> None:
     assert train(*FILES, out="first").code == 0
     result = call(
         "train", "--training.max_steps", "1", "first/recipe.toml", "--training.lr=0.125", "--out", "run", "--quiet",
@@ -131,7 +133,7 @@ def test_files_on_the_command_line_are_where_the_shell_is_whatever_the_variable_
     assert train(*FILES).code == 0
 
 
-def test_a_dry_run_tells_and_writes_nothing(corpus: Path) -> None:
+def test_a_dry_run_prints_the_plan_and_writes_nothing(corpus: Path) -> None:
     before = sorted(corpus.rglob("*"))
     for words in (FILES, (*FILES, "--out", "run")):
         result = call("train", *words, "--dry-run", *flags(SHORT))
@@ -141,7 +143,7 @@ def test_a_dry_run_tells_and_writes_nothing(corpus: Path) -> None:
     assert sorted(corpus.rglob("*")) == before
 
 
-def test_an_existing_run_is_neither_continued_nor_replaced_unasked(corpus: Path) -> None:
+def test_an_existing_run_is_neither_continued_nor_replaced_without_a_flag(corpus: Path) -> None:
     assert train(*FILES).code == 0
     weights = (corpus / "run/model.safetensors").read_bytes()
     again = train(*FILES, "--seed", "2")
@@ -154,7 +156,7 @@ def test_an_existing_run_is_neither_continued_nor_replaced_unasked(corpus: Path)
     assert (corpus / "run/model.safetensors").read_bytes() != weights
 
 
-def test_overwrite_leaves_alone_what_is_no_run(corpus: Path) -> None:
+def test_overwrite_does_not_touch_a_folder_that_is_not_a_run(corpus: Path) -> None:
     (corpus / "letters").mkdir()
     (corpus / "letters" / "love").touch()
     result = train(*FILES, "--overwrite", out="letters")
@@ -163,7 +165,7 @@ def test_overwrite_leaves_alone_what_is_no_run(corpus: Path) -> None:
     assert (corpus / "letters" / "love").exists()
 
 
-def test_overwrite_keeps_the_old_run_when_the_new_one_cannot_begin(corpus: Path) -> None:
+def test_overwrite_keeps_the_old_run_when_the_new_one_cannot_start(corpus: Path) -> None:
     assert train(*FILES).code == 0
     for wrong, code in (
         (("--valid-src", "nowhere", "--valid-tgt", "nowhere"), 66),
@@ -174,7 +176,7 @@ def test_overwrite_keeps_the_old_run_when_the_new_one_cannot_begin(corpus: Path)
         assert (corpus / "run/model.safetensors").exists()
 
 
-def test_fine_tuning_begins_with_weights_and_tokenizer_of_a_run(corpus: Path) -> None:
+def test_fine_tuning_starts_from_the_weights_and_tokenizer_of_a_run(corpus: Path) -> None:
     assert train(*FILES, out="base").code == 0
     write_pairs(corpus, "more", 150, seed=9)
     result = call(
@@ -313,7 +315,7 @@ def test_other_models_go_the_same_way(recurrent: Path, bigram: Path) -> None:
         (("--task", "translation", "--src", "-", "--tgt", "train.bb"), 2, "standard input cannot be read twice"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_before_anything_is_trained(
+def test_mistakes_are_reported_before_anything_is_trained(
     corpus: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
     (corpus / "train.toml").write_text("ba ce\n")
@@ -330,7 +332,7 @@ def test_without_a_folder_nothing_is_trained(corpus: Path) -> None:
     assert "--out is missing" in result.err
 
 
-def test_a_folder_that_cannot_be_made_is_told(corpus: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(corpus: Path) -> None:
     result = train(*FILES, out="train.aa/run")
     assert result.code == 74
     assert result.err.startswith("error: cannot write the run: a part of its path is not a folder")
@@ -352,7 +354,7 @@ def test_resume_refuses_changes_of_anything_but_limits(translator: Path, words: 
     assert (translator / "recipe.toml").read_bytes() == before
 
 
-def test_resume_goes_on_after_a_limit_was_raised_in_the_recipe(corpus: Path) -> None:
+def test_resume_continues_after_a_limit_was_raised_in_the_recipe(corpus: Path) -> None:
     keys = {**SHORT, "training.average": "none"}
     assert train(*FILES, keys=keys).code == 0
     recipe = corpus / "run/recipe.toml"
@@ -364,7 +366,7 @@ def test_resume_goes_on_after_a_limit_was_raised_in_the_recipe(corpus: Path) -> 
     assert (corpus / "run/model.safetensors").read_bytes() == (corpus / "straight/model.safetensors").read_bytes()
 
 
-def test_resume_tells_damage_and_strict_refuses_it(corpus: Path) -> None:
+def test_resume_reports_damage_and_strict_refuses_it(corpus: Path) -> None:
     assert train(*FILES, keys={**SHORT, "training.save_every": 1}).code == 0
     newest = corpus / "run/checkpoints/step-0000002"
     content = bytearray((newest / "optimizer.safetensors").read_bytes())
@@ -378,7 +380,7 @@ def test_resume_tells_damage_and_strict_refuses_it(corpus: Path) -> None:
     assert "warning: checkpoint step-0000002 is damaged: optimizer.safetensors" in mended.err
 
 
-def test_resume_without_prepared_data_is_told(corpus: Path) -> None:
+def test_resume_without_prepared_data_is_refused(corpus: Path) -> None:
     assert train(*FILES).code == 0
     (corpus / "run/data/corpus.json").unlink()
     result = call("train", "--resume", "run")
@@ -387,7 +389,7 @@ def test_resume_without_prepared_data_is_told(corpus: Path) -> None:
     assert call("train", "--resume", "nowhere").code == 66
 
 
-def test_tensorboard_files_are_written_when_asked_for(corpus: Path) -> None:
+def test_tensorboard_files_are_written_on_request(corpus: Path) -> None:
     pytest.importorskip("tensorboard")
     assert train(*FILES, "--training.tensorboard=true").code == 0
     assert list((corpus / "run/tensorboard").glob("events.out.tfevents.*"))

@@ -1,4 +1,4 @@
-"""What does the same command say when it is given again: on a run that was interrupted, and on one that is running?"""
+"""Tests of repeated commands: on an interrupted run, and on one that is in training."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_run_in_which_another_process_is_training_is_neither_continued_nor_rep
     assert call("train", "--resume", interrupted, "--quiet").code == 0
 
 
-def test_a_machine_that_may_round_otherwise_is_told_of_and_goes_on(interrupted: Path) -> None:
+def test_a_machine_that_may_round_differently_is_reported_and_training_continues(interrupted: Path) -> None:
     same = call("train", "--resume", interrupted)
     assert "last bits" not in same.err
     newest = list_checkpoints(interrupted / "checkpoints")[-1]
@@ -89,7 +89,7 @@ def test_a_machine_that_may_round_otherwise_is_told_of_and_goes_on(interrupted: 
     ) in result.err
 
 
-def test_going_on_with_fewer_processes_is_told(interrupted: Path) -> None:
+def test_continuing_with_fewer_processes_is_reported(interrupted: Path) -> None:
     newest = list_checkpoints(interrupted / "checkpoints")[-1]
     made_with = newest_checkpoint(interrupted / "checkpoints").made_with
     write_manifest(newest, FILES, {**made_with, "processes": "2"})

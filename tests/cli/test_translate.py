@@ -1,4 +1,4 @@
-"""Does `heed translate` give a line for a line, whatever the lines are, in each of its forms?"""
+"""Tests of `heed translate`: one output line for each input line, in each format."""
 
 from __future__ import annotations
 

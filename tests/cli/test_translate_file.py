@@ -1,4 +1,4 @@
-"""Does `heed translate-file` give files back in their form, and say what it cannot do?"""
+"""Tests of `heed translate-file`: formats are kept, and what is not supported is refused."""
 
 from __future__ import annotations
 

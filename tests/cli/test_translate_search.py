@@ -1,4 +1,4 @@
-"""Do the ways to steer a translation do what they say from the command line?"""
+"""Tests of the options of `heed translate` that steer the search."""
 
 from __future__ import annotations
 

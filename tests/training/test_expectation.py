@@ -82,14 +82,14 @@ def test_it_is_two_lines_for_a_person() -> None:
         ({"max_epochs": 3, "max_minutes": 1e-6}, ", at most 1e-06 minutes (training.max_minutes)"),
     ],
 )
-def test_the_limit_that_is_reached_first_is_told(limits: dict[str, float], told: str) -> None:
+def test_the_limit_that_is_reached_first_is_shown(limits: dict[str, float], told: str) -> None:
     sizes = Vocabularies(50, 50)
     training = TrainingConfig.model_validate({"tokens_per_batch": 64, **limits})
     found = expect_for(training, build_model(SMALL, sizes), sizes, 1e3, (8, 7))
     assert told in found.render(vocabulary_known=True)
 
 
-def test_a_limit_that_is_shorter_than_an_epoch_is_told_as_its_share() -> None:
+def test_a_limit_that_is_shorter_than_an_epoch_is_shown_as_its_share() -> None:
     found = Expectation(1, 1, 7200, 1, 0.5, {"at most 30 minutes (training.max_minutes)": 1800.0}).render(
         vocabulary_known=True
     )

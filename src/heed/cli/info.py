@@ -47,7 +47,6 @@ def info(runs: Runs, plot: Plot = None, json_output: Json = False) -> None:
 
 
 def _facts(folder: Path, run: Run) -> dict[str, Any]:
-    from heed.nn.weight_file import read_header
     from heed.report.description import directions, parts, validated_on
     from heed.run import WEIGHTS
 
@@ -67,7 +66,7 @@ def _facts(folder: Path, run: Run) -> dict[str, Any]:
         facts["parts"] = [asdict(part) for part in several]
         facts["validated on"] = validated_on(run)
     if (run.folder / WEIGHTS).exists():
-        facts["parameters"] = read_header(run.folder / WEIGHTS).num_parameters
+        facts["parameters"] = run.num_parameters
     if best := [event for event in _validations(run) if event.get("best")]:
         names = best[-1]["signatures"]
         facts["best validation"] = {"update": best[-1]["step"], **{name: best[-1][name] for name in names}}
