@@ -121,26 +121,23 @@ def _without_other_tasks(
     table = document.values.get("data")
     if isinstance(table, dict):
         if "format" not in document.values:
-            _refuse(task, [name for name in table if name in foreign and _matters(table[name], foreign[name])])
+            _refuse_foreign(task, table, foreign)
         kept = {name: value for name, value in table.items() if name not in foreign}
         document = replace(document, values={**document.values, "data": kept})
     names = {key: key.split(".")[1] for key in overrides if key.startswith("data.")}
-    _refuse(task, [name for key, name in names.items() if name in foreign and _matters(overrides[key], foreign[name])])
+    _refuse_foreign(task, {name: overrides[key] for key, name in names.items()}, foreign)
     return document, {key: value for key, value in overrides.items() if names.get(key) not in foreign}
 
 
-def _matters(value: object, default: object) -> bool:
-    """Whether a key was set to something. Tables of options have always been ignored."""
-    return value != default and not isinstance(value, dict)
-
-
-def _refuse(task: str, names: list[str]) -> None:
-    if names:
-        raise UsageError(f"data.{names[0]} is not read for task {task!r}: leave it out.")
+def _refuse_foreign(task: str, values: Mapping[str, object], foreign: Mapping[str, object]) -> None:
+    """Raise UsageError for a key of other tasks that was set. Tables of options have always been ignored."""
+    for name, value in values.items():
+        if name in foreign and value != foreign[name] and not isinstance(value, dict):
+            raise UsageError(f"data.{name} is not read for task {task!r}: leave it out.")
 
 
 def _foreign_data(task: str) -> dict[str, Any]:
-    """The keys of `[data]` that other tasks have and this one has not, with their defaults."""
+    """The keys of `[data]` that only other tasks have, with their defaults."""
     own = task_type(task).Data.model_fields
     others = [task_type(name).Data() for name in TASKS if name != task]
     return {name: value for data in others for name, value in data.model_dump(mode="json").items() if name not in own}

@@ -83,9 +83,8 @@ def _check_numbers(files: list[str], held_out: dict[str, list[str]]) -> None:
         if len(group) == 1 and not format_of(Path(group[0])) and not group[0].lower().endswith(SPREADSHEETS)
     }  # fmt: skip
     if len(files) > 2 and len(sides) == len(files) - 2:
-        flags = " ".join(
-            f"{flag} SRC {flag} TGT" for flag in sides
-        )  # the order of the files does not tell which is which
+        # The order of the files does not tell which is which.
+        flags = " ".join(f"{flag} SRC {flag} TGT" for flag in sides)
         raise UsageError(f"repeat the flag before each file of a validation or test set: {flags}.")
     for flag, src in sides.items():
         raise UsageError(
