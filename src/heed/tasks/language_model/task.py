@@ -60,7 +60,7 @@ class LanguageModelTask(Task):
     tie_breaker = "perplexity"
     tokenizer_note = (
         "only models with the same tokenizer can be compared by perplexity (all can by bits per byte); "
-        "--tokenizer-of RUN uses the tokenizer of another run"
+        "--tokenizer-of RUN uses that run's"
     )
 
     # --- from a user's words to a prepared run folder ---------------------------------------------------
