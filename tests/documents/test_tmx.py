@@ -166,7 +166,7 @@ def test_what_comes_out_is_read_as_pairs(tmp_path: Path) -> None:
 
 
 def test_a_memory_of_other_languages_is_refused_with_those_it_has() -> None:
-    with pytest.raises(DataError, match="no unit has fr; its languages are en-US, de-DE"):
+    with pytest.raises(DataError, match="no unit has fr; its units are in en-US, de-DE"):
         completed(memory(unit(DOG, HUND)), "m.tmx", Sides("fr", "de"), loud)
     with pytest.raises(UsageError, match="does not name its languages"):
         completed(memory(unit(DOG, HUND)), "m.tmx", Sides("", "de"), loud)
