@@ -21,9 +21,8 @@ from heed.api import load
 from heed.core.environment import num_cpus, processor_name
 from heed.core.errors import UsageError
 from heed.evaluation.evaluation import Evaluation
-from heed.evaluation.outputs import System, evaluate_outputs
+from heed.evaluation.outputs import System, evaluate_outputs, translated, translated_by_ensemble
 from heed.evaluation.test_set import HeldOut
-from heed.evaluation.translations import translated, translated_by_ensemble
 from heed.metrics.significance import Comparison
 from heed.nn.device import set_threads
 from heed.run import Run

@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from heed.evaluation.gradient_flow import norms_through_time
 from heed.models.rnn_lm import Recurrent
 from heed.run import Run
+from heed.tasks.language_model.gradient_flow import norms_through_time
 from heed.text.readers import read_lines
 from heed.text.vocabulary import Vocabulary
 

@@ -20,9 +20,8 @@ from heed.core.config import Document, read_toml
 from heed.core.errors import HeedError, UsageError
 from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.likelihoods import evaluate_texts, read_by
-from heed.evaluation.outputs import evaluate_outputs
+from heed.evaluation.outputs import evaluate_outputs, translated
 from heed.evaluation.test_set import read_monolingual, read_parallel
-from heed.evaluation.translations import translated
 from heed.execute import check_folder, execute, follow
 from heed.members import register
 from heed.nn.device import choose_device

@@ -14,7 +14,7 @@ from toy import TINY, flags, pairs, unchecked_shapes, write_lines, write_pairs
 import heed
 from heed.cli.train import parse_part
 from heed.core.errors import UsageError
-from heed.evaluation.translations import tags_for
+from heed.evaluation.outputs import tags_for
 from heed.report.page import write_report
 from heed.run import Run
 

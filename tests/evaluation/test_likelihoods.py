@@ -16,11 +16,9 @@ from toy import unchecked_shapes, write_lines
 from toy_language import language_run, text
 
 from heed.core.errors import UsageError
-from heed.evaluation.dynamic_evaluation import DynamicOptions
 from heed.evaluation.likelihoods import (
     TextSystem,
     compressed,
-    dynamic_scorer,
     evaluate_texts,
     lines_per_block,
     mixture,
@@ -147,7 +145,7 @@ def test_compressors_are_rows_bare_and_primed(tmp_path: Path) -> None:
 
 def test_a_model_goes_on_learning_from_the_text_and_is_left_as_it_was(runs: dict[str, Run]) -> None:
     run = Run(runs["rnn"].folder)
-    scorer = dynamic_scorer(run, DynamicOptions(rule="sgd", lr=0.5, cache_share=0.1))
+    scorer = run.predictor.adapting_scorer({"rule": "sgd", "lr": 0.5, "cache_share": 0.1})
     found = read_by(run, TEST, scorer, "dynamic")
     still = read_by(run, TEST, run.predictor.scorer())
     assert found.reads.startswith("context:stream|dynamic:sgd|lr:0.5")
@@ -155,7 +153,7 @@ def test_a_model_goes_on_learning_from_the_text_and_is_left_as_it_was(runs: dict
     assert sum(t.log_prob_sum for t in still.likelihoods) == pytest.approx(
         sum(t.log_prob_sum for t in systems(runs)[1].likelihoods)
     )
-    rms = dynamic_scorer(Run(runs["bigram"].folder.parent / "rnn"), DynamicOptions(rule="rms"))
+    rms = Run(runs["bigram"].folder.parent / "rnn").predictor.adapting_scorer({"rule": "rms"})
     assert "dynamic:rms" in rms.signature
 
 

@@ -54,8 +54,8 @@ def evaluate(
       heed evaluate runs/kn5 runs/lstm runs/gpt --text test.txt --dynamic sgd
     """
     from heed.evaluation.likelihoods_table import render_likelihoods
+    from heed.evaluation.outputs import tags_for
     from heed.evaluation.outputs_table import render_outputs
-    from heed.evaluation.translations import tags_for
 
     folders = runs or []
     of_pairs = flags_given(translations)
@@ -100,7 +100,6 @@ def evaluate(
 def _calibrate(runs: Sequence[Path], search: SearchFlags, as_json: bool, compute: Compute, quiet: bool) -> None:
     """Learn the confidences of each run from its validation data, print them, and keep them in the run folder."""
     from heed.core.progress import message
-    from heed.evaluation.calibration import calibrate
 
     if not runs:
         raise UsageError("--calibrate reads the validation data of a run: name a run.")
@@ -110,7 +109,7 @@ def _calibrate(runs: Sequence[Path], search: SearchFlags, as_json: bool, compute
         predictor.require("translate", "--calibrate")
         message(f"translating the validation data of {folder}", quiet)
         options = search_options(predictor.run.recipe.decoding, {**given(search), "nbest": 1})
-        calibrations.append(calibrate(predictor.run, options))
+        calibrations.append(predictor.calibrate(options))
     if as_json:
         rows = zip(runs, calibrations, strict=True)
         print(json.dumps([{"run": str(folder), **calibration.to_json()} for folder, calibration in rows]))

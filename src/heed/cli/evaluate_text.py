@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,7 +13,6 @@ from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.decoding.readers import TextScorer
-    from heed.evaluation.dynamic_evaluation import DynamicOptions
     from heed.evaluation.evaluation import Evaluation
     from heed.evaluation.likelihoods import TextSystem
     from heed.evaluation.test_set import HeldOut
@@ -95,7 +94,6 @@ def _scored(run: Run, test: HeldOut, scorer: TextScorer, how: str, quiet: bool) 
 
 def _adapting(runs: Sequence[Run], test: HeldOut, options: TextOptions, quiet: bool) -> Iterator[TextSystem]:
     """The runs with weights, once more with dynamic evaluation or a cache."""
-    from heed.evaluation.likelihoods import dynamic_scorer
     from heed.run import Run
 
     trained = [run for run in runs if not run.model.count_based] if options.adapts else []
@@ -104,17 +102,14 @@ def _adapting(runs: Sequence[Run], test: HeldOut, options: TextOptions, quiet: b
     for packed in trained:
         run = Run(packed.folder, packed.device)  # with weights that can be changed
         parts = [options.dynamic] * (options.dynamic != "none") + ["cache"] * (options.cache > 0)
-        yield _scored(run, test, dynamic_scorer(run, _dynamic(options)), ", ".join(parts), quiet)
+        yield _scored(run, test, run.predictor.adapting_scorer(_adapting_options(options)), ", ".join(parts), quiet)
 
 
-def _dynamic(options: TextOptions) -> DynamicOptions:
-    from heed.core.config import Document, build
-    from heed.evaluation.dynamic_evaluation import DynamicOptions
-
+def _adapting_options(options: TextOptions) -> Mapping[str, Any]:
     values = {
         "rule": options.dynamic, "lr": options.dynamic_lr, "decay": options.dynamic_decay,
         "segment": options.dynamic_segment,
         "cache_share": options.cache, "cache_size": options.cache_size,
         "cache_flatness": options.cache_flatness,
     }  # fmt: skip
-    return build(DynamicOptions, Document({name: value for name, value in values.items() if value is not None}))
+    return {name: value for name, value in values.items() if value is not None}

@@ -90,9 +90,7 @@ def evaluate_translations(
     errors: Errors, quiet: bool,
 ) -> list[list[Evaluation]]:  # fmt: skip
     """Score all systems, in one table for each test set; `ensemble`: also all runs together."""
-    from heed.evaluation.compatibility import require_direction, warn_about_test_set
-    from heed.evaluation.outputs import evaluate_outputs, read_finished
-    from heed.evaluation.translations import translated, translated_by_ensemble
+    from heed.evaluation.outputs import evaluate_outputs, read_finished, translated, translated_by_ensemble
     from heed.tasks.predictor import Combination
 
     languages = ("", language_of(files.ref[0].name) if files.ref else "")
@@ -109,8 +107,7 @@ def evaluate_translations(
     require_writable(options.out)
     tests = list(files.read((options.src_lang or src_lang, language or ""), errors))  # errors come before the work
     for test, run in product(tests, runs):
-        require_direction(run, test)
-        warn_about_test_set(run, test, quiet)
+        run.predictor.check_test(test, quiet)
     if ensemble:
         runs[0].task_type.predictor(runs[0], Combination(runs[1:]))
     for test in tests:

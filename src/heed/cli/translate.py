@@ -128,7 +128,6 @@ def translate(
     from heed.cli.stdio import groups_as_they_come
     from heed.core.progress import warn
     from heed.decoding.sentences import split_if_long, split_sentences
-    from heed.evaluation.compatibility import warn_about_input
     from heed.report.usability import usability
 
     if constraints.json_input and constraints.prefix_file is not None:
@@ -153,7 +152,7 @@ def translate(
         sources, kept_to = reader.read(group)
         prefixes = [constraint.prefix for constraint in kept_to or ()]
         if number == 0:
-            warn_about_input(loaded.run, sources, quiet)
+            loaded.check_input(sources, quiet)
         if layout.paragraphs:
             language = recipe.data.src_lang or None
             count = loaded.translator.num_source_tokens

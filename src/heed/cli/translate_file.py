@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from heed.decoding.hypothesis import Hypothesis
     from heed.decoding.options import Constraints, SearchOptions
     from heed.documents.translation import Step, Watch
-    from heed.run import Run
+    from heed.tasks.predictor import Predictor
 
 T = TypeVar("T")
 
@@ -114,7 +114,7 @@ def translate_file(
     with open_bytes(file) as opened:
         data = opened.read()
     step = Step(run.name, loaded.translator, options, src_lang)
-    translator = TextTranslator(_WithProgress(loaded.run, quiet), [step], wanted)
+    translator = TextTranslator(_WithProgress(loaded, quiet), [step], wanted)
     translated = translate_file(name, data, translator, sides, errors, lambda note: message(f"{file}: {note}", quiet))
     if out is None:
         sys.stdout.buffer.write(translated)
@@ -135,8 +135,8 @@ def _split(words: Sequence[str]) -> tuple[Path, Path, dict[str, object]]:
 class _WithProgress:
     """Translates with progress and warnings on stderr."""
 
-    def __init__(self, run: Run, quiet: bool) -> None:
-        self._run = run
+    def __init__(self, predictor: Predictor, quiet: bool) -> None:
+        self._predictor = predictor
         self._quiet = quiet
 
     def translate(
@@ -145,9 +145,8 @@ class _WithProgress:
     ) -> list[Hypothesis]:  # fmt: skip
         """Translate texts."""
         from heed.core.progress import Progress
-        from heed.evaluation.compatibility import warn_about_input
 
-        warn_about_input(self._run, texts, self._quiet)
+        self._predictor.check_input(texts, self._quiet)
         hypotheses: list[Hypothesis] = []
         with Progress(len(texts), "sentences", "translating", self._quiet) as progress:
             for first in range(0, len(texts), BATCH):

@@ -17,7 +17,6 @@ import numpy as np
 from heed.core.errors import UsageError
 from heed.core.progress import warn
 from heed.decoding.readers import ScoredText, TextScorer
-from heed.evaluation.dynamic_evaluation import DynamicOptions, make_dynamic_reader
 from heed.evaluation.evaluation import INTERVALS, Evaluation, check_leakages, compare_all, precision_of
 from heed.evaluation.test_set import HeldOut
 from heed.metrics import score_likelihoods
@@ -58,12 +57,6 @@ def read_by(run: Run, test: HeldOut, scorer: TextScorer, name: str = "") -> Text
     scored = scorer.score(test.sources)
     facts = {"parameters": run.num_parameters, "training_perplexity": training_perplexity(run)}
     return TextSystem(name or str(run.folder), scored.likelihoods(), scorer.signature, run, scored, facts)
-
-
-def dynamic_scorer(run: Run, options: DynamicOptions) -> TextScorer:
-    """The run as a model that keeps learning from the text; its weights must not be packed."""
-    reader = make_dynamic_reader(run.model, run.device, options, run.predictor.training_text)
-    return TextScorer(reader, run.tokenizers["tgt"], run.recipe.data.normaliser, run.recipe.data.line_end)
 
 
 def training_perplexity(run: Run) -> float | None:

@@ -112,6 +112,20 @@ class Predictor:
         """Scores a whole text from its beginning, read as in training."""
         raise self._cannot("score")
 
+    def adapting_scorer(self, options: Mapping[str, Any]) -> TextScorer:
+        """Scores a whole text with a model that adapts to it; the weights must not be packed."""
+        raise self._cannot("score")
+
+    def calibrate(self, options: SearchOptions) -> Any:
+        """Learn the confidence of outputs from the validation data, and write it into the run folder."""
+        raise self._cannot("translate")
+
+    def check_test(self, test: Any, quiet: bool = False) -> None:
+        """Raise DataError for a test set (a `HeldOut`) that does not fit the run; warn where it seems unlike."""
+
+    def check_input(self, lines: Sequence[str], quiet: bool = False) -> None:
+        """Warn of lines that are not like those that the run was trained on."""
+
     @property
     def languages(self) -> tuple[str, str]:
         """Codes of the source's and the target's language, empty where unknown."""

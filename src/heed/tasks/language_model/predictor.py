@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
+from heed.core.config import Document, build
 from heed.core.errors import UsageError
 from heed.data.store import TokenStore
 from heed.data.text_stream import TextStream
@@ -18,6 +19,7 @@ from heed.nn.contract import Autoregressive
 from heed.run import Run
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.data import TextData
+from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, make_dynamic_reader
 from heed.tasks.language_model.report import analyse
 from heed.tasks.predictor import ALONE, Combination, Predictor
 from heed.text.vocabulary import Vocabulary
@@ -89,6 +91,15 @@ class LanguageModelPredictor(Predictor):
         data, run = self.data, self.run
         reader = make_reader(data.text_as, model or self.model, run.device, run.recipe.training.context, stride)
         return TextScorer(reader, run.tokenizers["tgt"], data.normaliser, data.line_end)
+
+    def adapting_scorer(self, options: Mapping[str, Any]) -> TextScorer:
+        """Scores a whole text with a copy of the model that adapts to it; `options` are those of `DynamicOptions`.
+
+        The weights must not be packed. Raises UsageError for a count-based model.
+        """
+        built = build(DynamicOptions, Document(options))
+        reader = make_dynamic_reader(self.run.model, self.run.device, built, self.training_text)
+        return TextScorer(reader, self.run.tokenizers["tgt"], self.data.normaliser, self.data.line_end)
 
     def training_text(self) -> TextStream:
         """The text that the model was trained on. Raises MissingInputError where the folder no longer has it."""

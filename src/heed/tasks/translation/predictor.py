@@ -14,11 +14,14 @@ from heed.decoding.options import SearchOptions
 from heed.decoding.output_checks import Confidence, OutputChecks
 from heed.decoding.scoring import TokenScores
 from heed.decoding.translator import ModelTranslator
+from heed.evaluation.test_set import HeldOut
 from heed.nn.contract import Autoregressive
 from heed.run import Run
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
 from heed.tasks.prepare import read_valid
+from heed.tasks.translation.calibration import Calibration, calibrate
+from heed.tasks.translation.compatibility import require_direction, warn_about_input, warn_about_test_set
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.parts import tag_to_use
 from heed.tasks.translation.prepare import tag_ids
@@ -75,6 +78,19 @@ class TranslationPredictor(Predictor):
             [Prediction(each.text, each.confidence) for each in (hypothesis, *hypothesis.alternatives)][:top]
             for hypothesis in self.hypotheses(inputs, options)
         ]
+
+    def calibrate(self, options: SearchOptions) -> Calibration:
+        """Learn the confidence of translations from the validation data, and write it into the run folder."""
+        return calibrate(self.run, options)
+
+    def check_test(self, test: HeldOut, quiet: bool = False) -> None:
+        """Raise DataError for a test set in other languages or the wrong way round; warn of one unlike the training."""
+        require_direction(self.run, test)
+        warn_about_test_set(self.run, test, quiet)
+
+    def check_input(self, lines: Sequence[str], quiet: bool = False) -> None:
+        """Warn of lines that are XML, unlike the run's text, or in its target language."""
+        warn_about_input(self.run, lines, quiet)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         return analyse(self.run, quiet)

@@ -13,8 +13,8 @@ from torch import nn
 from heed.core.errors import UsageError
 from heed.data.text_stream import TextStream
 from heed.decoding.readers import StreamReader
-from heed.evaluation.continuous_cache import ContinuousCache
-from heed.evaluation.dynamic_evaluation import (
+from heed.tasks.language_model.continuous_cache import ContinuousCache
+from heed.tasks.language_model.dynamic_evaluation import (
     STEP,
     DynamicOptions,
     DynamicReader,

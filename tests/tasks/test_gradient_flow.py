@@ -7,8 +7,8 @@ import torch
 from random_models import VOCABULARIES, random_targets
 from torch import nn
 
-from heed.evaluation.gradient_flow import norms_through_time
 from heed.models.rnn_lm import Recurrent, RecurrentConfig
+from heed.tasks.language_model.gradient_flow import norms_through_time
 
 
 def build(factor: float, cell: str = "tanh", **choices: object) -> Recurrent:

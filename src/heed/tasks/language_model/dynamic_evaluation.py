@@ -24,8 +24,8 @@ from heed.data.batch import Batch
 from heed.data.streams import StreamLoader
 from heed.data.text_stream import TextStream
 from heed.decoding.scoring import LogProbs
-from heed.evaluation.continuous_cache import ContinuousCache
 from heed.nn.contract import Autoregressive, State
+from heed.tasks.language_model.continuous_cache import ContinuousCache
 
 STATISTICS_STREAMS, STATISTICS_BATCHES = 100, 100
 """Krause et al. take the mean square of the gradient over batches of 100 streams, of the whole training text; heed

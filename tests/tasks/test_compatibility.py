@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from toy import pairs, prepared
 
-from heed.evaluation.compatibility import differences, is_another_language, warn_about_input, warn_about_test_set
 from heed.evaluation.test_set import HeldOut
+from heed.tasks.translation.compatibility import differences, is_another_language, warn_about_input, warn_about_test_set
 
 PLAIN = [f"Two dogs, {i} of them brown, run in the snow." for i in range(30)]
 TOKENISED = [line.replace(",", " ,").replace(".", " .") for line in PLAIN]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heed.decoding.hypothesis import Hypothesis
-from heed.evaluation.calibration import learn
+from heed.tasks.translation.calibration import learn
 
 
 @pytest.mark.parametrize(("num_flagged", "num_good"), [(0, 0), (5, 0), (5, 2)])
