@@ -27,7 +27,7 @@ from torch import Tensor
 
 from heed.core.environment import data_dir, library_versions
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.nn.positions import half_split
+from heed.nn.embeddings import half_split
 from heed.text.readers import read_lines
 from heed.text.vocabulary import Vocabulary
 

@@ -14,13 +14,12 @@ import torch
 
 from heed.data.batch import collate, source_from_ids
 from heed.models import Model, build_model
-from heed.models.bigram import BigramConfig
 from heed.models.class_ngram import ClassNgramConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.feed_forward_lm import FeedForwardConfig
 from heed.models.gpt import GptConfig
 from heed.models.lz78 import Lz78Config
-from heed.models.ngram import NgramConfig
+from heed.models.ngram import BigramConfig, NgramConfig
 from heed.models.one_layer import OneLayerConfig
 from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.rnn_lm import RecurrentConfig

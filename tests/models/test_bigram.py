@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from heed.core.errors import DataError
-from heed.models.bigram import Bigram, BigramConfig
+from heed.models.ngram import Bigram, BigramConfig
 from heed.nn.contract import Smoothing, Vocabularies
 
 A, B = 4, 5

@@ -78,7 +78,7 @@ def test_contexts_of_large_models_stay_exact_beside_the_features_of_others() -> 
     """Features of an ensemble stand in one tensor, and float32 has no whole numbers beyond 2^24."""
     ensemble = Ensemble([model_of("transformer"), model_of("ngram")])
     part = ensemble.parts[1]
-    assert part.of(torch.tensor([[0.5] * part.place.start + [2.0**40 + 1]], dtype=torch.float64)).item() == 2**40 + 1
+    assert part.of(torch.tensor([[0.5] * part.columns.start + [2.0**40 + 1]], dtype=torch.float64)).item() == 2**40 + 1
     source, ids = random_source([3, 4]), random_targets(2, 4)
     features, _ = ensemble.advance(ids, ensemble.start(source))
     expected, _ = model_of("ngram").advance(ids, model_of("ngram").start(source))

@@ -87,7 +87,7 @@ def test_a_registered_model_is_a_table_of_the_recipe(toy: None) -> None:
 
 def test_a_kind_belongs_to_one_model(toy: None) -> None:
     register(Toy)
-    with pytest.raises(ValueError, match="there is already a model of kind 'toy': Toy"):
+    with pytest.raises(ValueError, match="a model of kind 'toy' already exists: Toy"):
         register(type("Other", (Model,), {"Config": ToyConfig}))
 
 

@@ -171,7 +171,7 @@ def test_first_weights_are_within_the_chosen_bound() -> None:
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"residual": True, "d_model": 8, "hidden_size": 9}, "hidden_size .9. must be d_model .8."),
+        ({"residual": True, "d_model": 8, "hidden_size": 9}, "hidden_size must equal d_model: got 9 and 8"),
         ({"cutoffs": (100,)}, "model.tie = false"),
     ],
 )

@@ -71,8 +71,8 @@ def test_a_batch_without_rare_words_has_gradients_of_zero_for_them() -> None:
 
 
 @pytest.mark.parametrize("cutoffs", [(0,), (5, 5), (9, 3), (V,)])
-def test_cutoffs_that_do_not_rise_inside_the_vocabulary_are_refused(cutoffs: tuple[int, ...]) -> None:
-    with pytest.raises(UsageError, match=r"model\.cutoffs must rise"):
+def test_cutoffs_that_do_not_ascend_inside_the_vocabulary_are_refused(cutoffs: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match=r"model\.cutoffs must be ascending"):
         AdaptiveHead(D, V, cutoffs)
 
 

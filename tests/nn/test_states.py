@@ -10,7 +10,7 @@ from heed.nn.states import CachedState, KeyValueCache, Memory, RowPositions
 
 
 def memory_of(lengths: list[int], rows_per_source: int = 1) -> Memory:
-    """Keys that say which source they are of, at each of its positions."""
+    """Keys that hold the number of their source at each position."""
     size = max(lengths)
     mask = torch.arange(size) < torch.tensor(lengths)[:, None]
     keys = torch.arange(1.0, len(lengths) + 1).view(-1, 1, 1, 1).expand(len(lengths), 1, size, 2).clone()
@@ -40,30 +40,30 @@ def test_a_cache_with_room_is_written_in_place_and_one_without_grows() -> None:
 
 
 def test_joined_caches_are_aligned_at_the_right() -> None:
-    joined = cache_of([[1.0, 2.0, 3.0]]).join(cache_of([[8.0, 9.0]], capacity=5), 3, 2)
+    [joined] = state_of([[1.0, 2.0, 3.0]]).join(state_of([[8.0, 9.0]], capacity=5)).caches
     assert seen(joined, 3) == [[1.0, 2.0, 3.0], [0.0, 8.0, 9.0]]
 
 
-def test_selected_caches_hold_only_what_was_used() -> None:
-    selected = cache_of([[1.0, 2.0], [3.0, 4.0]], capacity=9).select(torch.tensor([1, 1, 0]), 2)
+def test_selected_caches_hold_only_used_columns() -> None:
+    [selected] = state_of([[1.0, 2.0], [3.0, 4.0]], capacity=9).select(torch.tensor([1, 1, 0])).caches
     assert seen(selected, 2) == [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
     assert selected.keys.shape[2] == 2
 
 
-def test_one_new_token_needs_no_mask_where_all_rows_began_together() -> None:
+def test_one_new_token_needs_no_mask_if_all_rows_began_together() -> None:
     assert RowPositions(5).causal_mask(1, torch.device("cpu")) is None
 
 
-def test_a_token_sees_itself_and_what_came_before_since_its_row_began() -> None:
-    found = RowPositions(2, torch.tensor([0, 1])).causal_mask(2, torch.device("cpu"))
-    assert found is not None
-    assert found[:, 0].int().tolist() == [[[1, 1, 1, 0], [1, 1, 1, 1]], [[0, 1, 1, 0], [0, 1, 1, 1]]]
+def test_a_token_sees_itself_and_the_earlier_tokens_of_its_row() -> None:
+    mask = RowPositions(2, torch.tensor([0, 1])).causal_mask(2, torch.device("cpu"))
+    assert mask is not None
+    assert mask[:, 0].int().tolist() == [[[1, 1, 1, 0], [1, 1, 1, 1]], [[0, 1, 1, 0], [0, 1, 1, 1]]]
     together = RowPositions(2).causal_mask(2, torch.device("cpu"))
     assert together is not None
     assert together.int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
 
 
-def test_beams_that_stay_with_their_source_go_on_sharing_it() -> None:
+def test_rows_that_remain_in_their_groups_share_their_source() -> None:
     memory = memory_of([3, 2, 1], rows_per_source=2)
     assert memory.num_rows == 6
     assert memory.select(torch.tensor([1, 0, 2, 2, 5, 5])) is memory
@@ -72,14 +72,14 @@ def test_beams_that_stay_with_their_source_go_on_sharing_it() -> None:
     assert left.layers[0][0][:, 0, 0, 0].tolist() == [1.0, 3.0]
 
 
-def test_rows_that_leave_their_groups_take_a_copy_along() -> None:
+def test_rows_that_leave_their_groups_get_a_copy() -> None:
     apart = memory_of([3, 2], rows_per_source=2).select(torch.tensor([0, 3]))
     assert apart.rows_per_source == 1
     assert apart.layers[0][0][:, 0, 0, 0].tolist() == [1.0, 2.0]
     assert apart.mask.tolist() == [[True, True, True], [True, True, False]]
 
 
-def test_nothing_can_be_selected_too() -> None:
+def test_no_row_at_all_can_be_selected() -> None:
     assert memory_of([3, 2], rows_per_source=2).select(torch.tensor([], dtype=torch.long)).num_rows == 0
 
 
@@ -105,13 +105,14 @@ def test_a_memory_without_padding_needs_no_mask() -> None:
     assert mask.shape == (2, 1, 1, 3)
 
 
-def state_of(rows: list[list[float]], keys: Tensor | None = None) -> CachedState:
+def state_of(rows: list[list[float]], keys: Tensor | None = None, capacity: int = 0) -> CachedState:
     """A state after these tokens."""
     dropout_keys = None if keys is None else DropoutKeys(keys)
-    return CachedState(memory_of([2] * len(rows)), (cache_of(rows),), RowPositions(len(rows[0])), dropout_keys)
+    caches, columns = (cache_of(rows, capacity),), RowPositions(len(rows[0]))
+    return CachedState(caches, columns, memory_of([2] * len(rows)), dropout_keys)
 
 
-def test_rows_that_join_keep_their_place_through_later_joins_and_selections() -> None:
+def test_joined_rows_keep_their_columns_in_later_joins_and_selections() -> None:
     joined = state_of([[1.0]]).join(state_of([[2.0, 3.0, 4.0]])).join(state_of([[5.0, 6.0]]))
     assert joined.columns.length == 3
     assert joined.columns.starts(3, torch.device("cpu")).tolist() == [2, 0, 1]
@@ -125,13 +126,13 @@ def test_rows_of_one_length_join_without_a_mask() -> None:
     assert state_of([[1.0, 2.0]]).join(state_of([[3.0, 4.0]])).columns.first is None
 
 
-def test_the_dropout_of_a_row_goes_with_it() -> None:
+def test_dropout_keys_are_selected_and_joined_with_their_rows() -> None:
     joined = state_of([[1.0]], torch.tensor([10])).join(state_of([[2.0], [3.0]], torch.tensor([20, 30])))
     selected = joined.select(torch.tensor([2, 0]))
     assert selected.dropout_keys is not None
     assert selected.dropout_keys.keys.tolist() == [30, 10]
 
 
-def test_taking_all_rows_in_their_order_copies_nothing() -> None:
+def test_selecting_all_rows_in_their_order_copies_nothing() -> None:
     state = state_of([[1.0], [2.0]])
     assert state.select(torch.tensor([0, 1])) is state

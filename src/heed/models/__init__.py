@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, cast
 
 from heed.core.config import ChosenBy
-from heed.models.bigram import Bigram
 from heed.models.class_ngram import ClassNgram
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
 from heed.models.lz78 import Lz78
 from heed.models.model import GenerativeModel, Model, ModelConfig
-from heed.models.ngram import Ngram
+from heed.models.ngram import Bigram, Ngram
 from heed.models.one_layer import OneLayer
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
@@ -38,17 +37,17 @@ MODELS: dict[str, type[Model]] = {
 
 
 def register(model: type[Model]) -> None:
-    """Add a model from outside this package, under the `kind` of its config; the same model may be added again.
+    """Add a model from outside this package under the `kind` of its config; adding it again has no effect.
 
-    Raises ValueError when the kind is that of another model.
+    Raises ValueError if another model has this kind.
     """
     kind = model.Config.model_fields["kind"].default
     if MODELS.setdefault(kind, model) is not model:
-        raise ValueError(f"there is already a model of kind {kind!r}: {MODELS[kind].__name__}")
+        raise ValueError(f"a model of kind {kind!r} already exists: {MODELS[kind].__name__}")
 
 
 def build_model(config: ModelConfig, vocabularies: Vocabularies) -> GenerativeModel:
-    """A new model of the configured kind; its random weights come from torch's global generator."""
+    """A new model of the configured kind; its weights are drawn from torch's global generator."""
     return cast(GenerativeModel, cast(Any, MODELS[config.kind])(config, vocabularies))
 
 
@@ -57,7 +56,7 @@ def _configs() -> dict[str, type[ModelConfig]]:
 
 
 def _advice() -> dict[str, str]:
-    """What to write instead of the name of a recurrent cell, which is a key of its own."""
+    """Advice for `model.kind` set to a recurrent cell, which has a key of its own."""
     cells = {"gru": "gru_reset_after", **{cell: cell for cell in CELLS}}
     return {
         name: f'For a recurrent network with this cell, set model.kind = "rnn" and model.cell = "{cell}".'

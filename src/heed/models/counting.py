@@ -1,7 +1,7 @@
 """Count-based models: the adapter from a predictor to the contract of generators.
 
-The features of a counting model are its contexts, whole numbers (`heed.statistical.predictor`): the head looks up what
-follows them, for single tokens without a row of the vocabulary. The state is the last context.
+The features of a count-based model are its contexts, whole numbers (`heed.statistical.predictor`): the head looks up
+probabilities, for single tokens without a row of the vocabulary. The state is the last context.
 """
 
 from __future__ import annotations
@@ -17,35 +17,26 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.models.model import GenerativeModel
-from heed.nn.contract import Smoothing, Source, Trace, Vocabularies
+from heed.models.model import LanguageModel
+from heed.nn.contract import Smoothing, Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.states import RowState
+from heed.statistical.cache import CacheConfig, Cached
+from heed.statistical.ngram_counts import NgramCounts
 from heed.statistical.predictor import Bools, Ints, Predictor
 
 Arrays = Mapping[str, NDArray[np.generic]]
 
 
 @dataclass(frozen=True)
-class CountingState:
+class CountingState(RowState):
     """The context of each row."""
 
     contexts: Int[Tensor, "B D"]
 
-    def select(self, rows: Int[Tensor, " R"]) -> CountingState:
-        """The given rows in the given order."""
-        return CountingState(self.contexts[rows])
-
-    def join(self, other: CountingState) -> CountingState:
-        """These rows, then those of `other`."""
-        return CountingState(torch.cat((self.contexts, other.contexts)))
-
-    def detach(self) -> CountingState:
-        """Counts carry no graph."""
-        return self
-
 
 class CountingHead:
-    """Looks the probability of a token after a context up."""
+    """Looks up the probability of a token after a context."""
 
     def __init__(self, predictor: Predictor) -> None:
         self.predictor = predictor
@@ -61,84 +52,95 @@ class CountingHead:
 
     def log_prob(self, features: Int[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Log-probability of one given token for each context."""
-        found = self.predictor.log_prob(_numbers(features.flatten(0, -2)), _numbers(ids.reshape(-1)))
-        return torch.from_numpy(found).float().reshape(ids.shape).to(ids.device)
+        log_prob = self.predictor.log_prob(_numbers(features.flatten(0, -2)), _numbers(ids.reshape(-1)))
+        return torch.from_numpy(log_prob).float().reshape(ids.shape).to(ids.device)
 
     def loss(
         self, features: Int[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
         smoothing: Smoothing,
     ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
-        """Sum of -log p over the real tokens; counts are not smoothed towards the uniform distribution."""
+        """Sum of -log p over the real tokens, twice: label smoothing does not apply to counts."""
         nll_sum = -self.log_prob(features, tgt_out)[mask].sum()
         return nll_sum, nll_sum, int(mask.sum())
 
 
-class Counting(GenerativeModel, ABC):
+class Counting(LanguageModel, ABC):
     """A model that is estimated from counts and has no weights."""
 
     count_based = True
     head: CountingHead
 
-    def __init__(self, vocabularies: Vocabularies) -> None:
+    def __init__(self, config: Any, vocabularies: Vocabularies) -> None:
         super().__init__()
+        self.config = config
         self.vocabularies = vocabularies
+        self.hold(self.unestimated())
+
+    def unestimated(self) -> Predictor:
+        """The predictor of a new model."""
+        return self.estimated(())
 
     @abstractmethod
     def estimated(self, sequences: Iterable[Sequence[int]]) -> Predictor:
-        """What these sentences teach (ids without begin and end)."""
+        """The predictor estimated from sentences (ids without begin and end)."""
 
     @abstractmethod
     def restored(self, arrays: Arrays) -> Predictor:
-        """What was saved. Raises DataError for arrays that are no such model, or one of another vocabulary."""
+        """The predictor that was saved. Raises DataError for arrays of another kind of model or another vocabulary."""
 
     def hold(self, predictor: Predictor) -> None:
-        """Answer as this predictor does."""
+        """Use this predictor from now on."""
         self.head = CountingHead(predictor)
 
     def estimate(self, sequences: Iterable[Sequence[int]]) -> None:
-        """Count the given sentences (ids without begin and end)."""
+        """Estimate the model from sentences (ids without begin and end)."""
         self.hold(self.estimated(sequences))
 
     @property
     def predictable(self) -> Bools:
-        """Which tokens of the vocabulary can follow at all: all but padding and begin of sentence, [V]."""
-        found = np.ones(self.vocabularies.tgt_size, dtype=np.bool_)
-        found[[self.vocabularies.pad_id, self.vocabularies.bos_id]] = False
-        return found
+        """Tokens of the vocabulary that can be predicted: all except padding and begin of sentence, [V]."""
+        predictable = np.ones(self.vocabularies.tgt_size, dtype=np.bool_)
+        predictable[[self.vocabularies.pad_id, self.vocabularies.bos_id]] = False
+        return predictable
+
+    def counts(self, sequences: Iterable[Sequence[int]], order: int) -> NgramCounts:
+        """Counts of n-grams of sentences."""
+        ids = self.vocabularies
+        return NgramCounts.of(sequences, order, ids.tgt_size, ids.bos_id, ids.eos_id, ids.pad_id)
+
+    def with_cache(self, model: Predictor, config: CacheConfig) -> Predictor:
+        """The model interpolated with a cache of recent words, if the config asks for one."""
+        ids = self.vocabularies
+        if not config.cache_share:
+            return model
+        return Cached(model, config, ids.eos_id, (ids.pad_id, ids.bos_id, ids.eos_id))
 
     def state_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Tensor]:  # type: ignore[override]
-        """What was counted, as tensors."""
+        """The predictor's arrays as tensors."""
         arrays = self.head.predictor.arrays()
         return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """What was saved. Raises DataError for what is no such model, or one of another vocabulary."""
+        """Restore what `state_dict` returned. Raises DataError; see `restored`."""
         self.hold(self.restored({name: _array(tensor) for name, tensor in state_dict.items()}))
 
-    def start(
-        self,
-        source: Source | None,
-        rows_per_source: int = 1,
-        reserve: int | None = None,
-        dropout_keys: DropoutKeys | None = None,
-    ) -> CountingState:
-        """As many rows as asked for; a source tells nothing to this model."""
-        num_rows = rows_per_source * (1 if source is None else len(source))
+    def initial_state(self, num_rows: int, reserve: int | None, dropout_keys: DropoutKeys | None) -> CountingState:
+        """Rows in the context of a beginning text."""
         return CountingState(torch.from_numpy(self.head.predictor.start).repeat(num_rows, 1))
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: CountingState, trace: Trace | None = None
     ) -> tuple[Int[Tensor, "B T D"], CountingState]:
         """The contexts of the next tokens."""
-        found = self.head.predictor.follow(_numbers(state.contexts), _numbers(ids))
-        features = torch.from_numpy(found).to(ids.device)
+        contexts = self.head.predictor.follow(_numbers(state.contexts), _numbers(ids))
+        features = torch.from_numpy(contexts).to(ids.device)
         return features, CountingState(features[:, -1])
 
 
 def _array(tensor: Tensor) -> NDArray[np.generic]:
-    """In NumPy's type; it has none for bfloat16."""
-    found: NDArray[np.generic] = (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).cpu().numpy()
-    return found
+    # NumPy has no bfloat16.
+    array: NDArray[np.generic] = (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).cpu().numpy()
+    return array
 
 
 def _numbers(tensor: Tensor) -> Ints:

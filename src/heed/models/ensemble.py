@@ -1,10 +1,10 @@
-"""Several models as one: an ensemble, and a translation model fused with a language model.
+"""Ensembles of models, and shallow fusion of a translation model with a language model.
 
-Both are built of trained members and keep the contract, so every search, every score and every trace works with them.
-Features of the members stand side by side; each member's own head reads its part.
+Both combine trained members and keep the contract, so search, scores and traces work with them as with any model. The
+features of the members are concatenated, and each member's own head reads its part.
 
-- `Ensemble`: p = 1/M Σ_m p_m, probabilities and not logits averaged.
-- `ShallowFusion` (Gülçehre et al. 2015, equation 1): log p + λ log p_lm. That is a score, not a distribution: it is
+- `Ensemble`: p = 1/M Σ_m p_m, the mean of probabilities, not of logits.
+- `ShallowFusion` (Gülçehre et al. 2015, equation 1): log p + λ log p_lm. It is a score, not a distribution: it is
   not normalised, so law 5 of the contract does not hold for it.
 """
 
@@ -23,66 +23,55 @@ from torch import Tensor, nn
 
 from heed.nn.contract import Autoregressive, Smoothing, Source, State, TokenSource, Trace
 from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.states import RowState
 
 
 @dataclass(frozen=True)
-class EnsembleState:
-    """The states of the members, row by row alike."""
+class EnsembleState(RowState):
+    """The states of the members."""
 
     states: tuple[State, ...]
 
-    def select(self, rows: Int[Tensor, " R"]) -> EnsembleState:
-        """The given rows in the given order."""
-        return EnsembleState(tuple(state.select(rows) for state in self.states))
-
-    def join(self, other: EnsembleState) -> EnsembleState:
-        """These rows, then those of `other`."""
-        return EnsembleState(tuple(a.join(b) for a, b in zip(self.states, other.states, strict=True)))
-
-    def detach(self) -> EnsembleState:
-        """The same values, cut off from the graph."""
-        return EnsembleState(tuple(state.detach() for state in self.states))
-
 
 class _Part:
-    """Where the features of one member stand, and what they are: a counting model's are whole numbers."""
+    """Columns and type of the features of one member; those of a count-based model are whole numbers."""
 
     def __init__(self, member: Autoregressive, begin: int, features: Tensor) -> None:
         self.head = member.head
-        self.place = slice(begin, begin + features.shape[-1])
+        self.columns = slice(begin, begin + features.shape[-1])
         self.dtype = features.dtype
 
     def of(self, features: Tensor) -> Tensor:
-        """The member's own features, as it made them."""
-        return features[..., self.place].to(self.dtype)
+        """The features as the member returned them."""
+        return features[..., self.columns].to(self.dtype)
 
 
 class _JointHead(ABC):
-    """From the features of all members to one score for each token."""
+    """Head that combines the log-probabilities of the members' heads."""
 
     def __init__(self, parts: Sequence[_Part]) -> None:
         self.parts = parts
 
     @abstractmethod
-    def combine(self, of_members: Sequence[Tensor]) -> Tensor:
+    def combine(self, log_probs: Sequence[Tensor]) -> Tensor:
         """One log-probability from those of the members."""
 
     def log_probs(
         self, features: Float[Tensor, "... D"], subset: Int[Tensor, " N"] | None = None
     ) -> Float[Tensor, "... N"]:
-        """Of the whole vocabulary, or of `subset` normalised over the subset."""
-        found = self.combine([part.head.log_probs(part.of(features)) for part in self.parts])
-        return found if subset is None else found[..., subset].log_softmax(dim=-1)
+        """Log-probabilities of the whole vocabulary, or of `subset` normalised over the subset."""
+        combined = self.combine([part.head.log_probs(part.of(features)) for part in self.parts])
+        return combined if subset is None else combined[..., subset].log_softmax(dim=-1)
 
     def log_prob(self, features: Float[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Of one given token for each feature."""
+        """Log-probability of one given token for each feature."""
         return self.combine([part.head.log_prob(part.of(features), ids) for part in self.parts])
 
     def loss(
         self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
         smoothing: Smoothing,
     ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
-        """Sum of -log p over the real tokens, twice: members are trained one by one, so nothing is smoothed."""
+        """Sum of -log p over the real tokens, twice: members are trained separately, so nothing is smoothed."""
         nll_sum = -self.log_prob(features, tgt_out)[mask].sum()
         return nll_sum, nll_sum.detach(), int(mask.sum())
 
@@ -90,9 +79,9 @@ class _JointHead(ABC):
 class MeanHead(_JointHead):
     """log (1/M Σ_m p_m)."""
 
-    def combine(self, of_members: Sequence[Tensor]) -> Tensor:
+    def combine(self, log_probs: Sequence[Tensor]) -> Tensor:
         """log mean exp."""
-        return torch.stack(list(of_members)).logsumexp(dim=0) - math.log(len(of_members))
+        return torch.stack(list(log_probs)).logsumexp(dim=0) - math.log(len(log_probs))
 
 
 class FusedHead(_JointHead):
@@ -102,14 +91,14 @@ class FusedHead(_JointHead):
         super().__init__(parts)
         self.weight = weight
 
-    def combine(self, of_members: Sequence[Tensor]) -> Tensor:
-        """The weighted sum; with a weight of 0 even what the language model holds impossible counts nothing."""
-        translation, language_model = of_members
+    def combine(self, log_probs: Sequence[Tensor]) -> Tensor:
+        """The weighted sum; with a weight of 0, even a token that the language model forbids keeps its score."""
+        translation, language_model = log_probs
         return translation + (self.weight * language_model).nan_to_num(nan=0.0, neginf=-math.inf)
 
 
 class _Joint(nn.Module):
-    """What both have in common. `conditioned`: which members read the source."""
+    """Base of models made of members. `conditioned`: whether each member reads the source."""
 
     count_based = False
 
@@ -118,7 +107,7 @@ class _Joint(nn.Module):
         self.members = nn.ModuleList(cast(Sequence[nn.Module], members))
         self.conditioned = conditioned
         self.parts = list(self._parts())
-        whole_numbers = any(not part.dtype.is_floating_point for part in self.parts)  # contexts of a counting model
+        whole_numbers = any(not part.dtype.is_floating_point for part in self.parts)  # contexts of a count-based model
         self._dtype = torch.float64 if whole_numbers else torch.float32
 
     def _each(self) -> Iterator[tuple[Autoregressive, bool]]:
@@ -127,7 +116,7 @@ class _Joint(nn.Module):
 
     @torch.no_grad()
     def _parts(self) -> Iterator[_Part]:
-        """Each member is asked once what its features look like."""
+        """Columns and types of the members' features, from one `advance` of each member."""
         begin = 0
         device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
         one = torch.ones((1, 1), dtype=torch.long, device=device)
@@ -144,7 +133,7 @@ class _Joint(nn.Module):
         reserve: int | None = None,
         dropout_keys: DropoutKeys | None = None,
     ) -> EnsembleState:
-        """The states of all members; one without a source gets as many rows as the others."""
+        """The states of all members; a member that reads no source gets as many rows as the others."""
         num_rows = rows_per_source * (1 if source is None else len(source))
         row_keys = dropout_keys and dropout_keys.repeat(rows_per_source)
         starts = [
@@ -158,28 +147,28 @@ class _Joint(nn.Module):
     def advance(
         self, ids: Int[Tensor, "B T"], state: EnsembleState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], EnsembleState]:
-        """The features of all members, side by side, in a type that holds each exactly."""
+        """The concatenated features of all members, in a type that represents each exactly."""
         traces = [Trace() for _ in state.states] if trace is not None else []
-        found = [
-            member.advance(ids, of_member, of_trace)
-            for (member, _), of_member, of_trace in zip_longest(self._each(), state.states, traces)
+        advanced = [
+            member.advance(ids, member_state, member_trace)
+            for (member, _), member_state, member_trace in zip_longest(self._each(), state.states, traces)
         ]
         if trace is not None:
             _merge(trace, traces)
-        features = torch.cat([features.to(self._dtype) for features, _ in found], dim=-1)
-        return features, EnsembleState(tuple(state for _, state in found))
+        features = torch.cat([features.to(self._dtype) for features, _ in advanced], dim=-1)
+        return features, EnsembleState(tuple(state for _, state in advanced))
 
 
-def _merge(trace: Trace, of_members: Sequence[Trace]) -> None:
-    """Record what the members recorded, from the lowest blocks of all to the highest."""
-    for names in zip_longest(*(of_member.weights for of_member in of_members)):
-        for number, (name, of_member) in enumerate(zip(names, of_members, strict=True)):
-            for weights in of_member.weights[name] if name is not None else ():
+def _merge(trace: Trace, member_traces: Sequence[Trace]) -> None:
+    """Record the traces of the members, from the lowest blocks of all members to the highest."""
+    for names in zip_longest(*(member_trace.weights for member_trace in member_traces)):
+        for number, (name, member_trace) in enumerate(zip(names, member_traces, strict=True)):
+            for weights in member_trace.weights[name] if name is not None else ():
                 trace.record(f"{number}.{name}", weights)
 
 
 class Ensemble(_Joint):
-    """P(w_t | w_<t, source) as the mean of what several models say. They must share their vocabularies."""
+    """P(w_t | w_<t, source) as the mean over several models, which must share their vocabularies."""
 
     def __init__(self, members: Sequence[Autoregressive]) -> None:
         super().__init__(members, [True] * len(members))
@@ -187,7 +176,7 @@ class Ensemble(_Joint):
 
 
 class ShallowFusion(_Joint):
-    """log P(w_t | w_<t, source) + λ log P_lm(w_t | w_<t). The two must share the target's vocabulary."""
+    """log P(w_t | w_<t, source) + λ log P_lm(w_t | w_<t). Both must share the target vocabulary."""
 
     def __init__(self, model: Autoregressive, language_model: Autoregressive, weight: float) -> None:
         super().__init__([model, language_model], [True, False])

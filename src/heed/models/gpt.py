@@ -1,10 +1,10 @@
-"""The decoder-only Transformer of GPT-2 (Radford et al. 2019), a language model.
+"""Decoder-only Transformer language model of GPT-2 (Radford et al. 2019).
 
-As its published code has it: learned positions, pre-norm blocks with a last normalisation, GELU in its tanh form,
-biases, the embedding as the output's weight. Weights start at N(0, 0.02), those of the layers that end in the residual
-stream at N(0, 0.02 / √(2 L)).
+As in its published code: learned positions, pre-norm blocks with a final normalisation, GELU in its tanh form, biases,
+the embedding as the output weight. Weights are initialised as N(0, 0.02), those of layers that write to the residual
+stream as N(0, 0.02 / √(2 L)).
 
-There are `max_len` positions; how a longer text is read, `models/limited_context.py` says.
+There are `max_len` positions; `models/limited_context.py` describes how longer texts are read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class GptConfig(ModelConfig):
     num_layers: int = Field(default=4, ge=1, le=1000)
     """Blocks (L)."""
     max_len: int = Field(default=256, ge=2)
-    """Positions: the most tokens that are seen at once."""
+    """Number of positions: the most tokens that are seen at once."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of the embeddings and of each sublayer's output (rounded to 1/256)."""
     attention: Annotated[str, KeyOf(ATTENTION)] = "fused_multi_head"
@@ -51,7 +51,7 @@ class GptConfig(ModelConfig):
     attention_dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of attention weights."""
     output_bias: bool = False
-    """A bias for each token in the output layer; GPT-2 has none."""
+    """Add a bias for each token in the output layer; GPT-2 has none."""
 
     @model_validator(mode="after")
     def _check(self) -> GptConfig:
@@ -84,7 +84,7 @@ class GptBlock(nn.Module):
         self, x: Float[Tensor, "B T D"], append_kv: AppendKV, mask: Bool[Tensor, "..."] | None, columns: RowPositions,
         dropout_keys: DropoutKeys | None, trace: Recorder | None,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
-        """The same shape. `columns` are those before `x`, whose keys and values are in the cache of `append_kv`."""
+        """The same shape. `columns` are those before `x`; their keys and values are in the cache of `append_kv`."""
         inner = dropout_keys and dropout_keys.fold(0)
         attended = self.attention(self.attention_norm(x), append_kv, mask, columns, inner, trace)
         x = x + dropout(attended, self.dropout, dropout_keys, 1, columns.length)
@@ -109,7 +109,7 @@ class Gpt(LimitedContext):
         self._initialise()
 
     def _initialise(self) -> None:
-        if self.embedding.is_meta:  # only the shapes are wanted
+        if self.embedding.is_meta:  # only shapes are needed
             return
         into_residual = 0.02 / math.sqrt(2 * self.config.num_layers)
         for name, parameter in self.named_parameters():
@@ -121,7 +121,7 @@ class Gpt(LimitedContext):
                 nn.init.zeros_(parameter)
 
     def empty_caches(self, num_rows: int, capacity: int, like: Tensor) -> Iterable[KeyValueCache]:
-        """One for each block."""
+        """One cache for each block."""
         return (
             block.attention.empty_cache(num_rows, capacity, like) for block in cast(Iterable[GptBlock], self.blocks)
         )

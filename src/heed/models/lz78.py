@@ -1,4 +1,4 @@
-"""Lempel and Ziv's second code (1978) as a language model: phrases of the training text, and what follows them."""
+"""Lempel and Ziv's second code (1978) as a language model: the phrases of the training text and their continuations."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import Literal
 
 from heed.models.counting import Arrays, Counting
 from heed.models.model import ModelConfig
-from heed.nn.contract import Vocabularies
 from heed.statistical.lempel_ziv import PhraseTree
 from heed.statistical.predictor import Predictor
 
 
 class Lz78Config(ModelConfig):
-    """Lempel-Ziv has nothing to choose. It is meant for characters and bytes: a phrase of words hardly comes again."""
+    """Lempel-Ziv has no settings. It is meant for characters and bytes, since phrases of words rarely recur."""
 
     kind: Literal["lz78"] = "lz78"
     """Which model this is."""
@@ -24,20 +23,16 @@ class Lz78Config(ModelConfig):
 
 
 class Lz78(Counting):
-    """P(w_t | the phrase of the moment), from the tree of phrases of the training text, which does not grow further."""
+    """P(w_t | the current phrase), from the tree of phrases of the training text, which no longer grows."""
 
     Config = Lz78Config
+    config: Lz78Config
     papers = "Lempel-Ziv as a predictor (Ziv & Lempel 1978; Langdon 1983)"
 
-    def __init__(self, config: Lz78Config, vocabularies: Vocabularies) -> None:
-        super().__init__(vocabularies)
-        self.config = config
-        self.estimate(())
-
     def estimated(self, sequences: Iterable[Sequence[int]]) -> Predictor:
-        """Cut the sentences into phrases."""
+        """The phrases of the sentences."""
         return PhraseTree.learn(sequences, self.predictable, self.vocabularies.eos_id)
 
     def restored(self, arrays: Arrays) -> Predictor:
-        """The tree."""
+        """The tree of phrases."""
         return PhraseTree.from_arrays(arrays, self.predictable, self.vocabularies.eos_id)

@@ -1,11 +1,12 @@
-"""The base classes of models and of their configs.
+"""Base classes of models and of their configs.
 
 A model is one file and one key of `heed.models.MODELS`: a config with a `kind`, and a class that names its config and
-declares the facts below. Everything else asks for these facts and never for a model's name.
+declares the attributes below. The rest of heed reads these attributes and never a model's name.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.core.config import Config
-from heed.nn.contract import Head, Trace
+from heed.nn.contract import Head, Source, Trace
 from heed.nn.dropout_keys import DropoutKeys
 
 
@@ -43,8 +44,8 @@ class Model(nn.Module):
     needs_source: ClassVar[bool] = False
     """Whether it is conditioned on a source, as a translation model is."""
     reads: ClassVar[Literal["lines", "stream", "windows"]] = "lines"
-    """How a text reaches it by default: line by line, as one stream whose state is carried on, or in windows that are
-    independent of each other."""
+    """How it reads a text by default: line by line, as one stream with a state that is carried along, or in
+    independent windows."""
     papers: ClassVar[str] = ""
     """What to cite: `the trellis network (Bai et al. 2019)`."""
 
@@ -73,3 +74,24 @@ class GenerativeModel(Model):
     ) -> tuple[Float[Tensor, "B T D"], Any]:
         """Features of the next token after each of the given ones, and the state after them."""
         raise NotImplementedError
+
+
+class LanguageModel(GenerativeModel):
+    """A model of P(w_t | w_<t): a source only determines the number of rows."""
+
+    def start(
+        self,
+        source: Source | None,
+        rows_per_source: int = 1,
+        reserve: int | None = None,
+        dropout_keys: DropoutKeys | None = None,
+    ) -> Any:
+        """The state before the first token, with `rows_per_source` rows for each row of the source."""
+        if source is not None:
+            dropout_keys = dropout_keys and dropout_keys.repeat(rows_per_source)
+            rows_per_source *= len(source)
+        return self.initial_state(rows_per_source, reserve, dropout_keys)
+
+    @abstractmethod
+    def initial_state(self, num_rows: int, reserve: int | None, dropout_keys: DropoutKeys | None) -> Any:
+        """The state of `num_rows` rows before the first token; see `start`."""

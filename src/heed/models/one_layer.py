@@ -1,17 +1,17 @@
-"""The Transformer with one hidden layer of Kakade's notes on attention (section 4), to the letter.
+"""Transformer with one hidden layer, exactly as in section 4 of Kakade's notes on attention.
 
     x ← xE + P;  V = xW_V, Q = xW_Q, K = xW_K;  h = softmax(QKᵀ / √d_hidden) V;
     O = ReLU(ReLU(hW_1) W_2);  Ô = OEᵀ;  P(X_{T+1} = j) = softmax(Ô_T)_j
 
-One head, no bias, no residual connection, no normalisation; P is sinusoidal; E serves twice. The notes give x as
-d_embedding x T, but with E of m x d_embedding it is T x d_embedding.
+One head, no bias, no residual connection, no normalisation; P is sinusoidal; E is both embedding and output. The notes
+give x as d_embedding x T, but with E of m x d_embedding it is T x d_embedding.
 
 The notes predict from the last position of a window of T tokens, or, with an upper triangle masked, at every position
-of it. With one layer the two say the same of a window's last token (its query sees everything before it in both), so
-`predicts` decides what a text longer than `max_len` = T is: for "last", a window that ends at each token and moves with
-it; for "every", windows as `models/limited_context.py` has them, which cost one evaluation for all of their tokens.
+of it. With one layer both give the same distribution at a window's last token, since its query sees the whole window in
+both. So `predicts` matters for texts longer than `max_len` = T: with "last", a window that ends at each token moves
+along the text; with "every", windows are those of `models/limited_context.py`, each evaluated once for all its tokens.
 
-Dropout, which the notes call critical, is put on the embedded tokens, on h and on O; 0 is the notes' formula.
+Dropout, which the notes call critical, is applied to the embedded tokens, to h and to O; 0 is the notes' formula.
 """
 
 from __future__ import annotations
@@ -30,14 +30,13 @@ from heed.models.limited_context import ContextState, LimitedContext
 from heed.models.model import ModelConfig
 from heed.nn.contract import Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
-from heed.nn.embeddings import embedding_weight
+from heed.nn.embeddings import embedding_weight, interleaved
 from heed.nn.heads import LinearHead
-from heed.nn.positions import interleaved
 from heed.nn.scaled_dot_product import attention_weights, causal_context
 from heed.nn.states import AppendKV, KeyValueCache, RowPositions
 
 WINDOW_ELEMENTS = 1 << 23
-"""Numbers in the embedded windows that are computed at once."""
+"""Elements of the embedded windows that are computed at once."""
 
 
 class OneLayerConfig(ModelConfig):
@@ -46,15 +45,15 @@ class OneLayerConfig(ModelConfig):
     kind: Literal["one_layer"] = "one_layer"
     """Which model this is."""
     d_model: int = Field(default=256, ge=2)
-    """Size of the embeddings: d_embedding of the notes."""
+    """Size of the embeddings: d_embedding in the notes."""
     hidden_size: int = Field(default=256, ge=1)
     """Size of queries, keys and values: d_hidden."""
     d_ff: int = Field(default=1024, ge=1)
-    """Size between the two last matrices: d_1."""
+    """Size of the layer between the last two matrices: d_1."""
     max_len: int = Field(default=128, ge=2)
-    """Tokens of a window: T."""
+    """Tokens in a window: T."""
     predicts: Literal["every", "last"] = "every"
-    """Predict at every position of a window (masked), or only at its last, which costs a window for each token."""
+    """Predict at every position of a window (masked), or only at its last, which evaluates a window for each token."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of the embedded tokens, of h and of O (rounded to 1/256)."""
 
@@ -95,7 +94,7 @@ class OneLayer(LimitedContext):
     # --- the notes' formulas ----------------------------------------------------------------------------
 
     def attend(self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "T T"] | None = None) -> Float[Tensor, "B T N"]:
-        """h = softmax(QKᵀ / √d_hidden) V of embedded tokens; without a mask every position sees all of them."""
+        """h = softmax(QKᵀ / √d_hidden) V of embedded tokens; without a mask every position sees all others."""
         weights = attention_weights(self.query(x)[:, None], self.key(x)[:, None], mask)
         h: Tensor = weights[:, 0] @ self.value(x)
         return h
@@ -105,7 +104,7 @@ class OneLayer(LimitedContext):
         return F.relu(self.contract(F.relu(self.expand(h))))
 
     def of_window(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        """O_T of windows of T tokens, as the notes write it: what predicts the token behind each window."""
+        """O_T of windows of T tokens, as in the notes: the features of the token after each window."""
         x = F.embedding(ids, self.embedding) + self.positions[: ids.shape[1]]
         return self.output(self.attend(x))[:, -1]
 
@@ -133,18 +132,18 @@ class OneLayer(LimitedContext):
     def _of_windows(
         self, embedded: Float[Tensor, "B S D"], begins: Int[Tensor, "B T"], ends: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T N"]:
-        """h of the last token of each window, which reaches from `begins` to `ends` among the embedded tokens."""
+        """h of the last token of each window `begins … ends` of the embedded tokens."""
         rows = torch.arange(len(embedded), device=embedded.device)[:, None]
-        places = begins[..., None] + torch.arange(self.max_len, device=embedded.device)  # [B, T, max_len]
-        real = places <= ends[..., None]
-        x = embedded[rows[..., None], places.minimum(ends[..., None])] + self.positions
+        columns = begins[..., None] + torch.arange(self.max_len, device=embedded.device)  # [B, T, max_len]
+        real = columns <= ends[..., None]
+        x = embedded[rows[..., None], columns.minimum(ends[..., None])] + self.positions
         last = embedded[rows, ends] + self.positions[ends - begins]
         weights = attention_weights(self.query(last)[..., None, :], self.key(x), real[..., None, :])
         h: Tensor = (weights @ self.value(x))[..., 0, :]
         return h
 
     def empty_caches(self, num_rows: int, capacity: int, like: Tensor) -> Iterable[KeyValueCache]:
-        """One where every position predicts; windows that move are computed anew."""
+        """One cache if every position predicts; moving windows are computed without a cache."""
         if self.config.predicts == "every":
             yield KeyValueCache.empty(num_rows, 1, (self.config.hidden_size, self.config.hidden_size), capacity, like)
 
@@ -152,7 +151,7 @@ class OneLayer(LimitedContext):
         self, ids: Int[Tensor, "B T"], columns: RowPositions, caches: Sequence[AppendKV],
         dropout_keys: DropoutKeys | None, trace: Trace | None,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
-        """O at every position, each of which sees itself and the positions before it."""
+        """O at every position, from itself and the positions before it."""
         num_tokens, recorder = ids.shape[1], recorder_of(trace, "decoder.self")
         x = self._embedded(ids, dropout_keys, columns.length)
         x = x + self.positions[columns.positions(num_tokens, ids.device)]

@@ -1,13 +1,13 @@
-"""The recurrent encoder-decoder with additive attention (Bahdanau, Cho & Bengio 2015, "RNNsearch").
+"""Recurrent encoder-decoder with additive attention (Bahdanau, Cho & Bengio 2015, "RNNsearch").
 
 A bidirectional GRU reads the source; a GRU decoder s_i = GRU(s_{i-1}, [e(y_{i-1}); c_i]) attends with its
 previous state, e_ij = vᵀ tanh(W s_{i-1} + U h_j), before each step. Differs from the paper: PyTorch's GRU (reset
-after the recurrent product), a tanh layer over [s_i; c_i; e(y_{i-1})] in the place of maxout, dropout.
+after the recurrent product), a tanh layer over [s_i; c_i; e(y_{i-1})] instead of maxout, dropout.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -21,7 +21,7 @@ from heed.nn.contract import TokenSource, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
 from heed.nn.recurrent import Bidirectional, GRUCell
-from heed.nn.states import Memory
+from heed.nn.states import Memory, RowState
 
 
 class RecurrentAttentionConfig(ModelConfig):
@@ -36,7 +36,7 @@ class RecurrentAttentionConfig(ModelConfig):
     attention_size: int = Field(default=256, ge=1)
     """Size of the hidden layer inside the attention."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
-    """Dropout of embeddings and of the output layer's input (rounded to 1/256)."""
+    """Dropout of the embeddings and of the output layer's input (rounded to 1/256)."""
     tie: Literal["all", "target", "none"] = "all"
     """Share weights: source and target embedding and output ("all"), target embedding and output, or nothing."""
 
@@ -49,28 +49,13 @@ class RecurrentAttentionConfig(ModelConfig):
 
 
 @dataclass(frozen=True)
-class RecurrentState:
-    """The decoder's hidden state, with the source's keys and values."""
+class RecurrentState(RowState):
+    """The decoder's hidden state, with the keys and values of the source."""
 
     memory: Memory
     hidden: Float[Tensor, "R N"]
     length: int
     dropout_keys: DropoutKeys | None = None
-
-    def select(self, rows: Int[Tensor, " R"]) -> RecurrentState:
-        """The given rows in the given order."""
-        dropout_keys = self.dropout_keys and self.dropout_keys.select(rows)
-        return replace(self, memory=self.memory.select(rows), hidden=self.hidden[rows], dropout_keys=dropout_keys)
-
-    def join(self, other: RecurrentState) -> RecurrentState:
-        """These rows, then those of `other`."""
-        dropout_keys = self.dropout_keys and other.dropout_keys and self.dropout_keys.join(other.dropout_keys)
-        hidden = torch.cat((self.hidden, other.hidden))
-        return RecurrentState(self.memory.join(other.memory), hidden, max(self.length, other.length), dropout_keys)
-
-    def detach(self) -> RecurrentState:
-        """The same values, cut off from the graph."""
-        return replace(self, memory=self.memory.detach(), hidden=self.hidden.detach())
 
 
 class RecurrentAttention(GenerativeModel):
@@ -112,7 +97,7 @@ class RecurrentAttention(GenerativeModel):
         reserve: int | None = None,
         dropout_keys: DropoutKeys | None = None,
     ) -> RecurrentState:
-        """Read the source from both ends; s_0 = tanh(W · the last right-to-left state)."""
+        """Encode the source in both directions; s_0 = tanh(W · the last right-to-left state)."""
         if source is None:
             raise ValueError("a translation model needs a source")
         embedded = self._embed(self.src_embedding, source.ids, dropout_keys and dropout_keys.fold(1))

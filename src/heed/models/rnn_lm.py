@@ -1,16 +1,16 @@
-"""The recurrent language model: an embedding, a stack of recurrent layers, a softmax (Mikolov et al. 2010).
+"""Recurrent language model (Mikolov et al. 2010): an embedding, a stack of recurrent layers and a softmax.
 
-P(w_t | w_<t) = softmax(W h_t + b), h_t from any cell of `heed.nn.recurrent`. What the published recipes add are
-options: dropout between layers (Zaremba, Sutskever & Vinyals 2014), variational dropout (Gal & Ghahramani 2016), tied
-weights (Press & Wolf 2017; Inan et al. 2017), residual connections between layers, and all of AWD-LSTM (Merity,
-Keskar & Socher 2018): embedding dropout, DropConnect on the recurrent weights, activation regularisation. Its
-optimiser is the recipe's business.
+P(w_t | w_<t) = softmax(W h_t + b), h_t from any cell of `heed.nn.recurrent`. The additions of published recipes
+are options: dropout between layers (Zaremba, Sutskever & Vinyals 2014), variational dropout (Gal & Ghahramani 2016),
+tied weights (Press & Wolf 2017; Inan et al. 2017), residual connections between layers, and those of AWD-LSTM (Merity,
+Keskar & Socher 2018): embedding dropout, DropConnect on the recurrent weights, activation regularisation. AWD-LSTM's
+optimiser is a setting of the training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
 import torch
@@ -19,13 +19,13 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heed.core.config import KeyOf
-from heed.models.model import GenerativeModel, ModelConfig
-from heed.nn.activation_penalty import PenalisedHead, side_by_side
+from heed.models.model import LanguageModel, ModelConfig
 from heed.nn.adaptive_softmax import AdaptiveHead
-from heed.nn.contract import Head, Source, Trace, Vocabularies
+from heed.nn.contract import Head, Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.heads import LinearHead
+from heed.nn.heads import LinearHead, PenalisedHead
 from heed.nn.recurrent import CELLS, Cell, States, unroll
+from heed.nn.states import RowState
 
 
 class RecurrentConfig(ModelConfig):
@@ -36,25 +36,25 @@ class RecurrentConfig(ModelConfig):
     cell: Annotated[str, KeyOf(CELLS)] = "lstm"
     """The recurrent unit (see heed.nn.recurrent)."""
     d_model: int = Field(default=256, ge=1)
-    """Size of the embeddings; where they are tied also of the last layer."""
+    """Size of the embeddings; with tied weights also that of the last layer."""
     hidden_size: int = Field(default=512, ge=1)
-    """Size of the layers' states (where weights are tied: of all but the last)."""
+    """Size of the layers' states (with tied weights: of all layers but the last)."""
     num_layers: int = Field(default=2, ge=1, le=1000)
-    """Recurrent layers."""
+    """Number of recurrent layers."""
     residual: bool = False
     """Add each layer's input to its output; hidden_size and d_model must be equal."""
     tie: bool = True
-    """One weight is the embedding and the output's."""
+    """Share one weight between embedding and output."""
     cutoffs: tuple[int, ...] = ()
-    """Adaptive softmax for large vocabularies: where the shortlist and each cluster but the last end; empty: none."""
+    """Adaptive softmax for large vocabularies: ends of the shortlist and of each cluster but the last; empty: none."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
     """Dropout of the last layer's output (all dropout is rounded to 1/256)."""
     input_dropout: float | None = Field(default=None, ge=0, lt=1)
-    """Dropout of the embedded tokens; as `dropout` where it is not given."""
+    """Dropout of the embedded tokens; by default that of `dropout`."""
     layer_dropout: float | None = Field(default=None, ge=0, lt=1)
-    """Dropout between layers; as `dropout` where it is not given."""
+    """Dropout between layers; by default that of `dropout`."""
     variational: bool = False
-    """The three above drop the same features at each position of a segment."""
+    """Variational dropout: the three above drop the same features at all positions of a segment."""
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of words whose whole embedding is dropped in an update."""
     recurrent_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -64,21 +64,23 @@ class RecurrentConfig(ModelConfig):
     change_penalty: float = Field(default=0.0, ge=0)
     """β of temporal activation regularisation (TAR)."""
     embedding_bound: float = Field(default=0.5, gt=0)
-    """Embeddings begin uniform in ± this."""
+    """Embeddings are initialised uniformly in ± this."""
     layer_bound: float | None = Field(default=None, gt=0)
-    """Weights of the layers, and of an output of its own, begin uniform in ± this; where not given: 1/√size."""
+    """Weights of the layers, and of an untied output, are initialised uniformly in ± this; by default 1/√size."""
     forget_bias: float = 0.0
-    """Added at first to the bias of the gate that keeps the old state, in cells that have one."""
+    """Added to the initial bias of the gate that keeps the old state, in cells that have one."""
 
     @model_validator(mode="after")
     def _check(self) -> RecurrentConfig:
         if self.residual and self.hidden_size != self.d_model:
             raise ValueError(
-                f"model.residual adds inputs and outputs of layers: hidden_size ({self.hidden_size}) must be d_model "
-                f"({self.d_model})"
+                f"model.residual adds inputs and outputs of layers, so hidden_size must equal d_model: got "
+                f"{self.hidden_size} and {self.d_model}"
             )
         if self.cutoffs and self.tie:
-            raise ValueError("an adaptive softmax (model.cutoffs) has weights of its own: set model.tie = false")
+            raise ValueError(
+                "an adaptive softmax (model.cutoffs) cannot be tied to the embedding: set model.tie = false"
+            )
         return self
 
     @property
@@ -96,33 +98,15 @@ class RecurrentConfig(ModelConfig):
 
 
 @dataclass(frozen=True)
-class RecurrentState:
-    """The state of each layer, and how many tokens were read."""
+class RecurrentState(RowState):
+    """The state of each layer, and the number of tokens read."""
 
     layers: tuple[States, ...]
     length: int
     dropout_keys: DropoutKeys | None = None
 
-    def select(self, rows: Int[Tensor, " R"]) -> RecurrentState:
-        """The given rows in the given order."""
-        layers = tuple(tuple(state[rows] for state in states) for states in self.layers)
-        return RecurrentState(layers, self.length, self.dropout_keys and self.dropout_keys.select(rows))
 
-    def join(self, other: RecurrentState) -> RecurrentState:
-        """These rows, then those of `other`."""
-        layers = tuple(
-            tuple(torch.cat(pair) for pair in zip(mine, theirs, strict=True))
-            for mine, theirs in zip(self.layers, other.layers, strict=True)
-        )
-        dropout_keys = self.dropout_keys and other.dropout_keys and self.dropout_keys.join(other.dropout_keys)
-        return RecurrentState(layers, max(self.length, other.length), dropout_keys)
-
-    def detach(self) -> RecurrentState:
-        """The same values, cut off from the graph."""
-        return replace(self, layers=tuple(tuple(state.detach() for state in states) for states in self.layers))
-
-
-class Recurrent(GenerativeModel):
+class Recurrent(LanguageModel):
     """P(w_t | w_<t) by a stack of recurrent layers."""
 
     Config = RecurrentConfig
@@ -157,23 +141,14 @@ class Recurrent(GenerativeModel):
     def _cells(self) -> Iterable[Cell]:
         return cast(Iterable[Cell], self.layers)
 
-    def start(
-        self,
-        source: Source | None,
-        rows_per_source: int = 1,
-        reserve: int | None = None,
-        dropout_keys: DropoutKeys | None = None,
-    ) -> RecurrentState:
-        """As many rows as asked for; a source tells nothing to this model."""
-        if source is not None:
-            dropout_keys = dropout_keys and dropout_keys.repeat(rows_per_source)
-            rows_per_source *= len(source)
-        return RecurrentState(tuple(cell.zeros(rows_per_source) for cell in self._cells), 0, dropout_keys)
+    def initial_state(self, num_rows: int, reserve: int | None, dropout_keys: DropoutKeys | None) -> RecurrentState:
+        """Rows that have read nothing."""
+        return RecurrentState(tuple(cell.zeros(num_rows) for cell in self._cells), 0, dropout_keys)
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: RecurrentState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], RecurrentState]:
-        """Features of the next token after each of the given ones; in training with those that the penalty needs."""
+        """Features of the next token after each of the given ones; see `PenalisedHead` for those of training."""
         config, dropout_keys = self.config, state.dropout_keys
         x = self._dropped(self._embed(ids.t(), dropout_keys), config.input_dropout, state, site=0)  # [T, B, D]
         layers = []
@@ -186,11 +161,11 @@ class Recurrent(GenerativeModel):
             x = x + out if config.residual else out
         features = x.transpose(0, 1)
         if dropout_keys is not None and self.penalised:
-            features = side_by_side(features, plain.transpose(0, 1))
+            features = torch.cat((features, plain.transpose(0, 1)), dim=-1)
         return features, RecurrentState(tuple(layers), state.length + ids.shape[1], dropout_keys)
 
     def _embed(self, ids: Int[Tensor, "T B"], dropout_keys: DropoutKeys | None) -> Float[Tensor, "T B D"]:
-        """The words' vectors; with embedding dropout some words are zero in the whole batch (Gal & Ghahramani 2016)."""
+        """Vectors of words; embedding dropout sets some words to zero in the whole batch (Gal & Ghahramani 2016)."""
         vectors = nn.functional.embedding(ids, self.embedding)
         if dropout_keys is None or not self.config.embedding_dropout:
             return vectors
@@ -200,7 +175,7 @@ class Recurrent(GenerativeModel):
     def _dropped(
         self, x: Float[Tensor, "T B D"], probability: float | None, state: RecurrentState, site: int
     ) -> Float[Tensor, "T B D"]:
-        """Dropout of a layer's output, the same at all positions or anew at each."""
+        """Dropout of a layer's output, with one mask for all positions if variational."""
         dropout_keys, probability = state.dropout_keys, self.config.dropout if probability is None else probability
         if dropout_keys is None or not probability:
             return x

@@ -1,9 +1,9 @@
-"""The Transformer encoder-decoder of "Attention Is All You Need" (Vaswani et al. 2017).
+"""Transformer encoder-decoder of "Attention Is All You Need" (Vaswani et al. 2017).
 
-As the paper has it: embeddings scaled by √D, sinusoidal positions, multi-head scaled dot-product attention,
+As in the paper: embeddings scaled by √D, sinusoidal positions, multi-head scaled dot-product attention,
 two-layer ReLU feed-forward, LayerNorm(x + Dropout(Sublayer(x))), causal decoder, tied embeddings. Options that
-differ from the paper: pre-norm (with a last normalisation on each side), dropout on attention weights, other
-activations, separate depths. The input position scheme is the paper's, Marian's or McAllester's.
+differ from the paper: pre-norm (with a final normalisation on each side), dropout on attention weights, other
+activations, separate depths, and the position encodings of Marian and of McAllester.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class TransformerConfig(ModelConfig):
     num_heads: int = Field(default=4, ge=1)
     """Attention heads (H); must divide d_model."""
     num_encoder_layers: int = Field(default=3, ge=0, le=1000)
-    """Blocks of the encoder."""
+    """Number of encoder blocks."""
     num_decoder_layers: int = Field(default=3, ge=1, le=1000)
-    """Blocks of the decoder."""
+    """Number of decoder blocks."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of each sublayer's output and of the embeddings (rounded to 1/256)."""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Dropout of attention weights; the paper has none, its published code has."""
+    """Dropout of attention weights; none in the paper, but present in its published code."""
     norm: Literal["post", "pre"] = "post"
     """Normalise after the residual sum, as published, or before each sublayer."""
     attention: Annotated[str, KeyOf(ATTENTION)] = "multi_head"
@@ -52,11 +52,11 @@ class TransformerConfig(ModelConfig):
     activation: Annotated[str, KeyOf(ACTIVATIONS)] = "relu"
     """Activation of the feed-forward layers."""
     positions: Literal["interleaved", "half_split", "concatenated", "none"] = "interleaved"
-    """Layout of the sinusoidal position encoding; "concatenated" appends it to the embedding, "none" leaves it out."""
+    """Layout of the sinusoidal position encoding; "concatenated" appends it to the embedding, "none" omits it."""
     tie: Literal["all", "target", "none"] = "all"
     """Share weights: source and target embedding and output ("all"), target embedding and output, or nothing."""
     output_bias: bool = True
-    """A bias for each word in the output layer."""
+    """Add a bias for each word in the output layer."""
 
     @model_validator(mode="after")
     def _check(self) -> TransformerConfig:
@@ -67,7 +67,7 @@ class TransformerConfig(ModelConfig):
         if self.positions == "concatenated" and self.tie != "none":
             raise ValueError('positions = "concatenated" makes embeddings smaller than d_model: set tie = "none"')
         if self.positions == "concatenated" and self.d_model % 8:
-            raise ValueError("concatenated positions take a quarter of d_model: it must be a multiple of 8")
+            raise ValueError("concatenated positions take a quarter of d_model, which must be a multiple of 8")
         return self
 
     def summary(self) -> str:
@@ -80,7 +80,7 @@ class TransformerConfig(ModelConfig):
 
 
 class TransformerEncoder(nn.Module):
-    """The encoder: a reader (`heed.nn.contract.Reader`) made of self-attention blocks."""
+    """Encoder of self-attention blocks: a reader (`heed.nn.contract.Reader`)."""
 
     def __init__(self, config: TransformerConfig, embedding: TokenEmbedding) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class TransformerEncoder(nn.Module):
 
 
 class Transformer(GenerativeModel):
-    """P(w_t | w_<t, source) by attention alone."""
+    """P(w_t | w_<t, source) by attention only."""
 
     Config = TransformerConfig
     needs_source = True
@@ -139,7 +139,7 @@ class Transformer(GenerativeModel):
         return TokenEmbedding(weight, self.config.d_model, self.config.positions, self.config.dropout)
 
     def shards(self) -> Iterable[Shard]:
-        """The blocks; before those of the decoder their attention to the source, whose keys are made in `start`."""
+        """The blocks; before each decoder block its attention to the source, which `start` uses alone."""
         for block in self.encoder.blocks:
             yield block, ()
         for block in cast(Iterable[DecoderBlock], self.blocks):
@@ -153,7 +153,7 @@ class Transformer(GenerativeModel):
         reserve: int | None = None,
         dropout_keys: DropoutKeys | None = None,
     ) -> CachedState:
-        """Encode the source and project each decoder block's keys and values of it, once."""
+        """Encode the source and project the keys and values of each decoder block."""
         if source is None:
             raise ValueError("a translation model needs a source")
         encoded = self.encoder.read(source, dropout_keys and dropout_keys.fold(1))
@@ -162,7 +162,7 @@ class Transformer(GenerativeModel):
         memory = Memory(layers, source.mask, rows_per_source)
         caches = tuple(block.self_attention.empty_cache(memory.num_rows, reserve or 0, encoded) for block in blocks)
         row_keys = dropout_keys and dropout_keys.fold(2).repeat(rows_per_source)
-        return CachedState(memory, caches, RowPositions(), row_keys)
+        return CachedState(caches, RowPositions(), memory, row_keys)
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: CachedState, trace: Trace | None = None
@@ -179,4 +179,4 @@ class Transformer(GenerativeModel):
                 dropout_keys and dropout_keys.fold(1 + index), trace, f"decoder.{index}",
             )  # fmt: skip
         caches = tuple(append_kv.cache for append_kv in appending)
-        return self.norm(x), CachedState(state.memory, caches, columns.after(ids.shape[1]), dropout_keys)
+        return self.norm(x), CachedState(caches, columns.after(ids.shape[1]), state.memory, dropout_keys)

@@ -1,19 +1,19 @@
-"""The trellis network (Bai, Kolter & Koltun 2019): a convolution over time that has the weights of a recurrent network.
+"""Trellis network (Bai, Kolter & Koltun 2019): a temporal convolution with weights shared across levels.
 
-Level i + 1 at time t is made from level i at times t - 1 and t and from the input at both, with the same weights at
+Level i + 1 at time t is computed from level i and from the input, both at times t - 1 and t, with the same weights at
 every level: ẑ = W_1 [x_{t-1}; z^i_{t-1}] + W_2 [x_t; z^i_t], and z^{i+1}_t from ẑ as in an LSTM:
 c^{i+1}_t = σ(ẑ_1) ⊙ c^i_{t-1} + σ(ẑ_2) ⊙ tanh(ẑ_3), z^{i+1}_t = σ(ẑ_4) ⊙ tanh(c^{i+1}_t). Level 0 is zero, and so is
-everything before the first token. With block-sparse weights it is a recurrent network whose memory is cut off after M
-steps (theorem 1 there); tests/models/test_trellisnet.py builds one.
+everything before the first token. With block-sparse weights it is a recurrent network truncated to M steps (theorem 1
+of the paper); tests/models/test_trellisnet.py builds one.
 
-Differs from the published code: the state holds each level's last column, so a text may be cut anywhere; no auxiliary
-losses at middle levels, no weight normalisation, no mixture of softmaxes.
+Differs from the published code: the state holds the last column of each level, so a text may be cut anywhere; no
+auxiliary losses at middle levels, no weight normalisation, no mixture of softmaxes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -23,10 +23,11 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from heed.models.model import GenerativeModel, ModelConfig
-from heed.nn.contract import Source, Trace, Vocabularies
+from heed.models.model import LanguageModel, ModelConfig
+from heed.nn.contract import Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.heads import LinearHead
+from heed.nn.states import RowState
 
 
 class TrellisNetConfig(ModelConfig):
@@ -35,11 +36,11 @@ class TrellisNetConfig(ModelConfig):
     kind: Literal["trellisnet"] = "trellisnet"
     """Which model this is."""
     d_model: int = Field(default=256, ge=1)
-    """Size of the embeddings and of the output, which share their weights."""
+    """Size of the embeddings and of the output, which share one weight."""
     hidden_size: int = Field(default=512, ge=1)
-    """Features of each level; the last d_model of them are the output (so at least as many)."""
+    """Features of each level; the last d_model of them are the output, so it must be at least d_model."""
     num_levels: int = Field(default=20, ge=1, le=10000)
-    """Levels; a prediction sees one token more than this."""
+    """Number of levels; a prediction sees one token more than this."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
     """Dropout of embeddings and output, the same at all positions (all dropout is rounded to 1/256)."""
     hidden_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -51,8 +52,8 @@ class TrellisNetConfig(ModelConfig):
     def _check(self) -> TrellisNetConfig:
         if self.hidden_size < self.d_model:
             raise ValueError(
-                f"the output is a part of the last level: model.hidden_size ({self.hidden_size}) must be at least "
-                f"d_model ({self.d_model})"
+                f"model.hidden_size must be at least d_model, since the output is a part of the last level: got "
+                f"{self.hidden_size} and {self.d_model}"
             )
         return self
 
@@ -65,32 +66,16 @@ class TrellisNetConfig(ModelConfig):
 
 
 @dataclass(frozen=True)
-class TrellisState:
-    """The last column: the last token's vector, and z and c of every level but the last."""
+class TrellisState(RowState):
+    """The last column: the vector of the last token, and z and c of all levels below the last."""
 
     x: Float[Tensor, "B E"]
     z: Float[Tensor, "B L N"]
     c: Float[Tensor, "B L N"]
     dropout_keys: DropoutKeys | None = None
 
-    def select(self, rows: Int[Tensor, " R"]) -> TrellisState:
-        """The given rows in the given order."""
-        return TrellisState(
-            self.x[rows], self.z[rows], self.c[rows], self.dropout_keys and self.dropout_keys.select(rows)
-        )
 
-    def join(self, other: TrellisState) -> TrellisState:
-        """These rows, then those of `other`."""
-        dropout_keys = self.dropout_keys and other.dropout_keys and self.dropout_keys.join(other.dropout_keys)
-        x, z, c = (torch.cat(pair) for pair in ((self.x, other.x), (self.z, other.z), (self.c, other.c)))
-        return TrellisState(x, z, c, dropout_keys)
-
-    def detach(self) -> TrellisState:
-        """The same values, cut off from the graph."""
-        return replace(self, x=self.x.detach(), z=self.z.detach(), c=self.c.detach())
-
-
-class TrellisNet(GenerativeModel):
+class TrellisNet(LanguageModel):
     """P(w_t | w_<t) by a trellis network over the last `num_levels` tokens."""
 
     Config = TrellisNetConfig
@@ -102,7 +87,7 @@ class TrellisNet(GenerativeModel):
         self.config = config
         size, d_model = config.hidden_size, config.d_model
         self.embedding = nn.Parameter(torch.empty(vocabularies.tgt_size, d_model).uniform_(-0.1, 0.1))
-        # W_1 and W_2 side by side: [before; now]
+        # W_1 and W_2 as one matrix, applied to [previous; current]
         self.input = nn.Linear(2 * d_model, 4 * size)
         self.between = nn.Linear(2 * size, 4 * size, bias=False)
         for parameter in (*self.input.parameters(), *self.between.parameters()):
@@ -110,21 +95,10 @@ class TrellisNet(GenerativeModel):
                 nn.init.normal_(parameter, std=0.01)
         self.head = LinearHead(self.embedding, vocabularies.pad_id)
 
-    def start(
-        self,
-        source: Source | None,
-        rows_per_source: int = 1,
-        reserve: int | None = None,
-        dropout_keys: DropoutKeys | None = None,
-    ) -> TrellisState:
-        """Rows that have read nothing: all is zero. A source tells nothing to this model."""
-        if source is not None:
-            dropout_keys = dropout_keys and dropout_keys.repeat(rows_per_source)
-            rows_per_source *= len(source)
-        column = self.embedding.new_zeros(rows_per_source, self.config.num_levels, self.config.hidden_size)
-        return TrellisState(
-            self.embedding.new_zeros(rows_per_source, self.config.d_model), column, column, dropout_keys
-        )
+    def initial_state(self, num_rows: int, reserve: int | None, dropout_keys: DropoutKeys | None) -> TrellisState:
+        """Rows that have read nothing: all zeros."""
+        column = self.embedding.new_zeros(num_rows, self.config.num_levels, self.config.hidden_size)
+        return TrellisState(self.embedding.new_zeros(num_rows, self.config.d_model), column, column, dropout_keys)
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: TrellisState, trace: Trace | None = None
@@ -153,12 +127,12 @@ class TrellisNet(GenerativeModel):
 
 
 def _shifted(before: Float[Tensor, "B N"], x: Float[Tensor, "B T N"]) -> Float[Tensor, "B T N"]:
-    """What stands one position earlier, beginning with what came before."""
+    """Vectors of one position earlier; `before` is that of the position before the first."""
     return torch.cat((before[:, None], x[:, :-1]), dim=1)
 
 
 def _with_before(before: Float[Tensor, "B N"], x: Float[Tensor, "B T N"]) -> Float[Tensor, "B T M"]:
-    """[before; now] at each position (M = 2 N)."""
+    """[previous; current] at each position (M = 2 N)."""
     return torch.cat((_shifted(before, x), x), dim=-1)
 
 

@@ -1,8 +1,8 @@
 """Transfer of a trained model to another vocabulary.
 
-A piece that both vocabularies have keeps its rows of the embedding and of the output. A new one begins with the mean
-of the old pieces that spell it (Gee et al. 2022, "Fast Vocabulary Transfer"), so a model of a related language knows
-something of it at once; where nothing spells it, with the mean of all pieces of text. The other weights stay.
+A piece of both vocabularies keeps its rows of the embedding and of the output. A new piece starts as the mean of the
+old pieces that spell it (Gee et al. 2022, "Fast Vocabulary Transfer"), or of all pieces of text if none spell it. So a
+model of a related language knows something of it from the start. All other weights are unchanged.
 """
 
 from __future__ import annotations
@@ -32,31 +32,34 @@ def with_vocabularies(weights: Mapping[str, Tensor], config: Any, old: Sides, ne
 
 
 def spellings(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
-    """For each new piece the ids of the old pieces that it begins with: itself, what spells it, or all of a kind."""
+    """For each new piece, the ids of the old pieces whose mean it starts as.
+
+    These are the same piece, else the pieces that spell it, else all pieces of text (for a tag: all tags).
+    """
     same = same_pieces(new, old)
     text = list(range(len(SPECIAL_PIECES), len(SPECIAL_PIECES) + len(old.vocabulary.text_pieces)))
     tags = list(old.vocabulary.tag_ids.values()) or text
     first_tag = len(new.vocabulary) - len(new.vocabulary.tags)
     single = {data: id for id, data in zip(text, old.bytes_of(text), strict=True) if len(data) == 1}
-    found = []
+    spelled = []
     for id, data in enumerate(_bytes_of(new)):
         otherwise = tags if id >= first_tag else text
-        found.append([same[id]] if id in same else _spelled(data, old, single) or otherwise)
-    return found
+        spelled.append([same[id]] if id in same else _spelled(data, old, single) or otherwise)
+    return spelled
 
 
 def same_pieces(new: Tokenizer, old: Tokenizer) -> dict[int, int]:
-    """By its id in the new vocabulary, the old id of each piece that both have.
+    """The old id of each piece of both vocabularies, by its new id.
 
-    Pieces of text are the same when they are written alike and stand for the same bytes: byte-level vocabularies write
-    the byte 0xE9 as é, and a word of a list of words has a space behind it.
+    Pieces of text are the same if they are written alike and represent the same bytes: byte-level vocabularies write
+    the byte 0xE9 as é, and a word of a list of words has a space after it.
     """
-    known = {piece: id for id, piece in enumerate(old.vocabulary.pieces)}
-    theirs, text = _bytes_of(old), {*new.vocabulary.text_pieces}
+    old_ids = {piece: id for id, piece in enumerate(old.vocabulary.pieces)}
+    old_bytes, text = _bytes_of(old), {*new.vocabulary.text_pieces}
     return {
-        id: known[piece]
+        id: old_ids[piece]
         for id, (piece, data) in enumerate(zip(new.vocabulary.pieces, _bytes_of(new), strict=True))
-        if piece in known and (piece not in text or theirs[known[piece]] == data)
+        if piece in old_ids and (piece not in text or old_bytes[old_ids[piece]] == data)
     }
 
 
@@ -65,18 +68,18 @@ def _bytes_of(tokenizer: Tokenizer) -> list[bytes]:
 
 
 def _spelled(data: bytes, old: Tokenizer, single: Mapping[bytes, int]) -> list[int]:
-    """The old pieces of some text, or of single bytes where it is no text; none where there are none."""
+    """The old pieces of a piece's text, or of its single bytes if it is not valid UTF-8."""
     try:
         piece = data.decode()
     except UnicodeDecodeError:
         return [single[byte] for byte in (data[i : i + 1] for i in range(len(data))) if byte in single]
-    if piece.endswith(" "):  # a word of a list of words has its space behind it, others have it in front
+    if piece.endswith(" "):  # words of a list of words have the space after them, other pieces before them
         piece = " " + piece[:-1]
     return [id for id in old.encode([piece])[0] if id != old.vocabulary.unk_id]
 
 
 def require_exchangeable(config: Any) -> None:
-    """Raise UsageError for an adaptive softmax, whose clusters are of the most frequent words of its own vocabulary."""
+    """Raises UsageError for an adaptive softmax, whose clusters depend on the frequencies of its vocabulary."""
     if getattr(config, "cutoffs", ()):
         raise UsageError(
             "an adaptive softmax (model.cutoffs) cannot change its vocabulary: keep it, or train a new model."
@@ -84,7 +87,7 @@ def require_exchangeable(config: Any) -> None:
 
 
 def vocabulary_weights(config: Any, one_vocabulary: bool) -> dict[str, str]:
-    """The weights that have a row for each piece, and of which side: seen by making the model with other sizes."""
+    """The weights with a row for each piece, and their sides, determined by building models of several sizes."""
     require_exchangeable(config)
     size = 100
     plain, other = _shapes(config, size, size), _shapes(config, size + 1, size + (1 if one_vocabulary else 2))
@@ -105,7 +108,7 @@ def _is_one(sides: Sides) -> bool:
 
 
 def _rows(old: Tensor, spelled: Sequence[Sequence[int]]) -> Tensor:
-    """Row i is the mean of the old rows `spelled[i]`: of one row, that row exactly."""
+    """Row i is the mean of the old rows `spelled[i]`; the mean of one row is exactly that row."""
     flat = old if old.dim() == 2 else old[:, None]
     ids = torch.tensor([id for row in spelled for id in row])
     lengths = torch.tensor([0, *(len(row) for row in spelled)])

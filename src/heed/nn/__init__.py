@@ -1,1 +1,1 @@
-"""Layers, heads and states, and the contract that makes one decoder serve every model."""
+"""Layers, heads and states, and the contracts of models."""

@@ -1,9 +1,9 @@
-"""Adaptive softmax: a softmax over a large vocabulary that costs about as much as one over a small vocabulary.
+"""Adaptive softmax (Grave, Joulin, Cissé, Grangier & Jégou 2017, "Efficient softmax approximation for GPUs").
 
-Grave, Joulin, Cissé, Grangier & Jégou (2017, "Efficient softmax approximation for GPUs"): the vocabulary, in the
-order of frequency, is cut into a shortlist and clusters of rarer words. A first softmax is over the shortlist and one
-entry for each cluster; a word of a cluster is predicted by a second one, from fewer features the rarer its cluster is.
-It is a model of its own and no approximation of another one: P(w) = P(cluster) P(w | cluster), which sums to one.
+A softmax over a large vocabulary at about the cost of a small one: the vocabulary, in order of frequency, is split into
+a shortlist and clusters of rarer words. The first softmax is over the shortlist and one entry for each cluster; a
+second one, over the words of a cluster, uses fewer features the rarer the cluster is. It does not approximate another
+model: P(w) = P(cluster) P(w | cluster) sums to one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from heed.nn.contract import Smoothing
 from heed.nn.heads import LinearHead
 
 REDUCTION = 4
-"""How many times fewer features each cluster is predicted from than the one before."""
+"""Ratio of the number of features of each cluster to that of the next."""
 
 
 class _Cluster(nn.Module):
@@ -34,15 +34,15 @@ class _Cluster(nn.Module):
 
 
 def _uniform(num_rows: int, size: int) -> Tensor:
-    """First weights, as PyTorch's linear layers have them."""
+    """Initial weights as those of PyTorch's linear layers."""
     return torch.empty(num_rows, size).uniform_(-(size**-0.5), size**-0.5)
 
 
 class AdaptiveHead(nn.Module):
-    """An adaptive softmax over `vocab_size` words whose ids are in the order of frequency.
+    """An adaptive softmax over `vocab_size` words whose ids are in order of frequency.
 
     `cutoffs`: the shortlist ends before the first of these ids, the first cluster before the second, and so on. Equal
-    to `torch.nn.AdaptiveLogSoftmaxWithLoss`; a cluster is computed only for a batch's words that are in it.
+    to `torch.nn.AdaptiveLogSoftmaxWithLoss`; a cluster is computed only for its words in the batch.
     """
 
     def __init__(self, d_model: int, vocab_size: int, cutoffs: Sequence[int], reduction: int = REDUCTION) -> None:
@@ -50,7 +50,7 @@ class AdaptiveHead(nn.Module):
         bounds = [0, *cutoffs, vocab_size]
         if any(a >= b for a, b in pairwise(bounds)):
             raise UsageError(
-                f"model.cutoffs must rise from above 0 to below the {vocab_size:,} words of the vocabulary, "
+                f"model.cutoffs must be ascending, above 0 and below the {vocab_size:,} words of the vocabulary, "
                 f"got {list(cutoffs)}."
             )
         self.bounds = bounds[1:]
@@ -70,7 +70,7 @@ class AdaptiveHead(nn.Module):
         ]
 
     def _entries(self, ids: Tensor) -> Tensor:
-        """What the root predicts for each word: the word itself, or its cluster."""
+        """The root's entry for each word: the word itself or its cluster."""
         clusters = torch.bucketize(ids, torch.tensor(self.bounds[:-1], device=ids.device), right=True)
         return torch.where(clusters == 0, ids, self.bounds[0] + clusters - 1)
 
@@ -86,14 +86,14 @@ class AdaptiveHead(nn.Module):
         return log_probs if subset is None else log_probs[..., subset].log_softmax(dim=-1)
 
     def log_prob(self, features: Float[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Log-probability of one given token for each feature; a cluster is computed where it is asked for."""
+        """Log-probability of one given token for each feature; only clusters of these tokens are computed."""
         flat, words = features.reshape(-1, features.shape[-1]), ids.reshape(-1)
-        found = self.root.log_prob(flat, self._entries(words))
+        log_prob = self.root.log_prob(flat, self._entries(words))
         for _, begin, end, cluster in self._each():
             rows = ((words >= begin) & (words < end)).nonzero().squeeze(1)
             inside = cluster.words.log_prob(cluster.project(flat[rows]), words[rows] - begin)
-            found = found.index_add(0, rows, inside)
-        return found.view(ids.shape)
+            log_prob = log_prob.index_add(0, rows, inside)
+        return log_prob.view(ids.shape)
 
     def loss(
         self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
@@ -105,8 +105,8 @@ class AdaptiveHead(nn.Module):
         loss_sum, nll_sum, num_tokens = self.root.loss(features, self._entries(tgt_out), mask, smoothing)
         for _, begin, end, cluster in self._each():
             rows = mask & (tgt_out >= begin) & (tgt_out < end)
-            here = cluster.project(features[rows])[None]
+            projected = cluster.project(features[rows])[None]
             words = tgt_out[rows][None] - begin
-            loss, nll, _ = cluster.words.loss(here, words, torch.ones_like(words, dtype=torch.bool), smoothing)
+            loss, nll, _ = cluster.words.loss(projected, words, torch.ones_like(words, dtype=torch.bool), smoothing)
             loss_sum, nll_sum = loss_sum + loss, nll_sum + nll
         return loss_sum, nll_sum, num_tokens

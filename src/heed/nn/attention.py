@@ -1,14 +1,13 @@
-"""Attention: how each position of `x` reads from a memory.
+"""Attention of the positions of `x` to a memory.
 
-Every attention is one class and one key of `ATTENTION`, and is called in one way:
+Every attention is one class and one key of `ATTENTION`, and has the same signature:
 
     contexts = attention(x, memory, mask, positions, dropout_keys, trace)
 
-`memory` is either keys and values that `project` made once from a whole memory (cross-attention, or an encoder's
+`memory` is either keys and values that `project` computed once from a whole memory (cross-attention, or an encoder's
 self-attention), or an `AppendKV`: then `x` itself is projected and appended to a cache made by `empty_cache`, and
-attends to all of it (a decoder's self-attention). `positions` are those before `x`: an attention that depends on
-positions (rotary, ALiBi) finds there where each row's tokens are. Masks are True where one may attend, and None where
-one may attend to everything.
+attends to all of it (a decoder's self-attention). `positions` are those before `x`, for attentions that depend on them
+(rotary, ALiBi). Masks are True where attention is allowed; None allows it everywhere.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from heed.nn.scaled_dot_product import (
 from heed.nn.states import AppendKV, KeysValues, KeyValueCache, RowPositions
 
 BEGINNING = RowPositions()
-"""No positions are before these."""
+"""Positions before the first token."""
 
 
 class Attention(nn.Module, ABC):
@@ -47,11 +46,11 @@ class Attention(nn.Module, ABC):
 
     @classmethod
     def in_block(cls, d_model: int, num_heads: int, dropout: float) -> Self:
-        """The attention as a Transformer block has it: from D features to D features."""
+        """The attention for a Transformer block: from D features to D features."""
         return cls(d_model, num_heads, dropout)
 
     def empty_cache(self, num_rows: int, capacity: int, like: Tensor) -> KeyValueCache:
-        """A cache for the keys and values of at most `capacity` tokens; with 0 it grows by concatenation."""
+        """A cache for the keys and values of at most `capacity` tokens; with 0, it grows by concatenation."""
         return KeyValueCache.empty(num_rows, self.num_heads, (self.key_size, self.value_size), capacity, like)
 
     @abstractmethod
@@ -71,7 +70,7 @@ class Attention(nn.Module, ABC):
     def keys_values(
         self, x: Float[Tensor, "R T D"], memory: KeysValues | AppendKV, positions: RowPositions
     ) -> KeysValues:
-        """The keys and values to attend to: the given ones, or those of a cache to which those of `x` are appended."""
+        """The given keys and values, or those of a cache after appending those of `x`."""
         return memory if isinstance(memory, tuple) else memory(*self.project(x, positions))
 
 
@@ -91,7 +90,7 @@ class _ScaledDotProduct(Attention):
 
     @abstractmethod
     def queries(self, x: Float[Tensor, "R T D"], positions: RowPositions) -> Float[Tensor, "R T D"]:
-        """The queries of all heads, concatenated, of vectors that come after `positions`."""
+        """The concatenated queries of all heads, of vectors that come after `positions`."""
 
     def forward(
         self, x: Float[Tensor, "R T D"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
@@ -105,7 +104,7 @@ class _ScaledDotProduct(Attention):
         plain_is_faster = query.requires_grad and query.dtype == torch.bfloat16 and query.device.type == "cpu"
         if dropout_keys is not None or trace is not None or plain_is_faster:
             weights = attention_weights(query, keys, mask)
-            # Positions first, so that a dropout mask does not depend on how the target is cut.
+            # Positions first, so that a dropout mask does not depend on the chunks of the target.
             by_position = weights.transpose(1, 2).reshape(*x.shape[:2], self.num_heads, -1)  # [R, T, H, S]
             if trace is not None:
                 trace(by_position.transpose(1, 2))
@@ -120,9 +119,9 @@ class _ScaledDotProduct(Attention):
 
 
 class MultiHeadAttention(_ScaledDotProduct):
-    """Multi-head attention as in the Transformer; keys and values are one matrix.
+    """Multi-head attention as in the Transformer, with one matrix for keys and values.
 
-    Weights are initialised as those of PyTorch's `nn.Transformer`: post-norm models learn far better from its flatter
+    Weights are initialised as in PyTorch's `nn.Transformer`: post-norm models learn far better from its flatter
     attention (docs/results.md).
     """
 
@@ -150,9 +149,9 @@ class MultiHeadAttention(_ScaledDotProduct):
 
 
 class FusedMultiHeadAttention(_ScaledDotProduct):
-    """Multi-head attention whose queries, keys and values are one matrix, as in GPT-2.
+    """Multi-head attention with one matrix for queries, keys and values, as in GPT-2.
 
-    With a cache it is causal by itself: one product makes all three, and `causal_context` leaves out later positions.
+    With a cache it is causal: one product computes all three, and `causal_context` skips later positions.
     """
 
     def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
@@ -161,7 +160,7 @@ class FusedMultiHeadAttention(_ScaledDotProduct):
         self.output = nn.Linear(d_model, d_model)
 
     def _part(self, x: Tensor, begin: int, end: int) -> Tensor:
-        """Some of the output features of the one matrix, in units of D."""
+        """Output features `begin … end - 1` of the matrix, in units of D."""
         rows = slice(begin * x.shape[-1], end * x.shape[-1])
         return linear(x, self.query_key_value.weight[rows], self.query_key_value.bias[rows])
 
@@ -193,7 +192,7 @@ class FusedMultiHeadAttention(_ScaledDotProduct):
 
 
 class AdditiveAttention(Attention):
-    """Attention by a small network (Bahdanau et al. 2015, section A.1.2): e_ij = vᵀ tanh(W s_{i-1} + U h_j).
+    """Additive attention (Bahdanau et al. 2015, section A.1.2): e_ij = vᵀ tanh(W s_{i-1} + U h_j).
 
     The values are the memory itself.
     """
@@ -207,7 +206,7 @@ class AdditiveAttention(Attention):
 
     @classmethod
     def in_block(cls, d_model: int, num_heads: int, dropout: float) -> Self:
-        """One head of D features, without dropout of its weights."""
+        """One head of D features, without dropout of attention weights."""
         return cls(d_model, d_model, d_model)
 
     def project(self, memory: Float[Tensor, "B S C"], positions: RowPositions = BEGINNING) -> KeysValues:

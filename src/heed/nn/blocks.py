@@ -1,4 +1,4 @@
-"""Layers of the Transformer: residual sublayers of attention and feed-forward (Vaswani et al. 2017, section 3.1).
+"""Transformer blocks: residual sublayers of attention and feed-forward (Vaswani et al. 2017, section 3.1).
 
 Post-norm, as published: LayerNorm(x + Dropout(Sublayer(x))). Pre-norm (Xiong et al. 2020):
 x + Dropout(Sublayer(LayerNorm(x))), with one more normalisation after the last block.
@@ -21,7 +21,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.
 
 
 class FeedForward(nn.Module):
-    """Two layers for each position alone: max(0, x W_1 + b_1) W_2 + b_2 (Vaswani et al. 2017, equation 2)."""
+    """Two layers applied to each position: max(0, x W_1 + b_1) W_2 + b_2 (Vaswani et al. 2017, equation 2)."""
 
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu") -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class DecoderBlock(nn.Module):
         memory: KeysValues, memory_mask: Bool[Tensor, "B 1 1 S"] | None, positions: RowPositions,
         dropout_keys: DropoutKeys | None, trace: Trace | None = None, name: str = "",
     ) -> Float[Tensor, "R T D"]:  # fmt: skip
-        """The same shape. `positions` are those before `x`, whose keys and values are in the cache of `append_kv`."""
+        """The same shape. `positions` are those before `x`; their keys and values are in the cache of `append_kv`."""
 
         def attend_self(x: Tensor) -> Tensor:
             inner, recorder = dropout_keys and dropout_keys.fold(0), recorder_of(trace, f"{name}.self")

@@ -1,8 +1,8 @@
-"""Contracts of the three families of models, and the values they exchange.
+"""Contracts of the three families of models, and the values that they exchange.
 
 Generators (`Autoregressive`) are the chain rule, P(w_t | w_<t, source), behind one verb, `advance`. Teacher forcing is
 `advance` over the whole target from a fresh `start`; decoding is T = 1; prefill is T > 1. Features and head are
-separate, so that the loss can be fused, only the last position projected, and a count-based model can answer for single
+separate, so that the loss can be fused, only the last position is projected, and a count-based model can score single
 tokens without a row of the vocabulary. Readers (`Reader`) read a whole source at once. Aligners (`Aligner`) are
 estimated from pairs of sentences.
 
@@ -37,7 +37,7 @@ from heed.nn.dropout_keys import DropoutKeys
 class Source(Protocol):
     """What a model reads or is conditioned on, as a value: rows of positions, some of which are padding.
 
-    Decoding and data know no more of it than this; a model knows the class that it reads, such as `TokenSource`.
+    Decoding and data use only this protocol; a model uses the class that it reads, such as `TokenSource`.
     """
 
     @property
@@ -50,7 +50,7 @@ class Source(Protocol):
         ...
 
     def part(self, rows: slice) -> Self:
-        """Some of the rows, without the padding that none of them needs."""
+        """Some of the rows, without columns that are all padding."""
         ...
 
     def repeat(self, times: int) -> Self:
@@ -62,7 +62,7 @@ class Source(Protocol):
         ...
 
     def key(self, row: int) -> Hashable:
-        """What identifies a row: equal for equal contents, whatever its padding."""
+        """A key of the contents of a row, which does not depend on its padding."""
         ...
 
 
@@ -97,7 +97,7 @@ class TokenSource:
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """What a model must know of its vocabularies: their sizes, and the ids of padding, begin and end."""
+    """Sizes of the vocabularies, and the ids of padding, begin and end."""
 
     src_size: int
     tgt_size: int
@@ -106,7 +106,7 @@ class Vocabularies:
     eos_id: int = 2
 
     def require_equal_sizes(self) -> None:
-        """Raises UsageError unless one embedding can serve source and target."""
+        """Raises UsageError unless source and target can share one embedding."""
         if self.src_size != self.tgt_size:
             raise UsageError(
                 'model.tie = "all" shares one embedding between source and target, but their vocabularies differ '
@@ -121,7 +121,7 @@ Recorder = Callable[[Tensor], None]
 
 @dataclass
 class Trace:
-    """Collects attention weights for someone who asked; nobody pays who did not.
+    """Collects attention weights; without a trace, none are computed apart.
 
     `weights[name]` is a list with one tensor `[B, H, T, S]` for each call of `advance`.
     """
@@ -129,22 +129,22 @@ class Trace:
     weights: dict[str, list[Tensor]] = field(default_factory=dict)
 
     def record(self, name: str, weights: Float[Tensor, "B H T S"]) -> None:
-        """Keep the weights of one attention for the tokens of this call."""
+        """Append the weights of one attention for the tokens of this call."""
         self.weights.setdefault(name, []).append(weights.detach())
 
 
 def recorder_of(trace: Trace | None, name: str) -> Recorder | None:
-    """What records the weights of one attention in the trace, if there is one."""
+    """Recorder of the weights of one attention in the trace; None without a trace."""
     return None if trace is None else partial(trace.record, name)
 
 
 class State(Protocol):
-    """What a model carries from token to token: rows of a batch, each at its own length. A value.
+    """What a model carries from token to token, as a value: the rows of a batch, which may have different lengths.
 
-    A frozen dataclass of tensors, whole numbers, tuples of them, further such dataclasses, and `DropoutKeys`: so any
-    state can be saved in a checkpoint and continue with new dropout keys (`heed.nn.state_io`).
+    A frozen dataclass of tensors, whole numbers, tuples of them, further such dataclasses, and `DropoutKeys`, so that
+    any state can be saved in a checkpoint and continued with new dropout keys (`heed.nn.state_io`).
 
-    `advance` consumes the state that it is given: use the one it returns.
+    `advance` consumes the given state: use the one that it returns.
     """
 
     def select(self, rows: Int[Tensor, " R"]) -> Self:
@@ -152,7 +152,7 @@ class State(Protocol):
         ...
 
     def join(self, other: Self) -> Self:
-        """These rows, then the rows of `other`, which may be at other lengths."""
+        """These rows, then the rows of `other`, which may have other lengths."""
         ...
 
     def detach(self) -> Self:
@@ -169,7 +169,7 @@ class Smoothing:
 
 
 class Head(Protocol):
-    """From features to the vocabulary."""
+    """Maps features to distributions over the vocabulary."""
 
     def log_probs(self, features: Tensor, subset: Int[Tensor, " N"] | None = None) -> Float[Tensor, "... N"]:
         """Log-probabilities of the whole vocabulary, or of `subset` normalised over the subset."""
@@ -187,13 +187,13 @@ class Head(Protocol):
 
 
 class PairedHead(Head, Protocol):
-    """A head that can compare two passes over the same targets: what R-Drop asks of a model."""
+    """A head that can compare two passes over the same targets, as R-Drop needs."""
 
     def paired_loss(
         self, features: Tensor, tgt_out: Int[Tensor, "..."], mask: Bool[Tensor, "..."], smoothing: Smoothing,
         alpha: float,
     ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
-        """As `loss`, from the features of a first and, behind them, of a second pass (see `heed.nn.heads`)."""
+        """As `loss`, from the features of a first pass, followed by those of a second one (see `heed.nn.heads`)."""
         ...
 
 
@@ -201,7 +201,7 @@ class Autoregressive(Protocol):
     """A model of P(w_t | w_<t, source)."""
 
     count_based: ClassVar[bool]
-    """Whether it is estimated from counts: then it keeps no cache, and no text is too long for it."""
+    """Whether it is estimated from counts; then it has no cache and no limit on the length of a text."""
     head: Head
 
     def start(
@@ -214,13 +214,13 @@ class Autoregressive(Protocol):
         """The state before the first token.
 
         `rows_per_source` rows share one copy of what was computed from each source; without a source it is
-        the number of rows. `reserve`: at most so many tokens will follow, so the state may preallocate and be
-        written in place (no gradients then). `dropout_keys`: for the dropout of training; None means no dropout.
+        the number of rows. `reserve`: the maximum number of tokens that will follow, so that the state may preallocate
+        memory and be written in place (without gradients). `dropout_keys`: for training; None means no dropout.
         """
         ...
 
     def advance(self, ids: Int[Tensor, "B T"], state: State, trace: Trace | None = None) -> tuple[Tensor, State]:
-        """Consume T tokens for each row; features `[B, T, D]` of the distribution of each next token."""
+        """Read T tokens for each row; returns features `[B, T, D]` of the next token after each."""
         ...
 
 
@@ -230,7 +230,7 @@ class Reader(Protocol):
     def read(
         self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
-        """Features of each position of a `Source`; those of padding mean nothing."""
+        """Features of each position of a `Source`; those of padding are undefined."""
         ...
 
 
@@ -241,7 +241,7 @@ Links = frozenset[tuple[int, int]]
 
 
 class Aligner(Protocol):
-    """A model of which words of two sentences correspond, estimated from pairs."""
+    """A model of the correspondence of words in pairs of sentences, estimated from pairs."""
 
     def estimate(self, pairs: Iterable[Pair]) -> None:
         """Learn from pairs of sentences."""

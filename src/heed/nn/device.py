@@ -14,20 +14,20 @@ from heed.core import environment
 from heed.core.errors import UsageError
 
 KERNELS_KEPT = 128
-"""Shapes of a few updates: enough for the layers of one model to share theirs."""
+"""Number of compiled kernels that oneDNN keeps: the shapes of a few updates of one model."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def choose_device(name: str) -> torch.device:
-    """The device called "cpu", "cuda" or "cuda:1"; "auto" takes a GPU where there is one.
+    """The device named "cpu", "cuda" or "cuda:1"; "auto" is a GPU if PyTorch sees one.
 
-    Of several processes on a machine each takes a GPU of its own.
+    With "cuda" and "auto", each of several processes on a machine uses its own GPU.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.split(":")[0] not in ("cpu", "cuda"):
-        raise UsageError(f"--device is auto, cpu, cuda or cuda:N, got {name!r}.")
+        raise UsageError(f"--device must be auto, cpu, cuda or cuda:N, got {name!r}.")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise UsageError(f"--device {name}: PyTorch sees no CUDA device here. Use --device cpu.")
     if name == "cuda":
@@ -35,18 +35,18 @@ def choose_device(name: str) -> torch.device:
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= (number := torch.cuda.device_count()):
         raise UsageError(
-            f"there is no {device}: PyTorch sees {number} CUDA device{'s' * (number > 1)} here, numbered from 0, and "
-            "each process on a machine takes one."
+            f"{device} does not exist: PyTorch sees {number} CUDA device{'s' * (number > 1)} here, numbered from 0, "
+            "and each process on a machine uses one."
         )
     return device
 
 
 def set_threads(threads: int) -> None:
-    """How many CPU threads compute; and how memory is kept, before the first product is taken.
+    """Set the number of CPU threads and configure the memory allocator; call it before the first matrix product.
 
-    By default the C library gives every large block back to the system and faults it in again, which can cost more
-    than the arithmetic on it. And oneDNN keeps a compiled kernel for each shape of a bfloat16 product it has met, up to
-    thousands of them: batches of ever new shapes then take gigabytes, and no shape comes back soon.
+    By default the C library returns every large block to the system and faults it in again, which can cost more than
+    the arithmetic on it. And oneDNN keeps a compiled kernel for each shape of a bfloat16 product, up to thousands of
+    them: batches of ever new shapes then take gigabytes.
     """
     torch.set_num_threads(threads)
     environment.limit_kernel_caches(KERNELS_KEPT)
@@ -56,13 +56,13 @@ def set_threads(threads: int) -> None:
 
 
 CLEARLY_FASTER = 1.2
-"""How many times faster several threads must be than one to be worth it."""
+"""Minimum speedup of several threads over one to use them."""
 
 
 def faster_threads(model: torch.nn.Module, available: int, rows: int = 32, seconds: float = 0.02) -> int:
     """Number of CPU threads for decoding with a model: `available` if they are clearly faster than one, else one.
 
-    Measured for about so many seconds with products of `rows` vectors and the model's median matrix.
+    Measured for about `seconds` with products of `rows` vectors and the model's median matrix.
     """
     shapes = sorted((tuple(p.shape) for p in model.parameters() if p.dim() == 2), key=math.prod)
     if available == 1 or not shapes:
@@ -74,7 +74,7 @@ def faster_threads(model: torch.nn.Module, available: int, rows: int = 32, secon
     while time.perf_counter() < deadline:
         for threads in fastest:
             torch.set_num_threads(threads)
-            features @ weight.T  # the first one wakes the threads
+            features @ weight.T  # the first product wakes the threads
             begin = time.perf_counter()
             features @ weight.T
             fastest[threads] = min(fastest[threads], time.perf_counter() - begin)
@@ -82,22 +82,22 @@ def faster_threads(model: torch.nn.Module, available: int, rows: int = 32, secon
 
 
 def share_one_heap() -> None:
-    """All threads that are started from now on allocate in one place, where one can use what another has freed.
+    """Make threads that start from now on share one heap, so that each can use memory that another has freed.
 
-    By default each of the first sixteen threads or so keeps a heap of its own, and a server has many threads.
+    By default each of about the first sixteen threads has its own heap, and a server has many threads.
     """
     if library := _c_library():
         library.mallopt(_M_ARENA_MAX, 1)
 
 
 def give_memory_back() -> None:
-    """Return what was freed to the system: between stages of work that need much of it for different things."""
+    """Return freed memory to the system, between stages of work that need much memory."""
     if library := _c_library():
         library.malloc_trim(0)
 
 
 def _c_library() -> ctypes.CDLL | None:
-    """GNU's C library; None where there is another one."""
+    """The GNU C library; None if the system uses another one."""
     if sys.platform != "linux":
         return None
     try:
@@ -108,28 +108,28 @@ def _c_library() -> ctypes.CDLL | None:
 
 
 def arithmetic(device: torch.device) -> dict[str, str]:
-    """What numbers may depend on in their last bits: the same training with the same of these gives the same bits.
+    """Properties of software and hardware that the last bits of results depend on.
 
-    On a CPU: sums of a GPU's threads come in any order.
+    On a CPU, equal properties give bit-identical training. On a GPU, the order of sums varies.
     """
     processes = environment.distributed().world_size
-    found = {"torch": torch.__version__, "threads": str(torch.get_num_threads()), "processes": str(processes)}
+    facts = {"torch": torch.__version__, "threads": str(torch.get_num_threads()), "processes": str(processes)}
     if device.type == "cuda":
-        return found | {"device": torch.cuda.get_device_name(device)}
-    return found | {"device": device.type, "instructions": torch.backends.cpu.get_cpu_capability()}
+        return facts | {"device": torch.cuda.get_device_name(device)}
+    return facts | {"device": device.type, "instructions": torch.backends.cpu.get_cpu_capability()}
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory did not suffice, on whichever device; PyTorch's allocator for CPUs tells it in words alone."""
+    """Whether an error means that memory did not suffice; PyTorch's CPU allocator says so only in the message."""
     if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
 
 
 def matmul_rates(dtypes: Sequence[torch.dtype], device: torch.device, size: int, repeats: int = 20) -> list[float]:
-    """Measured floating-point operations per second of a square matrix product in each type: the fastest of several.
+    """Floating-point operations per second of a square matrix product in each type: the fastest of `repeats` products.
 
-    The types take turns, so that other work on the machine slows none of them alone.
+    The types alternate, so that other work on the machine affects all of them.
     """
     matrices = [torch.randn(size, size, device=device).to(dtype) for dtype in dtypes]
     fastest = [float("inf")] * len(dtypes)
@@ -148,9 +148,9 @@ def _synchronise(device: torch.device) -> None:
 
 
 def best_precision(device: torch.device) -> tuple[str, float]:
-    """("bfloat16" or "float32", how many times faster bfloat16 is): bfloat16 where it gains at least a third.
+    """("bfloat16" or "float32", speedup of bfloat16): bfloat16 if it is at least a third faster.
 
-    Small matrices are tried first: a processor that emulates bfloat16 needs seconds for large ones.
+    Small matrices are measured first: a processor that emulates bfloat16 needs seconds for large ones.
     """
     gain = _gain_of_bfloat16(device, size=128)
     if gain > 1 / 2:
@@ -159,5 +159,5 @@ def best_precision(device: torch.device) -> tuple[str, float]:
 
 
 def _gain_of_bfloat16(device: torch.device, size: int) -> float:
-    of_bfloat16, of_float32 = matmul_rates((torch.bfloat16, torch.float32), device, size)
-    return of_bfloat16 / of_float32
+    bfloat16_rate, float32_rate = matmul_rates((torch.bfloat16, torch.float32), device, size)
+    return bfloat16_rate / float32_rate

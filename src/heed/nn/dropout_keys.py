@@ -1,13 +1,12 @@
 """Keyed dropout: random masks that do not depend on the batch.
 
 A mask is a hash of (seed, step, row, site, position): a counter-based generator (Salmon et al. 2011, "Parallel
-random numbers: as easy as 1, 2, 3"). A sentence gets the same mask alone or in any batch, on any rank, and after
-a resume, and nothing has to be saved. DropoutKeys is a value that is handed down: without it there is no
-dropout, so no layer has a training mode to forget.
+random numbers: as easy as 1, 2, 3"). A sentence gets the same mask alone or in any batch, on any rank and after a
+resume, and no generator state has to be saved. `DropoutKeys` is passed as an argument: without it there is no dropout,
+so no layer has a training mode.
 
-One 64-bit hash gives eight mask bytes, so a dropout probability is rounded to a multiple of 1/256; the kept
-values are scaled by the exact share that is kept. PyTorch's own CPU dropout is scalar and single-threaded,
-several times slower than this.
+One 64-bit hash gives eight mask bytes, so a dropout probability is rounded to a multiple of 1/256; kept values are
+scaled by the exact share that is kept. PyTorch's own CPU dropout is scalar and single-threaded, several times slower.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def _mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
 
 
 def mix_int(x: int) -> int:
-    """The same finaliser on a Python integer (modulo 2^64, returned as signed)."""
+    """The same finaliser on a Python integer modulo 2^64; the result is signed."""
     mask = (1 << 64) - 1
     x &= mask
     x = ((x ^ (x >> 30)) * (_MIX_1 & mask)) & mask
@@ -53,13 +52,13 @@ def _signed(x: int) -> int:
 
 @dataclass(frozen=True)
 class DropoutKeys:
-    """The random streams of one training step: one key for each row of the batch, and one that all rows share."""
+    """Random streams of one training step: a key for each row of the batch, and one that all rows share."""
 
     keys: Int[Tensor, " B"]
     step: int = 0
-    """The key of the step itself, for what is dropped alike in all rows: weights (see `shared`)."""
+    """The key of the step itself, for masks that all rows share (see `shared`)."""
     shift: int = 0
-    """Added to the position of everything that is dropped by position."""
+    """Added to the positions of masks."""
 
     @staticmethod
     def for_step(seed: int, step: int, rows: Int[Tensor, " B"]) -> DropoutKeys:
@@ -69,11 +68,11 @@ class DropoutKeys:
 
     def fold(self, site: int) -> DropoutKeys:
         """Independent streams for a numbered part of the model."""
-        place = _signed((site + 1) * _GOLDEN)
-        return DropoutKeys(_mix(self.keys + place), mix_int(self.step + place), self.shift)
+        increment = _signed((site + 1) * _GOLDEN)
+        return DropoutKeys(_mix(self.keys + increment), mix_int(self.step + increment), self.shift)
 
     def shared(self) -> DropoutKeys:
-        """One stream for what all rows have in common: masks of weights, not of activations."""
+        """One stream that all rows share, for masks of weights rather than activations."""
         return DropoutKeys(torch.tensor([self.step], device=self.keys.device), self.step)
 
     def select(self, rows: Int[Tensor, " R"]) -> DropoutKeys:
@@ -81,7 +80,7 @@ class DropoutKeys:
         return replace(self, keys=self.keys[rows])
 
     def join(self, other: DropoutKeys) -> DropoutKeys:
-        """The streams of these rows, then those of `other`, of the same step."""
+        """The streams of these rows, then those of `other`, which must be of the same step."""
         return replace(self, keys=torch.cat((self.keys, other.keys)))
 
     def repeat(self, times: int) -> DropoutKeys:
@@ -89,14 +88,14 @@ class DropoutKeys:
         return replace(self, keys=self.keys.repeat_interleave(times))
 
     def shifted(self, num_positions: int) -> DropoutKeys:
-        """The same streams for positions that are counted from a later one."""
+        """The same streams for positions that are counted from `num_positions`."""
         return replace(self, shift=self.shift + num_positions)
 
     def keep(self, shape: tuple[int, ...], probability: float, offset: int = 0) -> Tensor:
         """A boolean mask `[B, *shape]`, False with `probability` (rounded to 1/256).
 
-        `shape` is (T, ..., D) with positions first: `offset` is the position of the first, so that a target
-        cut into chunks gets the same masks.
+        `shape` is (T, ..., D) with positions first; `offset` is the first position, so that a target in chunks gets
+        the same masks.
         """
         positions, inner = shape[0], 1
         for size in shape[1:]:
@@ -111,7 +110,7 @@ class DropoutKeys:
         return keep.reshape(len(self.keys), *shape)
 
     def dropout(self, x: Float[Tensor, "B T ..."], probability: float, site: int, offset: int = 0) -> Tensor:
-        """Inverted dropout: zero with `probability`, scale what is kept so that the mean stays."""
+        """Inverted dropout: zero with `probability`; kept values are scaled to preserve the mean."""
         drop_below = round(probability * 256)
         if drop_below == 0:
             return x
@@ -131,7 +130,7 @@ class DropoutKeys:
         return self.shared().dropout(weight[None], probability, site)[0]
 
     def dropout_ragged(self, x: Float[Tensor, "B T H S"], probability: float, site: int, offset: int = 0) -> Tensor:
-        """The same for attention weights, whose last size S is padded: element s does not depend on S."""
+        """Dropout of attention weights, whose last size S is padded: the mask of element s does not depend on S."""
         drop_below = round(probability * 256)
         if drop_below == 0:
             return x
@@ -139,7 +138,7 @@ class DropoutKeys:
         return x * as_factors(keep, x.dtype, drop_below)
 
     def keep_ragged(self, shape: tuple[int, ...], probability: float, site: int, offset: int = 0) -> Tensor:
-        """The boolean mask `[B, *shape]` of `dropout_ragged`, whose shape is (T, H, S)."""
+        """The boolean mask `[B, *shape]` of `dropout_ragged`; `shape` is (T, H, S)."""
         num_queries, num_heads, size = shape
         words = (size + 7) // 8
         device = self.keys.device
@@ -152,10 +151,10 @@ class DropoutKeys:
 
 
 def as_factors(keep: Tensor, dtype: torch.dtype, drop_below: int) -> Tensor:
-    """A boolean mask as numbers: 0, and for what is kept the factor that leaves the mean as it was."""
+    """A boolean mask as factors: 0, or for kept elements the factor that preserves the mean."""
     return keep.view(torch.uint8).to(dtype).mul_(256.0 / (256 - drop_below))  # bytes are converted many times faster
 
 
 def dropout(x: Tensor, probability: float, dropout_keys: DropoutKeys | None, site: int, offset: int = 0) -> Tensor:
-    """`dropout_keys.dropout`, or `x` itself where there are none."""
+    """`dropout_keys.dropout`, or `x` itself without keys."""
     return x if dropout_keys is None else dropout_keys.dropout(x, probability, site, offset)

@@ -1,7 +1,9 @@
-"""Token embeddings with position encodings.
+"""Token embeddings and sinusoidal position encodings (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4).
 
-Embedding times √D plus a position encoding, then dropout (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4); or,
-in McAllester's notes, the embedding and the position encoding side by side: h_0(t) = [e(w_t); pos(t)].
+The input is the embedding times √D plus the position encoding, then dropout; or, in McAllester's notes (TTIC 31230),
+the concatenation h_0(t) = [e(w_t); pos(t)]. The encoding is PE(pos, 2i) = sin(pos / 10000^(2i/D)),
+PE(pos, 2i+1) = cos(pos / 10000^(2i/D)). Two layouts of these numbers are in use: interleaved, as in the paper, and
+half-split (all sines, then all cosines), as in tensor2tensor and Marian.
 """
 
 from __future__ import annotations
@@ -13,7 +15,30 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.nn.dropout_keys import DropoutKeys, dropout
-from heed.nn.positions import POSITIONS, interleaved
+
+
+def interleaved(num_positions: int, size: int) -> Float[Tensor, "P D"]:
+    """Alternating sines and cosines, as in the paper."""
+    return torch.stack(_angles(num_positions, size), dim=-1).reshape(num_positions, size)
+
+
+def half_split(num_positions: int, size: int) -> Float[Tensor, "P D"]:
+    """All sines, then all cosines."""
+    return torch.cat(_angles(num_positions, size), dim=-1)
+
+
+POSITIONS = {"interleaved": interleaved, "half_split": half_split}
+
+
+def _angles(num_positions: int, size: int) -> tuple[Tensor, Tensor]:
+    if size % 2:
+        raise ValueError(f"a sinusoidal encoding has an even size, got {size}")
+    if torch.get_default_device().type == "meta":  # only shapes are needed
+        empty = torch.empty(num_positions, size // 2)
+        return empty, empty
+    positions = torch.arange(num_positions, dtype=torch.float64)[:, None]
+    angles = positions * 10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    return angles.sin().float(), angles.cos().float()
 
 
 def embedding_weight(num_rows: int, size: int) -> nn.Parameter:
@@ -28,14 +53,14 @@ def embedding_weight(num_rows: int, size: int) -> nn.Parameter:
 class TokenEmbedding(nn.Module):
     """Token embeddings scaled by √D, with sinusoidal positions added or concatenated.
 
-    The position table is computed, not stored with the weights, and grows when a longer text comes.
+    The table of positions is computed, not stored with the weights, and grows when a longer text arrives.
     """
 
     positions: Tensor
 
     def __init__(self, weight: nn.Parameter, d_model: int, positions: str, dropout: float) -> None:
         super().__init__()
-        self.weight = weight  # [V, D], or [V, D - P] when positions are concatenated
+        self.weight = weight  # [V, D], or [V, D - P] with concatenated positions
         self.kind = positions
         self.position_size = d_model - weight.shape[1] if positions == "concatenated" else d_model
         self.scale = math.sqrt(weight.shape[1])
@@ -58,7 +83,7 @@ class TokenEmbedding(nn.Module):
         offset: int = 0,
         first: Tensor | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Vectors of tokens that stand in columns `offset …`; row b's first token is in column `first[b]`."""
+        """Vectors of the tokens in columns `offset …`; the first token of row b is in column `first[b]`."""
         vectors = nn.functional.embedding(ids, self.weight) * self.scale
         if self.kind == "none":
             return dropout(vectors, self.dropout, dropout_keys, site=0, offset=offset)

@@ -1,14 +1,14 @@
-"""Linear output head: a distribution over the vocabulary, and its fused loss.
+"""Linear output head with a fused loss, and the penalty of activation regularisation.
 
-The loss never keeps a `[tokens, V]` tensor: logits are made, turned into gradients and dropped chunk by
-chunk, and only for real tokens. Label smoothing (Szegedy et al. 2016) has three conventions in the field:
+The loss never stores a `[tokens, V]` tensor: logits are computed, turned into gradients and freed chunk by chunk, and
+only for real tokens. Label smoothing (Szegedy et al. 2016) has three conventions:
 
-- "uniform": q = (1 - ε) one_hot + ε / V. Vaswani et al.'s and PyTorch's; the default.
+- "uniform": q = (1 - ε) one_hot + ε / V, as in Vaswani et al. and PyTorch; the default.
 - "others": 1 - ε on the truth, ε / (V - 1) on every other token (O'Connor's notes, Sennrich-style figures).
 - "no_padding": 1 - ε on the truth, ε / (V - 2) on the others, 0 on padding (the Annotated Transformer).
 
-R-Drop (Liang et al. 2021) takes two passes over the same targets with different dropout, and adds to their losses how
-far their distributions are apart: `paired_loss`.
+R-Drop (Liang et al. 2021) makes two passes over the same targets with different dropout, and adds the divergence of
+their distributions to the losses: `paired_loss`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heed.nn.contract import Smoothing
+from heed.nn.contract import Head, Smoothing
 
 CHUNK_ELEMENTS = 8 << 20
 CACHED_ELEMENTS = 1 << 17
-"""Numbers that several steps in a row find in a core's cache."""
+"""Elements that remain in a core's cache over several consecutive steps."""
 
 
 def smoothing_weights(smoothing: Smoothing, vocab_size: int) -> tuple[float, float, float]:
-    """(extra on the truth, share of every token, share of padding): the target distribution q."""
+    """The target distribution q: (extra on the truth, share of every token, share of padding)."""
     epsilon = smoothing.epsilon
     if not epsilon:
         return 1.0, 0.0, 0.0
@@ -40,18 +40,18 @@ def smoothing_weights(smoothing: Smoothing, vocab_size: int) -> tuple[float, flo
     if smoothing.kind == "no_padding":
         share = epsilon / (vocab_size - 2)
         return 1 - epsilon - share, share, 0.0
-    raise ValueError(f"label smoothing is 'uniform', 'others' or 'no_padding', got {smoothing.kind!r}")
+    raise ValueError(f"label smoothing must be 'uniform', 'others' or 'no_padding', got {smoothing.kind!r}")
 
 
 class _FusedLoss(torch.autograd.Function):
-    """Projection, softmax and cross-entropy in one, with the gradient made on the way.
+    """Projection, softmax and cross-entropy in one pass, which also computes the gradient.
 
     With logits z = x Wᵀ + b and a target distribution q = e · one_hot(y) + s (+ a correction at padding), the loss is
-    lse(z) - Σ q z and its gradient softmax(z) - q. The parts of q that are the same for all tokens are rank-one,
-    so nothing but the softmax itself ever has the size [chunk, V].
+    lse(z) - Σ q z and its gradient softmax(z) - q. The parts of q that are equal for all tokens are rank-one, so only
+    the softmax itself ever has the size [chunk, V].
 
-    With `alpha` the rows are pairs, those of two passes beside each other, and α/2 times the divergence of each pair
-    is a part of the loss.
+    With `alpha`, consecutive rows are pairs from two passes, and α/2 times the divergence of each pair is added to the
+    loss.
     """
 
     @staticmethod
@@ -62,7 +62,7 @@ class _FusedLoss(torch.autograd.Function):
         extra, share, pad_share = weights
         vocab_size = weight.shape[0]
         chunk = max(1, CHUNK_ELEMENTS // vocab_size)
-        chunk += bool(alpha) * chunk % 2  # a pair stays together
+        chunk += bool(alpha) * chunk % 2  # a pair is never split
         grad_x = torch.empty_like(x)
         grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=x.device)
         grad_bias = torch.zeros(vocab_size, dtype=torch.float32, device=x.device) if bias is not None else None
@@ -113,11 +113,11 @@ class _FusedLoss(torch.autograd.Function):
 
 
 def _add_divergence(logits: Float[Tensor, "N V"], probs: Float[Tensor, "N V"], weight: float) -> Tensor:
-    """Add `weight` times the gradient of the divergence to `probs`; the divergence itself, summed.
+    """Add `weight` times the gradient of the divergence to `probs`; return the sum of the divergences.
 
-    It is KL(P ‖ Q) + KL(Q ‖ P) of each pair of rows beside each other. With d = z_P - z_Q that is E_P d - E_Q d, as the
-    normalisers cancel. Its gradient is P (d - E_P d) + (P - Q) by z_P and -Q (d - E_Q d) - (P - Q) by z_Q. In float32,
-    because P and Q are nearly equal, and a few rows at a time, which stay in the cache.
+    The divergence of each pair of consecutive rows is KL(P ‖ Q) + KL(Q ‖ P). With d = z_P - z_Q it is E_P d - E_Q d, as
+    the normalisers cancel. Its gradient is P (d - E_P d) + (P - Q) by z_P and -Q (d - E_Q d) - (P - Q) by z_Q. It is
+    computed in float32, because P and Q are nearly equal, and for few rows at a time, so that they stay in the cache.
     """
     total = torch.zeros((), dtype=torch.float64, device=logits.device)
     rows = max(1, CACHED_ELEMENTS // logits.shape[1] // 2) * 2
@@ -135,7 +135,7 @@ def _add_divergence(logits: Float[Tensor, "N V"], probs: Float[Tensor, "N V"], w
 
 
 def _log_norm(logits: Tensor, true_logit: Tensor, true_prob: Tensor) -> Tensor:
-    """log Σ exp(logits) from a softmax already taken: z_y - log p_y, or directly where p_y is too small."""
+    """log Σ exp(logits) from a given softmax: z_y - log p_y, or directly if p_y is too small."""
     log_norm = true_logit - true_prob.log()
     small = true_prob < 1e-20
     if small.any():
@@ -144,7 +144,7 @@ def _log_norm(logits: Tensor, true_logit: Tensor, true_prob: Tensor) -> Tensor:
 
 
 class LinearHead(nn.Module):
-    """A linear projection and a softmax; its weight may be the embedding's own (Press & Wolf 2017)."""
+    """A linear projection and a softmax; its weight may be that of the embedding (Press & Wolf 2017)."""
 
     def __init__(self, weight: nn.Parameter, pad_id: int, bias: bool = True) -> None:
         super().__init__()
@@ -167,11 +167,11 @@ class LinearHead(nn.Module):
 
     def log_prob(self, features: Float[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Log-probability of one given token for each feature, computed chunk by chunk."""
-        flat, wanted = features.reshape(-1, features.shape[-1]), ids.reshape(-1)
+        flat, flat_ids = features.reshape(-1, features.shape[-1]), ids.reshape(-1)
         chunk = max(1, CHUNK_ELEMENTS // self.weight.shape[0])
         pieces = [
             self.log_probs(x).gather(1, y[:, None]).squeeze(1)
-            for x, y in zip(torch.split(flat, chunk), torch.split(wanted, chunk), strict=True)
+            for x, y in zip(torch.split(flat, chunk), torch.split(flat_ids, chunk), strict=True)
         ]
         return torch.cat(pieces).view(ids.shape)
 
@@ -191,11 +191,12 @@ class LinearHead(nn.Module):
     ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
         """As `loss`, of two passes over the same targets (R-Drop, Liang et al. 2021, equation 4).
 
-        The features of the second pass stand behind those of the first: R = 2 B. The sums are half of the paper's,
-        ½ (L_1 + L_2) + α/2 · ½ (KL(P_1 ‖ P_2) + KL(P_2 ‖ P_1)), so that α is the paper's and a loss that of one pass.
+        The features of the second pass follow those of the first: R = 2 B. The sums are half of the paper's,
+        ½ (L_1 + L_2) + α/2 · ½ (KL(P_1 ‖ P_2) + KL(P_2 ‖ P_1)), so that α is the paper's and the loss is on the
+        scale of one pass.
         """
         real = mask.reshape(-1).nonzero().squeeze(1)
-        pairs = torch.stack((real, real + mask.numel()), dim=1).flatten()  # the two rows of a token side by side
+        pairs = torch.stack((real, real + mask.numel()), dim=1).flatten()  # both rows of a token are consecutive
         truth = tgt_out.reshape(-1)[real].repeat_interleave(2)
         loss_sum, nll_sum = self._fused_loss(features.flatten(0, -2)[pairs], truth, smoothing, alpha)
         return loss_sum / 2, nll_sum.detach() / 2, real.numel()
@@ -206,3 +207,48 @@ class LinearHead(nn.Module):
         weights = smoothing_weights(smoothing, self.weight.shape[0])
         sums = _FusedLoss.apply(x, self.weight, self.bias, truth, weights, self.pad_id, alpha)  # type: ignore[no-untyped-call]
         return sums[0], sums[1]
+
+
+class PenalisedHead(nn.Module):
+    """Another head with activation regularisation (Merity, McCann & Socher 2017).
+
+    The loss has α · AR + β · TAR added for each token: AR is the mean square of the dropped output, TAR (temporal) that
+    of the change of the plain output from one position to the next. Features have D values, or 2 D in training: the
+    dropped output, then the plain one.
+    """
+
+    def __init__(self, head: Head, d_model: int, alpha: float, beta: float) -> None:
+        super().__init__()
+        self.head = head
+        self.d_model = d_model
+        self.alpha, self.beta = alpha, beta
+
+    def log_probs(
+        self, features: Float[Tensor, "... D"], subset: Int[Tensor, " N"] | None = None
+    ) -> Float[Tensor, "... N"]:
+        """Those of the other head."""
+        return self.head.log_probs(features[..., : self.d_model], subset)
+
+    def log_prob(self, features: Float[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """That of the other head."""
+        return self.head.log_prob(features[..., : self.d_model], ids)
+
+    def loss(
+        self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
+        smoothing: Smoothing,
+    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
+        """The other head's sums; if the features include plain outputs, the penalty is added to the first sum."""
+        dropped, plain = torch.split(features, [self.d_model, features.shape[-1] - self.d_model], dim=-1)
+        loss_sum, nll_sum, num_tokens = self.head.loss(dropped, tgt_out, mask, smoothing)
+        if plain.shape[-1]:
+            loss_sum = loss_sum + self._penalty(dropped.float(), plain.float(), mask)
+        return loss_sum, nll_sum, num_tokens
+
+    def _penalty(
+        self, dropped: Float[Tensor, "B T D"], plain: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, ""]:
+        """The means over real tokens (and over pairs of neighbours), times the number of tokens."""
+        size, both = mask.sum(), mask[:, 1:] & mask[:, :-1]
+        ar = dropped.square().mean(-1)[mask].sum()
+        change = (plain[:, 1:] - plain[:, :-1]).square().mean(-1)[both].sum() * size / both.sum().clamp(min=1)
+        return self.alpha * ar + self.beta * change

@@ -1,9 +1,9 @@
-"""Packed weights for inference, so that a CPU's matrix products need not rearrange them.
+"""Packed weights for inference on a CPU.
 
-oneDNN multiplies by weights in blocks of its own, and rearranges plain ones at each product, which for few rows
-costs more than the product. Packed once, a product is one call. The values are the same; sums are taken in another
-order. For one row, what a product takes is the reading of its weights: those that are rounded to eight bits are read in
-half the time of bfloat16.
+oneDNN multiplies by weights in a blocked layout, and rearranges plain weights at each product, which for few rows costs
+more than the product. Weights that are packed once need no rearranging. The values are the same; the order of sums
+differs. A product with one row takes the time of reading its weights: weights of eight bits take half the time of
+bfloat16.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from heed.core.errors import UsageError
 from heed.nn.heads import LinearHead
 
 MOST_ROWS = 2
-"""From four rows on, a product with packed weights is faster (AVX-512)."""
+"""Maximum number of rows for products with eight-bit weights; with four, packed weights are faster (AVX-512)."""
 SMALL = 1 << 18
-"""Elements of a float32 weight from which on packing gains; bfloat16 always does."""
+"""Minimum number of elements of a float32 weight for which packing pays; in bfloat16 it always does."""
 
 
 class PackedLinear(nn.Module):
-    """A linear layer whose weight is packed; it cannot be trained."""
+    """A linear layer with a packed weight; it cannot be trained."""
 
     def __init__(self, weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> None:
         super().__init__()
@@ -39,9 +39,9 @@ class PackedLinear(nn.Module):
 
 
 class RoundedLinear(nn.Module):
-    """A linear layer whose weights are rounded to whole numbers up to 127 times a number for each output, in bfloat16.
+    """A linear layer with eight-bit weights: integers from -127 to 127 times a bfloat16 scale for each output.
 
-    A product with few rows reads the whole numbers; with more, the packed weights that they stand for.
+    A product with few rows uses the integers; with more rows, the packed weights that they represent.
     """
 
     def __init__(self, weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> None:
@@ -65,7 +65,7 @@ class RoundedLinear(nn.Module):
 
 
 class PackedHead(LinearHead):
-    """A linear head whose logits come from a packed, or rounded, weight."""
+    """A linear head with a packed or eight-bit weight."""
 
     def __init__(self, head: LinearHead, kind: type[PackedLinear | RoundedLinear] = PackedLinear) -> None:
         super().__init__(head.weight, head.pad_id, bias=False)
@@ -79,35 +79,37 @@ class PackedHead(LinearHead):
 
 
 def is_packed(module: nn.Module) -> bool:
-    """Whether a layer's weight is in a form that only the layer itself can multiply by."""
+    """Whether a layer's weight is packed, so that only the layer itself can multiply by it."""
     return isinstance(module, PackedLinear | RoundedLinear)
 
 
 def is_rounded(model: nn.Module) -> bool:
-    """Whether any of a model's weights are rounded to eight bits."""
+    """Whether any weights of a model have eight bits."""
     return any(isinstance(module, RoundedLinear) for module in model.modules())
 
 
 def product_with(weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> Callable[[Tensor], Tensor]:
-    """x ↦ x Wᵀ + b, for many products of few rows with one weight: packed where that gains. Without gradients."""
+    """x ↦ x Wᵀ + b, for many products of few rows with one weight, which is packed if it pays. No gradients."""
     if _able() and _gains(weight):
         return PackedLinear(weight, bias)
     return lambda x: F.linear(x, weight, bias)
 
 
 def pack(model: nn.Module, rounded: bool = False) -> None:
-    """Pack what gains from it, where this processor's PyTorch can.
+    """Pack the weights for which it pays, if PyTorch can on this processor.
 
-    `rounded`: the weights of a model in bfloat16 to eight bits. Raises UsageError where that cannot be done.
+    `rounded`: round the weights of a bfloat16 model to eight bits. Raises UsageError if that is impossible.
     """
     if rounded and not can_round(model):
-        raise UsageError("int8 is for a CPU, and this PyTorch cannot do it here: choose float32 or bfloat16.")
+        raise UsageError(
+            "int8 is not available: it needs a CPU and a PyTorch with eight-bit products. Use float32 or bfloat16."
+        )
     if not _able():
         return
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear | LinearHead) and _gains(child.weight):
-                # The kernel reads 16 numbers at once, also behind the end of a row.
+                # The kernel reads 16 numbers at a time, even past the end of a row.
                 kind = RoundedLinear if rounded and child.weight.shape[1] % 16 == 0 else PackedLinear
                 setattr(
                     module, name,

@@ -1,7 +1,8 @@
-"""Recurrent cells, and running them over sequences.
+"""Recurrent cells, and their application to sequences.
 
-A cell makes the next state from an input and the state before; `CELLS` names them. W x is one product for all steps,
-so a step is given x's part of the gates ready made. Weights and the order of gates are PyTorch's where it has the cell.
+A cell computes the next state from an input and the previous state; `CELLS` names them. W x is one product for all
+steps, so a step takes the input's part of the gates. Weights and the order of gates are those of PyTorch if it has the
+cell.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from heed.nn.packing import is_packed
 from heed.nn.repeated_product import Product, repeated_product
 
 States = tuple[Tensor, ...]
-"""What a cell carries from step to step, each `[B, N]`: h, which is also its output, and c where it has one."""
+"""The state of a cell, each `[B, N]`: h, which is also its output, and c in an LSTM."""
 Kernel = Callable[..., tuple[Tensor, ...]]
 
 
 class Cell(nn.Module, ABC):
-    """One layer's step. `input` gives W x + b, `recurrent` gives U h (+ b'), for all gates side by side."""
+    """One step of a layer. `input` gives W x + b, `recurrent` gives U h (+ b'), concatenated for all gates."""
 
     num_gates: ClassVar[int] = 1
     two_biases: ClassVar[bool] = False
-    """Whether U h has a bias too, as in PyTorch."""
+    """Whether U h has a bias, as in PyTorch."""
     keeping_gate: ClassVar[int | None] = None
-    """The gate that keeps the old state where it is 1."""
+    """Number of the gate that keeps the old state if it is 1."""
     kernel: ClassVar[Kernel | None] = None
-    """PyTorch's own for a whole sequence, where it has one that is equal."""
+    """PyTorch's equivalent kernel for a whole sequence, if it has one."""
     fastest_on_cpu: ClassVar[bool] = False
     """Whether that kernel is faster than `unroll`'s loop on a CPU, in float32."""
 
     def __init__(self, input_size: int, hidden_size: int, bound: float | None = None, forget_bias: float = 0.0) -> None:
-        """Weights begin uniform in ± `bound` (None: 1 / √hidden_size), the keeping gate's bias `forget_bias` higher."""
+        """Initial weights are uniform in ± `bound` (None: 1 / √hidden_size); the keeping gate gets `forget_bias`."""
         super().__init__()
         self.hidden_size = hidden_size
         self.input = nn.Linear(input_size, self.num_gates * hidden_size)
@@ -70,7 +71,7 @@ class Cell(nn.Module, ABC):
         return self.step(x, states, *self.recurrents())
 
     def fuses(self, x: Tensor) -> bool:
-        """Whether PyTorch's kernel is to be taken for a sequence `[T, B, I]`."""
+        """Whether to use PyTorch's kernel for a sequence `[T, B, I]`."""
         if self.kernel is None or is_packed(self.input) or is_packed(self.recurrent):
             return False
         return x.is_cuda or (self.fastest_on_cpu and x.dtype == torch.float32)
@@ -83,15 +84,13 @@ class TanhCell(Cell):
     kernel = staticmethod(torch.rnn_tanh)
 
     def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
-        """The equation."""
         return (torch.tanh(x + products[0](states[0])),)
 
 
 class SigmoidCell(Cell):
-    """The vanilla RNN of McAllester's notes, of two-input threshold units: h' = σ(W x + U h - B), where b = -B."""
+    """The vanilla RNN of McAllester's notes, with two-input threshold units: h' = σ(W x + U h - B), b = -B."""
 
     def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
-        """The equation."""
         return (torch.sigmoid(x + products[0](states[0])),)
 
 
@@ -105,7 +104,6 @@ class UGRNNCell(Cell):
     keeping_gate = 0
 
     def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
-        """The equations."""
         [h] = states
         gate, new = (x + products[0](h)).chunk(2, dim=-1)
         return (torch.lerp(torch.tanh(new), h, torch.sigmoid(gate)),)
@@ -115,7 +113,7 @@ class GRUCell(Cell):
     """The gated recurrent unit as PyTorch and cuDNN compute it: reset after the recurrent product.
 
     r = σ(W_r x + U_r h), z = σ(W_z x + U_z h), n = tanh(W_n x + r ⊙ (U_n h)), h' = (1 - z) ⊙ n + z ⊙ h, with two
-    biases at each gate, which are left out here.
+    biases at each gate, which are omitted here.
     """
 
     num_gates = 3
@@ -124,7 +122,6 @@ class GRUCell(Cell):
     kernel = staticmethod(torch.gru)
 
     def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
-        """The equations."""
         [h] = states
         sizes = [2 * self.hidden_size, self.hidden_size]
         gates_x, new_x = torch.split(x, sizes, dim=-1)
@@ -153,7 +150,6 @@ class GRUResetBeforeCell(Cell):
         return self.recurrent, self.recurrent_new
 
     def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
-        """The equations."""
         [h] = states
         gates, new = torch.split(x, [2 * self.hidden_size, self.hidden_size], dim=-1)
         reset, update = torch.sigmoid(gates + products[0](h)).chunk(2, dim=-1)
@@ -164,7 +160,7 @@ class LSTMCell(Cell):
     """Long short-term memory with a forget gate (Hochreiter & Schmidhuber 1997; Gers et al. 2000), as PyTorch has it.
 
     i, f, o = σ(W x + U h) each, g = tanh(W_g x + U_g h), c' = f ⊙ c + i ⊙ g, h' = o ⊙ tanh(c'); gates in the order
-    i, f, g, o, with two biases each, which are left out here. The memory c is in float32 at least.
+    i, f, g, o, with two biases each, which are omitted here. The memory c has at least float32.
     """
 
     num_gates = 4
@@ -179,7 +175,6 @@ class LSTMCell(Cell):
         return h, h.to(torch.promote_types(h.dtype, torch.float32))
 
     def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
-        """The equations."""
         h, c = states
         i, f, g, o = (x + products[0](h)).chunk(4, dim=-1)
         c = torch.addcmul(torch.sigmoid(f) * c, torch.sigmoid(i), torch.tanh(g))
@@ -195,9 +190,9 @@ CELLS: dict[str, type[Cell]] = {
 def unroll(
     cell: Cell, x: Float[Tensor, "T B I"], states: States, dropout: float = 0.0, dropout_keys: DropoutKeys | None = None
 ) -> tuple[Float[Tensor, "T B N"], States]:
-    """Read T tokens, time first: h after each of them, and the state after the last.
+    """Read T vectors, time first; returns h after each of them and the state after the last.
 
-    `dropout` is DropConnect's on the recurrent weights (Merity et al. 2018, section 2), one mask for the whole call.
+    `dropout` is DropConnect on the recurrent weights (Merity et al. 2018, section 2), with one mask for the whole call.
     """
     if cell.fuses(x):
         return _fused(cell, x, states, dropout, dropout_keys)
@@ -220,7 +215,7 @@ def _fused(
     )
     weights = [cell.input.weight, recurrent, cell.input.bias, cell.recurrent.bias]
     before = tuple(state[None].to(x.dtype) for state in states)
-    if x.is_cuda:  # cuDNN puts the weights together at each call, which costs little beside the sequence
+    if x.is_cuda:  # cuDNN concatenates the weights at each call, at little cost
         warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
     out, *after = cell.kernel(
         x, before if len(before) > 1 else before[0], weights, has_biases=True, num_layers=1, dropout=0.0,
@@ -230,7 +225,7 @@ def _fused(
 
 
 class Bidirectional(nn.Module):
-    """Two cells, one from each end (Schuster & Paliwal 1997); padding (at the end of a row) is not read."""
+    """Two cells, one in each direction (Schuster & Paliwal 1997); padding (at the end of a row) is not read."""
 
     def __init__(self, cell: type[Cell], input_size: int, hidden_size: int) -> None:
         super().__init__()
@@ -240,7 +235,7 @@ class Bidirectional(nn.Module):
     def forward(
         self, x: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"]
     ) -> tuple[Float[Tensor, "B S C"], Float[Tensor, "B N"]]:
-        """Both directions' h side by side at each position (C = 2 N), and the last h of right-to-left."""
+        """The concatenated h of both directions at each position (C = 2 N), and the last h of right-to-left."""
         order = _reversed_positions(mask)[..., None]
         forward = _read(self.left_to_right, x)
         backward = _read(self.right_to_left, x.take_along_dim(order, dim=1)).take_along_dim(order, dim=1)
@@ -248,7 +243,7 @@ class Bidirectional(nn.Module):
 
 
 def _reversed_positions(mask: Bool[Tensor, "B S"]) -> Tensor:
-    """`[B, S]`: the real positions of each row from its last to its first, then the padding as it stands."""
+    """`[B, S]`: the real positions of each row from its last to its first, then those of the padding in order."""
     positions = torch.arange(mask.shape[1], device=mask.device)
     return torch.where(mask, mask.sum(1, keepdim=True) - 1 - positions, positions)
 

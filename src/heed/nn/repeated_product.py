@@ -1,8 +1,8 @@
-"""Products with one weight at every step of a sequence, whose gradient is computed once.
+"""Products with one weight at every step of a sequence, with one computation of its gradient.
 
-Autograd adds a weight's gradient up step by step: T times a product of few rows, and a pass over the whole gradient.
-Here each step keeps its input and the gradient of its output, and when all steps have been gone back through, one
-product of their B · T rows gives the gradient of the weight. On a CPU the weight is packed once for all steps.
+Autograd accumulates a weight's gradient step by step: T products of few rows, each with a pass over the whole gradient.
+Here each step keeps its input and the gradient of its output, and after the backward pass of all steps, one product of
+their B · T rows gives the gradient of the weight. On a CPU the weight is packed once for all steps.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from heed.nn.packing import is_packed, product_with
 
 Product = Callable[[Tensor], Tensor]
 FEW_STEPS = 8
-"""For fewer steps than this nothing is gained by packing, nor by taking gradients together."""
+"""Minimum number of steps from which packing and one gradient pay."""
 
 
 class _Steps:
-    """What the steps of one sequence share: the weight, and what they leave behind on the way back."""
+    """Shared data of the steps of one sequence: the weight, and the inputs and gradients of the backward pass."""
 
     def __init__(self, weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> None:
         self.weight = weight.detach()
@@ -35,18 +35,18 @@ class _Steps:
 
     @cached_property
     def backward(self) -> Product:
-        """From the gradient of the output to that of the input."""
+        """The gradient of the input from that of the output."""
         return product_with(self.weight.t().contiguous(), None)
 
     def collect(self) -> tuple[Tensor, Tensor]:
-        """The gradients of weight and bias, from all steps."""
+        """The gradients of weight and bias, summed over all steps."""
         gradients, inputs = torch.cat(self.gradients), torch.cat(self.inputs)
         self.gradients, self.inputs = [], []
         return gradients.t() @ inputs, gradients.sum(0)
 
 
 class _Weight(torch.autograd.Function):
-    """Stands for the weight before all steps: autograd comes back to it when it has been through all of them."""
+    """The weight as an input of all steps: autograd visits it after the backward pass of all steps."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor | None, steps: _Steps) -> Tensor:
@@ -81,7 +81,7 @@ def repeated_product(
     linear: nn.Module, num_steps: int, dropout: float = 0.0, dropout_keys: DropoutKeys | None = None, site: int = 0
 ) -> Product:
     """x ↦ `linear(x)` for the rows `[B, K]` of each of `num_steps` steps; `dropout` is DropConnect's."""
-    if is_packed(linear):  # and only computing
+    if is_packed(linear):  # for inference
         return linear
     weight, bias = linear.weight, linear.bias
     assert isinstance(weight, Tensor)

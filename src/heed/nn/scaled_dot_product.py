@@ -1,8 +1,8 @@
 """Scaled dot-product attention: softmax(Q Kᵀ / √K) V (Vaswani et al. 2017, equation 1).
 
-`attend` is the fast way without gradients or dropout. `causal_context` is the fast way for training a decoder: queries
-are taken in blocks, and each block reads only the keys up to its own end, so nearly half of the square of positions is
-never computed. Its gradient is written out, so that all blocks add to one tensor.
+`attend` is fast without gradients or dropout. `causal_context` is fast for training a decoder: queries are split into
+blocks, and each block reads only the keys up to its own end, so nearly half of the pairs of positions are never
+computed. Its gradient is implemented by hand, so that all blocks add to one tensor.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from heed.nn.dropout_keys import DropoutKeys, as_factors
 from heed.nn.states import RowPositions
 
 BLOCK = 64
-"""Queries of one block: small enough to leave out much, large enough for fast products."""
+"""Number of queries in a block: small enough to skip many pairs, large enough for fast products."""
 _FEW_KEYS, _FEW_QUERIES = 50_000, 32
 
 
 def split_heads(x: Float[Tensor, "B T D"], num_heads: int) -> Float[Tensor, "B H T K"]:
-    """Cut the features into heads."""
+    """Split the features into heads."""
     return x.view(*x.shape[:2], num_heads, x.shape[2] // num_heads).transpose(1, 2)
 
 
@@ -49,7 +49,7 @@ def attend(
     query: Float[Tensor, "B H T K"], keys: Float[Tensor, "B H S K"], values: Float[Tensor, "B H S K"],
     mask: Bool[Tensor, "..."] | None,
 ) -> Float[Tensor, "B H T K"]:  # fmt: skip
-    """The contexts, by PyTorch's kernel or, where that is slower, by matrix products.
+    """The contexts, computed by PyTorch's kernel or, if that is slower, by matrix products.
 
     The kernel is slower in bfloat16 on a CPU, except for little work: five times slower for one query and many keys
     (torch 2.13, AVX-512).
@@ -67,8 +67,8 @@ def causal_context(
 ) -> Float[Tensor, "B H T K"]:  # fmt: skip
     """The contexts of the last T of S positions, each of which sees the positions up to its own.
 
-    `positions` are those before the queries, and `mask` is their `causal_mask`. Keys and values may have another
-    precision than the queries.
+    `positions` are those before the queries, and `mask` is their `causal_mask`. The precision of keys and values may
+    differ from that of the queries.
     """
     dtype, query = query.dtype, query.to(keys.dtype)
     if trace is not None:
@@ -80,7 +80,7 @@ def causal_context(
 
 
 class WeightDropout:
-    """Dropout of attention weights: by keys, probability and the position of the first query."""
+    """Dropout of attention weights; `offset` is the position of the first query."""
 
     def __init__(self, dropout_keys: DropoutKeys, probability: float, offset: int) -> None:
         self.dropout_keys = dropout_keys
@@ -88,14 +88,14 @@ class WeightDropout:
         self.offset = offset
 
     def factors(self, weights: Float[Tensor, "B H T S"], first: int) -> Float[Tensor, "B H T S"]:
-        """For the weights of the queries from number `first` on: 0, or the factor that preserves the mean."""
+        """Factors of the weights of queries `first …`: 0, or the factor that preserves the mean."""
         _, num_heads, num_queries, size = weights.shape
         keep = self.dropout_keys.keep_ragged((num_queries, num_heads, size), self.probability, 0, self.offset + first)
         return as_factors(keep.transpose(1, 2), weights.dtype, round(self.probability * 256))
 
 
 class _Blocks(torch.autograd.Function):
-    """softmax(Q Kᵀ / √K) V, block by block of the queries, which are the last of the keys' positions.
+    """softmax(Q Kᵀ / √K) V, block by block of the queries, whose positions are the last ones of the keys.
 
     With P the weights, M the factors of dropout, dO the gradient of the context O: dV = (P M)ᵀ dO, and for the scores
     dS = P (M dO Vᵀ - rowsum(dO O)).

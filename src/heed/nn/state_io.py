@@ -1,8 +1,8 @@
-"""States as named tensors: to continue one in the next batch of a stream, or to save it in a checkpoint.
+"""States as named tensors, to save one in a checkpoint or to continue one in the next batch of a stream.
 
 A state is a frozen dataclass of tensors, whole numbers, tuples and further such dataclasses; its dropout keys belong to
-one update. So the state of any model can be taken apart into tensors by name, and put together again from them and a
-fresh state of the same model.
+one update. So the state of any model can be taken apart into named tensors, and rebuilt from them and a fresh state
+of the same model.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _named(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:
-    """The fields of a dataclass or the members of a tuple; dropout keys and what is absent have none."""
+    """The fields of a dataclass or the members of a tuple; dropout keys and None have no parts."""
     if isinstance(value, tuple):
         return [(str(index), inner) for index, inner in enumerate(value)]
     if is_dataclass(value) and not isinstance(value, DropoutKeys):
@@ -47,13 +47,13 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
 def with_tensors(fresh: AnyState, tensors: Mapping[str, Tensor], device: torch.device) -> AnyState:
     """The state with these tensors and the dropout keys of `fresh`, which is a state of as many rows from `start`.
 
-    Raises KeyError where they do not belong to a state of this kind.
+    Raises KeyError if a tensor of the state is missing.
     """
     return cast(AnyState, _filled("", fresh, tensors, device))
 
 
 def _filled(name: str, fresh: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
-    if fresh is None:  # what is absent at the beginning may be there later
+    if fresh is None:  # a field that is None at the start may have a tensor later
         return tensors[name].to(device) if name in tensors else None
     if isinstance(fresh, Tensor):
         return tensors[name].to(device)
@@ -75,7 +75,7 @@ def _renewed(old: Any, fresh: Any) -> Any:
         return fresh
     if isinstance(old, Tensor | int) or old is None or fresh is None:
         return old
-    parts = {name: _renewed(inner, getattr(fresh, name)) for name, inner in _parts(old)} if is_dataclass(old) else {}
     if isinstance(old, tuple):
         return tuple(_renewed(*pair) for pair in zip(old, fresh, strict=True))
+    parts = {name: _renewed(inner, getattr(fresh, name)) for name, inner in _parts(old)}
     return replace(old, **parts) if parts else old

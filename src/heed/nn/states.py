@@ -1,16 +1,20 @@
-"""Parts of decoder states: encoder memory, key-value caches and row positions.
+"""Decoder states and the parts they are made of: encoder memory, key-value caches and row positions.
 
-Three values that models compose into their states: `Memory` (what was computed from each source, shared by
-the rows of that source), `KeyValueCache` (one block's keys and values of the tokens so far), and `RowPositions` (where
-each row's tokens stand). Caches are aligned at the right: every row's newest token is in the last column,
-and a row that began later has empty columns on its left. So appending is the same for rows of any length.
+`RowState` selects, joins and detaches any state field by field. `Memory` holds what was computed from each source,
+shared by the rows of that source, `KeyValueCache` holds one block's keys and values of the tokens so far, and
+`RowPositions` says in which columns the tokens of each row are. Caches are aligned at the right: the newest token of
+every row is in the last column, and a row that began later has empty columns on its left. So appending is the same for
+rows of any length.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -20,20 +24,52 @@ KeysValues = tuple[Tensor, Tensor]
 """Keys `[B, H, S, K]` and values `[B, H, S, V]`."""
 
 
-def _missing(x: Tensor, size: int, dim: int) -> Tensor:
-    """The zeros that fill `x` up to `size` in one dimension."""
-    shape = list(x.shape)
-    shape[dim] = size - x.shape[dim]
-    return x.new_zeros(shape)
+@dataclass(frozen=True)
+class RowState:
+    """Base of frozen dataclasses that keep the contract of `heed.nn.contract.State`.
+
+    Each field is a tensor with one row for each row of the batch, a whole number that is equal for all rows, a value
+    with `select`, `join` and `detach` of its own, a tuple of these, or None.
+    """
+
+    def select(self, rows: Int[Tensor, " R"]) -> Self:
+        """The given rows in the given order."""
+        return replace(self, **{name: _select(value, rows) for name, value in self._fields()})
+
+    def join(self, other: Self) -> Self:
+        """These rows, then those of `other`."""
+        return replace(self, **{name: _join(value, getattr(other, name)) for name, value in self._fields()})
+
+    def detach(self) -> Self:
+        """The same values, cut off from the graph."""
+        return replace(self, **{name: _detach(value) for name, value in self._fields()})
+
+    def _fields(self) -> list[tuple[str, Any]]:
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]
 
 
-def _to_size(x: Tensor, size: int, dim: int) -> Tensor:
-    """Filled up at the right, or without what stands there."""
-    return x.narrow(dim, 0, size) if x.shape[dim] >= size else torch.cat((x, _missing(x, size, dim)), dim)
+def _select(value: Any, rows: Tensor) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_select(part, rows) for part in value)
+    if isinstance(value, Tensor):
+        return value[rows]
+    return value if value is None or isinstance(value, int) else value.select(rows)
 
 
-def _pad_left(x: Tensor, size: int, dim: int) -> Tensor:
-    return torch.cat((_missing(x, size, dim), x), dim)
+def _join(value: Any, other: Any) -> Any:
+    if value is None or other is None:
+        return None
+    if isinstance(value, tuple):
+        return tuple(_join(*pair) for pair in zip(value, other, strict=True))
+    if isinstance(value, Tensor):
+        return torch.cat((value, other))
+    return max(value, other) if isinstance(value, int) else value.join(other)
+
+
+def _detach(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_detach(part) for part in value)
+    return value if value is None or isinstance(value, int | DropoutKeys) else value.detach()
 
 
 def is_identity(rows: Tensor, num_rows: int) -> bool:
@@ -54,11 +90,11 @@ class Memory:
 
     @property
     def num_rows(self) -> int:
-        """Rows that read this memory."""
+        """Number of rows that read this memory."""
         return self.mask.shape[0] * self.rows_per_source
 
     def attention_mask(self) -> Bool[Tensor, "S_rows 1 1 S"] | None:
-        """The mask in the shape that attention takes; None where nothing is hidden."""
+        """The mask in the shape that attention takes; None if no position is padding."""
         return None if bool(self.mask.all()) else self.mask[:, None, None]
 
     def _take(self, sources: Tensor, rows_per_source: int) -> Memory:
@@ -68,7 +104,7 @@ class Memory:
         return replace(self, layers=layers, mask=self.mask[sources], rows_per_source=rows_per_source)
 
     def select(self, rows: Int[Tensor, " R"]) -> Memory:
-        """The memory of the given rows; sources stay shared where rows stay in their groups."""
+        """The memory of the given rows; sources remain shared if rows remain in their groups."""
         sources = rows // self.rows_per_source
         width = self.rows_per_source
         if width > 1 and len(rows) % width == 0:
@@ -78,25 +114,25 @@ class Memory:
         return self._take(sources, 1)
 
     def join(self, other: Memory) -> Memory:
-        """The rows of both; all sources padded to the longest that is still there."""
+        """The rows of both; all sources are padded to the longest one that remains."""
         left, right = self, other
         if left.rows_per_source != right.rows_per_source:
             left, right = left._ungrouped(), right._ungrouped()
         size = max(left._longest, right._longest)
 
         def both(a: Tensor, b: Tensor) -> Tensor:
-            return torch.cat((_to_size(a, size, 2), _to_size(b, size, 2)))
+            return torch.cat((_resized(a, size, 2), _resized(b, size, 2)))
 
         layers = tuple(
             (both(a_keys, b_keys), both(a_values, b_values))
             for (a_keys, a_values), (b_keys, b_values) in zip(left.layers, right.layers, strict=True)
         )
-        mask = torch.cat((_to_size(left.mask, size, 1), _to_size(right.mask, size, 1)))
+        mask = torch.cat((_resized(left.mask, size, 1), _resized(right.mask, size, 1)))
         return replace(left, layers=layers, mask=mask)
 
     @property
     def _longest(self) -> int:
-        """Positions of the longest source."""
+        """Number of positions of the longest source."""
         return int(self.mask.any(dim=0).sum())
 
     def _ungrouped(self) -> Memory:
@@ -106,21 +142,27 @@ class Memory:
         return self._take(rows // self.rows_per_source, 1)
 
     def detach(self) -> Memory:
-        """The same values without their graph."""
-        return replace(self, layers=tuple((k.detach(), v.detach()) for k, v in self.layers))
+        """The same values, cut off from the graph."""
+        return replace(self, layers=_detach(self.layers))
+
+
+def _resized(x: Tensor, size: int, dim: int) -> Tensor:
+    """Cut at the end of one dimension, or padded there with zeros."""
+    missing = size - x.shape[dim]
+    return x.narrow(dim, 0, size) if missing <= 0 else F.pad(x, (0, 0) * (x.dim() - 1 - dim) + (0, missing))
 
 
 @dataclass(frozen=True)
 class RowPositions:
-    """Where the tokens of each row stand: columns `first[b] … length - 1`; None means that all begin at 0."""
+    """The columns of each row's tokens: `first[b] … length - 1`; with `first` None, all rows begin at column 0."""
 
     length: int = 0
     first: Int[Tensor, " B"] | None = None
 
     def causal_mask(self, num_queries: int, device: torch.device) -> Bool[Tensor, "..."] | None:
-        """Who may be attended to when `num_queries` tokens are appended: `[T, S]` or `[B, 1, T, S]`, or None.
+        """The mask of `num_queries` tokens that are appended: `[T, S]` or `[B, 1, T, S]`; None if nothing is hidden.
 
-        An empty column of a row that began later is never seen by a real token of that row.
+        A real token never sees an empty column of its row.
         """
         if num_queries == 1 and self.first is None:
             return None
@@ -132,52 +174,52 @@ class RowPositions:
         return causal & (columns >= self.first[:, None])[:, None, None]  # [B, 1, T, S]
 
     def positions(self, num_queries: int, device: torch.device) -> Int[Tensor, "..."]:
-        """The positions in their rows of tokens that are appended: `[T]`, or `[B, T]` where rows began apart."""
+        """Positions of appended tokens in their rows: `[T]`, or `[B, T]` if rows began at different columns."""
         columns = torch.arange(self.length, self.length + num_queries, device=device)
         return columns if self.first is None else columns - self.first[:, None]
 
     def after(self, num_tokens: int) -> RowPositions:
-        """The positions when so many tokens have been appended to each row."""
+        """The positions after `num_tokens` more tokens of each row."""
         return RowPositions(self.length + num_tokens, self.first)
 
     def starts(self, num_rows: int, device: torch.device) -> Int[Tensor, " B"]:
-        """The first column of each row, written out."""
+        """The first column of each row as a tensor."""
         return torch.zeros(num_rows, dtype=torch.long, device=device) if self.first is None else self.first
 
     def select(self, rows: Int[Tensor, " R"]) -> RowPositions:
         """The columns of the given rows."""
         return self if self.first is None else replace(self, first=self.first[rows])
 
+    def join(self, other: RowPositions) -> RowPositions:
+        """The columns of the rows of both, which must have the same length and a tensor of first columns."""
+        assert self.first is not None
+        assert other.first is not None
+        return RowPositions(self.length, torch.cat((self.first, other.first)))
+
+    def detach(self) -> RowPositions:
+        """Itself: positions have no graph."""
+        return self
+
     @property
     def num_empty(self) -> int:
-        """The oldest columns, in which no row has a token."""
+        """Number of oldest columns that are empty in all rows."""
         return 0 if self.first is None else int(self.first.min())
 
     def without_first(self, num_columns: int) -> RowPositions:
-        """The same without so many empty columns."""
-        if self.first is None or not num_columns:
-            return self
-        first = self.first - num_columns
-        return RowPositions(self.length - num_columns, first if bool(first.any()) else None)
+        """The same without the oldest `num_columns` columns."""
+        first = None if self.first is None else (self.first - num_columns).clamp(min=0)
+        return RowPositions(self.length - num_columns, first).simplified()
 
-    def join(self, other: RowPositions, num_rows: int, other_rows: int, device: torch.device) -> RowPositions:
-        """Those of the rows of both, aligned at the right."""
-        length = max(self.length, other.length)
-        first = torch.cat(
-            (
-                self.starts(num_rows, device) + length - self.length,
-                other.starts(other_rows, device) + length - other.length,
-            )
-        )
-        return RowPositions(length, first if bool(first.any()) else None)
+    def simplified(self) -> RowPositions:
+        """The same; `first` is None if all rows begin at column 0."""
+        return self if self.first is None or bool(self.first.any()) else RowPositions(self.length)
 
 
 @dataclass(frozen=True)
-class KeyValueCache:
+class KeyValueCache(RowState):
     """One block's keys and values of all tokens so far, `[B, H, C, K]`, of which `length` columns are used.
 
-    With spare capacity (made by `reserve`) appending writes in place; without, it concatenates and stays
-    differentiable.
+    With spare capacity (see `empty`) appending writes in place; without, it concatenates and is differentiable.
     """
 
     keys: Float[Tensor, "B H C K"]
@@ -201,31 +243,20 @@ class KeyValueCache:
             values = torch.cat((self.values[:, :, :length], values), dim=2)
         return KeyValueCache(keys, values), keys, values
 
-    def select(self, rows: Int[Tensor, " R"], length: int) -> KeyValueCache:
-        """The used columns of the given rows, copied; spare capacity is not, it would cost more than it saves."""
-        keys, values = self.keys[:, :, :length], self.values[:, :, :length]
-        return KeyValueCache(keys.index_select(0, rows), values.index_select(0, rows))
+    def select(self, rows: Int[Tensor, " R"]) -> KeyValueCache:
+        """A copy of the given rows."""
+        return KeyValueCache(self.keys.index_select(0, rows), self.values.index_select(0, rows))
 
-    def join(self, other: KeyValueCache, length: int, other_length: int) -> KeyValueCache:
-        """The rows of both, aligned at the right: the newest tokens of both sides in the last column."""
-
-        def both(a: Tensor, b: Tensor) -> Tensor:
-            return torch.cat((_pad_left(a[:, :, :length], size, 2), _pad_left(b[:, :, :other_length], size, 2)))
-
-        size = max(length, other_length)
-        return KeyValueCache(both(self.keys, other.keys), both(self.values, other.values))
-
-    def without_first(self, num_columns: int) -> KeyValueCache:
-        """The same without so many of its oldest columns."""
-        return KeyValueCache(self.keys[:, :, num_columns:], self.values[:, :, num_columns:])
-
-    def detach(self) -> KeyValueCache:
-        """The same values without their graph."""
-        return KeyValueCache(self.keys.detach(), self.values.detach())
+    def columns(self, begin: int, end: int, num_empty: int = 0) -> KeyValueCache:
+        """Columns `begin … end - 1`, with `num_empty` columns of zeros before them."""
+        keys, values = self.keys[:, :, begin:end], self.values[:, :, begin:end]
+        if num_empty:
+            keys, values = F.pad(keys, (0, 0, num_empty, 0)), F.pad(values, (0, 0, num_empty, 0))
+        return KeyValueCache(keys, values)
 
 
 class AppendKV:
-    """One block's cache during one `advance`: calling it appends keys and values, and returns all of them.
+    """One block's cache during one `advance`: a call appends keys and values, and returns all of them.
 
     Afterwards `cache` is the one that the next state holds.
     """
@@ -241,40 +272,66 @@ class AppendKV:
 
 
 @dataclass(frozen=True)
-class CachedState:
-    """The state of an attention decoder: memory, a cache for each block, columns, and the dropout keys of training."""
+class CachingState(RowState, ABC):
+    """Base of states with a key-value cache for each block and the columns of each row in these caches."""
 
-    memory: Memory
     caches: tuple[KeyValueCache, ...]
     columns: RowPositions
+
+    @property
+    @abstractmethod
+    def num_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where its tensors are."""
+
+    def select(self, rows: Int[Tensor, " R"]) -> Self:
+        """The given rows; spare capacity of the caches is not copied, which would cost more than it saves."""
+        if is_identity(rows, self.num_rows):
+            return self
+        used = tuple(cache.columns(0, self.columns.length) for cache in self.caches)
+        return RowState.select(replace(self, caches=used), rows)
+
+    def join(self, other: Self) -> Self:
+        """These rows, then those of `other`; the newest tokens of both are in the last column."""
+        length = max(self.columns.length, other.columns.length)
+        joined = RowState.join(self.aligned(length), other.aligned(length))
+        return replace(joined, columns=joined.columns.simplified())
+
+    def aligned(self, length: int) -> Self:
+        """The same rows in the last of `length` columns, with empty columns before them."""
+        used = self.columns.length
+        caches = tuple(cache.columns(0, used, num_empty=length - used) for cache in self.caches)
+        columns = RowPositions(length, self.columns.starts(self.num_rows, self.device) + length - used)
+        return replace(self, caches=caches, columns=columns)
+
+    def without_first(self, num_columns: int) -> Self:
+        """The same without the oldest `num_columns` columns."""
+        caches = tuple(cache.columns(num_columns, self.columns.length) for cache in self.caches)
+        return replace(self, caches=caches, columns=self.columns.without_first(num_columns))
+
+
+@dataclass(frozen=True)
+class CachedState(CachingState):
+    """State of an attention decoder: memory, a cache for each block, columns, and the dropout keys of training."""
+
+    memory: Memory
     dropout_keys: DropoutKeys | None = None
 
-    def select(self, rows: Int[Tensor, " R"]) -> CachedState:
-        """The given rows in the given order."""
-        if is_identity(rows, self.memory.num_rows):
-            return self
-        memory = self.memory.select(rows)
-        caches = tuple(cache.select(rows, self.columns.length) for cache in self.caches)
-        dropout_keys = self.dropout_keys and self.dropout_keys.select(rows)
-        return CachedState(memory, caches, self.columns.select(rows), dropout_keys)
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return self.memory.num_rows
+
+    @property
+    def device(self) -> torch.device:
+        """Where its tensors are."""
+        return self.memory.mask.device
 
     def join(self, other: CachedState) -> CachedState:
-        """These rows, then those of `other`; columns that only rows had which have left are given back."""
-        left, right = self._without_empty_columns(), other._without_empty_columns()
-        mine, theirs = left.columns, right.columns
-        caches = tuple(a.join(b, mine.length, theirs.length) for a, b in zip(left.caches, right.caches, strict=True))
-        columns = mine.join(theirs, self.memory.num_rows, other.memory.num_rows, self.memory.mask.device)
-        dropout_keys = self.dropout_keys and other.dropout_keys and self.dropout_keys.join(other.dropout_keys)
-        return CachedState(self.memory.join(other.memory), caches, columns, dropout_keys)
-
-    def _without_empty_columns(self) -> CachedState:
-        num_empty = self.columns.num_empty
-        if not num_empty:
-            return self
-        caches = tuple(cache.without_first(num_empty) for cache in self.caches)
-        return replace(self, caches=caches, columns=self.columns.without_first(num_empty))
-
-    def detach(self) -> CachedState:
-        """The same values, cut off from the graph."""
-        caches = tuple(cache.detach() for cache in self.caches)
-        return CachedState(self.memory.detach(), caches, self.columns, self.dropout_keys)
+        """These rows, then those of `other`; columns that are empty in all rows are removed before."""
+        left, right = (state.without_first(state.columns.num_empty) for state in (self, other))
+        return CachingState.join(left, right)

@@ -1,8 +1,8 @@
 """Weight files: safetensors with a checked header and a SHA-256.
 
-A safetensors file is 8 bytes with the length of its header, a header in JSON that gives each tensor's type, shape and
-place, and the bytes. What a file says it holds is read and checked from the header alone, before memory is taken for
-it. heed's own files also tell their format and a SHA-256 of what they hold, so a changed bit is noticed.
+A safetensors file consists of 8 bytes with the length of its header, a JSON header with the type, shape and offsets of
+each tensor, and the data. The header is read and checked before memory is allocated for the tensors. heed's own files
+also contain their format and a SHA-256 of the tensors, so that a changed bit is noticed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from heed.core.formats import FORMAT, require_format
 
 MAX_HEADER_BYTES = 16_000_000
 MAX_TENSORS = 50_000
-"""Averages of a deep model's last weights take some thousands."""
-OURS = "heed"
-"""The key of what heed says about its own files: one JSON text, as the library writes several keys in any order."""
+"""A checkpoint with averages of a deep model's weights has some thousands."""
+METADATA_KEY = "heed"
+"""Key of heed's metadata: one JSON text, because the library writes several keys in any order."""
 
 Shapes = Mapping[str, tuple[int, ...]]
 _ITEM_BYTES = {
@@ -39,7 +39,7 @@ _ITEM_BYTES = {
 
 
 class StoredTensor(BaseModel):
-    """A tensor as the header describes it."""
+    """A tensor's entry in the header."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -49,13 +49,13 @@ class StoredTensor(BaseModel):
 
     @property
     def num_bytes(self) -> int:
-        """What the shape takes."""
+        """Number of bytes that the shape needs."""
         return math.prod(self.shape) * _ITEM_BYTES[self.dtype]
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a file says it holds; `metadata` is what `save_weights` was told, with the format and the SHA-256."""
+    """Header of a weight file; `metadata` is that given to `save_weights`, with the format and the SHA-256."""
 
     tensors: Mapping[str, StoredTensor]
     metadata: Mapping[str, str]
@@ -67,7 +67,7 @@ class Header:
 
     @property
     def num_parameters(self) -> int:
-        """The numbers that were learned or counted: what indexes them, in whole numbers, is none of them."""
+        """Number of learned or counted numbers; integer tensors that index them are not included."""
         floats = [tensor for tensor in self.tensors.values() if "F" in tensor.dtype]
         return sum(math.prod(tensor.shape) for tensor in floats or self.tensors.values())
 
@@ -78,29 +78,27 @@ def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 
 
 def read_header(path: Path) -> Header:
-    """What a safetensors file says it holds, checked against its size.
+    """The header of a safetensors file, checked against the file's size.
 
-    Raises MissingInputError when there is no such file, and DataError when it is none of this format, or cut off, or
-    when its header is larger than any of heed's.
+    Raises MissingInputError if the file does not exist, and DataError if it is not a safetensors file, is truncated, or
+    has a header of more than `MAX_HEADER_BYTES`.
     """
     if not path.exists():
-        raise MissingInputError(f"{path}: there is no such file.")
+        raise MissingInputError(f"{path} does not exist.")
     if not path.is_file():
         raise _damaged(path, "it is not a regular file")
     with path.open("rb") as file:
         size = path.stat().st_size
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= size - 8:
-            raise _damaged(path, f"its header claims {length} bytes of a file of {size}")
+            raise _damaged(path, f"its header claims {length} bytes, but the file has {size}")
         if length > MAX_HEADER_BYTES:
             limit = format_bytes(MAX_HEADER_BYTES)
-            raise _damaged(path, f"its header has {format_bytes(length)}, at most {limit} are read")
+            raise _damaged(path, f"its header has {format_bytes(length)}, more than the limit of {limit}")
         return _parsed(path, file.read(length), size - 8 - length)
 
 
 class _Entries(BaseModel):
-    """A header taken apart."""
-
     model_config = ConfigDict(strict=True)
 
     metadata: dict[str, str]
@@ -111,42 +109,42 @@ def _parsed(path: Path, text: bytes, num_data_bytes: int) -> Header:
     try:
         entries = json.loads(text)
         metadata = entries.pop("__metadata__", {}) if isinstance(entries, dict) else {}
-        ours = json.loads(metadata.get(OURS, "{}")) if isinstance(metadata, dict) else metadata
-        found = _Entries.model_validate({"metadata": ours, "tensors": entries})
+        metadata = json.loads(metadata.get(METADATA_KEY, "{}")) if isinstance(metadata, dict) else metadata
+        header = _Entries.model_validate({"metadata": metadata, "tensors": entries})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise _damaged(path, f"its header is wrong at {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from error
     except (ValueError, TypeError, RecursionError) as error:
         raise _damaged(path, "its header is not JSON") from error
-    for name, tensor in found.tensors.items():
+    for name, tensor in header.tensors.items():
         begin, end = tensor.data_offsets
         if end - begin != tensor.num_bytes:
-            raise _damaged(path, f"{name!r} has {end - begin} bytes, its shape needs {tensor.num_bytes}")
+            raise _damaged(path, f"{name!r} has {end - begin} bytes, but its shape needs {tensor.num_bytes}")
         if end > num_data_bytes:
-            raise _damaged(path, f"{name!r} lies outside the file")
-    return Header(found.tensors, found.metadata)
+            raise _damaged(path, f"{name!r} is outside the file")
+    return Header(header.tensors, header.metadata)
 
 
 def _damaged(path: Path, what: str) -> DataError:
     return DataError(f"{path} is damaged or not a safetensors file: {what:.300}.")  # a name can be as long as a header
 
 
-def require_shapes(found: Shapes, wanted: Shapes, where: Path) -> None:
-    """Raise DataError unless names and shapes are those of the recipe's model."""
-    if found.keys() != wanted.keys():
-        odd = sorted(found.keys() ^ wanted.keys())[0]
-        raise DataError(f"{where}: the weights are not those of the recipe's model ({odd!r:.100} is on one side only).")
-    for name, shape in wanted.items():
-        if found[name] != shape:
-            shapes = f"{list(found[name])}, the recipe's model has {list(shape)}"
-            raise DataError(f"{where}: {name!r} has the shape {shapes}.")
+def require_shapes(shapes: Shapes, model_shapes: Shapes, path: Path) -> None:
+    """Raises DataError unless names and shapes are those of the recipe's model."""
+    if shapes.keys() != model_shapes.keys():
+        name = sorted(shapes.keys() ^ model_shapes.keys())[0]
+        raise DataError(f"{path}: the weights are not those of the recipe's model: only one of them has {name!r:.100}.")
+    for name, shape in model_shapes.items():
+        if shapes[name] != shape:
+            difference = f"{list(shapes[name])}, the recipe's model has {list(shape)}"
+            raise DataError(f"{path}: {name!r} has the shape {difference}.")
 
 
 def read_weights(path: Path, shapes: Shapes | None = None) -> dict[str, Tensor]:
-    """The tensors of a file that `save_weights` wrote; other programs' safetensors files are read too.
+    """The tensors of a safetensors file, written by `save_weights` or by another program.
 
-    With `shapes`, those of the recipe's model, a file of other weights is refused before it is read. Raises DataError
-    and MissingInputError; nothing in the file can run code.
+    With `shapes`, those of the recipe's model, a file of other weights is refused before its tensors are read. Raises
+    DataError and MissingInputError; nothing in the file can run code.
     """
     header = read_header(path)
     number = header.metadata.get("format", "1")
@@ -163,18 +161,18 @@ def read_weights(path: Path, shapes: Shapes | None = None) -> dict[str, Tensor]:
 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write weights as one safetensors file, whole or not at all. Raises StorageError."""
+    """Write weights as one safetensors file, atomically. Raises StorageError."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    said = {**metadata, "format": str(FORMAT), "sha256": digest(tensors)}
-    blob = save(tensors, {OURS: json.dumps(said, sort_keys=True)})
+    described = {**metadata, "format": str(FORMAT), "sha256": digest(tensors)}
+    blob = save(tensors, {METADATA_KEY: json.dumps(described, sort_keys=True)})
     with storage_errors("write the weights", len(blob), path.parent), atomic_write(path) as file:
         file.write(blob)
 
 
 def digest(tensors: Mapping[str, Tensor]) -> str:
-    """A SHA-256 of names, types, shapes and numbers, however they are laid out in a file."""
-    found = hashlib.sha256()
+    """SHA-256 of names, types, shapes and values, independent of the layout of a file."""
+    sha256 = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
-        found.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+        sha256.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        sha256.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return sha256.hexdigest()

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.embeddings import TokenEmbedding
-from heed.nn.positions import POSITIONS, half_split, interleaved
+from heed.nn.embeddings import POSITIONS, TokenEmbedding, half_split, interleaved
 
 SIZE = 6
 kinds = pytest.mark.parametrize("kind", ["interleaved", "half_split", "concatenated"])
