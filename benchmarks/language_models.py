@@ -37,8 +37,7 @@ from torch import Tensor, nn
 
 from heed.core.environment import data_dir, num_cpus
 from heed.data.batch import Batch
-from heed.data.streams import StreamLoader
-from heed.data.text_stream import TextStream
+from heed.data.text_stream import StreamLoader, TextStream
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.export.gpt2 import gpt2_config, to_gpt2

@@ -22,8 +22,7 @@ import torch
 import torch.nn.functional as F
 
 from heed.core.environment import num_cpus
-from heed.data.batch import Batch, collate
-from heed.data.batching import padding_share, plan_epoch
+from heed.data.batch import Batch, collate, plan_epoch
 from heed.models.transformer import Transformer
 from heed.nn.contract import Smoothing, Vocabularies
 from heed.nn.device import set_threads
@@ -55,9 +54,11 @@ def batches_of(folder: Path, tokens_per_batch: int, num_batches: int) -> tuple[l
     lengths = [torch.tensor([len(ids) + 1 for ids in side]).numpy() for side in sides]
     plan = plan_epoch(lengths, tokens_per_batch, SEED, epoch=0)
     taken = plan[:num_batches]
+    real = sum(int(side.sum()) for side in lengths)
+    positions = sum(len(rows) * int(side[rows].max()) for rows in plan for side in lengths)
     about = (
         f"{len(src):,} pairs, {len(tokenizer.vocabulary):,} pieces, {len(plan)} batches an epoch, "
-        f"padding {padding_share(plan, lengths):.1%} of both sides; timed: {num_batches} batches"
+        f"padding {1 - real / positions:.1%} of both sides; timed: {num_batches} batches"
     )
     picked = [([sides[0][i] for i in rows], [sides[1][i] for i in rows], rows.tolist()) for rows in taken]
     return picked, len(tokenizer.vocabulary), about

@@ -178,7 +178,7 @@ def test_data_that_is_not_what_was_prepared_is_refused(run: Path) -> None:
     content = bytearray((run / "data/train/tgt.tok").read_bytes())
     content[0] ^= 1
     (run / "data/train/tgt.tok").write_bytes(content)
-    with pytest.raises(DataError, match=r"train is damaged: the bytes of tgt\.tok are not those that were written"):
+    with pytest.raises(DataError, match=r"train is damaged: the checksum of tgt\.tok does not match"):
         go_on(run)
 
 

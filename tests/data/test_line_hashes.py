@@ -1,4 +1,4 @@
-"""Does a run know its training lines again, and no others?"""
+"""Line hashes: exactly the added lines are recognised."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.core.errors import DataError
@@ -16,7 +16,7 @@ ROWS = [("Ein Hund.", "A dog."), ("Eine Katze.", "A cat."), ("Ein Hund.", "One d
 
 
 def found(known: LineHashes, row: tuple[str, ...]) -> dict[str, bool]:
-    """Which kinds of a row are known."""
+    """Which kinds of a row are among the lines."""
     return {kind: bool(which[0]) for kind, which in known.found([row]).items()}
 
 
@@ -33,7 +33,7 @@ def test_a_text_has_one_kind() -> None:
     assert found(LineHashes.of([("one",), ("two",)]), ("two",)) == {"tgt": True}
 
 
-def test_they_come_back_from_their_folder_in_8_bytes_a_distinct_line(tmp_path: Path) -> None:
+def test_hashes_are_restored_from_a_folder_with_8_bytes_for_each_distinct_line(tmp_path: Path) -> None:
     known = LineHashes.of(ROWS)
     known.write(tmp_path / "hashes")
     again = LineHashes.open(tmp_path / "hashes")
@@ -47,7 +47,7 @@ def test_they_come_back_from_their_folder_in_8_bytes_a_distinct_line(tmp_path: P
         assert isinstance(keys.base, np.memmap)
 
 
-def test_rows_that_pass_one_by_one_are_written_as_those_of_a_list(tmp_path: Path) -> None:
+def test_rows_added_one_by_one_give_the_files_of_a_list(tmp_path: Path) -> None:
     hasher = LineHasher(tmp_path)
     for row in [*ROWS, *ROWS]:
         hasher.add(row)
@@ -58,29 +58,29 @@ def test_rows_that_pass_one_by_one_are_written_as_those_of_a_list(tmp_path: Path
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_without_a_folder_there_are_none(tmp_path: Path) -> None:
+def test_a_missing_folder_gives_none(tmp_path: Path) -> None:
     assert LineHashes.open(tmp_path / "hashes") is None
 
 
-def test_nothing_is_known_to_an_empty_one() -> None:
+def test_no_line_is_among_empty_hashes() -> None:
     assert found(LineHashes({"src": np.empty(0, "<u8")}), ("a", "b")) == {"src": False}
     assert LineHashes.of([]).found(ROWS) == {}
 
 
-def test_both_are_known_to_the_union_of_two() -> None:
+def test_a_union_has_the_lines_of_both() -> None:
     both = LineHashes.of(ROWS[:1]).united(LineHashes.of(ROWS[1:]))
     for kind, keys in LineHashes.of(ROWS).hashes.items():
         np.testing.assert_array_equal(both.hashes[kind], keys)
 
 
 @pytest.mark.parametrize("array", [np.zeros(3), np.zeros((2, 2), "<u8"), np.array([None])])
-def test_a_file_of_another_kind_is_told_and_no_pickle_is_loaded(tmp_path: Path, array: np.ndarray) -> None:
+def test_a_file_of_another_kind_is_refused_and_no_pickle_is_loaded(tmp_path: Path, array: np.ndarray) -> None:
     np.save(tmp_path / "src.npy", array)
     with pytest.raises(DataError, match=r"is damaged .* without the check for leakage"):
         LineHashes.open(tmp_path)
 
 
-def test_a_file_that_was_cut_off_is_told(tmp_path: Path) -> None:
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     LineHashes.of(ROWS).write(tmp_path)
     whole = (tmp_path / "src.npy").read_bytes()
     for length in (0, 4, 100, len(whole) - 1):
@@ -92,14 +92,13 @@ def test_a_file_that_was_cut_off_is_told(tmp_path: Path) -> None:
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(texts, texts), max_size=20), st.lists(st.tuples(texts, texts), max_size=20))
-def test_exactly_the_lines_that_were_added_are_known(
-    rows: list[tuple[str, str]], others: list[tuple[str, str]]
-) -> None:
+def test_exactly_the_added_lines_are_known(rows: list[tuple[str, str]], others: list[tuple[str, str]]) -> None:
     known = LineHashes.of([("x", "x"), *rows])
     stripped = {(src.strip(), tgt.strip()) for src, tgt in [("x", "x"), *rows]}
     answers = known.found(others)
-    for place, (src, tgt) in enumerate(others):
-        assert answers["pair"][place] == ((src.strip(), tgt.strip()) in stripped)
-        assert answers["src"][place] == (src.strip() in {pair[0] for pair in stripped})
-        assert answers["tgt"][place] == (tgt.strip() in {pair[1] for pair in stripped})
+    for i, (src, tgt) in enumerate(others):
+        assert answers["pair"][i] == ((src.strip(), tgt.strip()) in stripped)
+        assert answers["src"][i] == (src.strip() in {pair[0] for pair in stripped})
+        assert answers["tgt"][i] == (tgt.strip() in {pair[1] for pair in stripped})

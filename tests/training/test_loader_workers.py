@@ -54,7 +54,7 @@ def test_a_lost_worker_ends_the_training_with_a_sentence_and_it_goes_on_as_if_no
         patch.setattr(Worker, "begin", begin_and_kill)
         result = call("train", *keys, "--out", folder / "lost", "--quiet")
     assert result.code == 1
-    assert result.err.count("a process that prepares batches was lost (ended by SIGKILL)") == 1
+    assert result.err.count("a loader worker ended by SIGKILL") == 1
     assert "Traceback" not in result.err
     assert call("train", "--resume", folder / "lost", "--quiet").code == 0
     assert weights(folder / "lost") == weights(without_workers)

@@ -1,1 +1,1 @@
-"""From token ids on disk to batches in an order that follows from (seed, epoch, index)."""
+"""Token ids on disk, and batches of them in an order that follows from (seed, epoch, index)."""

@@ -1,12 +1,20 @@
-"""Batches: rows of token ids as the tensors of one training step.
+"""Batches: the tensors of one training step, and the plan of an epoch's batches by length.
 
-The shift and the masks are made here, once: `tgt_in` begins with bos, `tgt_out` ends with eos, and a source ends
-with eos too. Padding stands at the end of a row.
+Shift and masks are made once: `tgt_in` begins with bos, `tgt_out` and sources end with eos. Padding is at the end of a
+row.
+
+A plan is a pure function of the rows' lengths, a token budget, the seed and the number of the epoch, so a resumed run
+computes the plan of its epoch again and replays nothing. Rows are shuffled, then sorted so that a batch holds rows of
+nearly the same length on *both* sides: by the longer side, which makes the batches as few as the budget allows, then by
+the signed difference of the sides, which determines the shorter one. The direction of the difference alternates from
+one length to the next, so that a batch that reaches into the next length continues with rows of the same difference.
+The rest is random: the order of the batches, the order of rows of equal lengths, and the first cut, so that the rows of
+a batch differ from epoch to epoch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
@@ -16,28 +24,29 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heed.data.schedule import epoch_random, shuffled
 from heed.nn.contract import Source, TokenSource
 
-# The ids of one sentence: a row of the token store, or what a tokenizer returned.
 Ids = Sequence[int] | NDArray[np.integer]
+"""The ids of one sentence: a row of the token store, or the output of a tokenizer."""
 
 
 class TrainingBatch(Protocol):
-    """What the training loop knows of a batch, whatever its task."""
+    """A batch of any task, as the training loop sees it."""
 
     @property
     def rows(self) -> Int[Tensor, " B"]:
-        """Each row's index in the corpus: the key of its dropout masks."""
+        """Index of each row in the corpus: the key of its dropout masks."""
         ...
 
     @property
     def num_targets(self) -> int:
-        """Number of targets (tokens, labels), which a loss is divided by."""
+        """Number of targets (tokens, labels), by which a loss is divided."""
         ...
 
     @property
     def num_positions(self) -> int:
-        """Number of positions that are computed, padding included."""
+        """Number of computed positions, including padding."""
         ...
 
     @property
@@ -56,7 +65,7 @@ class TrainingBatch(Protocol):
         ...
 
     def halves(self) -> tuple[Self, Self]:
-        """Split the rows in two; the parts have no columns that are all padding."""
+        """The first half of the rows and the others, each without columns that are all padding."""
         ...
 
     def to(self, device: torch.device) -> Self:
@@ -66,26 +75,26 @@ class TrainingBatch(Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """Target rows with their sources: what a model is trained on in one step."""
+    """Target rows with their sources."""
 
     source: Source | None
     """None for a language model."""
     tgt_in: Int[Tensor, "B T"]
     """bos, then the target: what the model reads."""
     tgt_out: Int[Tensor, "B T"]
-    """The target, then eos: what the model is to say after each token of `tgt_in`."""
+    """The target, then eos: what the model predicts after each token of `tgt_in`."""
     tgt_mask: Bool[Tensor, "B T"]
     """True = a real token of `tgt_in` and of `tgt_out`."""
     rows: Int[Tensor, " B"]
-    """Each row's index in the corpus: the key of its dropout masks."""
+    """Index of each row in the corpus: the key of its dropout masks."""
     num_tokens: int
-    """Real target tokens, eos included: what a loss is divided by."""
+    """Number of real target tokens, including eos."""
     num_src_tokens: int
-    """Real source tokens, eos included."""
+    """Number of real source tokens, including eos."""
     segment: int | None = None
-    """Of streams: how many segments of them came before in this epoch. None: rows stand alone."""
+    """For streams: number of preceding segments in this epoch. None: rows are independent."""
     relative_length: float = 1.0
-    """Of streams cut at random: the segment's length by the usual one."""
+    """For streams cut at random: length of the segment relative to the usual one."""
 
     @property
     def num_targets(self) -> int:
@@ -94,18 +103,13 @@ class Batch:
 
     @property
     def num_real(self) -> int:
-        """Real tokens of both sides."""
+        """Number of real tokens of both sides."""
         return self.num_tokens + self.num_src_tokens
 
     @property
     def num_positions(self) -> int:
-        """Positions of both sides, padding included."""
+        """Number of positions of both sides, including padding."""
         return self.tgt_mask.numel() + (self.source.mask.numel() if self.source else 0)
-
-    @property
-    def padding_share(self) -> float:
-        """The share of positions that are padding, over both sides, 0 to 1."""
-        return 1 - self.num_real / self.num_positions
 
     def halves(self) -> tuple[Batch, Batch]:
         """The first half of the rows and the others, each without columns that are all padding."""
@@ -147,9 +151,9 @@ def collate(
     eos_id: int,
     pad_id: int,
 ) -> Batch:
-    """A batch of B rows from their ids without bos or eos; `src_ids` is None for a language model.
+    """A batch of rows from their ids without bos or eos and their indices in the corpus.
 
-    `rows` are the rows' indices in the corpus.
+    `src_ids` is None for a language model.
     """
     tgt_out, tgt_mask = _ended(tgt_ids, eos_id, pad_id)
     tgt_in = np.full_like(tgt_out, bos_id)
@@ -168,17 +172,74 @@ def collate(
 
 
 def source_from_ids(sequences: Sequence[Ids], eos_id: int, pad_id: int) -> TokenSource:
-    """Sequences of ids as a source `[B, S]`, each ended with eos; used in training and in translation alike."""
+    """Sequences of ids as a source `[B, S]`, each followed by eos; used in training and in translation."""
     ids, mask = _ended(sequences, eos_id, pad_id)
     return TokenSource(torch.from_numpy(ids), torch.from_numpy(mask))
 
 
 def _ended(sequences: Sequence[Ids], eos_id: int, pad_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Each sequence and eos, padded to the longest `[B, T]`, and where the real ids are."""
+    """Each sequence and eos, padded to the longest `[B, T]`, and the mask of real ids."""
     end = np.array([eos_id])
     parts = [end[:0], *(part for ids in sequences for part in (ids, end))]
     lengths = np.array([len(ids) + 1 for ids in sequences], dtype=np.int64)
     mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
     padded = np.full(mask.shape, pad_id, dtype=np.int64)
-    padded[mask] = np.concatenate(parts, dtype=np.int64, casting="unsafe")  # NumPy takes [] for floats
+    padded[mask] = np.concatenate(parts, dtype=np.int64, casting="unsafe")  # NumPy takes [] as floats
     return padded, mask
+
+
+def plan_epoch(
+    lengths: Sequence[NDArray[np.integer]],
+    tokens_per_batch: int,
+    seed: int,
+    epoch: int,
+    max_rows: int | None = None,
+    block_rows: int = 2_000_000,
+) -> list[NDArray[np.int64]]:
+    """The batches of one epoch in order, each an array of row indices; every row is in exactly one.
+
+    `lengths` has one array `[num_rows]` for each side (one or two), with eos or bos included in each length. In each
+    batch, rows × the longest sequence of either side is at most `tokens_per_batch`, and there are at most `max_rows`
+    rows; a row longer than the budget is a batch of its own.
+
+    Rows are sorted by length within blocks of `block_rows` shuffled rows, which bounds the memory of a large corpus.
+    """
+    random = epoch_random(seed, epoch)
+    order = shuffled(len(lengths[0]), random)
+    batches: list[NDArray[np.int64]] = []
+    for start in range(0, len(order), block_rows):
+        rows = order[start : start + block_rows]
+        sides = [side[rows].astype(np.int64) for side in lengths]
+        longest = np.maximum(sides[0], sides[-1])
+        by_length = _by_length(longest, sides[0] - sides[-1])
+        rows, longest = rows[by_length], longest[by_length]
+        first_share = float(random.random_raw() >> 11) / 2**53
+        cuts = _cut(longest, tokens_per_batch, max_rows or len(rows), first_share)
+        batches.extend(rows[begin:end] for begin, end in cuts)
+    return [batches[i] for i in shuffled(len(batches), random)]
+
+
+def _by_length(longest: NDArray[np.int64], difference: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order by lengths; stable, so that equal rows remain shuffled."""
+    alternating = np.where(longest % 2 == 0, difference, -difference)
+    return np.lexsort((alternating, longest)).astype(np.int64, copy=False)
+
+
+def _cut(
+    longest: NDArray[np.int64], tokens_per_batch: int, max_rows: int, first_share: float
+) -> Iterator[tuple[int, int]]:
+    """Cuts rows of ascending length into batches as large as the budget allows: (begin, end) of each.
+
+    The first batch is reduced to between half and all of that, unless all rows fit into it.
+    """
+    begin, num_rows = 0, len(longest)
+    while begin < num_rows:
+        # A batch that starts here has at most as many rows as if all were as short as the first.
+        reach = min(max(tokens_per_batch // int(longest[begin]), 1), max_rows)
+        candidates = longest[begin : begin + reach]
+        area = candidates * np.arange(1, len(candidates) + 1)
+        size = max(1, int(np.searchsorted(area, tokens_per_batch, side="right")))
+        if begin == 0 and size < num_rows:
+            size = max(1, round(size * (1 + first_share) / 2))
+        yield begin, begin + size
+        begin += size

@@ -1,23 +1,31 @@
 """Hashes of training lines, to detect test lines among them: 64 bits for each line and kind.
 
-A folder with one sorted NumPy array for each kind, memory-mapped: `src.npy`, `tgt.npy`, and `pair.npy` for both
-sides together. Whoever has the folder can ask of a line whether it was there, and cannot read any.
+A folder has one sorted NumPy array for each kind, which is memory-mapped: `src.npy`, `tgt.npy`, and `pair.npy` for both
+sides together. The folder reveals whether a given line was in the training data, but no line can be read from it.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from tempfile import TemporaryFile
+from typing import IO, Self
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.core.files import atomic_write
-from heed.data.distinct import DTYPE, DistinctNumbers
 from heed.text.hashing import hash_pair, hash_text
+
+DTYPE = np.dtype("<u8")  # the same on every machine
+_RUN = 1 << 20
+"""Numbers in a sorted run: 8 MB."""
+_PARTS = 256
+_PART_BEGINS = np.arange(1, _PARTS, dtype=np.uint64) * np.uint64(2**64 // _PARTS)
+"""Lower bounds of the parts of the range of numbers, except the first."""
 
 Row = tuple[str, ...]
 """(source, target), or the (line,) of a text."""
@@ -32,29 +40,29 @@ def hashes_of(row: Row) -> dict[str, int]:
 
 
 class LineHasher:
-    """Collects the hashes of rows as they pass and writes what `LineHashes.open` reads, in little memory."""
+    """Collects the hashes of rows and writes the files that `LineHashes.open` reads, in little memory."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is on the disk that has room for 8 bytes a row a kind."""
+        """`folder` is for temporary files, of 8 bytes for each row and kind."""
         self._folder = folder
         self._hashes: dict[str, DistinctNumbers] = {}
 
     def add(self, row: Row) -> None:
-        """One more row."""
+        """Add the hashes of a row."""
         for kind, key in hashes_of(row).items():
             if kind not in self._hashes:
                 self._hashes[kind] = DistinctNumbers(self._folder)
             self._hashes[kind].add(key)
 
     def write(self, folder: Path) -> None:
-        """Write those of the rows so far into a folder, which is made where it is missing."""
+        """Write the hashes of all rows into a folder, which is created if it is missing. Ends the collection."""
         folder.mkdir(parents=True, exist_ok=True)
         for kind, hashes in self._hashes.items():
             hashes.write(folder / f"{kind}.npy")
 
 
 class LineHashes:
-    """The distinct lines of some rows, by their hashes."""
+    """The distinct lines of a set of rows, as hashes."""
 
     def __init__(self, hashes: Mapping[str, NDArray[np.uint64]]) -> None:
         """`hashes`: sorted and distinct, by kind."""
@@ -62,16 +70,16 @@ class LineHashes:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> LineHashes:
-        """Those of all rows, in memory."""
+        """The hashes of all rows, in memory."""
         keys: dict[str, array[int]] = {}
         for row in rows:
             for kind, key in hashes_of(row).items():
                 keys.setdefault(kind, array("Q")).append(key)
-        return cls({kind: np.unique(np.array(found, dtype=DTYPE)) for kind, found in keys.items()})
+        return cls({kind: np.unique(np.array(numbers, dtype=DTYPE)) for kind, numbers in keys.items()})
 
     @classmethod
     def open(cls, folder: Path) -> Self | None:
-        """What `write` wrote, memory-mapped; None where there is no such folder. Raises DataError when damaged."""
+        """The hashes in a folder, memory-mapped; None if the folder does not exist. Raises DataError if damaged."""
         if not folder.is_dir():
             return None
         try:
@@ -81,7 +89,7 @@ class LineHashes:
             raise DataError(f"{folder} is damaged ({error}). {advice}") from error
 
     def write(self, folder: Path) -> None:
-        """Write them into a folder, which is made where it is missing."""
+        """Write the hashes into a folder, which is created if it is missing."""
         folder.mkdir(parents=True, exist_ok=True)
         for kind, keys in self.hashes.items():
             with atomic_write(folder / f"{kind}.npy") as file:
@@ -96,22 +104,76 @@ class LineHashes:
         )
 
     def found(self, rows: Sequence[Row]) -> dict[str, NDArray[np.bool_]]:
-        """Which rows are among them, by kind [num_rows]."""
+        """Which of the rows are among the lines, by kind [num_rows]."""
         keys = [hashes_of(row) for row in rows]
         return {
-            kind: _among(known, np.array([key[kind] for key in keys], dtype=DTYPE))
-            for kind, known in self.hashes.items()
+            kind: _among(hashes, np.array([key[kind] for key in keys], dtype=DTYPE))
+            for kind, hashes in self.hashes.items()
         }
 
 
 def _mapped(path: Path) -> NDArray[np.uint64]:
-    found = np.asarray(np.load(path, mmap_mode="r"))
-    if found.dtype != DTYPE or found.ndim != 1:
-        raise ValueError(f"{path.name} holds {found.dtype} numbers in {found.ndim} dimensions")
-    return found
+    numbers = np.asarray(np.load(path, mmap_mode="r"))
+    if numbers.dtype != DTYPE or numbers.ndim != 1:
+        raise ValueError(f"{path.name} holds {numbers.dtype} numbers in {numbers.ndim} dimensions")
+    return numbers
 
 
-def _among(known: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which keys are among the sorted ones: a binary search each, so that a mapped file stays on the disk."""
-    places = np.minimum(np.searchsorted(known, keys), max(len(known) - 1, 0))
-    return known[places] == keys if len(known) else np.zeros(len(keys), dtype=bool)
+def _among(hashes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which keys are among sorted hashes, by binary search, so that a mapped file is not read into memory."""
+    indices = np.minimum(np.searchsorted(hashes, keys), max(len(hashes) - 1, 0))
+    return hashes[indices] == keys if len(hashes) else np.zeros(len(keys), dtype=bool)
+
+
+class DistinctNumbers:
+    """External sort of distinct numbers below 2^64, in 8 MB of memory and 8 bytes a number in a temporary file.
+
+    Sorted runs are written to the file, and merged for one part of the range of numbers after another. The numbers are
+    hashes, so the parts are about equal.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is for the temporary file."""
+        self._recent = array("Q")
+        self._file: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115, closed by the finaliser
+        finalize(self, self._file.close)
+        self._cuts: list[NDArray[np.int64]] = []
+        """For each run, the bounds of its parts in the file, in numbers."""
+
+    def add(self, number: int) -> None:
+        """Add a number, which may occur more than once."""
+        self._recent.append(number)
+        if len(self._recent) >= _RUN:
+            self._spill()
+
+    def write(self, path: Path) -> None:
+        """Write the ascending distinct numbers as a NumPy array that can be memory-mapped. Ends the collection."""
+        self._spill()
+        with self._file, atomic_write(path) as file:
+            _write_header(file, 0)  # has the length of the header that replaces it
+            count = 0
+            for part in range(_PARTS):
+                numbers = np.unique(np.concatenate([np.empty(0, DTYPE), *self._read(part)]))
+                file.write(numbers.tobytes())
+                count += len(numbers)
+            file.seek(0)
+            _write_header(file, count)
+
+    def _spill(self) -> None:
+        run = np.unique(np.array(self._recent, dtype=DTYPE))
+        begin = self._cuts[-1][-1] if self._cuts else 0
+        self._cuts.append(begin + np.concatenate(([0], np.searchsorted(run, _PART_BEGINS), [len(run)])))
+        self._file.write(run.tobytes())
+        del self._recent[:]
+
+    def _read(self, part: int) -> Iterator[NDArray[np.uint64]]:
+        """One part of each run."""
+        for cuts in self._cuts:
+            begin, end = (int(cut) * DTYPE.itemsize for cut in cuts[part : part + 2])
+            self._file.seek(begin)
+            yield np.frombuffer(self._file.read(end - begin), dtype=DTYPE)
+
+
+def _write_header(file: IO[bytes], count: int) -> None:
+    # NumPy reserves room for the digits of any length.
+    np.lib.format.write_array_header_1_0(file, {"descr": DTYPE.str, "fortran_order": False, "shape": (count,)})

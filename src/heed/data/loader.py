@@ -1,7 +1,7 @@
 """Batch loader: the batches of a token store in a resumable order, prepared ahead.
 
-The order follows from (seed, epoch, index) alone, so a position is two numbers beside the seed, and to go on from one
-costs a plan of its epoch: nothing is replayed.
+The order follows from (seed, epoch, index) alone, so a position is two numbers in addition to the seed, and resuming at
+one costs the plan of its epoch: nothing is replayed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError
-from heed.data.batch import Ids, TrainingBatch
-from heed.data.batching import plan_epoch
-from heed.data.schedule import BEGIN, Position, Turn, turns
+from heed.data.batch import Ids, TrainingBatch, plan_epoch
+from heed.data.schedule import START, Position, Turn, turns
 from heed.data.store import TokenStore
 from heed.data.subword_dropout import SubwordDropout
 from heed.data.workers import ids_of, running
 
-MOST_CUT_AHEAD = 50_000
-"""Rows of a corpus that subword dropout cuts as a whole, in some seconds: padding would cost more."""
+MAX_SEGMENTED_AHEAD = 50_000
+"""Rows that subword dropout segments before an epoch, which takes some seconds; otherwise padding would cost more."""
 
 Item = TypeVar("Item")
 B = TypeVar("B", bound=TrainingBatch)
@@ -37,11 +36,11 @@ _Turn = Turn[NDArray[np.int64]]
 class BatchLoader(Generic[B]):
     """Batches of a token store, made of its columns by `collate`.
 
-    `tokens_per_batch` bounds rows × the longest sequence of either side, with its eos (see `plan_epoch`). With
-    `subword_dropout` all rows are cut at the begin of an epoch, so that batches are planned with the lengths that they
-    have there; more than `MOST_CUT_AHEAD` rows with the lengths in the store, which what is cut anew can exceed.
-    So many `workers`, processes of their own, find the ids of the batches in turns, and `prefetch` batches are prepared
-    ahead in a thread; with 0 of both each is prepared when it is asked for. The batches are the same.
+    `tokens_per_batch` bounds rows × the longest sequence of either side, including eos (see `plan_epoch`). With
+    `subword_dropout`, up to `MAX_SEGMENTED_AHEAD` rows are segmented at the beginning of an epoch, and the batches are
+    planned with their new lengths; more rows are planned with the lengths in the store, which new ones can exceed.
+    `workers` processes prepare the ids of the batches in turn, and a thread prepares `prefetch` batches ahead; with 0
+    of both, each batch is prepared on demand. The batches are the same.
     """
 
     def __init__(
@@ -67,30 +66,30 @@ class BatchLoader(Generic[B]):
         self.prefetch, self.workers = prefetch, workers
         self._lengths = [store.lengths(side) + 1 for side in store.sides]
         self._planned: tuple[int, list[NDArray[np.int64]]] = (-1, [])
-        self._cut_anew: tuple[int, dict[str, list[NDArray[np.int32]]]] = (-1, {})
+        self._segmented: tuple[int, dict[str, list[NDArray[np.int32]]]] = (-1, {})
 
     def num_batches(self, epoch: int) -> int:
-        """Batches of an epoch, over all ranks."""
+        """Number of batches in an epoch, over all ranks."""
         return len(self._plan(epoch))
 
-    def batches_from(self, position: Position = BEGIN) -> Generator[tuple[Position, B], None, None]:
-        """This rank's batches from `position` on, without end, each with the position *after* it on all ranks.
+    def batches_from(self, position: Position = START) -> Generator[tuple[Position, B], None, None]:
+        """This rank's batches from `position`, without end, each with the position *after* it on all ranks.
 
-        Close the iterator to stop its thread and its workers. Raises DataError for a position that the corpus does not
-        have, and HeedError when a worker is lost.
+        Close the iterator to stop its thread and its workers. Raises DataError if the corpus has no such position, and
+        HeedError if a worker fails.
         """
         schedule = turns(self._plan, position, self.rank, self.world_size)
         batches = self._made_by_workers(schedule) if self.workers else map(self._made_here, schedule)
         return _prepared_ahead(batches, self.prefetch)
 
     def _made_here(self, turn: _Turn) -> tuple[Position, B]:
-        epoch, cut = self._cut_anew
+        epoch, segmented = self._segmented
         if epoch == turn.epoch:
-            return self._batch(turn, {side: [rows[row] for row in turn.item] for side, rows in cut.items()})
+            return self._batch(turn, {side: [rows[row] for row in turn.item] for side, rows in segmented.items()})
         return self._batch(turn, ids_of(self.store, self.subword_dropout, turn.epoch, turn.item))
 
     def _made_by_workers(self, schedule: Iterator[_Turn]) -> Generator[tuple[Position, B], None, None]:
-        """Each of n workers makes every n-th batch, so that they come back in the order of the schedule."""
+        """Each of n workers makes every n-th batch, so that they return in the order of the schedule."""
         with running(self.workers, self.store, self.subword_dropout) as workers:
             begun: deque[_Turn] = deque()
             for worker, turn in zip(cycle(workers), schedule, strict=False):
@@ -107,24 +106,24 @@ class BatchLoader(Generic[B]):
         """The plan of one epoch; the latest is kept."""
         planned, plan = self._planned
         if planned != epoch:
-            # A plan of a large corpus is large: let go of the old one first. Another thread may be here too.
+            # The plan of a large corpus is large, so the old one is freed first. Another thread may be here too.
             self._planned = (-1, plan := [])
             plan = plan_epoch(self._lengths_in(epoch), self.tokens_per_batch, self.seed, epoch)
             self._planned = (epoch, plan)
         return plan
 
     def _lengths_in(self, epoch: int) -> Sequence[NDArray[np.integer]]:
-        """Of each side, with the eos; the rows that were cut anew for it are kept."""
-        if self.subword_dropout is None or len(self.store) > MOST_CUT_AHEAD:
+        """The lengths of each side in an epoch, including eos; newly segmented rows are kept."""
+        if self.subword_dropout is None or len(self.store) > MAX_SEGMENTED_AHEAD:
             return self._lengths
-        found = ids_of(self.store, self.subword_dropout, epoch, np.arange(len(self.store)))
-        cut = {side: [np.asarray(ids, dtype=np.int32) for ids in rows] for side, rows in found.items()}
-        self._cut_anew = (epoch, cut)
-        return [np.array([len(ids) + 1 for ids in cut[side]]) for side in self.store.sides]
+        ids = ids_of(self.store, self.subword_dropout, epoch, np.arange(len(self.store)))
+        segmented = {side: [np.asarray(row, dtype=np.int32) for row in rows] for side, rows in ids.items()}
+        self._segmented = (epoch, segmented)
+        return [np.array([len(row) + 1 for row in segmented[side]]) for side in self.store.sides]
 
 
 def _prepared_ahead(items: Iterator[Item], num_ahead: int) -> Generator[Item, None, None]:
-    """The items of an endless iterator, the next `num_ahead` of them being made in one thread meanwhile."""
+    """The items of an endless iterator, of which one thread prepares the next `num_ahead`."""
     if not num_ahead:
         yield from items
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="heed-batches") as thread:

@@ -1,9 +1,9 @@
 """Token store: the token ids of a corpus on disk, memory-mapped for reading in any order.
 
-A store is a folder: for each side (`src`, `tgt`) the ids of all rows one after the other in `src.tok`, where each
-row begins in `src.off`, and `manifest.json` with sizes, checksums and the caller's fingerprint of what it was made
-from. The folder appears whole or not at all. The files are memory-mapped: opening one costs the same at any size,
-and what was read is the system's cache rather than memory of this process.
+A store is a folder: for each side (`src`, `tgt`) the concatenated ids of all rows in `src.tok`, the beginning of each
+row in `src.off`, and `manifest.json` with sizes, checksums and the caller's fingerprint of the source data. The folder
+is written atomically. The files are memory-mapped: opening one costs the same at any size, and data that was read
+belongs to the system's cache rather than to the memory of this process.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from heed.core.errors import DataError, MissingInputError
 from heed.core.files import atomic_folder, sha256_file
 
 FORMAT: Literal["heed-tokens-1"] = "heed-tokens-1"
-# Ids held in memory for each side before they go to disk.
 _BUFFERED_IDS = 1 << 16
-# Bytes of tokens that may stay mapped by a process that reads them all.
+"""Ids of each side in memory before they are written."""
 _LEFT_MAPPED = 1 << 28
+"""Bytes of tokens that may remain mapped in a process that reads them all."""
 
 SideName = Annotated[str, StringConstraints(pattern=r"^[a-z]+$")]
 
 
 class StoredFile(BaseModel):
-    """A file of the store as it was written."""
+    """Size and checksum of a file of the store."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -54,7 +54,7 @@ class StoredSide(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What `manifest.json` says. `fingerprint` is the caller's, for instance the tokenizer's hash."""
+    """Content of `manifest.json`. `fingerprint` is given by the caller, for instance the tokenizer's hash."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -74,7 +74,7 @@ class _Side:
 
 
 class TokenStore:
-    """The rows of a corpus as token ids, read from disk as they are asked for."""
+    """The rows of a corpus as token ids, read from disk on demand."""
 
     def __init__(self, folder: Path, manifest: Manifest, sides: Mapping[str, _Side]) -> None:
         self.folder = folder
@@ -83,9 +83,9 @@ class TokenStore:
 
     @classmethod
     def open(cls, folder: Path, verify: bool = False) -> Self:
-        """The store in `folder`; with `verify`, every byte is compared with the checksums (the files are read once).
+        """The store in `folder`; with `verify`, the files are read once and compared with the checksums.
 
-        Raises MissingInputError without such a folder, DataError when its content is not what was written.
+        Raises MissingInputError if the folder does not exist, and DataError if its files have changed.
         """
         manifest = _read_manifest(folder)
         sides = {}
@@ -102,7 +102,7 @@ class TokenStore:
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The names of the sides, in the order in which they were written."""
+        """The names of the sides in the order of writing."""
         return tuple(self._sides)
 
     def row(self, side: str, i: int) -> NDArray[np.unsignedinteger]:
@@ -112,23 +112,23 @@ class TokenStore:
         return stored.tokens[stored.offsets[i] : stored.offsets[i + 1]]
 
     def all_tokens(self, side: str) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint64]]:
-        """The ids of all rows one after the other, read-only, and where each row begins, the end of all behind them."""
+        """The concatenated ids of all rows, read-only, and the beginning of each row and the end of the last."""
         stored = self._sides[side]
         return stored.tokens, stored.offsets
 
     def lengths(self, side: str) -> NDArray[np.int32]:
         """The number of tokens of every row `[num_rows]`."""
         lengths = np.diff(self._sides[side].offsets)
-        # An offset below the one before it wraps to a huge length.
+        # An offset below its predecessor wraps to a huge length.
         if len(lengths) and lengths.max() > np.iinfo(np.int32).max:
             raise _damaged(self.folder, f"{side}.off is not ascending")
         return lengths.astype(np.int32)
 
     def release_pages(self) -> None:
-        """Stop counting the tokens that were read as memory of this process; they stay in the system's cache.
+        """Unmap the pages that were read; they remain in the system's cache.
 
-        Without this, a reader of a large store is seen to use as much memory as the store has bytes. A small store
-        is left as it is, since reading released pages again takes time.
+        Otherwise a reader of a large store is reported to use as much memory as the store has bytes. Pages of a small
+        store are kept, since reading released pages again takes time.
         """
         if sys.platform != "win32" and sum(side.tokens.nbytes for side in self._sides.values()) > _LEFT_MAPPED:
             for side in self._sides.values():
@@ -143,12 +143,12 @@ def write_store(
     vocab_sizes: Sequence[int],
     fingerprint: Mapping[str, JsonValue],
 ) -> TokenStore:
-    """Writes rows of token ids, one sequence for each side, as they come, in little memory; then opens the store.
+    """Writes rows of token ids, one sequence for each side, in little memory; then opens the store.
 
-    `vocab_sizes` has one number for each side: ids are stored in 16 bits where they fit. `fingerprint` is kept in
-    the manifest, for the caller to recognise what the store was made from. An error leaves no folder behind.
+    `vocab_sizes` has one number for each side: ids are stored in 16 bits if they fit. `fingerprint` is stored in the
+    manifest, so that the caller can recognise the source data. After an error no folder is left.
 
-    Raises DataError for an id that is not below its vocabulary's size.
+    Raises DataError for an id that is not below the size of its vocabulary.
     """
     with atomic_folder(folder) as unfinished:
         with ExitStack() as stack:
@@ -168,7 +168,7 @@ def write_store(
 
 
 class _HashedFile:
-    """A file that knows its size and checksum when it has been written."""
+    """A file that computes its size and checksum while it is written."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -185,7 +185,7 @@ class _HashedFile:
 
 
 class _SideWriter(ExitStack):
-    """Writes one side, holding at most a bounded number of ids."""
+    """Writes one side, with a bounded number of ids in memory."""
 
     def __init__(self, folder: Path, side: str, vocab_size: int) -> None:
         super().__init__()
@@ -198,7 +198,7 @@ class _SideWriter(ExitStack):
         self._num_tokens = 0
 
     def add(self, ids: Sequence[int]) -> None:
-        """One more row."""
+        """Add a row."""
         self._ids.extend(ids)
         self._num_tokens += len(ids)
         self._ends.append(self._num_tokens)
@@ -206,7 +206,7 @@ class _SideWriter(ExitStack):
             self._flush()
 
     def finish(self) -> StoredSide:
-        """Writes what is left and says what was written."""
+        """Write the remaining ids; returns the manifest's entry."""
         self._flush()
         return StoredSide(
             vocab_size=self._vocab_size,
@@ -230,7 +230,7 @@ class _SideWriter(ExitStack):
 
 
 def _little_endian(dtype: str) -> np.dtype[np.unsignedinteger]:
-    """Stores can be copied between machines: the byte order on disk is always the same."""
+    """The byte order on disk is always the same, so that stores can be copied between machines."""
     return np.dtype(dtype).newbyteorder("<")
 
 
@@ -251,15 +251,15 @@ def _read_manifest(folder: Path) -> Manifest:
 def _map_file(
     path: Path, dtype: str, stored: StoredFile, verify: bool
 ) -> tuple[NDArray[np.unsignedinteger], mmap.mmap | None]:
-    """The file as a read-only array, and the mapping behind it (an empty file has none)."""
+    """The file as a read-only array, and its mapping (an empty file has none)."""
     try:
         num_bytes = path.stat().st_size
     except FileNotFoundError as error:
         raise _damaged(path.parent, f"{path.name} is missing") from error
     if num_bytes != stored.num_bytes or num_bytes % np.dtype(dtype).itemsize:
-        raise _damaged(path.parent, f"{path.name} has {num_bytes} bytes where {stored.num_bytes} were written")
+        raise _damaged(path.parent, f"{path.name} has {num_bytes} bytes, but {stored.num_bytes} were written")
     if verify and sha256_file(path) != stored.sha256:
-        raise _damaged(path.parent, f"the bytes of {path.name} are not those that were written")
+        raise _damaged(path.parent, f"the checksum of {path.name} does not match")
     if num_bytes == 0:
         return np.empty(0, dtype=dtype), None
     with path.open("rb") as file:
@@ -267,7 +267,7 @@ def _map_file(
     return np.frombuffer(mapped, dtype=_little_endian(dtype)), mapped
 
 
-_ADVICE = "Prepare the data again; a damaged token store can be deleted, it is made from the text."
+_ADVICE = "Prepare the data again; a damaged store can be deleted, since it is made from the text."
 
 
 def _damaged(folder: Path, what: str) -> DataError:

@@ -1,4 +1,4 @@
-"""How is a sentence cut into other subwords in every epoch, and alike in every process?"""
+"""BPE-dropout of stored rows: a new segmentation in every epoch, the same in every process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ SIDES = ("src", "tgt")
 
 @dataclass(frozen=True)
 class SubwordDropout:
-    """BPE-dropout (Provilkov et al. 2020): each merge is left out with probability `p`; a tag in front stays."""
+    """BPE-dropout (Provilkov et al. 2020): each merge is omitted with probability `p`; a leading tag is kept."""
 
     tokenizers: Mapping[str, Tokenizer]
-    """Of each side."""
+    """The tokenizer of each side."""
     p: float
     seed: int
 
     def __call__(self, side: str, ids: NDArray[np.integer], epoch: int, row: int) -> list[int]:
-        """The ids of a row of the corpus, cut anew: a function of seed, epoch, row and side alone."""
+        """A new segmentation of a row of the corpus: a function of seed, epoch, row and side alone."""
         tokenizer = self.tokenizers[side]
         pieces: list[int] = ids.tolist()
         begin = sum(id in tokenizer.vocabulary.tag_ids.values() for id in pieces[:1])
@@ -33,13 +33,13 @@ class SubwordDropout:
         return pieces[:begin] + tokenizer.encode_with_dropout(pieces[begin:], self.p, key)
 
     def to_json(self) -> str:
-        """All of it, for another process."""
+        """JSON for another process, including the tokenizers."""
         tokenizers = {side: tokenizer.to_json() for side, tokenizer in self.tokenizers.items()}
         return json.dumps({"tokenizers": tokenizers, "p": self.p, "seed": self.seed})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
-        said = json.loads(text)
-        once = {text: parse_tokenizer(text) for text in {*said["tokenizers"].values()}}
-        return cls({side: once[text] for side, text in said["tokenizers"].items()}, said["p"], said["seed"])
+        """Parse the output of `to_json`."""
+        fields = json.loads(text)
+        parsed = {text: parse_tokenizer(text) for text in {*fields["tokenizers"].values()}}
+        return cls({side: parsed[text] for side, text in fields["tokenizers"].items()}, fields["p"], fields["seed"])

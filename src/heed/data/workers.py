@@ -1,10 +1,10 @@
 """Loader workers: processes that read the rows of batches and split them into subwords.
 
-A worker is a Python of its own, `python -m heed.data.workers`. It is told on its standard input where the token store
-is, then again and again an epoch and rows, and answers on its standard output with their ids. It knows nothing of
-torch, shares nothing, and ends when its input ends: also when the process that trains is killed.
+A worker is a separate Python process, `python -m heed.data.workers`. It reads the path of the token store from its
+standard input, then repeatedly an epoch and rows, and writes their ids to its standard output. It does not import
+torch, shares no memory, and ends when its input ends, even if the training process is killed.
 
-A message is its length and its bytes. Nothing is pickled.
+A message consists of its length and its bytes. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Rows = NDArray[np.int64]
 
 _LENGTH = struct.Struct("<q")
 _IDS, _ERROR = b"i", b"e"
-"""How an answer begins."""
+"""First byte of an answer."""
 
 
 def ids_of(store: TokenStore, dropout: SubwordDropout | None, epoch: int, rows: Rows) -> dict[str, list[Ids]]:
     """The ids of some rows by side, without bos and eos."""
-    found: dict[str, list[Ids]] = {
+    ids_by_side: dict[str, list[Ids]] = {
         side: [
             ids if dropout is None else dropout(side, ids, epoch, row)
             for row in rows.tolist()
@@ -48,14 +48,14 @@ def ids_of(store: TokenStore, dropout: SubwordDropout | None, epoch: int, rows: 
         for side in store.sides
     }
     store.release_pages()
-    return found
+    return ids_by_side
 
 
-# --- the process that trains ----------------------------------------------------------------------------
+# --- the training process -------------------------------------------------------------------------------
 
 
 class Worker:
-    """One process, which makes one answer at a time."""
+    """A worker process, which handles one request at a time."""
 
     def __init__(self, store: TokenStore, dropout: SubwordDropout | None) -> None:
         self._sides = store.sides
@@ -64,30 +64,30 @@ class Worker:
             [sys.executable, "-P", "-m", "heed.data.workers"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # a terminal's Ctrl-C is for the process that trains
+            start_new_session=True,  # a terminal's Ctrl-C is for the training process
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._tasks, self._answers = self._process.stdin, self._process.stdout
-        said = {"store": str(store.folder.absolute()), "dropout": None if dropout is None else dropout.to_json()}
-        self._send(json.dumps(said).encode())
+        setup = {"store": str(store.folder.absolute()), "dropout": None if dropout is None else dropout.to_json()}
+        self._send(json.dumps(setup).encode())
 
     def begin(self, epoch: int, rows: Rows) -> None:
-        """Let it find the ids of rows; `finish` returns them. Raises HeedError when the process is not there."""
+        """Request the ids of rows, which `finish` returns. Raises HeedError if the process has ended."""
         self._num_rows = len(rows)
         self._send(np.array([epoch, *rows], dtype="<i8").tobytes())
 
     def finish(self) -> dict[str, list[Ids]]:
-        """The ids by side, when they are there. Raises HeedError when the process failed or was lost."""
+        """Wait for the ids by side. Raises HeedError if the process failed or has ended."""
         answer = _receive(self._answers)
         if answer is None:
             raise self._lost()
         if answer[:1] == _ERROR:
-            raise HeedError(f"a process that prepares batches failed: {answer[1:].decode()}")
+            raise HeedError(f"a loader worker failed: {answer[1:].decode()}")
         return _unpacked(answer[1:], self._sides, self._num_rows)
 
     def end(self) -> None:
-        """End the process, whatever it does; it has nothing to lose."""
+        """Kill the process, which has no state to save."""
         self._process.kill()
         self._process.wait()
         self._answers.close()
@@ -101,17 +101,17 @@ class Worker:
             raise self._lost() from None
 
     def _lost(self) -> HeedError:
-        code = self._process.wait()  # its end of the pipe is closed, so it has ended or is about to
+        code = self._process.wait()  # its pipe is closed, so it has ended or is about to
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         return HeedError(
-            f"a process that prepares batches was lost (ended {how}). Where memory does not suffice, lower "
-            "training.loader_workers in recipe.toml; go on from the last checkpoint with --resume."
+            f"a loader worker ended {how}. If memory ran out, lower training.loader_workers in recipe.toml. "
+            "Continue from the last checkpoint with --resume."
         )
 
 
 @contextmanager
 def running(num: int, store: TokenStore, dropout: SubwordDropout | None) -> Iterator[list[Worker]]:
-    """So many workers, which end with the block."""
+    """A number of workers, which are ended at the end of the block."""
     workers: list[Worker] = []
     try:
         for _ in range(num):
@@ -126,21 +126,21 @@ def running(num: int, store: TokenStore, dropout: SubwordDropout | None) -> Iter
 
 
 def serve(tasks: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer until the tasks end."""
-    said = json.loads(_receive(tasks) or b"{}")
-    store = TokenStore.open(Path(said["store"]))
-    dropout = None if said["dropout"] is None else SubwordDropout.from_json(said["dropout"])
+    """Answer until the input ends."""
+    setup = json.loads(_receive(tasks) or b"{}")
+    store = TokenStore.open(Path(setup["store"]))
+    dropout = None if setup["dropout"] is None else SubwordDropout.from_json(setup["dropout"])
     while (task := _receive(tasks)) is not None:
         epoch, *rows = np.frombuffer(task, dtype="<i8")
         try:
             answer = _IDS + _packed(ids_of(store, dropout, int(epoch), np.array(rows)))
-        except Exception as error:  # whatever it is, the process that trains must hear of it
+        except Exception as error:  # any error is reported to the training process
             answer = _ERROR + f"{type(error).__name__}: {error}".encode()
         _send(answers, answer)
 
 
 def main() -> None:
-    """A worker's life. What anything prints goes to stderr, and signals are the business of the other process."""
+    """Run a worker. Prints go to stderr, and signals are left to the training process."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(BrokenPipeError), os.fdopen(os.dup(1), "wb") as answers:
@@ -157,7 +157,7 @@ def _send(pipe: IO[bytes], data: bytes) -> None:
 
 
 def _receive(pipe: IO[bytes]) -> bytes | None:
-    """The next message; None when the other end was closed, be it inside a message."""
+    """The next message; None if the other end was closed, even within a message."""
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -167,7 +167,7 @@ def _receive(pipe: IO[bytes]) -> bytes | None:
 
 
 def _packed(ids: Mapping[str, Sequence[Ids]]) -> bytes:
-    """The lengths of all rows, side by side, then the ids of all rows."""
+    """The lengths of all rows of each side, then the ids of all rows."""
     sequences = [sequence for side in ids.values() for sequence in side]
     lengths = np.array([len(sequence) for sequence in sequences], dtype="<i4")
     flat = np.concatenate([np.empty(0, np.int64), *sequences], dtype="<i4", casting="unsafe")
@@ -178,7 +178,7 @@ def _unpacked(data: bytes, sides: Sequence[str], num_rows: int) -> dict[str, lis
     numbers = np.frombuffer(data, dtype="<i4")
     lengths, flat = np.split(numbers, [len(sides) * num_rows])
     sequences: list[Ids] = [*np.split(flat, np.cumsum(lengths)[:-1])]
-    return {side: sequences[place * num_rows : (place + 1) * num_rows] for place, side in enumerate(sides)}
+    return {side: sequences[i * num_rows : (i + 1) * num_rows] for i, side in enumerate(sides)}
 
 
 if __name__ == "__main__":

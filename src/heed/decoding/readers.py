@@ -16,8 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from heed.data.batch import Batch
-from heed.data.streams import StreamLoader
-from heed.data.text_stream import Positions, TextStream
+from heed.data.text_stream import Positions, StreamLoader, TextStream
 from heed.decoding.scoring import (
     MAX_SCORED_POSITIONS,
     MAX_SCORED_ROWS,

@@ -21,8 +21,7 @@ from torch import Tensor, nn
 from heed.core.config import Config
 from heed.core.errors import UsageError
 from heed.data.batch import Batch
-from heed.data.streams import StreamLoader
-from heed.data.text_stream import TextStream
+from heed.data.text_stream import StreamLoader, TextStream
 from heed.decoding.scoring import LogProbs
 from heed.nn.contract import Autoregressive, State
 from heed.tasks.language_model.continuous_cache import ContinuousCache

@@ -18,9 +18,7 @@ from heed.core.errors import UsageError
 from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
-from heed.data.streams import StreamLoader
-from heed.data.text_stream import TextStream
-from heed.data.windows import WindowLoader
+from heed.data.text_stream import StreamLoader, TextStream, WindowLoader
 from heed.decoding.readers import Reader, TextScorer, make_reader
 from heed.decoding.scoring import MAX_SCORED_TOKENS
 from heed.decoding.translator import ModelTranslator

@@ -1,4 +1,4 @@
-"""Is every token of a text predicted once an epoch, after the tokens before it, by however many ranks?"""
+"""Text streams: every token is predicted once an epoch after the token before it, by any number of ranks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import pytest
 from heed.core.errors import DataError, UsageError
 from heed.data.batch import Batch
 from heed.data.schedule import Position, Turn, turns
-from heed.data.streams import StreamLoader
-from heed.data.text_stream import TextStream
-from heed.data.windows import WindowLoader
+from heed.data.text_stream import StreamLoader, TextStream, WindowLoader
 
 BOS, EOS = 1, 2
 
 
 def stream(num_lines: int = 57, seed: int = 0) -> TextStream:
-    """Lines of 1 to 9 tokens that are numbered through, each with its end."""
+    """Lines of 1 to 9 consecutively numbered tokens, each with its end."""
     lengths = np.random.default_rng(seed).integers(1, 10, num_lines)
     starts = np.cumsum(lengths) - lengths + 10
     return TextStream.of_lines([[*range(s, s + n), EOS] for s, n in zip(starts, lengths, strict=True)])
@@ -30,22 +28,22 @@ def epoch_of(loader: StreamLoader | WindowLoader, epoch: int = 0) -> list[Batch]
 
 
 def predicted(batches: list[Batch]) -> dict[int, tuple[int, int]]:
-    """(read, predicted) at each position of the text; each position is met once."""
-    found: dict[int, tuple[int, int]] = {}
+    """(input, target) at each position of the text, which must occur once."""
+    targets: dict[int, tuple[int, int]] = {}
     for batch in batches:
         assert batch.num_tokens == int(batch.tgt_mask.sum())
         for row, begin in enumerate(batch.rows.tolist()):
             for column in np.flatnonzero(batch.tgt_mask[row].numpy()).tolist():
-                assert begin + column not in found
-                found[begin + column] = int(batch.tgt_in[row, column]), int(batch.tgt_out[row, column])
-    return found
+                assert begin + column not in targets
+                targets[begin + column] = int(batch.tgt_in[row, column]), int(batch.tgt_out[row, column])
+    return targets
 
 
 def assert_whole(text: TextStream, batches: list[Batch]) -> None:
-    found = predicted(batches)
-    assert sorted(found) == list(range(len(text)))
-    for position, (read, said) in found.items():
-        assert said == text.ids[position]
+    targets = predicted(batches)
+    assert sorted(targets) == list(range(len(text)))
+    for position, (read, target) in targets.items():
+        assert target == text.ids[position]
         before = EOS if position == 0 else text.ids[position - 1]
         assert read == (BOS if before == EOS else before)
 
@@ -65,13 +63,13 @@ def test_streams_predict_every_token_once(num_streams: int, context: int, random
             assert (then.rows == one.rows + one.tgt_in.shape[1]).all()
 
 
-def test_segments_have_the_length_that_was_asked_for_but_the_last() -> None:
+def test_segments_except_the_last_have_the_requested_length() -> None:
     batches = epoch_of(StreamLoader(stream(), num_streams=4, context=6, seed=0))
     assert {batch.tgt_in.shape for batch in batches[:-1]} == {(4, 6)}
     assert {batch.relative_length for batch in batches} == {1.0}
 
 
-def test_random_lengths_follow_from_seed_and_epoch_and_lie_around_the_context() -> None:
+def test_random_lengths_depend_on_seed_and_epoch_and_are_near_the_context() -> None:
     text = stream(6000)
 
     def lengths(seed: int, epoch: int) -> list[int]:
@@ -90,7 +88,7 @@ def test_random_lengths_follow_from_seed_and_epoch_and_lie_around_the_context() 
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3])
-def test_each_rank_has_its_own_streams_and_together_they_are_those_of_one(num_ranks: int) -> None:
+def test_the_streams_of_all_ranks_are_those_of_one_rank(num_ranks: int) -> None:
     text = stream()
     alone = epoch_of(StreamLoader(text, num_streams=6, context=5, seed=1))
     ranks = [
@@ -111,7 +109,7 @@ def test_each_rank_has_its_own_streams_and_together_they_are_those_of_one(num_ra
     ],
     ids=["streams", "windows", "a rank"],
 )
-def test_what_follows_a_position_is_what_came_after_it(loader: StreamLoader | WindowLoader) -> None:
+def test_a_resumed_loader_continues_with_the_same_batches(loader: StreamLoader | WindowLoader) -> None:
     batches = loader.batches_from()
     straight = [next(batches) for _ in range(40)]
     after = straight[17][0]
@@ -124,7 +122,7 @@ def test_what_follows_a_position_is_what_came_after_it(loader: StreamLoader | Wi
 
 
 @pytest.mark.parametrize("context", [1, 4, 10, 1000])
-def test_windows_predict_every_token_once_each_epoch_cut_elsewhere(context: int) -> None:
+def test_windows_predict_every_token_once_with_other_cuts_in_each_epoch(context: int) -> None:
     text = stream()
     loader = WindowLoader(text, context=context, tokens_per_batch=40, seed=5)
     begins = []
@@ -156,7 +154,7 @@ def test_turns_cross_the_ends_of_epochs() -> None:
     ]  # fmt: skip
 
 
-def test_where_a_newline_ends_a_line_a_row_that_begins_with_a_line_begins_with_bos() -> None:
+def test_a_row_at_the_beginning_of_a_line_begins_with_bos_even_after_a_newline() -> None:
     newline = 9
     text = TextStream.of_lines([[*range(10, 10 + n), newline] for n in (3, 1, 0, 5, 2, 7)])
     for epoch in range(5):
@@ -167,13 +165,13 @@ def test_where_a_newline_ends_a_line_a_row_that_begins_with_a_line_begins_with_b
                 assert batch.tgt_in[row][batch.tgt_mask[row]].tolist() == [first, *ids[:-1]]
 
 
-def test_what_cannot_be_cut_is_told() -> None:
+def test_impossible_streams_and_positions_are_refused() -> None:
     with pytest.raises(UsageError, match=r"num_streams = 5 cannot be shared by 2 processes"):
         StreamLoader(stream(), num_streams=5, context=3, seed=1, world_size=2)
     with pytest.raises(DataError, match=r"too few for 2000 streams. Lower --training.num_streams"):
         StreamLoader(stream(), num_streams=2000, context=3, seed=1)
     loader = StreamLoader(stream(), num_streams=2, context=3, seed=1)
-    with pytest.raises(DataError, match=r"Cannot go on from batch 999 of epoch 0"):
+    with pytest.raises(DataError, match=r"Cannot continue at batch 999 of epoch 0"):
         next(loader.batches_from(Position(0, 999)))
-    with pytest.raises(DataError, match=r"Cannot go on from batch 999 of epoch 0"):
+    with pytest.raises(DataError, match=r"Cannot continue at batch 999 of epoch 0"):
         next(WindowLoader(stream(), context=3, tokens_per_batch=20, seed=1).batches_from(Position(0, 999)))
