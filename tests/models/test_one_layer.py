@@ -28,6 +28,12 @@ def build(**changes: object) -> OneLayer:
     return OneLayer(ONE_LAYER.model_copy(update=changes), Vocabularies(0, SIZE)).double().requires_grad_(False)
 
 
+def attend(model: OneLayer, x: Tensor) -> Tensor:
+    """h = softmax(QKᵀ / √d_hidden) V of embedded tokens, each of which sees all others."""
+    scores = model.query(x) @ model.key(x).transpose(1, 2) / math.sqrt(model.config.hidden_size)
+    return scores.softmax(-1) @ model.value(x)
+
+
 def by_hand(model: OneLayer, ids: list[int]) -> Tensor:
     """The notes' section 4, number by number: the probabilities of the token behind a window."""
     d, rows = model.config.d_model, []
@@ -57,7 +63,9 @@ def test_the_last_position_of_the_unmasked_window_predicts() -> None:
     features, _ = model.advance(ids, model.start(None, 2))
     for end in range(1, 12):
         window = ids[:, max(0, end - 5) : end]
-        torch.testing.assert_close(features[:, end - 1], model.of_window(window))
+        h = attend(model, model.embedding[window] + model.positions[: window.shape[1]])[:, -1]
+        output = torch.relu(model.contract(torch.relu(model.expand(h))))
+        torch.testing.assert_close(features[:, end - 1], output)
 
 
 def test_both_variants_are_alike_with_dropout_too_while_the_window_lasts() -> None:
@@ -85,9 +93,9 @@ def test_permuting_the_sequence_permutes_h() -> None:
     """The lemma of section 4.1: without positions (P = 0), x ↦ Πx makes h ↦ Πh."""
     model, ids = build(), random_ids(1, 10)
     x, order = model.embedding[ids], torch.randperm(10)
-    assert (model.attend(x[:, order]) - model.attend(x)[:, order]).abs().max() < 1e-14
+    assert (attend(model, x[:, order]) - attend(model, x)[:, order]).abs().max() < 1e-14
     positions = model.positions[:10]
-    assert not torch.allclose(model.attend(x[:, order] + positions), model.attend(x + positions)[:, order], rtol=1e-3)
+    assert not torch.allclose(attend(model, x[:, order] + positions), attend(model, x + positions)[:, order], rtol=1e-3)
 
 
 def test_shifting_the_sequence_shifts_the_scores() -> None:
@@ -104,15 +112,15 @@ def test_shifting_the_sequence_shifts_h_only_where_the_window_has_no_boundary() 
     model, shift = build(), 3
     text = random_ids(1, 10 + shift)
     here, moved = (model.embedding[text[:, begin : begin + 10]] for begin in (shift, 0))
-    assert not torch.allclose(model.attend(moved)[:, shift:], model.attend(here)[:, :-shift], rtol=1e-3)
-    circle = model.attend(here.roll(shift, dims=1))
-    torch.testing.assert_close(circle, model.attend(here).roll(shift, dims=1))
+    assert not torch.allclose(attend(model, moved)[:, shift:], attend(model, here)[:, :-shift], rtol=1e-3)
+    circle = attend(model, here.roll(shift, dims=1))
+    torch.testing.assert_close(circle, attend(model, here).roll(shift, dims=1))
 
 
 def test_each_row_of_the_weights_sums_to_one_and_h_is_a_convex_combination() -> None:
     model = build()
     x = model.embedding[random_ids(1, 10)]
-    values, h = model.value(x), model.attend(x)
+    values, h = model.value(x), attend(model, x)
     assert (h <= values.amax(dim=1, keepdim=True) + 1e-12).all()
     assert (h >= values.amin(dim=1, keepdim=True) - 1e-12).all()
 

@@ -11,9 +11,9 @@ features of the members are concatenated, and each member's own head reads its p
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from typing import cast
 
@@ -46,15 +46,12 @@ class _Part:
         return features[..., self.columns].to(self.dtype)
 
 
-class _JointHead(ABC):
-    """Head that combines the log-probabilities of the members' heads."""
+class _JointHead:
+    """Head that combines the log-probabilities of the members' heads into one by `combine`."""
 
-    def __init__(self, parts: Sequence[_Part]) -> None:
+    def __init__(self, parts: Sequence[_Part], combine: Callable[[Sequence[Tensor]], Tensor]) -> None:
         self.parts = parts
-
-    @abstractmethod
-    def combine(self, log_probs: Sequence[Tensor]) -> Tensor:
-        """One log-probability from those of the members."""
+        self.combine = combine
 
     def log_probs(
         self, features: Float[Tensor, "... D"], subset: Int[Tensor, " N"] | None = None
@@ -76,25 +73,15 @@ class _JointHead(ABC):
         return nll_sum, nll_sum.detach(), int(mask.sum())
 
 
-class MeanHead(_JointHead):
+def _mean(log_probs: Sequence[Tensor]) -> Tensor:
     """log (1/M Σ_m p_m)."""
-
-    def combine(self, log_probs: Sequence[Tensor]) -> Tensor:
-        """log mean exp."""
-        return torch.stack(list(log_probs)).logsumexp(dim=0) - math.log(len(log_probs))
+    return torch.stack(list(log_probs)).logsumexp(dim=0) - math.log(len(log_probs))
 
 
-class FusedHead(_JointHead):
-    """log p + λ log p_lm."""
-
-    def __init__(self, parts: Sequence[_Part], weight: float) -> None:
-        super().__init__(parts)
-        self.weight = weight
-
-    def combine(self, log_probs: Sequence[Tensor]) -> Tensor:
-        """The weighted sum; with a weight of 0, even a token that the language model forbids keeps its score."""
-        translation, language_model = log_probs
-        return translation + (self.weight * language_model).nan_to_num(nan=0.0, neginf=-math.inf)
+def _fused(log_probs: Sequence[Tensor], weight: float) -> Tensor:
+    """log p + λ log p_lm; with a weight of 0, even a token that the language model forbids keeps its score."""
+    translation, language_model = log_probs
+    return translation + (weight * language_model).nan_to_num(nan=0.0, neginf=-math.inf)
 
 
 class _Joint(nn.Module):
@@ -172,7 +159,7 @@ class Ensemble(_Joint):
 
     def __init__(self, members: Sequence[Autoregressive]) -> None:
         super().__init__(members, [True] * len(members))
-        self.head = MeanHead(self.parts)
+        self.head = _JointHead(self.parts, _mean)
 
 
 class ShallowFusion(_Joint):
@@ -180,4 +167,4 @@ class ShallowFusion(_Joint):
 
     def __init__(self, model: Autoregressive, language_model: Autoregressive, weight: float) -> None:
         super().__init__([model, language_model], [True, False])
-        self.head = FusedHead(self.parts, weight)
+        self.head = _JointHead(self.parts, partial(_fused, weight=weight))

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from heed.models.model import LanguageModel, ModelConfig
 from heed.nn.contract import Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys, dropout
+from heed.nn.embeddings import uniform_weight
 from heed.nn.heads import LinearHead
 from heed.nn.states import RowState
 
@@ -66,11 +67,10 @@ class FeedForward(LanguageModel):
         self.config = config
         self.bos_id = vocabularies.bos_id
         context = (config.order - 1) * config.d_model
-        self.embedding = nn.Parameter(torch.empty(vocabularies.tgt_size, config.d_model).uniform_(-0.1, 0.1))
+        self.embedding = uniform_weight(vocabularies.tgt_size, config.d_model, 0.1)
         self.hidden = nn.Linear(context, config.hidden_size)
         size = config.hidden_size + context * config.direct
-        weight = nn.Parameter(torch.empty(vocabularies.tgt_size, size).uniform_(-(size**-0.5), size**-0.5))
-        self.head = LinearHead(weight, vocabularies.pad_id)
+        self.head = LinearHead(uniform_weight(vocabularies.tgt_size, size, size**-0.5), vocabularies.pad_id)
 
     def initial_state(self, num_rows: int, reserve: int | None, dropout_keys: DropoutKeys | None) -> FeedForwardState:
         """Rows that have read nothing but begin of sentence."""

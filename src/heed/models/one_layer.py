@@ -22,7 +22,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -91,25 +91,6 @@ class OneLayer(LimitedContext):
         self.contract = nn.Linear(config.d_ff, config.d_model, bias=False)
         self.head = LinearHead(self.embedding, vocabularies.pad_id, bias=False)
 
-    # --- the notes' formulas ----------------------------------------------------------------------------
-
-    def attend(self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "T T"] | None = None) -> Float[Tensor, "B T N"]:
-        """h = softmax(QKᵀ / √d_hidden) V of embedded tokens; without a mask every position sees all others."""
-        weights = attention_weights(self.query(x)[:, None], self.key(x)[:, None], mask)
-        h: Tensor = weights[:, 0] @ self.value(x)
-        return h
-
-    def output(self, h: Float[Tensor, "B T N"]) -> Float[Tensor, "B T D"]:
-        """O = ReLU(ReLU(hW_1) W_2)."""
-        return F.relu(self.contract(F.relu(self.expand(h))))
-
-    def of_window(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        """O_T of windows of T tokens, as in the notes: the features of the token after each window."""
-        x = F.embedding(ids, self.embedding) + self.positions[: ids.shape[1]]
-        return self.output(self.attend(x))[:, -1]
-
-    # --- the contract -----------------------------------------------------------------------------------
-
     def advance(
         self, ids: Int[Tensor, "B T"], state: ContextState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], ContextState]:
@@ -168,5 +149,7 @@ class OneLayer(LimitedContext):
     def _output(
         self, h: Float[Tensor, "B T N"], dropout_keys: DropoutKeys | None, offset: int
     ) -> Float[Tensor, "B T D"]:
+        """O = ReLU(ReLU(hW_1) W_2)."""
         h = dropout(h, self.config.dropout, dropout_keys, 1, offset)
-        return dropout(self.output(h), self.config.dropout, dropout_keys, 2, offset)
+        output = F.relu(self.contract(F.relu(self.expand(h))))
+        return dropout(output, self.config.dropout, dropout_keys, 2, offset)

@@ -23,6 +23,7 @@ from heed.models.model import LanguageModel, ModelConfig
 from heed.nn.adaptive_softmax import AdaptiveHead
 from heed.nn.contract import Head, Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.embeddings import uniform_weight
 from heed.nn.heads import LinearHead, PenalisedHead
 from heed.nn.recurrent import CELLS, Cell, States, unroll
 from heed.nn.states import RowState
@@ -117,7 +118,7 @@ class Recurrent(LanguageModel):
         super().__init__()
         self.config = config
         self.penalised = bool(config.activation_penalty or config.change_penalty)
-        self.embedding = _uniform(vocabularies.tgt_size, config.d_model, config.embedding_bound)
+        self.embedding = uniform_weight(vocabularies.tgt_size, config.d_model, config.embedding_bound)
         sizes = config.layer_sizes
         self.layers = nn.ModuleList(
             CELLS[config.cell](input_size, size, config.layer_bound, config.forget_bias)
@@ -131,7 +132,9 @@ class Recurrent(LanguageModel):
         if config.cutoffs:
             head = AdaptiveHead(size, vocab_size, config.cutoffs)
         else:
-            weight = self.embedding if config.tie else _uniform(vocab_size, size, config.layer_bound or size**-0.5)
+            weight = (
+                self.embedding if config.tie else uniform_weight(vocab_size, size, config.layer_bound or size**-0.5)
+            )
             head = LinearHead(weight, vocabularies.pad_id)
         if self.penalised:
             return PenalisedHead(head, size, config.activation_penalty, config.change_penalty)
@@ -183,7 +186,3 @@ class Recurrent(LanguageModel):
         if self.config.variational:
             return dropout_keys.locked(rows_first, probability, site).transpose(0, 1)
         return dropout_keys.dropout(rows_first, probability, site, state.length).transpose(0, 1)
-
-
-def _uniform(num_rows: int, size: int, bound: float) -> nn.Parameter:
-    return nn.Parameter(torch.empty(num_rows, size).uniform_(-bound, bound))

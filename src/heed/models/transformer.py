@@ -1,29 +1,32 @@
 """Transformer encoder-decoder of "Attention Is All You Need" (Vaswani et al. 2017).
 
-As in the paper: embeddings scaled by √D, sinusoidal positions, multi-head scaled dot-product attention,
-two-layer ReLU feed-forward, LayerNorm(x + Dropout(Sublayer(x))), causal decoder, tied embeddings. Options that
-differ from the paper: pre-norm (with a final normalisation on each side), dropout on attention weights, other
-activations, separate depths, and the position encodings of Marian and of McAllester.
+As in the paper: embeddings scaled by √D, sinusoidal positions, multi-head scaled dot-product attention, two-layer ReLU
+feed-forward, post-norm residual sublayers LayerNorm(x + Dropout(Sublayer(x))), causal decoder, tied embeddings. Options
+that differ from the paper: pre-norm, x + Dropout(Sublayer(LayerNorm(x))) with a final normalisation on each side (Xiong
+et al. 2020), dropout on attention weights, other activations, separate depths, and the position encodings of Marian and
+of McAllester.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Literal, cast
 
-from jaxtyping import Float, Int
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heed.core.config import KeyOf
 from heed.models.model import GenerativeModel, ModelConfig, Shard
-from heed.nn.attention import ATTENTION
-from heed.nn.blocks import ACTIVATIONS, DecoderBlock, EncoderBlock
-from heed.nn.contract import TokenSource, Trace, Vocabularies, recorder_of
-from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.attention import ATTENTION, BEGINNING, Attention
+from heed.nn.contract import Recorder, TokenSource, Trace, Vocabularies, recorder_of
+from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.embeddings import TokenEmbedding, embedding_weight
 from heed.nn.heads import LinearHead
-from heed.nn.states import AppendKV, CachedState, Memory, RowPositions
+from heed.nn.states import AppendKV, CachedState, KeysValues, Memory, RowPositions
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
 class TransformerConfig(ModelConfig):
@@ -79,19 +82,120 @@ class TransformerConfig(ModelConfig):
         )
 
 
+class FeedForward(nn.Module):
+    """Two layers applied to each position: max(0, x W_1 + b_1) W_2 + b_2 (Vaswani et al. 2017, equation 2)."""
+
+    def __init__(self, d_model: int, d_ff: int, activation: str) -> None:
+        super().__init__()
+        self.expand = nn.Linear(d_model, d_ff)
+        self.contract = nn.Linear(d_ff, d_model)
+        self.activation = ACTIVATIONS[activation]
+        for linear in (self.expand, self.contract):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """The same shape."""
+        out: Tensor = self.contract(self.activation(self.expand(x)))
+        return out
+
+
+class Residual(nn.Module):
+    """The residual connection and the normalisation around one sublayer."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.d_model)
+        self.pre_norm = config.norm == "pre"
+        self.dropout = config.dropout
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        sublayer: Callable[[Tensor], Tensor],
+        dropout_keys: DropoutKeys | None,
+        site: int,
+        offset: int = 0,
+    ) -> Float[Tensor, "B T D"]:
+        """LayerNorm(x + Dropout(Sublayer(x))), or its pre-norm form."""
+        if self.pre_norm:
+            return x + dropout(sublayer(self.norm(x)), self.dropout, dropout_keys, site, offset)
+        normalised: Tensor = self.norm(x + dropout(sublayer(x), self.dropout, dropout_keys, site, offset))
+        return normalised
+
+
+def _attention(config: TransformerConfig) -> Attention:
+    return ATTENTION[config.attention].in_block(config.d_model, config.num_heads, config.attention_dropout)
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention over the whole source, then the feed-forward layer."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.attention = _attention(config)
+        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation)
+        self.attention_residual = Residual(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"] | None, dropout_keys: DropoutKeys | None,
+        trace: Recorder | None = None,
+    ) -> Float[Tensor, "B S D"]:  # fmt: skip
+        """The same shape; padding is not attended to."""
+
+        def attend(x: Tensor) -> Tensor:
+            inner = dropout_keys and dropout_keys.fold(0)
+            contexts: Tensor = self.attention(x, self.attention.project(x), mask, BEGINNING, inner, trace)
+            return contexts
+
+        x = self.attention_residual(x, attend, dropout_keys, site=1)
+        x = self.feed_forward_residual(x, self.feed_forward, dropout_keys, site=2)
+        return x
+
+
+class DecoderBlock(nn.Module):
+    """Causal self-attention, attention over the source, then the feed-forward layer."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.self_attention = _attention(config)
+        self.cross_attention = _attention(config)
+        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation)
+        self.self_residual = Residual(config)
+        self.cross_residual = Residual(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(
+        self, x: Float[Tensor, "R T D"], append_kv: AppendKV, self_mask: Bool[Tensor, "..."] | None,
+        memory: KeysValues, memory_mask: Bool[Tensor, "B 1 1 S"] | None, positions: RowPositions,
+        dropout_keys: DropoutKeys | None, trace: Trace | None = None, name: str = "",
+    ) -> Float[Tensor, "R T D"]:  # fmt: skip
+        """The same shape. `positions` are those before `x`; their keys and values are in the cache of `append_kv`."""
+
+        def attend_self(x: Tensor) -> Tensor:
+            inner, recorder = dropout_keys and dropout_keys.fold(0), recorder_of(trace, f"{name}.self")
+            contexts: Tensor = self.self_attention(x, append_kv, self_mask, positions, inner, recorder)
+            return contexts
+
+        def attend_source(x: Tensor) -> Tensor:
+            inner, recorder = dropout_keys and dropout_keys.fold(1), recorder_of(trace, f"{name}.cross")
+            contexts: Tensor = self.cross_attention(x, memory, memory_mask, positions, inner, recorder)
+            return contexts
+
+        x = self.self_residual(x, attend_self, dropout_keys, 2, positions.length)
+        x = self.cross_residual(x, attend_source, dropout_keys, 3, positions.length)
+        x = self.feed_forward_residual(x, self.feed_forward, dropout_keys, 4, positions.length)
+        return x
+
+
 class TransformerEncoder(nn.Module):
     """Encoder of self-attention blocks: a reader (`heed.nn.contract.Reader`)."""
 
     def __init__(self, config: TransformerConfig, embedding: TokenEmbedding) -> None:
         super().__init__()
         self.embedding = embedding
-        self.blocks = nn.ModuleList(
-            EncoderBlock(
-                config.d_model, config.num_heads, config.d_ff, config.dropout, config.attention_dropout,
-                config.norm == "pre", config.activation, config.attention,
-            )
-            for _ in range(config.num_encoder_layers)
-        )  # fmt: skip
+        self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.num_encoder_layers))
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
     def read(
@@ -125,13 +229,7 @@ class Transformer(GenerativeModel):
         out_weight = tgt_weight if config.tie != "none" else embedding_weight(vocabularies.tgt_size, config.d_model)
         self.encoder = TransformerEncoder(config, self._embedding(src_weight))
         self.embedding = self._embedding(tgt_weight)
-        self.blocks = nn.ModuleList(
-            DecoderBlock(
-                config.d_model, config.num_heads, config.d_ff, config.dropout, config.attention_dropout,
-                config.norm == "pre", config.activation, config.attention,
-            )
-            for _ in range(config.num_decoder_layers)
-        )  # fmt: skip
+        self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(config.num_decoder_layers))
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
         self.head = LinearHead(out_weight, vocabularies.pad_id, config.output_bias)
 

@@ -26,6 +26,7 @@ from torch.nn.functional import linear
 from heed.models.model import LanguageModel, ModelConfig
 from heed.nn.contract import Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.embeddings import uniform_weight
 from heed.nn.heads import LinearHead
 from heed.nn.states import RowState
 
@@ -86,7 +87,7 @@ class TrellisNet(LanguageModel):
         super().__init__()
         self.config = config
         size, d_model = config.hidden_size, config.d_model
-        self.embedding = nn.Parameter(torch.empty(vocabularies.tgt_size, d_model).uniform_(-0.1, 0.1))
+        self.embedding = uniform_weight(vocabularies.tgt_size, d_model, 0.1)
         # W_1 and W_2 as one matrix, applied to [previous; current]
         self.input = nn.Linear(2 * d_model, 4 * size)
         self.between = nn.Linear(2 * size, 4 * size, bias=False)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from heed.core.errors import UsageError
 from heed.nn.contract import Smoothing
+from heed.nn.embeddings import uniform_weight
 from heed.nn.heads import LinearHead
 
 REDUCTION = 4
@@ -30,12 +31,7 @@ class _Cluster(nn.Module):
     def __init__(self, d_model: int, size: int, num_words: int) -> None:
         super().__init__()
         self.project = nn.Linear(d_model, size, bias=False)
-        self.words = LinearHead(nn.Parameter(_uniform(num_words, size)), pad_id=0, bias=False)
-
-
-def _uniform(num_rows: int, size: int) -> Tensor:
-    """Initial weights as those of PyTorch's linear layers."""
-    return torch.empty(num_rows, size).uniform_(-(size**-0.5), size**-0.5)
+        self.words = LinearHead(uniform_weight(num_words, size, size**-0.5), pad_id=0, bias=False)
 
 
 class AdaptiveHead(nn.Module):
@@ -45,7 +41,7 @@ class AdaptiveHead(nn.Module):
     to `torch.nn.AdaptiveLogSoftmaxWithLoss`; a cluster is computed only for its words in the batch.
     """
 
-    def __init__(self, d_model: int, vocab_size: int, cutoffs: Sequence[int], reduction: int = REDUCTION) -> None:
+    def __init__(self, d_model: int, vocab_size: int, cutoffs: Sequence[int]) -> None:
         super().__init__()
         bounds = [0, *cutoffs, vocab_size]
         if any(a >= b for a, b in pairwise(bounds)):
@@ -55,8 +51,9 @@ class AdaptiveHead(nn.Module):
             )
         self.bounds = bounds[1:]
         shortlist, num_clusters = bounds[1], len(cutoffs)
-        self.root = LinearHead(nn.Parameter(_uniform(shortlist + num_clusters, d_model)), pad_id=0, bias=False)
-        sizes = [max(1, d_model // reduction**number) for number in range(1, num_clusters + 1)]
+        root_weight = uniform_weight(shortlist + num_clusters, d_model, d_model**-0.5)
+        self.root = LinearHead(root_weight, pad_id=0, bias=False)
+        sizes = [max(1, d_model // REDUCTION**number) for number in range(1, num_clusters + 1)]
         self.clusters = nn.ModuleList(
             _Cluster(d_model, size, b - a) for size, (a, b) in zip(sizes, pairwise(self.bounds), strict=True)
         )

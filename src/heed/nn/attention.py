@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from heed.nn.contract import Recorder
-from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.dropout_keys import DropoutKeys, in_256ths
 from heed.nn.scaled_dot_product import (
     WeightDropout,
     attend,
@@ -184,7 +184,7 @@ class FusedMultiHeadAttention(_ScaledDotProduct):
         query, keys, values = split.permute(2, 0, 3, 1, 4)  # each [B, H, T, K]
         keys, values = memory(keys, values)
         dropout = None
-        if dropout_keys is not None and round(self.dropout * 256):
+        if dropout_keys is not None and in_256ths(self.dropout):
             dropout = WeightDropout(dropout_keys, self.dropout, positions.length)
         context = causal_context(query, keys, values, positions, mask, dropout, trace)
         out: Tensor = self.output(merge_heads(context))

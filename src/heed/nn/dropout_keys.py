@@ -103,27 +103,24 @@ class DropoutKeys:
         words = (inner + 7) // 8
         counter = torch.arange(offset * words, (offset + positions) * words, device=self.keys.device)
         bits = _mix(self.keys[:, None] + counter * _GOLDEN)
-        drop_below = round(probability * 256)
-        keep = bits.view(torch.uint8) >= drop_below
+        keep = bits.view(torch.uint8) >= in_256ths(probability)
         if words * 8 != inner:
             keep = keep.view(len(self.keys), positions, words * 8)[..., :inner]
         return keep.reshape(len(self.keys), *shape)
 
     def dropout(self, x: Float[Tensor, "B T ..."], probability: float, site: int, offset: int = 0) -> Tensor:
         """Inverted dropout: zero with `probability`; kept values are scaled to preserve the mean."""
-        drop_below = round(probability * 256)
-        if drop_below == 0:
+        if not in_256ths(probability):
             return x
         keep = self.fold(site).keep(tuple(x.shape[1:]), probability, self.shift + offset)
-        return x * as_factors(keep, x.dtype, drop_below)
+        return x * as_factors(keep, x.dtype, probability)
 
     def locked(self, x: Float[Tensor, "B T ..."], probability: float, site: int) -> Tensor:
         """Dropout with one mask for all positions of a row (variational; Gal & Ghahramani 2016)."""
-        drop_below = round(probability * 256)
-        if drop_below == 0:
+        if not in_256ths(probability):
             return x
         keep = self.fold(site).keep((1, *x.shape[2:]), probability)
-        return x * as_factors(keep, x.dtype, drop_below)
+        return x * as_factors(keep, x.dtype, probability)
 
     def weights(self, weight: Float[Tensor, "..."], probability: float, site: int) -> Tensor:
         """DropConnect (Wan et al. 2013): dropout of a weight's elements, the same for all rows and positions."""
@@ -131,11 +128,10 @@ class DropoutKeys:
 
     def dropout_ragged(self, x: Float[Tensor, "B T H S"], probability: float, site: int, offset: int = 0) -> Tensor:
         """Dropout of attention weights, whose last size S is padded: the mask of element s does not depend on S."""
-        drop_below = round(probability * 256)
-        if drop_below == 0:
+        if not in_256ths(probability):
             return x
         keep = self.keep_ragged(tuple(x.shape[1:]), probability, site, offset)
-        return x * as_factors(keep, x.dtype, drop_below)
+        return x * as_factors(keep, x.dtype, probability)
 
     def keep_ragged(self, shape: tuple[int, ...], probability: float, site: int, offset: int = 0) -> Tensor:
         """The boolean mask `[B, *shape]` of `dropout_ragged`; `shape` is (T, H, S)."""
@@ -147,12 +143,18 @@ class DropoutKeys:
         queries = torch.arange(begin, begin + num_queries, device=device)[:, None, None] * _signed(_MIX_1)
         heads = torch.arange(num_heads, device=device)[:, None] * _signed(_MIX_2)
         counter = queries + heads + torch.arange(words, device=device) * _GOLDEN
-        return _mix(site_keys + counter).view(torch.uint8)[..., :size] >= round(probability * 256)
+        return _mix(site_keys + counter).view(torch.uint8)[..., :size] >= in_256ths(probability)
 
 
-def as_factors(keep: Tensor, dtype: torch.dtype, drop_below: int) -> Tensor:
+def in_256ths(probability: float) -> int:
+    """A dropout probability as a whole number of 1/256."""
+    return round(probability * 256)
+
+
+def as_factors(keep: Tensor, dtype: torch.dtype, probability: float) -> Tensor:
     """A boolean mask as factors: 0, or for kept elements the factor that preserves the mean."""
-    return keep.view(torch.uint8).to(dtype).mul_(256.0 / (256 - drop_below))  # bytes are converted many times faster
+    factor = 256.0 / (256 - in_256ths(probability))
+    return keep.view(torch.uint8).to(dtype).mul_(factor)  # bytes are converted many times faster
 
 
 def dropout(x: Tensor, probability: float, dropout_keys: DropoutKeys | None, site: int, offset: int = 0) -> Tensor:

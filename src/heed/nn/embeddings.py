@@ -50,6 +50,11 @@ def embedding_weight(num_rows: int, size: int) -> nn.Parameter:
     return nn.Parameter(weight if weight.is_meta else weight.normal_().div_(math.sqrt(size)))
 
 
+def uniform_weight(num_rows: int, size: int, bound: float) -> nn.Parameter:
+    """Uniform in ± `bound`."""
+    return nn.Parameter(torch.empty(num_rows, size).uniform_(-bound, bound))
+
+
 class TokenEmbedding(nn.Module):
     """Token embeddings scaled by √D, with sinusoidal positions added or concatenated.
 

@@ -91,7 +91,7 @@ class WeightDropout:
         """Factors of the weights of queries `first …`: 0, or the factor that preserves the mean."""
         _, num_heads, num_queries, size = weights.shape
         keep = self.dropout_keys.keep_ragged((num_queries, num_heads, size), self.probability, 0, self.offset + first)
-        return as_factors(keep.transpose(1, 2), weights.dtype, round(self.probability * 256))
+        return as_factors(keep.transpose(1, 2), weights.dtype, self.probability)
 
 
 class _Blocks(torch.autograd.Function):

@@ -22,17 +22,16 @@ AnyState = TypeVar("AnyState")
 
 def state_tensors(state: State) -> dict[str, Tensor]:
     """The tensors of a state by name (`hidden`, `caches.0.keys`); whole numbers become tensors. No dropout keys."""
-    return dict(_named("", state))
+    return {name: torch.as_tensor(value).detach() for name, value in _values("", state)}
 
 
-def _named(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
-    if isinstance(value, Tensor):
-        yield name, value.detach()
-    elif isinstance(value, int):
-        yield name, torch.tensor(value)
+def _values(name: str, value: Any) -> Iterator[tuple[str, Tensor | int]]:
+    """The tensors and whole numbers of a state by name."""
+    if isinstance(value, Tensor | int):
+        yield name, value
     else:
         for part, inner in _parts(value):
-            yield from _named(f"{name}.{part}".removeprefix("."), inner)
+            yield from _values(f"{name}.{part}".removeprefix("."), inner)
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:
@@ -49,33 +48,23 @@ def with_tensors(fresh: AnyState, tensors: Mapping[str, Tensor], device: torch.d
 
     Raises KeyError if a tensor of the state is missing.
     """
-    return cast(AnyState, _filled("", fresh, tensors, device))
-
-
-def _filled(name: str, fresh: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
-    if fresh is None:  # a field that is None at the start may have a tensor later
-        return tensors[name].to(device) if name in tensors else None
-    if isinstance(fresh, Tensor):
-        return tensors[name].to(device)
-    if isinstance(fresh, int):
-        return type(fresh)(tensors[name])
-    parts = {part: _filled(f"{name}.{part}".removeprefix("."), inner, tensors, device) for part, inner in _parts(fresh)}
-    if isinstance(fresh, tuple):
-        return tuple(parts.values())
-    return replace(fresh, **parts) if parts else fresh
+    return cast(AnyState, _filled("", fresh, {name: tensor.to(device) for name, tensor in tensors.items()}))
 
 
 def renewed(state: AnyState, fresh: AnyState) -> AnyState:
     """The values of `state`, with the dropout keys of `fresh`, a state of as many rows from `start`."""
-    return cast(AnyState, _renewed(state, fresh))
+    return cast(AnyState, _filled("", fresh, dict(_values("", state))))
 
 
-def _renewed(old: Any, fresh: Any) -> Any:
-    if isinstance(old, DropoutKeys) or isinstance(fresh, DropoutKeys):
-        return fresh
-    if isinstance(old, Tensor | int) or old is None or fresh is None:
-        return old
-    if isinstance(old, tuple):
-        return tuple(_renewed(*pair) for pair in zip(old, fresh, strict=True))
-    parts = {name: _renewed(inner, getattr(fresh, name)) for name, inner in _parts(old)}
-    return replace(old, **parts) if parts else old
+def _filled(name: str, fresh: Any, values: Mapping[str, Tensor | int]) -> Any:
+    """`fresh` with the given values; dropout keys remain."""
+    if fresh is None:  # a field that is None at the start may have a tensor later
+        return values.get(name)
+    if isinstance(fresh, Tensor):
+        return values[name]
+    if isinstance(fresh, int):
+        return type(fresh)(values[name])
+    parts = {part: _filled(f"{name}.{part}".removeprefix("."), inner, values) for part, inner in _parts(fresh)}
+    if isinstance(fresh, tuple):
+        return tuple(parts.values())
+    return replace(fresh, **parts) if parts else fresh

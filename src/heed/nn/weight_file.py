@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -53,12 +52,13 @@ class StoredTensor(BaseModel):
         return math.prod(self.shape) * _ITEM_BYTES[self.dtype]
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(BaseModel):
     """Header of a weight file; `metadata` is that given to `save_weights`, with the format and the SHA-256."""
 
-    tensors: Mapping[str, StoredTensor]
-    metadata: Mapping[str, str]
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    metadata: dict[str, str]
+    tensors: Annotated[dict[str, StoredTensor], Field(max_length=MAX_TENSORS)]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -98,19 +98,12 @@ def read_header(path: Path) -> Header:
         return _parsed(path, file.read(length), size - 8 - length)
 
 
-class _Entries(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    metadata: dict[str, str]
-    tensors: Annotated[dict[str, StoredTensor], Field(max_length=MAX_TENSORS)]
-
-
 def _parsed(path: Path, text: bytes, num_data_bytes: int) -> Header:
     try:
         entries = json.loads(text)
         metadata = entries.pop("__metadata__", {}) if isinstance(entries, dict) else {}
         metadata = json.loads(metadata.get(METADATA_KEY, "{}")) if isinstance(metadata, dict) else metadata
-        header = _Entries.model_validate({"metadata": metadata, "tensors": entries})
+        header = Header.model_validate({"metadata": metadata, "tensors": entries})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise _damaged(path, f"its header is wrong at {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from error
@@ -122,7 +115,7 @@ def _parsed(path: Path, text: bytes, num_data_bytes: int) -> Header:
             raise _damaged(path, f"{name!r} has {end - begin} bytes, but its shape needs {tensor.num_bytes}")
         if end > num_data_bytes:
             raise _damaged(path, f"{name!r} is outside the file")
-    return Header(header.tensors, header.metadata)
+    return header
 
 
 def _damaged(path: Path, what: str) -> DataError:

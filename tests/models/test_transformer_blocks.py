@@ -1,4 +1,4 @@
-"""Transformer layers: equal to PyTorch's, post-norm and pre-norm, with dropout where the paper has it."""
+"""Transformer blocks: equal to PyTorch's, post-norm and pre-norm, with dropout as in the paper."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heed.models.transformer import DecoderBlock, EncoderBlock, FeedForward, Residual, TransformerConfig
 from heed.nn.attention import MultiHeadAttention
-from heed.nn.blocks import DecoderBlock, EncoderBlock, FeedForward, Residual
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.states import AppendKV, RowPositions
 
 D_MODEL, HEADS, D_FF = 12, 3, 20
 norms = pytest.mark.parametrize("pre_norm", [False, True], ids=["post-norm", "pre-norm"])
 activations = pytest.mark.parametrize("activation", ["relu", "gelu"])
+
+
+def config_of(pre_norm: bool, activation: str = "relu", dropout: float = 0.1) -> TransformerConfig:
+    """A small model, without dropout of attention weights."""
+    return TransformerConfig(
+        d_model=D_MODEL, num_heads=HEADS, d_ff=D_FF, dropout=dropout, norm="pre" if pre_norm else "post",
+        activation=activation,
+    )  # fmt: skip
 
 
 def attention_weights_of(name: str, ours: MultiHeadAttention) -> dict[str, Tensor]:
@@ -52,7 +60,7 @@ def randomise(module: nn.Module) -> None:
 @norms
 @activations
 def test_an_encoder_block_equals_pytorch(pre_norm: bool, activation: str) -> None:
-    ours = EncoderBlock(D_MODEL, HEADS, D_FF, 0.1, 0.1, pre_norm, activation)
+    ours = EncoderBlock(config_of(pre_norm, activation))
     randomise(ours)
     theirs = copy(
         nn.TransformerEncoderLayer(
@@ -73,7 +81,7 @@ def test_an_encoder_block_equals_pytorch(pre_norm: bool, activation: str) -> Non
 @norms
 @activations
 def test_a_decoder_block_equals_pytorch(pre_norm: bool, activation: str) -> None:
-    ours = DecoderBlock(D_MODEL, HEADS, D_FF, 0.1, 0.1, pre_norm, activation)
+    ours = DecoderBlock(config_of(pre_norm, activation))
     randomise(ours)
     theirs = copy(
         nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, activation=activation, batch_first=True, norm_first=pre_norm),
@@ -95,7 +103,7 @@ def test_a_decoder_block_equals_pytorch(pre_norm: bool, activation: str) -> None
 
 
 def test_the_feed_forward_layer_is_equation_2() -> None:
-    layer = FeedForward(2, 1)
+    layer = FeedForward(2, 1, "relu")
     layer.load_state_dict({
         "expand.weight": torch.tensor([[1.0, -1.0]]), "expand.bias": torch.tensor([0.5]),
         "contract.weight": torch.tensor([[2.0], [3.0]]), "contract.bias": torch.tensor([0.0, 1.0]),
@@ -107,7 +115,7 @@ def test_the_feed_forward_layer_is_equation_2() -> None:
 @norms
 def test_dropout_is_on_the_output_of_the_sublayer_before_the_sum(pre_norm: bool) -> None:
     """LayerNorm(x + Dropout(Sublayer(x))), or x + Dropout(Sublayer(LayerNorm(x)))."""
-    residual, dropout_keys = Residual(D_MODEL, pre_norm, 0.4), DropoutKeys.for_step(1, 2, torch.arange(3))
+    residual, dropout_keys = Residual(config_of(pre_norm, dropout=0.4)), DropoutKeys.for_step(1, 2, torch.arange(3))
     x = torch.randn(3, 4, D_MODEL)
     found = residual(x, lambda x: 2 * x, dropout_keys, site=5)
     if pre_norm:
@@ -118,11 +126,11 @@ def test_dropout_is_on_the_output_of_the_sublayer_before_the_sum(pre_norm: bool)
     assert not torch.allclose(found, residual(x, lambda x: 2 * x, None, site=5))
 
 
-def test_the_sublayers_of_a_block_drop_different_things() -> None:
-    """Where one sublayer gives ones and the others nothing, what a block adds to zeros is that sublayer's mask."""
-    encoder = EncoderBlock(8, 2, 8, 0.5, 0.0, pre_norm=True, activation="relu")
-    decoder = DecoderBlock(8, 2, 8, 0.5, 0.0, pre_norm=True, activation="relu")
-    dropout_keys, zeros = DropoutKeys.for_step(1, 2, torch.arange(1)), torch.zeros(1, 40, 8)
+def test_the_sublayers_of_a_block_have_different_dropout_masks() -> None:
+    """If one sublayer outputs ones and the others zeros, a block adds that sublayer's mask to zeros."""
+    encoder = EncoderBlock(config_of(pre_norm=True, dropout=0.5))
+    decoder = DecoderBlock(config_of(pre_norm=True, dropout=0.5))
+    dropout_keys, zeros = DropoutKeys.for_step(1, 2, torch.arange(1)), torch.zeros(1, 40, D_MODEL)
     memory = decoder.cross_attention.project(zeros)
     sublayers = {
         encoder: (encoder.attention.output, encoder.feed_forward.contract),
