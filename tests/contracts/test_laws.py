@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import pytest
+import random_models
 import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from random_models import CONFIGS, NAMES, VOCABULARIES, model_of, random_rows, random_source, random_targets, row_of
+from random_models import CONFIGS, NAMES, PAD, VOCABULARIES, random_rows, random_source, random_targets, row_of
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from heed.models import MODELS
 from heed.nn.contract import Autoregressive, Smoothing, State, TokenSource, Trace
 from heed.nn.dropout_keys import DropoutKeys
 
 every_model = pytest.mark.parametrize("name", NAMES)
-# Float32, and products of few and of many rows round differently.
+model_of = functools.cache(random_models.model_of)  # no test changes a model
+# In float32, products of few and of many rows round differently.
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def dropout_keys_of(rows: list[int]) -> DropoutKeys:
-    """The dropout of some update, for these rows of a corpus."""
+    """Dropout keys of one update, for these rows of a corpus."""
     return DropoutKeys.for_step(7, 3, torch.tensor(rows))
 
 
 def in_chunks(model: Autoregressive, ids: Tensor, sizes: list[int], state: State) -> Tensor:
-    """The features of `ids`, taken in pieces of these sizes."""
+    """The features of `ids`, read in pieces of these sizes."""
     pieces = []
     for chunk in ids.split(sizes, dim=1):
         features, state = model.advance(chunk, state)
@@ -37,7 +41,7 @@ def in_chunks(model: Autoregressive, ids: Tensor, sizes: list[int], state: State
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """All tensors of a state, however it is built."""
+    """All tensors of a state."""
     if isinstance(value, Tensor):
         yield value
     elif is_dataclass(value):
@@ -48,7 +52,7 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
             yield from tensors_in(item)
 
 
-def test_every_model_of_the_registry_is_examined() -> None:
+def test_every_model_of_the_registry_is_tested() -> None:
     assert {config.kind for config in CONFIGS.values()} == MODELS.keys()
 
 
@@ -56,25 +60,22 @@ def test_every_model_of_the_registry_is_examined() -> None:
 
 
 @every_model
-@pytest.mark.parametrize("reserve", [None, 4, 7])
-@pytest.mark.parametrize("sizes", [[1] * 7, [3, 4], [1, 5, 1]])
 @torch.no_grad()
-def test_the_target_may_be_cut_into_any_chunks(name: str, sizes: list[int], reserve: int | None) -> None:
-    """A reserve of 4 is too small for 7 tokens: then the state grows."""
+def test_the_target_may_be_cut_into_any_chunks(name: str) -> None:
+    """A reserve of 4 is too small for 7 tokens, so the state grows."""
     model, source, ids = model_of(name), random_source([5, 2, 9]), random_targets(3, 7)
     whole, _ = model.advance(ids, model.start(source))
-    torch.testing.assert_close(in_chunks(model, ids, sizes, model.start(source, reserve=reserve)), whole, **CLOSE)
+    for reserve in (None, 4, 7):
+        for sizes in ([1] * 7, [3, 4], [1, 5, 1]):
+            features = in_chunks(model, ids, sizes, model.start(source, reserve=reserve))
+            torch.testing.assert_close(features, whole, **CLOSE)
 
 
 @every_model
 @torch.no_grad()
 def test_dropout_does_not_depend_on_the_chunks_either(name: str) -> None:
-    model, source, ids, dropout_keys = (
-        model_of(name),
-        random_source([5, 2]),
-        random_targets(2, 7),
-        dropout_keys_of([8, 9]),
-    )
+    model, source, ids = model_of(name), random_source([5, 2]), random_targets(2, 7)
+    dropout_keys = dropout_keys_of([8, 9])
     whole, _ = model.advance(ids, model.start(source, dropout_keys=dropout_keys))
     torch.testing.assert_close(
         in_chunks(model, ids, [1, 4, 2], model.start(source, dropout_keys=dropout_keys)), whole, **CLOSE
@@ -85,12 +86,12 @@ def test_dropout_does_not_depend_on_the_chunks_either(name: str) -> None:
 def test_gradients_do_not_depend_on_the_chunks(name: str) -> None:
     model, source, ids = model_of(name), random_source([5, 2]), random_targets(2, 6)
     parameters = list(model.parameters())
-    found = []
+    gradients = []
     for sizes in ([6], [1, 3, 2]):
         features = in_chunks(model, ids, sizes, model.start(source))
         loss, _, _ = model.head.loss(features, ids, ids > 0, Smoothing())
-        found.append(torch.autograd.grad(loss, parameters))
-    for whole, cut in zip(*found, strict=True):
+        gradients.append(torch.autograd.grad(loss, parameters))
+    for whole, cut in zip(*gradients, strict=True):
         torch.testing.assert_close(cut, whole, rtol=1e-3, atol=1e-4)
 
 
@@ -111,7 +112,7 @@ def test_padding_and_neighbours_do_not_change_a_row(name: str, noisy: bool) -> N
 
 @every_model
 @torch.no_grad()
-def test_what_stands_in_the_padding_does_not_matter(name: str) -> None:
+def test_the_ids_of_padding_do_not_matter(name: str) -> None:
     model, source, ids = model_of(name), random_source([3, 8]), random_targets(2, 5)
     garbage = TokenSource(torch.where(source.mask, source.ids, 5), source.mask)
     torch.testing.assert_close(
@@ -127,13 +128,15 @@ def test_what_stands_in_the_padding_does_not_matter(name: str) -> None:
 def test_later_tokens_never_change_earlier_features(name: str) -> None:
     model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
     before, _ = model.advance(ids, model.start(source))
-    for place in range(1, 6):
+    for position in range(1, 6):
         changed = ids.clone()
-        changed[:, place:] = (changed[:, place:] - 2) % 9 + 3  # every later token becomes another one
+        changed[:, position:] = (changed[:, position:] - 2) % 9 + 3  # every later token becomes another one
         after, _ = model.advance(changed, model.start(source))
-        torch.testing.assert_close(after[:, :place], before[:, :place], **CLOSE)
-        if name != "lz78":  # which forgets all when a phrase ends
-            assert not torch.allclose(after[:, place].float(), before[:, place].float()), "the token itself does matter"
+        torch.testing.assert_close(after[:, :position], before[:, :position], **CLOSE)
+        if name != "lz78":  # which has no context at the end of a phrase
+            assert not torch.allclose(after[:, position].float(), before[:, position].float()), (
+                "the token itself matters"
+            )
 
 
 # Law 4
@@ -141,7 +144,7 @@ def test_later_tokens_never_change_earlier_features(name: str) -> None:
 
 @dataclass
 class Rows:
-    """Rows under way: a state, and beside it what each row has seen: its source and its tokens."""
+    """A state, and the source and the tokens of each of its rows."""
 
     state: State
     sources: list[TokenSource]
@@ -155,28 +158,30 @@ class Rows:
         return Rows(model.start(source, width, reserve), sources, [[] for _ in sources])
 
     def advance(self, model: Autoregressive, length: int, seed: int) -> Tensor:
-        """Each row goes on with tokens of its own; the features."""
+        """Continue each row with tokens of its own; returns the features."""
         new = random_rows([length] * len(self.tokens), VOCABULARIES.tgt_size, seed)
         self.tokens = [[*old, *ids] for old, ids in zip(self.tokens, new, strict=True)]
         features, self.state = model.advance(torch.tensor(new), self.state)
         return features
 
     def select(self, rows: list[int]) -> None:
-        """Some rows, in this order."""
+        """Keep these rows, in this order."""
         self.state = self.state.select(torch.tensor(rows, dtype=torch.long))
         self.sources, self.tokens = [self.sources[row] for row in rows], [self.tokens[row] for row in rows]
 
     def join(self, other: Rows) -> None:
-        """The rows of another batch arrive."""
+        """Append the rows of another batch."""
         self.state = self.state.join(other.state)
         self.sources, self.tokens = self.sources + other.sources, self.tokens + other.tokens
 
     def check(self, model: Autoregressive, features: Tensor) -> None:
-        """The last features are those of each row computed alone and at once."""
-        length = features.shape[1]
-        for row, (source, tokens) in enumerate(zip(self.sources, self.tokens, strict=True)):
-            alone, _ = model.advance(torch.tensor([tokens]), model.start(source))
-            torch.testing.assert_close(features[row], alone[0, -length:], **CLOSE)
+        """The last features are those of each row recomputed from its start, in batches of rows of equal length."""
+        for length in {len(tokens) for tokens in self.tokens}:
+            rows = [row for row, tokens in enumerate(self.tokens) if len(tokens) == length]
+            source = pad_sequence([self.sources[row].ids[0] for row in rows], batch_first=True, padding_value=PAD)
+            ids = torch.tensor([self.tokens[row] for row in rows])
+            recomputed, _ = model.advance(ids, model.start(TokenSource(source, source != PAD)))
+            torch.testing.assert_close(features[rows], recomputed[:, -features.shape[1] :], **CLOSE)
 
 
 steps = st.lists(
@@ -191,7 +196,7 @@ steps = st.lists(
 
 
 @every_model
-@settings(max_examples=12, phases=[Phase.generate])  # examples are short; making them shorter takes minutes
+@settings(max_examples=12, phases=[Phase.generate])  # examples are short, and shrinking them takes minutes
 @given(width=st.integers(1, 3), reserve=st.sampled_from([None, 2, 30]), steps=steps)
 @torch.no_grad()
 def test_select_and_join_equal_recomputing(
@@ -216,7 +221,7 @@ def test_select_and_join_equal_recomputing(
 @every_model
 @torch.no_grad()
 def test_rows_of_one_source_stay_together_through_beam_search(name: str) -> None:
-    """Reordering inside the groups of a source, and sources that leave: what beam search does."""
+    """Rows are reordered within the group of their source, and sources end, as in beam search."""
     model = model_of(name)
     rows = Rows.start(model, 3, 20, seed=4)
     rows.check(model, rows.advance(model, length=1, seed=1))
@@ -231,12 +236,8 @@ def test_rows_of_one_source_stay_together_through_beam_search(name: str) -> None
 @every_model
 @torch.no_grad()
 def test_many_rows_of_a_source_equal_the_source_repeated(name: str) -> None:
-    model, source, ids, dropout_keys = (
-        model_of(name),
-        random_source([3, 7]),
-        random_targets(4, 5),
-        dropout_keys_of([2, 3]),
-    )
+    model, source, ids = model_of(name), random_source([3, 7]), random_targets(4, 5)
+    dropout_keys = dropout_keys_of([2, 3])
     repeated = TokenSource(source.ids.repeat_interleave(2, 0), source.mask.repeat_interleave(2, 0))
     for few, many in ((None, None), (dropout_keys, dropout_keys.repeat(2))):
         shared, _ = model.advance(ids, model.start(source, 2, dropout_keys=few))
@@ -247,7 +248,7 @@ def test_many_rows_of_a_source_equal_the_source_repeated(name: str) -> None:
 # Law 5
 
 
-# The scores of shallow fusion alone are no distribution; tests/models/test_ensemble.py writes them out.
+# The scores of shallow fusion are not a distribution; tests/models/test_ensemble.py computes them by hand.
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "shallow fusion"])
 @torch.no_grad()
 def test_probabilities_sum_to_one(name: str) -> None:
@@ -264,12 +265,12 @@ def test_probabilities_sum_to_one(name: str) -> None:
 
 @every_model
 @torch.no_grad()
-def test_single_tokens_have_the_probability_that_the_whole_row_gives_them(name: str) -> None:
+def test_the_probability_of_a_single_token_is_that_of_the_whole_row(name: str) -> None:
     model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
     features, _ = model.advance(ids, model.start(source))
-    wanted = torch.randint(2, VOCABULARIES.tgt_size, (2, 6), generator=torch.Generator().manual_seed(5))
-    gathered = model.head.log_probs(features).gather(-1, wanted[..., None]).squeeze(-1)
-    torch.testing.assert_close(model.head.log_prob(features, wanted), gathered)
+    tokens = torch.randint(2, VOCABULARIES.tgt_size, (2, 6), generator=torch.Generator().manual_seed(5))
+    gathered = model.head.log_probs(features).gather(-1, tokens[..., None]).squeeze(-1)
+    torch.testing.assert_close(model.head.log_prob(features, tokens), gathered)
 
 
 @every_model
@@ -299,13 +300,13 @@ def test_the_loss_is_the_sum_of_log_probabilities_over_real_tokens(name: str) ->
 
 
 @every_model
-def test_a_detached_state_goes_on_alike_without_a_graph(name: str) -> None:
+def test_a_detached_state_has_equal_values_and_no_graph(name: str) -> None:
     model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
     _, state = model.advance(ids[:, :3], model.start(source))
     detached = state.detach()
     assert not any(tensor.requires_grad for tensor in tensors_in(detached))
-    of_ids_alone = model.count_based or name == "one_layer, last"
-    assert of_ids_alone or any(tensor.requires_grad for tensor in tensors_in(state)), "or there is nothing to detach"
+    only_ids = model.count_based or name == "one_layer, last"
+    assert only_ids or any(tensor.requires_grad for tensor in tensors_in(state)), "there is a graph to detach"
     expected, _ = model.advance(ids[:, 3:], state)
     found, _ = model.advance(ids[:, 3:], detached)
     torch.testing.assert_close(found, expected)

@@ -23,7 +23,7 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
 
 
-def test_every_transformer_is_examined() -> None:
+def test_every_transformer_is_tested() -> None:
     readers = {name for name in CONFIGS if isinstance(model_of(name), Transformer)}
     assert readers == READERS.keys()
 

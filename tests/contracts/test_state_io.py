@@ -23,7 +23,7 @@ def dropout_keys_of(step: int) -> DropoutKeys:
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)
 @pytest.mark.parametrize("num_before", [1, 5])
 @torch.no_grad()
-def test_a_state_that_was_kept_in_a_file_goes_on_as_if_it_had_not_been(name: str, num_before: int) -> None:
+def test_a_state_restored_from_a_file_continues_exactly(name: str, num_before: int) -> None:
     model, ids = model_of(name), random_targets(3, 9)
     before, after = ids[:, :num_before], ids[:, num_before:]
     _, state = model.advance(before, model.start(None, 3))
@@ -35,7 +35,7 @@ def test_a_state_that_was_kept_in_a_file_goes_on_as_if_it_had_not_been(name: str
 
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)
 @torch.no_grad()
-def test_a_state_goes_on_with_new_noise_whole_or_in_parts(name: str) -> None:
+def test_a_state_continues_with_new_dropout_keys_whole_or_in_parts(name: str) -> None:
     model, ids = model_of(name), random_targets(3, 8)
 
     def carried(rows: list[int]) -> object:

@@ -40,14 +40,14 @@ def state(seed: int, first: bool = False, dropout_keys: int | None = None) -> Ou
     )
 
 
-def test_a_state_is_tensors_by_name_without_its_noise() -> None:
+def test_a_state_is_tensors_by_name_without_dropout_keys() -> None:
     names = ["inner.layers.0.0", "inner.layers.0.1", "inner.layers.1.0", "inner.layers.1.1", "length", "grown"]
     assert list(state_tensors(state(5, dropout_keys=1))) == names
     assert list(state_tensors(state(5, first=True)))[4] == "inner.first"
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_what_was_put_down_into_a_file_is_taken_up_again_bit_for_bit(first: bool) -> None:
+def test_a_state_is_restored_from_a_file_bit_for_bit(first: bool) -> None:
     kept, fresh = state(5, first, dropout_keys=1), state(2, dropout_keys=7)
     tensors = load(save({name: t.clone() for name, t in state_tensors(kept).items()}))
     found = with_tensors(fresh, tensors, CPU)
@@ -59,7 +59,7 @@ def test_what_was_put_down_into_a_file_is_taken_up_again_bit_for_bit(first: bool
     assert found.dropout_keys is fresh.dropout_keys
 
 
-def test_a_state_goes_on_with_the_noise_of_a_fresh_one() -> None:
+def test_a_renewed_state_has_the_dropout_keys_of_a_fresh_one() -> None:
     old, fresh = state(5, first=True, dropout_keys=1), state(2, dropout_keys=7)
     found = renewed(old, fresh)
     assert found.dropout_keys is fresh.dropout_keys

@@ -65,21 +65,21 @@ def test_the_digest_sees_names_types_shapes_and_numbers_but_not_their_order() ->
     assert digest({"a": one, "b": one + 1}) == digest({"b": one + 1, "a": one})
 
 
-def test_every_single_flipped_bit_is_noticed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bit", [0, 6, *(pytest.param(bit, marks=pytest.mark.slow) for bit in (1, 2, 3, 4, 5, 7))])
+def test_every_single_flipped_bit_is_noticed(tmp_path: Path, bit: int) -> None:
     """In the header or in the numbers, except bits that change nothing (a space, heed's metadata)."""
     path = tmp_path / "w"
     save_weights(path, {"a": torch.arange(5, dtype=torch.float32)}, {})
     whole = path.read_bytes()
     for position in range(len(whole)):
-        for bit in range(8):
-            content = bytearray(whole)
-            content[position] ^= 1 << bit
-            path.write_bytes(content)
-            try:
-                found = read_weights(path, {"a": (5,)})
-            except DataError:
-                continue
-            assert digest(found) == digest({"a": torch.arange(5, dtype=torch.float32)})
+        content = bytearray(whole)
+        content[position] ^= 1 << bit
+        path.write_bytes(content)
+        try:
+            weights = read_weights(path, {"a": (5,)})
+        except DataError:
+            continue
+        assert digest(weights) == digest({"a": torch.arange(5, dtype=torch.float32)})
 
 
 @pytest.mark.parametrize("length", [0, 7, 8, 40, -1])
@@ -131,9 +131,9 @@ def test_a_huge_header_is_refused_unread(tmp_path: Path) -> None:
         read_weights(path)
 
 
-def test_a_header_of_a_hundred_thousand_tensors_is_refused(tmp_path: Path) -> None:
-    header = {f"t{number}": entry([], 4 * number, 4 * number + 4) for number in range(100_000)}
-    path = write(tmp_path / "w", header, bytes(400_000))
+def test_a_header_of_too_many_tensors_is_refused(tmp_path: Path) -> None:
+    header = {f"t{number}": entry([], 4 * number, 4 * number + 4) for number in range(50_001)}
+    path = write(tmp_path / "w", header, bytes(200_004))
     with pytest.raises(DataError, match="at most 50000 items"):
         read_weights(path)
 
