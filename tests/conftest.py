@@ -1,4 +1,4 @@
-"""What do all tests share?"""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Torch reads this when it is first imported, here and in the programs that tests start. The workers of a
-# test run are already as many as the cores.
+# Torch reads this when it is first imported, here and in processes that tests start. A test run already has as many
+# workers as cores.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-# A test never asserts on time, and a commit either passes or does not.
+# Tests have no deadlines, and are deterministic.
 hypothesis.settings.register_profile("heed", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("heed")
 
 
 def pytest_collection_finish() -> None:
-    """Import all of heed: Hypothesis tries the constants of modules that it finds, which must not be others later."""
+    """Import all of heed: Hypothesis uses constants of imported modules, which must not change between tests."""
     import heed
 
     for module in pkgutil.walk_packages(heed.__path__, "heed."):
         if module.name != "heed.__main__":
-            with suppress(ModuleNotFoundError):  # of a part that is not installed; its tests say so
+            with suppress(ModuleNotFoundError):  # an extra that is not installed; its tests are skipped
                 importlib.import_module(module.name)
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real data sets, which lies beside the checkout or where HEED_SHARED_DATA says."""
+    """The folder of real data sets: HEED_SHARED_DATA, or `shared/data` next to the checkout."""
     folder = Path(os.environ.get("HEED_SHARED_DATA") or ROOT.parent / "shared" / "data")
     if not folder.is_dir():
-        pytest.skip(f"no real data: {folder} is not there (HEED_SHARED_DATA names another folder)")
+        pytest.skip(f"no real data: {folder} does not exist; set HEED_SHARED_DATA to another folder")
     return folder
 
 
 @pytest.fixture(autouse=True)
 def shape_checks() -> None:
-    """Shapes are checked, unless a module says otherwise: a server that outlives its module may have left that off."""
+    """Enable the checks of shapes, which a server that outlives its module may have left disabled."""
     jaxtyping.config.update("jaxtyping_disable", False)

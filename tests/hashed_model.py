@@ -1,7 +1,7 @@
-"""A model that keeps the contract and has nothing to do with any network: what does a search do with one?
+"""Hashed model: a generator without a network, for tests of search.
 
-Every distribution is random, but follows from the source and the tokens so far, so outputs are as varied as can
-be, and numbers do not depend on batches at all.
+Every distribution is random, but a function of the source and the tokens so far. So outputs are varied, and numbers do
+not depend on batches.
 """
 
 from __future__ import annotations
@@ -18,41 +18,37 @@ from heed.nn.dropout_keys import DropoutKeys
 
 @dataclass(frozen=True)
 class Prefixes:
-    """What each row has seen: its source and its tokens."""
+    """The source and the tokens of each row."""
 
     rows: tuple[tuple[int, ...], ...]
 
     def select(self, rows: Tensor) -> Prefixes:
-        """The given rows."""
+        """See `heed.nn.contract.State`."""
         return Prefixes(tuple(self.rows[row] for row in rows.tolist()))
 
     def join(self, other: Prefixes) -> Prefixes:
-        """The rows of both."""
         return Prefixes(self.rows + other.rows)
 
     def detach(self) -> Prefixes:
-        """There is no graph."""
         return self
 
 
 class PlainHead:
-    """Features that are log-probabilities already."""
+    """Head for features that are log-probabilities."""
 
     def log_probs(self, features: Tensor, subset: Tensor | None = None) -> Tensor:
-        """As they are; a fresh tensor, which filters may write into."""
+        """A copy, because logit rules write into it."""
         return features.clone() if subset is None else features[..., subset].log_softmax(-1)
 
     def log_prob(self, features: Tensor, ids: Tensor) -> Tensor:
-        """Of one token."""
         return features.gather(-1, ids[..., None]).squeeze(-1)
 
     def loss(self, features: Tensor, tgt_out: Tensor, mask: Tensor, smoothing: Smoothing) -> tuple[Tensor, Tensor, int]:
-        """Nothing here is trained."""
         raise NotImplementedError
 
 
 class HashedModel:
-    """P(w_t | w_<t, source) from a hash of all that it depends on; `advanced` tells the shapes it was called with."""
+    """P(w_t | w_<t, source) from a hash of w_<t and source; `advanced` records the shapes of calls."""
 
     count_based = False
     head = PlainHead()
@@ -70,7 +66,7 @@ class HashedModel:
         reserve: int | None = None,
         dropout_keys: DropoutKeys | None = None,
     ) -> Prefixes:
-        """Each row begins with the ids of its source."""
+        """Rows that begin with the ids of their sources."""
         if source is None:
             return Prefixes(((),) * rows_per_source)
         rows = [tuple(id for id in ids if id != PAD) for ids in source.ids.tolist()]
@@ -83,13 +79,13 @@ class HashedModel:
         for seen, new in zip(state.rows, ids.tolist(), strict=True):
             steps = []
             for id in new:
-                seen = (*seen, -1 - id)  # a token of the target is told from one of the source
+                seen = (*seen, -1 - id)  # negative, to distinguish target tokens from source tokens
                 steps.append(self.distribution(seen))
             rows.append(seen)
             features.append(torch.stack(steps))
         return torch.stack(features), Prefixes(tuple(rows))
 
     def distribution(self, seen: tuple[int, ...]) -> Tensor:
-        """log P of every next token, after a source and the tokens so far."""
+        """log P of every next token after a source and the tokens so far."""
         generator = torch.Generator().manual_seed(hash((self.seed, seen)) & ((1 << 62) - 1))
         return (self.sharpness * torch.randn(self.vocab_size, generator=generator)).log_softmax(-1)

@@ -1,7 +1,6 @@
-"""Which models with random weights are small enough to be examined from all sides?
+"""Small models with random weights: a config for each kind, and for each variant with another path through the code.
 
-A factory for each kind, and one more for each variant that takes another path through the code. `model_of` makes
-the model; the vocabularies are a dozen words.
+`model_of` builds a model. The vocabularies have about a dozen words.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ JOINT: dict[str, Callable[[int], Any]] = {
     "ensemble": lambda seed: Ensemble([model_of("transformer", seed), model_of("bigram", seed)]),
     "shallow fusion": lambda seed: ShallowFusion(model_of("rnn_attention", seed), model_of("bigram", seed), 0.3),
 }
-"""Models that are made of others; no recipe names them."""
+"""Models that are made of others and have no recipe."""
 
 NAMES = (*CONFIGS, *JOINT)
 
@@ -93,7 +92,7 @@ def model_of(name: str, seed: int = 0, vocabularies: Vocabularies = VOCABULARIES
         model = build_model(CONFIGS[name], vocabularies)
         if model.count_based:
             model.estimate(random_rows(range(1, 40), vocabularies.tgt_size, seed))
-        for parameter in model.parameters():  # no weight stays at its special first value, 0 or 1
+        for parameter in model.parameters():  # no weight keeps a special initial value such as 0 or 1
             parameter.data += 0.1 * torch.randn_like(parameter)
     return model
 
@@ -105,7 +104,7 @@ def random_rows(lengths: Sequence[int], vocab_size: int, seed: int = 0) -> list[
 
 
 def random_source(lengths: Sequence[int], seed: int = 0, vocabularies: Vocabularies = VOCABULARIES) -> TokenSource:
-    """Random sentences of these lengths, ended and padded."""
+    """Random sentences of these lengths, with eos and padding."""
     return source_from_ids(random_rows(lengths, vocabularies.src_size, seed), EOS, PAD)
 
 
@@ -118,16 +117,16 @@ def random_targets(num_rows: int, length: int, seed: int = 0) -> torch.Tensor:
 
 
 def row_of(source: TokenSource, row: int) -> TokenSource:
-    """One sentence alone, without its padding."""
+    """One sentence without its padding."""
     length = int(source.mask[row].sum())
     return TokenSource(source.ids[row : row + 1, :length], source.mask[row : row + 1, :length])
 
 
 @functools.cache
 def half_trained(name: str, num_updates: int = 60) -> Model:
-    """The named model after a short time of learning to copy: it has a mind of its own, and ends what it begins.
+    """The named model after a short training to copy, so that it has clear preferences and ends its outputs.
 
-    Random weights alone repeat one token forever or end at once.
+    Models with random weights repeat one token forever or end at once.
     """
     joint = Vocabularies(VOCABULARIES.tgt_size, VOCABULARIES.tgt_size)
     model = model_of(name, seed=1, vocabularies=joint)

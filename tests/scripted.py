@@ -1,4 +1,4 @@
-"""Models and rows that are written down: what does a search or a rule make of exactly these?"""
+"""Models and rows with given outputs, for tests of search and of logit rules."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ class FixedRows:
 
     @property
     def num_tokens(self) -> int:
-        """Of each."""
+        """Number of tokens of each row."""
         return len(self.tokens[0])
 
     def row_sources(self) -> list[int]:
-        """Each its own, where nothing else is said."""
+        """The source of each row; by default its own."""
         return list(self.sources if self.sources is not None else range(len(self.tokens)))
 
     def row_tokens(self) -> torch.Tensor:
-        """`[R, T]`"""
+        """The tokens `[R, T]`."""
         return torch.tensor(self.tokens, dtype=torch.long).reshape(len(self.tokens), -1)
 
 
 class ScriptedModel(HashedModel):
-    """Gives each source the outputs that are written down for it, with these probabilities, and nothing else."""
+    """A model that gives each source exactly the outputs of a script with their probabilities."""
 
     def __init__(self, vocab_size: int, script: Mapping[Output, Mapping[Output, float]]) -> None:
         super().__init__(vocab_size)
         self.script = script
 
     def distribution(self, seen: tuple[int, ...]) -> torch.Tensor:
-        """What the outputs that begin with the tokens so far go on with."""
+        """The next tokens of the outputs that begin with the tokens so far."""
         source = tuple(id for id in seen if id >= 0 and id != EOS)
-        said = tuple(-1 - id for id in seen if id < 0)[1:]
+        prefix = tuple(-1 - id for id in seen if id < 0)[1:]
         assert -1 - BOS in seen
         weights = torch.zeros(self.vocab_size)
         for output, probability in self.script[source].items():
             whole = (*output, EOS)
-            if whole[: len(said)] == said and len(whole) > len(said):
-                weights[whole[len(said)]] += probability
-        if not weights.any():  # nobody comes here but rows of probability 0
+            if whole[: len(prefix)] == prefix and len(whole) > len(prefix):
+                weights[whole[len(prefix)]] += probability
+        if not weights.any():  # only for rows of probability 0
             weights += 1.0
         return (weights / weights.sum()).log()

@@ -1,7 +1,7 @@
-"""Which corpora and models are small enough to be trained inside a test?
+"""Toy translation corpus, and models that are small enough to be trained in a test.
 
-A toy language pair: each source word has one translation, and the words come out in reverse order. A few hundred
-pairs and a model of 16 features: an update takes some milliseconds.
+Each source word has one translation, and the order of words is reversed. With a few hundred pairs and a model of 16
+features, an update takes some milliseconds.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ TINY: dict[str, Any] = {
     "training.precision": "float32", "training.log_every": 5, "training.max_steps": 20, "training.eval_every": 10,
     "training.save_every": 5, "decoding.beam_size": 2,
 }  # fmt: skip
-"""Recipe keys that make any translation run tiny."""
+"""Recipe keys of a tiny translation run."""
 
 TIMES = ("seconds", "tokens_per_second")
-"""What differs between two equal runs."""
+"""Values that differ between equal runs."""
 
 
 def translate(src: str) -> str:
-    """What the toy target language says for a toy source sentence."""
+    """The translation of a toy sentence."""
     return " ".join(WORDS[word] for word in reversed(src.split()))
 
 
@@ -64,10 +64,10 @@ def write_lines(path: Path, lines: Sequence[str]) -> Path:
 
 def write_pairs(folder: Path, name: str = "train", num_pairs: int = 300, seed: int = 0) -> tuple[Path, Path]:
     """`NAME.aa` and `NAME.bb` with toy pairs, line by line."""
-    found = pairs(num_pairs, seed)
+    sentences = pairs(num_pairs, seed)
     return (
-        write_lines(folder / f"{name}.aa", [src for src, _ in found]),
-        write_lines(folder / f"{name}.bb", [tgt for _, tgt in found]),
+        write_lines(folder / f"{name}.aa", [src for src, _ in sentences]),
+        write_lines(folder / f"{name}.bb", [tgt for _, tgt in sentences]),
     )
 
 
@@ -77,7 +77,7 @@ def flags(keys: dict[str, Any]) -> list[str]:
 
 
 def tiny_keys(folder: Path, **changes: Any) -> dict[str, Any]:
-    """The keys of a tiny run on toy pairs in `folder`; `changes` are more of them, `__` standing for the dot."""
+    """The keys of a tiny run on toy pairs in `folder`; `changes` are more keys, with `__` for the dot."""
     src, tgt = folder / "train.aa", folder / "train.bb"
     if not src.exists():
         write_pairs(folder)
@@ -99,7 +99,7 @@ def prepared(folder: Path, out: str = "run", **changes: Any) -> Run:
 
 
 def with_weights(run: Run) -> Run:
-    """The run with first weights, which nobody trained: something to begin another one with."""
+    """The run with untrained weights, to initialise another run."""
     save_weights(run.folder / WEIGHTS, dict(run.new_model().named_parameters()), {})
     return run
 
@@ -115,7 +115,7 @@ def trainer_of(run: Run) -> Trainer:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a few updates with its data and checkpoints, for the modules that import this; not to be changed."""
+    """A run of a few updates with its data and checkpoints; tests must not change it."""
     folder = tmp_path_factory.mktemp("trained")
     trainer_of(prepared(folder, training__max_steps=4, training__eval_every=4)).run()
     return folder / "run"
@@ -129,7 +129,7 @@ def events(folder: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def unchecked_shapes() -> Iterator[None]:
-    """Whole runs are many times faster without the checks of shapes, which the layers' own tests make."""
+    """Disable the checks of shapes, which make whole runs many times slower."""
     before = jaxtyping.config.jaxtyping_disable
     jaxtyping.config.update("jaxtyping_disable", True)
     try:
@@ -140,6 +140,6 @@ def unchecked_shapes() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def without_shape_checks() -> Iterator[None]:
-    """The same for each test of the modules that import this."""
+    """Disable the checks of shapes for each test of the modules that import this."""
     with unchecked_shapes():
         yield

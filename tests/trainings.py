@@ -1,4 +1,4 @@
-"""What is done to a training inside a test? It is stopped, memory does not suffice, what it left is compared."""
+"""Helpers for tests of training: interruption, lack of memory, comparison of files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def gradients(trainer: Trainer, batches: list[Batch]) -> dict[str, Tensor]:
 
 
 def scarce(trainer: Trainer, most: int) -> list[int]:
-    """Let memory not suffice for the loss of more than so many positions; the sizes that were tried."""
+    """Raise an out-of-memory error for losses of more than `most` positions; returns the list of tried sizes."""
     loss = trainer.task.loss
     tried: list[int] = []
 

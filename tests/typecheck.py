@@ -1,4 +1,4 @@
-"""How are shapes and types checked while the tests run?
+"""Checks of shapes and types while tests run.
 
 Pytest's option `--jaxtyping-packages` (see pyproject.toml) wraps every function of the packages that it
 names in `checked`: each call then shows that its tensors have the shapes and types that the signature says.

@@ -35,7 +35,7 @@ def causal(
 
 
 @every_attention
-def test_no_mask_means_that_everything_may_be_attended_to(name: str) -> None:
+def test_no_mask_allows_everything(name: str) -> None:
     attention, x, memory = attention_of(name), torch.randn(2, 3, D_MODEL), torch.randn(2, 6, D_MODEL)
     projected = attention.project(memory)
     everything = torch.ones(2, 1, 1, 6, dtype=torch.bool)
@@ -83,7 +83,7 @@ def test_traced_weights_are_those_of_each_row(name: str) -> None:
 @every_attention
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 @pytest.mark.parametrize(("capacity", "with_gradients"), [(0, True), (0, False), (3, False), (9, False)])
-def test_with_a_cache_the_tokens_may_come_in_any_pieces(
+def test_with_a_cache_tokens_can_be_read_in_any_pieces(
     name: str, dropout: float, capacity: int, with_gradients: bool
 ) -> None:
     """The attention makes the cache, sees no later token, and drops the same weights however the tokens come."""

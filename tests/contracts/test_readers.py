@@ -44,7 +44,7 @@ def test_padding_and_neighbours_do_not_change_a_row(name: str, with_dropout: boo
 
 @every_reader
 @torch.no_grad()
-def test_only_positions_tell_the_order(name: str) -> None:
+def test_only_positions_determine_the_order(name: str) -> None:
     reader, source = READERS[name](), row_of(random_source([7]), 0)
     order = torch.tensor([3, 0, 6, 1, 7, 2, 5, 4])
     permuted = TokenSource(source.ids[:, order], source.mask)

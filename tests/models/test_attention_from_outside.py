@@ -60,7 +60,7 @@ def test_a_recipe_names_it(table: type[ModelConfig]) -> None:
 
 @every_model
 @torch.no_grad()
-def test_it_decodes_token_by_token_what_it_reads_at_once(config: ModelConfig) -> None:
+def test_decoding_token_by_token_equals_reading_at_once(config: ModelConfig) -> None:
     model, source, ids = build_model(config, VOCABULARIES), random_source([5, 3]), random_targets(2, 9)
     whole, _ = model.advance(ids, model.start(source))
     state, pieces = model.start(source, reserve=9), []

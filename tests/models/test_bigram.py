@@ -53,7 +53,7 @@ def test_it_has_no_weights_to_train() -> None:
     assert list(counted().parameters()) == []
 
 
-def test_before_anything_was_counted_all_words_are_alike() -> None:
+def test_an_unestimated_bigram_is_uniform() -> None:
     model = Bigram(BigramConfig(), VOCABULARIES)
     features, _ = model.advance(torch.tensor([[1]]), model.start(None))
     assert model.head.log_probs(features)[0, 0, 2:].exp().tolist() == pytest.approx([0.25] * 4)
@@ -94,7 +94,7 @@ def test_counts_of_an_old_run_give_the_same_probabilities() -> None:
         {"counts": [3.0, 1.0, float("nan"), 2.0]},
     ],
 )
-def test_counts_that_are_none_are_refused(changes: dict[str, Any]) -> None:
+def test_wrong_counts_are_refused(changes: dict[str, Any]) -> None:
     arrays = {**old_counts(), **{name: values and torch.tensor(values) for name, values in changes.items()}}
     with pytest.raises(DataError, match=r"not bigram counts|the counts are for \d+ tokens"):
         Bigram(BigramConfig(), VOCABULARIES).load_state_dict({k: v for k, v in arrays.items() if v is not None})

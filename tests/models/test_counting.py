@@ -21,7 +21,7 @@ every_kind = pytest.mark.parametrize("name", COUNTED)
 
 
 @every_kind
-def test_a_model_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
+def test_a_model_is_restored_from_its_file(name: str, tmp_path: Path) -> None:
     model, other = model_of(name), build_model(CONFIGS[name], VOCABULARIES)
     ids = random_targets(3, 6)
     features, _ = model.advance(ids, model.start(None, 3))
@@ -45,7 +45,7 @@ def test_it_has_no_weights_to_train(name: str) -> None:
 
 
 @every_kind
-def test_before_anything_was_counted_every_token_may_come(name: str) -> None:
+def test_an_unestimated_model_predicts_every_token(name: str) -> None:
     model = build_model(CONFIGS[name], VOCABULARIES)
     features, _ = model.advance(torch.tensor([[1]]), model.start(None))
     found = model.head.log_probs(features)[0, 0].exp()
@@ -55,7 +55,7 @@ def test_before_anything_was_counted_every_token_may_come(name: str) -> None:
 
 @every_kind
 @pytest.mark.parametrize(("source", "rows", "expected"), [(None, 3, 3), (random_source([2, 4]), 3, 6)])
-def test_a_source_tells_nothing_but_how_many_rows_there_are(
+def test_a_source_only_determines_the_number_of_rows(
     name: str, source: Source | None, rows: int, expected: int
 ) -> None:
     state = model_of(name).start(source, rows)
@@ -74,7 +74,7 @@ def test_orders_0_and_1_are_the_uniform_and_the_unigram_model() -> None:
             assert row[[2, 4, 5]].tolist() == pytest.approx(expected)
 
 
-def test_contexts_of_large_models_stay_exact_beside_the_features_of_others() -> None:
+def test_contexts_of_large_models_remain_exact_in_an_ensemble() -> None:
     """Features of an ensemble stand in one tensor, and float32 has no whole numbers beyond 2^24."""
     ensemble = Ensemble([model_of("transformer"), model_of("ngram")])
     part = ensemble.parts[1]

@@ -29,7 +29,7 @@ def log_probs_of(model, source, ids):
 
 
 @torch.no_grad()
-def test_probabilities_are_averaged_and_not_logarithms() -> None:
+def test_probabilities_are_averaged_rather_than_logarithms() -> None:
     source, ids = random_source([4, 6]), random_targets(4, 5)
     members = [model_of(name, seed) for seed, name in enumerate(MEMBERS)]
     expected = torch.stack([log_probs_of(member, source, ids).exp() for member in members]).mean(0).log()
@@ -92,7 +92,7 @@ def test_every_search_works_and_the_score_is_that_of_forced_scoring(kind: str, o
         assert score.log_prob == pytest.approx(h.log_prob, abs=1e-4)
 
 
-def test_what_the_language_model_gives_an_output_is_told() -> None:
+def test_an_output_has_the_score_of_the_language_model() -> None:
     lm, model = model_of("bigram"), half_trained("transformer")
     options = SearchOptions(beam_size=3, max_tokens=8)
     plain = translator_of(model)
@@ -107,7 +107,7 @@ def test_what_the_language_model_gives_an_output_is_told() -> None:
             assert h.log_prob == pytest.approx(score.log_prob + 0.2 * expected, abs=1e-4)
 
 
-def test_a_weight_that_is_high_makes_the_output_more_like_the_language_model() -> None:
+def test_a_high_weight_makes_the_output_more_likely_under_the_language_model() -> None:
     lm, model = model_of("bigram"), half_trained("transformer")
     options = SearchOptions(beam_size=5, max_tokens=8, length_penalty=0.0)
     found = [translator_of(ShallowFusion(model, lm, w), lm).translate(LINES, options) for w in (0.0, 0.5)]

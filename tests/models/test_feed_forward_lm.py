@@ -48,7 +48,7 @@ def test_words_before_the_last_n_minus_one_do_not_matter() -> None:
 
 
 @torch.no_grad()
-def test_dropout_is_a_choice() -> None:
+def test_dropout_is_optional() -> None:
     dropout_keys, ids = DropoutKeys.for_step(1, 1, torch.arange(2)), random_targets(2, 6)
     for share in (0.0, 0.5):
         model = build(dropout=share)

@@ -83,7 +83,7 @@ def test_the_published_sizes_are_those_of_the_smallest_gpt2() -> None:
     assert sum(parameter.numel() for parameter in model.parameters()) == 124_439_808
 
 
-def test_weights_begin_as_in_gpt2() -> None:
+def test_weights_are_initialised_as_in_gpt2() -> None:
     """0.02, and less by √(2 L) in the layers whose outputs are added up."""
     model = Gpt(GptConfig(d_model=128, d_ff=512, num_heads=4, num_layers=8), Vocabularies(0, 500))
     block = model.blocks[3]
@@ -132,6 +132,6 @@ def test_in_bfloat16_keys_and_values_are_kept_in_float32_for_decoding() -> None:
     torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=0.05, atol=0.05)
 
 
-def test_sizes_that_do_not_fit_are_refused() -> None:
+def test_incompatible_sizes_are_refused() -> None:
     with pytest.raises(ValidationError, match="num_heads must divide d_model, got 3 and 16"):
         GptConfig(d_model=16, num_heads=3)

@@ -68,7 +68,7 @@ def test_the_last_position_of_the_unmasked_window_predicts() -> None:
         torch.testing.assert_close(features[:, end - 1], output)
 
 
-def test_both_variants_are_alike_with_dropout_too_while_the_window_lasts() -> None:
+def test_both_variants_are_equal_within_a_window_even_with_dropout() -> None:
     ids, dropout_keys = random_ids(2, 9), DropoutKeys.for_step(1, 2, torch.tensor([4, 5]))
     every, last = (build(predicts=predicts) for predicts in ("every", "last"))
     found = [model.advance(ids, model.start(None, 2, dropout_keys=dropout_keys))[0] for model in (every, last)]
@@ -76,7 +76,7 @@ def test_both_variants_are_alike_with_dropout_too_while_the_window_lasts() -> No
     assert not torch.allclose(found[0], every.advance(ids, every.start(None, 2))[0])
 
 
-def test_windows_in_parts_are_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_can_be_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory for a few windows at a time is enough."""
     model, ids = build(predicts="last", max_len=4), random_ids(2, 10)
     whole, _ = model.advance(ids, model.start(None, 2))
@@ -132,7 +132,7 @@ def test_there_are_as_many_weights_as_the_notes_give() -> None:
     assert sum(p.numel() for p in model.parameters()) == 50 * 20 + 3 * 20 * 7 + 7 * 30 + 30 * 20
 
 
-def test_a_sliding_window_forgets_what_has_left_it() -> None:
+def test_tokens_outside_a_sliding_window_do_not_matter() -> None:
     model = model_of("one_layer, last")
     ids = random_ids(1, 9)
     changed = ids.clone()
@@ -141,6 +141,6 @@ def test_a_sliding_window_forgets_what_has_left_it() -> None:
     assert found[0].equal(found[1])
 
 
-def test_an_odd_embedding_has_no_sinusoidal_positions() -> None:
+def test_an_odd_size_is_refused_for_sinusoidal_positions() -> None:
     with pytest.raises(ValidationError, match="d_model must be even for sinusoidal positions, got 11"):
         OneLayerConfig(d_model=11)

@@ -23,7 +23,7 @@ def build(**choices: object) -> RecurrentAttention:
 
 
 @torch.no_grad()
-def test_the_features_are_those_of_the_equations_written_out() -> None:
+def test_features_equal_those_of_the_equations() -> None:
     """h = biGRU(x), s_0 = tanh(W h_1); c = attention(s_{i-1}, h), s_i = GRU(s_{i-1}, [e; c]), t = tanh(U [s; c; e])."""
     model, source, ids = build(), random_source([5, 3]), random_targets(2, 4)
     scale = CONFIG.d_model**0.5
@@ -68,7 +68,7 @@ def test_shared_weights_are_one_and_the_same() -> None:
     assert none.embedding is not none.head.weight
 
 
-def test_the_number_of_weights_is_what_the_sizes_say() -> None:
+def test_the_number_of_weights_follows_from_the_sizes() -> None:
     d, n, a = CONFIG.d_model, CONFIG.hidden_size, CONFIG.attention_size
     src, tgt = VOCABULARIES.src_size, VOCABULARIES.tgt_size
 
@@ -84,7 +84,7 @@ def test_the_number_of_weights_is_what_the_sizes_say() -> None:
     assert sum(parameter.numel() for parameter in build().parameters()) == expected
 
 
-def test_one_embedding_for_two_vocabularies_is_refused_with_what_to_set() -> None:
+def test_one_embedding_for_two_vocabularies_is_refused_with_advice() -> None:
     with pytest.raises(UsageError, match=r"\(8 and 9 pieces\).*tokenizer.joint = true"):
         RecurrentAttention(CONFIG.model_copy(update={"tie": "all"}), Vocabularies(8, 9))
 

@@ -99,7 +99,7 @@ def test_embedding_dropout_drops_words_from_the_whole_batch() -> None:
 
 
 @torch.no_grad()
-def test_each_place_of_dropout_has_a_share_of_its_own() -> None:
+def test_each_kind_of_dropout_has_its_own_probability() -> None:
     none = dict.fromkeys(("dropout", "input_dropout", "layer_dropout", "embedding_dropout", "recurrent_dropout"), 0.0)
     still = AWD.model_copy(update={**none, "activation_penalty": 0.0, "change_penalty": 0.0})
     plain = run(build(still))
@@ -150,7 +150,7 @@ def test_without_dropout_features_and_loss_are_plain() -> None:
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_the_number_of_weights_is_what_the_sizes_say(cell: str) -> None:
+def test_the_number_of_weights_follows_from_the_sizes(cell: str) -> None:
     gates = {"tanh": 1, "sigmoid": 1, "ugrnn": 2, "gru_reset_before": 3, "gru_reset_after": 3, "lstm": 4}[cell]
     biases = 2 if cell in ("tanh", "gru_reset_after", "lstm") else 1
     expected = V * 8 + V
@@ -160,7 +160,7 @@ def test_the_number_of_weights_is_what_the_sizes_say(cell: str) -> None:
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
 
 
-def test_first_weights_are_within_the_chosen_bound() -> None:
+def test_initial_weights_are_within_the_chosen_bound() -> None:
     """As Zaremba et al. (2014) have it: all of them uniform in ± 0.05."""
     config = RecurrentConfig(d_model=30, hidden_size=30, tie=False, embedding_bound=0.05, layer_bound=0.05)
     torch.manual_seed(3)
@@ -175,14 +175,14 @@ def test_first_weights_are_within_the_chosen_bound() -> None:
         ({"cutoffs": (100,)}, "model.tie = false"),
     ],
 )
-def test_what_does_not_go_together_is_refused(choices: dict[str, object], message: str) -> None:
+def test_incompatible_options_are_refused(choices: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         RecurrentConfig.model_validate(choices)
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru_reset_before"])
 @torch.no_grad()
-def test_packed_for_use_it_is_the_same_model(cell: str) -> None:
+def test_a_packed_model_computes_the_same(cell: str) -> None:
     model = Recurrent(RecurrentConfig(cell=cell, d_model=384, hidden_size=384, num_layers=1), VOCABULARIES)
     expected = run(model)
     pack(model)

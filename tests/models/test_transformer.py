@@ -159,7 +159,7 @@ def test_shared_weights_are_one_and_the_same() -> None:
     ("tie", "output_bias", "norm", "expected"),
     [("all", True, "post", 1), ("target", True, "post", 2), ("none", False, "pre", 3)],
 )
-def test_the_number_of_weights_is_what_the_sizes_say(tie: str, output_bias: bool, norm: str, expected: int) -> None:
+def test_the_number_of_weights_follows_from_the_sizes(tie: str, output_bias: bool, norm: str, expected: int) -> None:
     d, f, v = 24, 40, VOCAB_SIZE
     config = MARIAN.model_copy(update={"tie": tie, "output_bias": output_bias, "norm": norm})
     attention, feed_forward, normalisation = 4 * (d * d + d), 2 * d * f + d + f, 2 * d
@@ -181,7 +181,7 @@ def test_the_base_model_of_the_paper_has_65_million_weights() -> None:
     assert millions == pytest.approx(65, abs=2)
 
 
-def test_one_embedding_for_two_vocabularies_is_refused_with_what_to_set() -> None:
+def test_one_embedding_for_two_vocabularies_is_refused_with_advice() -> None:
     with pytest.raises(UsageError, match=r"vocabularies differ \(8 and 9 pieces\). Set tokenizer.joint = true"):
         Transformer(SMALL.model_copy(update={"tie": "all"}), Vocabularies(8, 9))
 
@@ -200,7 +200,7 @@ def test_a_translation_model_without_a_source_is_refused() -> None:
         ({"positions": "concatenated", "tie": "none", "d_model": 12}, "must be a multiple of 8"),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused_with_what_would(choices: dict[str, object], message: str) -> None:
+def test_incompatible_sizes_are_refused_with_advice(choices: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         TransformerConfig(**choices)
 

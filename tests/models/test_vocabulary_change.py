@@ -83,7 +83,9 @@ def test_pieces_of_both_keep_their_rows_exactly_and_nothing_else_changes(name: s
         ("word", "dog", (b" dog",)),
     ],
 )
-def test_pieces_are_the_same_by_what_they_stand_for(kind: str, piece: str, begins_as: tuple[bytes, ...]) -> None:
+def test_pieces_are_the_same_if_they_represent_the_same_text(
+    kind: str, piece: str, begins_as: tuple[bytes, ...]
+) -> None:
     old, new = tokenizer("bpe", tuple(OLD * 3)), tokenizer(kind, tuple(OLD))
     found = spellings(new, old)[new.vocabulary.id(piece)]
     assert b"".join(old.bytes_of(found)) == b"".join(begins_as)
@@ -115,7 +117,7 @@ def test_with_separate_vocabularies_each_side_has_its_own_rows() -> None:
                 torch.testing.assert_close(found[name][new_id], weights[name][ids].mean(0))
 
 
-def test_tags_keep_their_rows_and_a_new_tag_begins_as_the_mean_of_the_others() -> None:
+def test_tags_keep_their_rows_and_a_new_tag_starts_as_the_mean_of_the_others() -> None:
     old, new = pair(("2de", "2fr"), ("2fr", "2es"))
     spelled = spellings(new, old)
     ids = old.vocabulary.tag_ids
@@ -127,7 +129,7 @@ def test_tags_keep_their_rows_and_a_new_tag_begins_as_the_mean_of_the_others() -
 
 @pytest.mark.parametrize("to", TOKENIZERS)
 @pytest.mark.parametrize("kind", TOKENIZERS)
-def test_every_piece_of_every_kind_begins_as_something(kind: str, to: str) -> None:
+def test_every_piece_of_every_kind_has_a_start(kind: str, to: str) -> None:
     old, new = tokenizer(kind, tuple(OLD)), tokenizer(to, tuple(NEW))
     spelled = spellings(new, old)
     assert len(spelled) == len(new.vocabulary)

@@ -78,7 +78,7 @@ def test_scores_are_divided_by_the_root_of_the_head_size() -> None:
     assert_equal(attention_weights(query, keys, None).flatten(), torch.tensor([0.2, 0.2, 0.6]))
 
 
-def test_dropout_falls_on_the_weights() -> None:
+def test_dropout_is_applied_to_the_weights() -> None:
     """With values that are unit vectors and an output that changes nothing, the context is the weights."""
     attention = MultiHeadAttention(4, 1, dropout=0.25)
     for linear in (attention.query, attention.key_value, attention.output):
@@ -91,7 +91,7 @@ def test_dropout_falls_on_the_weights() -> None:
     assert abs((weights == 0).float().mean().item() - 0.25) < 0.03
 
 
-def test_without_a_share_to_drop_noise_changes_nothing() -> None:
+def test_dropout_keys_without_a_probability_change_nothing() -> None:
     attention = MultiHeadAttention(D_MODEL, HEADS, dropout=0.0)
     x, dropout_keys = torch.randn(2, 3, D_MODEL), DropoutKeys.for_step(1, 1, torch.arange(2))
     projected = attention.project(x)
@@ -111,7 +111,7 @@ def test_in_bfloat16_attention_is_close_to_float32() -> None:
         torch.testing.assert_close(rough.float(), exact, rtol=0.05, atol=0.05)
 
 
-def test_additive_attention_is_the_sum_that_bahdanau_writes() -> None:
+def test_additive_attention_equals_the_formula_of_bahdanau() -> None:
     """e_ij = vᵀ tanh(W s_i + U h_j), a_ij = exp(e_ij) / Σ_k exp(e_ik), c_i = Σ_j a_ij h_j, one number at a time."""
     torch.manual_seed(3)
     attention = AdditiveAttention(query_size=3, memory_size=4, attention_size=5)
@@ -137,7 +137,7 @@ def test_additive_attention_is_the_sum_that_bahdanau_writes() -> None:
             assert found[b, i].tolist() == pytest.approx(context, abs=1e-5)
 
 
-def test_the_weights_begin_as_those_of_a_transformer_of_pytorch() -> None:
+def test_weights_are_initialised_as_in_a_transformer_of_pytorch() -> None:
     """Queries, keys and values are one matrix there; begun apart, post-norm models hardly learn."""
     torch.manual_seed(1)
     ours = MultiHeadAttention(256, num_heads=4)

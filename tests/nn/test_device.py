@@ -20,7 +20,7 @@ def no_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
-def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch, no_accelerator: None) -> None:
+def test_auto_uses_a_gpu_if_there_is_one(monkeypatch: pytest.MonkeyPatch, no_accelerator: None) -> None:
     assert choose_device("auto") == CPU
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -35,17 +35,17 @@ def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch, no
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:1"])
-def test_a_device_that_is_not_there_is_refused_with_what_to_do(name: str, no_accelerator: None) -> None:
+def test_an_unavailable_device_is_refused_with_advice(name: str, no_accelerator: None) -> None:
     with pytest.raises(UsageError, match=f"--device {name}: PyTorch sees no .* Use --device cpu"):
         choose_device(name)
 
 
-def test_a_device_that_does_not_exist_is_refused_with_what_is_allowed() -> None:
+def test_an_unknown_device_is_refused_with_the_allowed_ones() -> None:
     with pytest.raises(UsageError, match="auto, cpu, cuda or cuda:N, got 'gpu'"):
         choose_device("gpu")
 
 
-def test_threads_are_those_asked_for() -> None:
+def test_the_number_of_threads_is_set() -> None:
     before = torch.get_num_threads()
     try:
         set_threads(2)
@@ -64,7 +64,7 @@ def test_threads_are_those_asked_for() -> None:
     ],
     ids=["gains too little", "gains", "is emulated: large matrices are not tried"],
 )
-def test_bfloat16_is_chosen_where_it_gains_a_third(
+def test_bfloat16_is_chosen_if_it_is_a_third_faster(
     gains: dict[int, float], expected: tuple[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device, "matmul_rates", lambda dtypes, where, size: [gains[size], 1.0])
@@ -77,7 +77,7 @@ def test_a_rate_is_measured() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells a process's memory so")
-def test_memory_that_was_freed_is_given_back() -> None:
+def test_freed_memory_is_returned_to_the_system() -> None:
     set_threads(1)
 
     def resident() -> int:

@@ -62,13 +62,13 @@ def test_a_text_cut_into_chunks_has_the_same_masks() -> None:
     assert torch.cat(queries, dim=1).equal(weight_masks(dropout_keys, 20))
 
 
-def test_the_mask_of_attention_weights_does_not_depend_on_how_wide_they_are_padded() -> None:
+def test_the_mask_of_attention_weights_does_not_depend_on_padding() -> None:
     dropout_keys = dropout_keys_of([4, 9])
     assert weight_masks(dropout_keys, size=13).equal(weight_masks(dropout_keys, size=30)[..., :13])
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.3, 0.5, 0.9])
-def test_the_share_that_is_dropped_is_near_the_probability_and_the_mean_stays(probability: float) -> None:
+def test_the_dropped_share_is_near_the_probability_and_the_mean_is_preserved(probability: float) -> None:
     ones = torch.ones(8, 100, 50)
     for found in (
         dropout_keys_of(list(range(8))).dropout(ones, probability, site=1),
@@ -114,13 +114,13 @@ def test_every_bit_of_a_hash_is_used_and_every_byte_is_likely() -> None:
     assert counts == sorted(counts, reverse=True)
 
 
-def test_what_is_kept_is_scaled_by_the_share_that_is_really_kept() -> None:
+def test_kept_values_are_scaled_by_the_exact_share_that_is_kept() -> None:
     """0.1 is rounded to 26/256."""
     kept = dropout_keys_of([1]).dropout(torch.ones(1, 20, 8), 0.1, site=0).unique()
     assert kept.tolist() == pytest.approx([0.0, 256 / 230])
 
 
-def test_without_noise_or_probability_nothing_happens() -> None:
+def test_without_keys_or_probability_nothing_is_dropped() -> None:
     x = torch.randn(2, 3, 4)
     assert dropout(x, 0.5, None, site=0) is x
     assert dropout(x, 0.0, dropout_keys_of([1, 2]), site=0) is x
@@ -128,7 +128,7 @@ def test_without_noise_or_probability_nothing_happens() -> None:
     assert dropout_keys_of([1, 2]).dropout_ragged(x[:, None], 0.0, site=0).equal(x[:, None])
 
 
-def test_gradients_go_where_values_were_kept() -> None:
+def test_only_kept_values_have_gradients() -> None:
     x = torch.randn(2, 3, 4, requires_grad=True)
     dropped = dropout(x, 0.5, dropout_keys_of([1, 2]), site=0)
     dropped.sum().backward()
@@ -136,7 +136,7 @@ def test_gradients_go_where_values_were_kept() -> None:
     assert x.grad.equal((dropped != 0) * 2.0)
 
 
-def test_bfloat16_keeps_its_type() -> None:
+def test_bfloat16_is_preserved() -> None:
     assert (
         dropout(torch.ones(2, 3, 4, dtype=torch.bfloat16), 0.5, dropout_keys_of([1, 2]), site=0).dtype == torch.bfloat16
     )

@@ -65,7 +65,7 @@ def test_embeddings_are_scaled_by_the_root_of_their_size_and_positions_are_added
     torch.testing.assert_close(embedding(ids), expected)
 
 
-def test_concatenated_positions_stand_beside_the_embedding() -> None:
+def test_concatenated_positions_follow_the_embedding() -> None:
     """h_0(t) = [e(w_t); pos(t)] of McAllester's notes."""
     embedding, ids = embedding_of("concatenated"), torch.tensor([[3, 9, 3]])
     found = embedding(ids)
@@ -74,7 +74,7 @@ def test_concatenated_positions_stand_beside_the_embedding() -> None:
 
 
 @kinds
-def test_a_row_that_began_later_counts_its_positions_from_its_own_beginning(kind: str) -> None:
+def test_a_row_that_began_later_counts_positions_from_its_beginning(kind: str) -> None:
     embedding, ids = embedding_of(kind), torch.tensor([[4, 5], [4, 5]])
     found = embedding(ids, offset=3, first=torch.tensor([0, 2]))
     torch.testing.assert_close(found[0], embedding(ids, offset=3)[0])
@@ -82,7 +82,7 @@ def test_a_row_that_began_later_counts_its_positions_from_its_own_beginning(kind
 
 
 @kinds
-def test_the_table_grows_with_the_text_and_training_goes_on_after_that(kind: str) -> None:
+def test_the_table_grows_with_the_text_and_training_still_works(kind: str) -> None:
     embedding = embedding_of(kind)
     ids = torch.randint(10, (1, 700), generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
@@ -95,11 +95,11 @@ def test_the_table_grows_with_the_text_and_training_goes_on_after_that(kind: str
     assert embedding.weight.grad is not None
 
 
-def test_positions_are_no_part_of_the_weights() -> None:
+def test_positions_are_not_saved_with_the_weights() -> None:
     assert embedding_of("interleaved").state_dict().keys() == {"weight"}
 
 
-def test_dropout_falls_on_the_sum_of_embedding_and_position() -> None:
+def test_dropout_is_applied_to_the_sum_of_embedding_and_position() -> None:
     """Vaswani et al. (2017), section 5.4."""
     embedding, ids, dropout_keys = embedding_of("interleaved"), torch.tensor([[3, 9], [1, 2]]), noise_of_two_rows()
     dropped: Tensor = embedding(ids, dropout_keys)

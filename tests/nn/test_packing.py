@@ -101,7 +101,7 @@ def test_every_model_computes_the_same_when_all_or_some_of_its_weights_are_packe
 
 
 @pytest.mark.parametrize("name", EIGHT_BITS)
-def test_models_of_all_kinds_may_have_weights_of_eight_bits(name: str) -> None:
+def test_models_of_all_kinds_can_have_weights_of_eight_bits(name: str) -> None:
     torch.manual_seed(0)
     plain = build_model(EIGHT_BITS[name], VOCABULARIES).requires_grad_(False).eval().to(torch.bfloat16)
     if not can_round(plain):
@@ -112,7 +112,7 @@ def test_models_of_all_kinds_may_have_weights_of_eight_bits(name: str) -> None:
     require_the_same(plain, rounded, 0.1)
 
 
-def test_what_gains_from_it_is_packed_and_nothing_else() -> None:
+def test_only_weights_for_which_it_pays_are_packed() -> None:
     model = model_of(torch.float32)
     pack(model)
     assert isinstance(model.head, PackedHead)
@@ -140,7 +140,7 @@ def test_bfloat16_is_packed_on_processors_that_multiply_it(monkeypatch: pytest.M
             pack(model, rounded=True)
 
 
-def test_where_pytorch_cannot_pack_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_changes_if_pytorch_cannot_pack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     model = model_of(torch.float32)
     pack(model)
@@ -169,7 +169,7 @@ def test_rounded_weights_are_the_nearest_of_127_steps_for_few_rows_and_many(
 
 
 @NO_ROUNDING
-def test_a_rounded_model_says_nearly_the_same_whatever_is_beside_a_row() -> None:
+def test_a_rounded_model_is_close_to_the_exact_one_for_any_number_of_rows() -> None:
     exact = model_of(torch.float32)
     rounded = copy.deepcopy(exact).to(torch.bfloat16)
     pack(rounded, rounded=True)
@@ -186,7 +186,7 @@ def test_a_rounded_model_says_nearly_the_same_whatever_is_beside_a_row() -> None
 
 
 @NO_ROUNDING
-def test_what_the_kernel_cannot_read_is_not_rounded() -> None:
+def test_sizes_that_the_kernel_cannot_read_are_not_rounded() -> None:
     layers = nn.Sequential(nn.Linear(24, 8), nn.Linear(32, 8)).requires_grad_(False).to(torch.bfloat16)
     pack(layers, rounded=True)
     assert [type(layer) for layer in layers] == [PackedLinear, RoundedLinear]

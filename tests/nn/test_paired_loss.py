@@ -46,7 +46,7 @@ def the_papers(head: LinearHead, features: Tensor, targets: Tensor, epsilon: flo
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 @pytest.mark.parametrize("alpha", [0.5, 5.0])
-def test_it_is_half_of_the_papers_equation_with_its_gradients(
+def test_the_paired_loss_is_half_of_the_papers_with_its_gradients(
     alpha: float, epsilon: float, bias: bool, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heads, "CHUNK_ELEMENTS", chunk)
@@ -78,14 +78,14 @@ def test_two_equal_passes_are_one(kind: str) -> None:
     torch.testing.assert_close(gradient[:3] + gradient[3:], plain[:3])
 
 
-def test_it_counts_the_same_whichever_pass_is_first() -> None:
+def test_the_order_of_the_passes_does_not_matter() -> None:
     head, (features, targets) = head_of(), two_passes()
     exchanged = torch.cat((features[3:], features[:3]))
     one, other = (head.paired_loss(x, targets, MASK, Smoothing(0.1), 2.0)[0] for x in (features, exchanged))
     torch.testing.assert_close(one, other)
 
 
-def test_in_bfloat16_it_is_close() -> None:
+def test_in_bfloat16_the_paired_loss_is_close() -> None:
     head, (features, targets) = head_of(), two_passes(apart=0.5)
     exact, _, _ = head.paired_loss(features, targets, MASK, Smoothing(0.1), 5.0)
     gradients = torch.autograd.grad(exact, [features, *head.parameters()])
@@ -98,7 +98,7 @@ def test_in_bfloat16_it_is_close() -> None:
         torch.testing.assert_close(ours.float(), theirs, rtol=0.05, atol=0.1)
 
 
-def test_without_a_real_token_it_is_zero() -> None:
+def test_without_a_real_token_the_paired_loss_is_zero() -> None:
     head, (features, targets) = head_of(), two_passes()
     loss, nll, num_tokens = head.paired_loss(features, targets, torch.zeros_like(MASK), Smoothing(0.1), 5.0)
     assert (loss.item(), nll.item(), num_tokens) == (0.0, 0.0, 0)

@@ -123,7 +123,7 @@ def test_the_two_grus_differ() -> None:
 @every_cell
 @pytest.mark.parametrize("num_steps", [1, 3, 20])
 @pytest.mark.parametrize("with_gradients", [True, False])
-def test_a_sequence_at_once_equals_step_after_step(name: str, num_steps: int, with_gradients: bool) -> None:
+def test_a_whole_sequence_equals_single_steps(name: str, num_steps: int, with_gradients: bool) -> None:
     cell = cell_of(name)
     x, states = torch.randn(num_steps, ROWS, INPUT), random_states(cell)
     with torch.set_grad_enabled(with_gradients):
@@ -143,7 +143,7 @@ def test_pytorchs_kernel_and_our_loop_agree(name: str, monkeypatch: pytest.Monke
 
 
 @every_cell
-def test_gradients_taken_once_are_those_of_step_after_step(name: str) -> None:
+def test_gradients_computed_once_equal_those_of_single_steps(name: str) -> None:
     cell = cell_of(name)
     inputs = [torch.randn(STEPS, ROWS, INPUT), *random_states(cell)]
     for tensor in inputs:
@@ -159,7 +159,7 @@ def test_gradients_taken_once_are_those_of_step_after_step(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ugrnn", "lstm"])
-def test_in_bfloat16_a_sequence_is_the_same_but_for_rounding(name: str) -> None:
+def test_in_bfloat16_a_sequence_is_equal_up_to_rounding(name: str) -> None:
     """Its weights are packed, and the memory of an LSTM stays in float32."""
     cell = cell_of(name, hidden=32)
     x = torch.randn(STEPS, ROWS, INPUT)
@@ -208,7 +208,7 @@ def test_both_directions_over_padded_rows_equal_pytorch_over_packed_ones(name: s
 # First weights
 
 
-def test_weights_start_small_and_the_keeping_gate_open() -> None:
+def test_initial_weights_are_small_and_the_keeping_gate_is_open() -> None:
     assert all(parameter.abs().max() <= 0.5 for parameter in GRUCell(INPUT, HIDDEN).parameters()), "1 / √4"
     for name, gate in {"lstm": 1, "ugrnn": 0, "gru_reset_after": 1, "gru_reset_before": 1}.items():
         cell = CELLS[name](INPUT, HIDDEN, bound=0.1, forget_bias=3.0)

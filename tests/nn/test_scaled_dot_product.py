@@ -62,7 +62,7 @@ def test_blocks_equal_the_whole_square(num_queries: int, past: int, probability:
         torch.testing.assert_close(ours, theirs)
 
 
-def test_gradients_are_those_of_finite_differences() -> None:
+def test_gradients_equal_finite_differences() -> None:
     query, keys, values = heads(4, 1), heads(6, 2), heads(6, 3)
     dropout = WeightDropout(DROPOUT_KEYS, 0.4, 2)
     assert torch.autograd.gradcheck(lambda q, k, v: contexts(q, k, v, RowPositions(2), dropout), (query, keys, values))
@@ -79,7 +79,7 @@ def test_the_empty_columns_of_a_row_that_began_later_are_not_seen(with_gradients
         torch.testing.assert_close(found[:1], contexts(query[:1], keys[:1], values[:1], RowPositions(6)))
 
 
-def test_it_is_pytorchs_multi_head_attention_with_a_causal_mask() -> None:
+def test_it_equals_pytorchs_multi_head_attention_with_a_causal_mask() -> None:
     torch.manual_seed(5)
     ours, theirs = FusedMultiHeadAttention(24, 3), torch.nn.MultiheadAttention(24, 3, batch_first=True)
     theirs.load_state_dict(

@@ -180,7 +180,7 @@ def test_shapes_of_another_model_are_refused_before_the_file_is_read(
         read_weights(tmp_path / "w", {**shapes_of(tensors()), "z": (1,)})
 
 
-def test_a_newer_format_asks_for_a_newer_heed(tmp_path: Path) -> None:
+def test_a_newer_format_requires_a_newer_heed(tmp_path: Path) -> None:
     save_file(tensors(), tmp_path / "newer", {"heed": '{"format": "2"}'})
     with pytest.raises(NewerFormatError, match=r"newer has format 2, written by a newer version of heed.*Update heed"):
         read_weights(tmp_path / "newer")
