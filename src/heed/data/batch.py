@@ -98,7 +98,6 @@ class Batch:
 
     @property
     def num_targets(self) -> int:
-        """Number of real target tokens."""
         return self.num_tokens
 
     @property
@@ -108,11 +107,9 @@ class Batch:
 
     @property
     def num_positions(self) -> int:
-        """Number of positions of both sides, including padding."""
         return self.tgt_mask.numel() + (self.source.mask.numel() if self.source else 0)
 
     def halves(self) -> tuple[Batch, Batch]:
-        """The first half of the rows and the others, each without columns that are all padding."""
         middle = len(self.rows) // 2
         return self._part(slice(0, middle)), self._part(slice(middle, None))
 
@@ -132,7 +129,6 @@ class Batch:
         )
 
     def to(self, device: torch.device) -> Batch:
-        """The same batch on another device."""
         return replace(
             self,
             source=self.source.to(device) if self.source else None,

@@ -31,7 +31,6 @@ class ClassNgramConfig(SmoothingConfig, CacheConfig, ModelConfig):
     """Number of clusters of words; the time of clustering grows with its square."""
 
     def summary(self) -> str:
-        """The model in a phrase, for reports."""
         return f"{self.num_classes:,} classes of words, predicted by {describe_ngrams(self.order, self, self)}"
 
 

@@ -44,14 +44,12 @@ class CountingHead:
     def log_probs(
         self, features: Int[Tensor, "... D"], subset: Int[Tensor, " N"] | None = None
     ) -> Float[Tensor, "... N"]:
-        """Log-probabilities of the whole vocabulary, or of `subset` normalised over the subset."""
         rows = torch.from_numpy(self.predictor.log_probs(_numbers(features.flatten(0, -2))))
         if subset is not None:
             rows = rows[:, subset.cpu()].log_softmax(dim=-1)
         return rows.float().reshape(*features.shape[:-1], -1).to(features.device)
 
     def log_prob(self, features: Int[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Log-probability of one given token for each context."""
         log_prob = self.predictor.log_prob(_numbers(features.flatten(0, -2)), _numbers(ids.reshape(-1)))
         return torch.from_numpy(log_prob).float().reshape(ids.shape).to(ids.device)
 

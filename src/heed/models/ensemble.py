@@ -56,12 +56,10 @@ class _JointHead:
     def log_probs(
         self, features: Float[Tensor, "... D"], subset: Int[Tensor, " N"] | None = None
     ) -> Float[Tensor, "... N"]:
-        """Log-probabilities of the whole vocabulary, or of `subset` normalised over the subset."""
         combined = self.combine([part.head.log_probs(part.of(features)) for part in self.parts])
         return combined if subset is None else combined[..., subset].log_softmax(dim=-1)
 
     def log_prob(self, features: Float[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Log-probability of one given token for each feature."""
         return self.combine([part.head.log_prob(part.of(features), ids) for part in self.parts])
 
     def loss(

@@ -40,7 +40,6 @@ class FeedForwardConfig(ModelConfig):
     """Dropout of the words' vectors and of the hidden layer (rounded to 1/256)."""
 
     def summary(self) -> str:
-        """The model in a phrase, for reports."""
         return (
             f"a neural {self.order}-gram model with {self.hidden_size} hidden features and embeddings of {self.d_model}"
         )

@@ -60,7 +60,6 @@ class GptConfig(ModelConfig):
         return self
 
     def summary(self) -> str:
-        """The model in a phrase, for reports."""
         return (
             f"a decoder-only Transformer of {self.num_layers} layers, {self.d_model} features, {self.num_heads} heads, "
             f"{self.d_ff:,} features inside the feed-forward layers and {self.max_len} positions"

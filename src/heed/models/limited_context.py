@@ -37,12 +37,10 @@ class ContextState(CachingState):
 
     @property
     def num_rows(self) -> int:
-        """Number of rows."""
         return len(self.ids)
 
     @property
     def device(self) -> torch.device:
-        """Where its tensors are."""
         return self.ids.device
 
     def aligned(self, length: int) -> ContextState:
@@ -92,7 +90,6 @@ class LimitedContext(LanguageModel, ABC):
     def advance(
         self, ids: Int[Tensor, "B T"], state: ContextState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], ContextState]:
-        """Features of the next token after each of the given ones."""
         features: list[Tensor] = []
         traces: list[tuple[int, Trace]] = []
         while ids.shape[1] or not features:

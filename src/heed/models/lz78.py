@@ -18,7 +18,6 @@ class Lz78Config(ModelConfig):
     """Which model this is."""
 
     def summary(self) -> str:
-        """The model in a phrase, for reports."""
         return "the phrases of Lempel and Ziv's code of 1978"
 
 

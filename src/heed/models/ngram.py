@@ -46,7 +46,6 @@ class NgramConfig(SmoothingConfig, CacheConfig, ModelConfig):
     """n: a word depends on the n - 1 words before it; 1 is the unigram model, 0 the uniform one."""
 
     def summary(self) -> str:
-        """The model in a phrase, for reports."""
         return describe_ngrams(self.order, self, self)
 
 
@@ -82,7 +81,6 @@ class BigramConfig(ModelConfig):
     """Which model this is."""
 
     def summary(self) -> str:
-        """The model in a phrase, for reports."""
         return "a bigram model with interpolated absolute discounting"
 
 

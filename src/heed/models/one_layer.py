@@ -64,7 +64,6 @@ class OneLayerConfig(ModelConfig):
         return self
 
     def summary(self) -> str:
-        """The model in a phrase, for reports."""
         return (
             f"a Transformer with one hidden layer and one head: embeddings of {self.d_model} features, queries, keys "
             f"and values of {self.hidden_size}, {self.d_ff:,} before the output, {self.max_len} positions"
@@ -94,7 +93,6 @@ class OneLayer(LimitedContext):
     def advance(
         self, ids: Int[Tensor, "B T"], state: ContextState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], ContextState]:
-        """Features of the next token after each of the given ones."""
         if self.config.predicts == "every":
             return super().advance(ids, state, trace)
         past, first = state.columns.length, state.columns.first

@@ -41,7 +41,6 @@ class RecurrentAttentionConfig(ModelConfig):
     """Share weights: source and target embedding and output ("all"), target embedding and output, or nothing."""
 
     def summary(self) -> str:
-        """The model in a phrase, for reports."""
         return (
             f"a recurrent encoder-decoder with additive attention: GRUs of {self.hidden_size} features, embeddings of "
             f"{self.d_model}"
@@ -110,7 +109,6 @@ class RecurrentAttention(GenerativeModel):
     def advance(
         self, ids: Int[Tensor, "B T"], state: RecurrentState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], RecurrentState]:
-        """Features of the next token after each of the given ones."""
         memory, recorder = state.memory.layers[0], recorder_of(trace, "decoder.cross")
         mask = state.memory.attention_mask()
         embedded = self._embed(self.embedding, ids, state.dropout_keys, state.length)

@@ -91,7 +91,6 @@ class RecurrentConfig(ModelConfig):
         return [self.hidden_size] * (self.num_layers - 1) + [last]
 
     def summary(self) -> str:
-        """The model in a phrase, for reports."""
         return (
             f"a recurrent language model of {self.num_layers} layers ({self.cell.replace('_', ' ')}), "
             f"{self.hidden_size} features each, and embeddings of {self.d_model}"

@@ -74,7 +74,6 @@ class TransformerConfig(ModelConfig):
         return self
 
     def summary(self) -> str:
-        """The model in a phrase, for reports."""
         return (
             f"a Transformer encoder-decoder ({self.norm}-norm) of {self.num_encoder_layers} + "
             f"{self.num_decoder_layers} layers, {self.d_model} features, {self.num_heads} heads and "
@@ -265,7 +264,6 @@ class Transformer(GenerativeModel):
     def advance(
         self, ids: Int[Tensor, "B T"], state: CachedState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], CachedState]:
-        """Features of the next token after each of the given ones."""
         columns, dropout_keys = state.columns, state.dropout_keys
         x = self.embedding(ids, dropout_keys and dropout_keys.fold(0), columns.length, columns.first)
         self_mask = columns.causal_mask(ids.shape[1], ids.device)

@@ -59,7 +59,6 @@ class TrellisNetConfig(ModelConfig):
         return self
 
     def summary(self) -> str:
-        """The model in a phrase, for reports."""
         return (
             f"a trellis network of {self.num_levels} levels, {self.hidden_size} features and embeddings of "
             f"{self.d_model}"

@@ -96,7 +96,6 @@ class _ScaledDotProduct(Attention):
         self, x: Float[Tensor, "R T D"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
         positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
     ) -> Float[Tensor, "R T D"]:  # fmt: skip
-        """Contexts of the rows of `x`; see `Attention`."""
         keys, values = self.keys_values(x, memory, positions)
         shared = self.queries(x, positions).view(keys.shape[0], -1, x.shape[2])  # [B, W·T, D]
         query = split_heads(shared, self.num_heads)
@@ -177,7 +176,6 @@ class FusedMultiHeadAttention(_ScaledDotProduct):
         self, x: Float[Tensor, "R T D"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
         positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
     ) -> Float[Tensor, "R T D"]:  # fmt: skip
-        """Contexts of the rows of `x`; see `Attention`."""
         if isinstance(memory, tuple):
             return super().forward(x, memory, mask, positions, dropout_keys, trace)
         split = self.query_key_value(x).view(*x.shape[:2], 3, self.num_heads, -1)  # [B, T, 3, H, K]
@@ -217,7 +215,6 @@ class AdditiveAttention(Attention):
         self, x: Float[Tensor, "R T Q"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
         positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
     ) -> Float[Tensor, "R T C"]:  # fmt: skip
-        """Contexts of the rows of `x`; see `Attention`."""
         rows, num_queries, _ = x.shape
         keys, values = self.keys_values(x, memory, positions)
         query = self.query(x).reshape(keys.shape[0], -1, 1, keys.shape[-1])  # [B, W·T, 1, A]

@@ -1,10 +1,9 @@
-"""Contracts of the three families of models, and the values that they exchange.
+"""Contracts of the two families of models, and the values that they exchange.
 
 Generators (`Autoregressive`) are the chain rule, P(w_t | w_<t, source), behind one verb, `advance`. Teacher forcing is
 `advance` over the whole target from a fresh `start`; decoding is T = 1; prefill is T > 1. Features and head are
 separate, so that the loss can be fused, only the last position is projected, and a count-based model can score single
-tokens without a row of the vocabulary. Readers (`Reader`) read a whole source at once. Aligners (`Aligner`) are
-estimated from pairs of sentences.
+tokens without a row of the vocabulary. Readers (`Reader`) read a whole source at once.
 
 Laws of generators, tested for every member of `heed.models.MODELS` in tests/contracts: (1) however the target is cut
 into chunks, `advance` gives the same features; (2) padding and neighbours do not change a row; (3) later tokens never
@@ -13,15 +12,13 @@ change earlier features; (4) `select` and `join` equal recomputing; (5) probabil
 Laws of readers: (1) padding and neighbours do not change the features of a row; (2) without positions, permuting the
 source permutes the features; (3) traced attention sums to one over the real positions.
 
-Laws of aligners: (1) the likelihood never falls from one iteration to the next; (2) posteriors sum to one.
-
 Legend for the whole package: B batch rows, S source length, T target length, D d_model, H heads,
 K head size, F d_ff, V vocabulary, W rows of one source, L layers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Protocol, Self
@@ -83,7 +80,6 @@ class TokenSource:
         return TokenSource(self.ids[rows, :longest], mask[:, :longest])
 
     def repeat(self, times: int) -> TokenSource:
-        """All rows, `times` times one after another."""
         return TokenSource(self.ids.repeat(times, 1), self.mask.repeat(times, 1))
 
     def to(self, device: torch.device) -> TokenSource:
@@ -231,26 +227,4 @@ class Reader(Protocol):
         self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
         """Features of each position of a `Source`; those of padding are undefined."""
-        ...
-
-
-Pair = tuple[Sequence[int], Sequence[int]]
-"""Source and target ids of one pair of sentences."""
-Links = frozenset[tuple[int, int]]
-"""Positions of linked words: (source, target), counted from 0."""
-
-
-class Aligner(Protocol):
-    """A model of the correspondence of words in pairs of sentences, estimated from pairs."""
-
-    def estimate(self, pairs: Iterable[Pair]) -> None:
-        """Learn from pairs of sentences."""
-        ...
-
-    def links(self, pairs: Iterable[Pair]) -> Iterable[Links]:
-        """The most probable links of each pair."""
-        ...
-
-    def log_likelihood(self, pairs: Iterable[Pair]) -> float:
-        """log P(targets | sources) of all pairs, in nats."""
         ...

@@ -226,11 +226,9 @@ class PenalisedHead(nn.Module):
     def log_probs(
         self, features: Float[Tensor, "... D"], subset: Int[Tensor, " N"] | None = None
     ) -> Float[Tensor, "... N"]:
-        """Those of the other head."""
         return self.head.log_probs(features[..., : self.d_model], subset)
 
     def log_prob(self, features: Float[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """That of the other head."""
         return self.head.log_prob(features[..., : self.d_model], ids)
 
     def loss(

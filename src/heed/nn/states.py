@@ -33,15 +33,12 @@ class RowState:
     """
 
     def select(self, rows: Int[Tensor, " R"]) -> Self:
-        """The given rows in the given order."""
         return replace(self, **{name: _select(value, rows) for name, value in self._fields()})
 
     def join(self, other: Self) -> Self:
-        """These rows, then those of `other`."""
         return replace(self, **{name: _join(value, getattr(other, name)) for name, value in self._fields()})
 
     def detach(self) -> Self:
-        """The same values, cut off from the graph."""
         return replace(self, **{name: _detach(value) for name, value in self._fields()})
 
     def _fields(self) -> list[tuple[str, Any]]:
@@ -323,12 +320,10 @@ class CachedState(CachingState):
 
     @property
     def num_rows(self) -> int:
-        """Number of rows."""
         return self.memory.num_rows
 
     @property
     def device(self) -> torch.device:
-        """Where its tensors are."""
         return self.memory.mask.device
 
     def join(self, other: CachedState) -> CachedState:
