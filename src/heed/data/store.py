@@ -125,7 +125,7 @@ class TokenStore:
         return lengths.astype(np.int32)
 
     def release_pages(self) -> None:
-        """Unmap the pages that were read; they remain in the system's cache.
+        """Release the pages that were read; they remain in the system's cache.
 
         Otherwise a reader of a large store is reported to use as much memory as the store has bytes. Pages of a small
         store are kept, since reading released pages again takes time.

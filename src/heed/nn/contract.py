@@ -117,7 +117,7 @@ Recorder = Callable[[Tensor], None]
 
 @dataclass
 class Trace:
-    """Collects attention weights; without a trace, none are computed apart.
+    """Collects attention weights, which are recorded only on request.
 
     `weights[name]` is a list with one tensor `[B, H, T, S]` for each call of `advance`.
     """
