@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from heed.documents.html_spans import parse
-from heed.documents.inline_tags import InlineTag, Links, insert_tags, without_placeholders
-from heed.documents.placeholders import are_kept, placeholders
+from heed.documents.inline_tags import InlineTag, Links, are_kept, insert_tags, placeholders, without_placeholders
 from heed.documents.spans import Span, escape
 
 SOURCE = "A man plays the guitar"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,12 +19,20 @@ from heed.text.readers.columns import Sides
 EN_DE = Sides("en", "de")
 
 
-def filled_csv(text: str, name: str, sides: Sides, translate: tables.Lines) -> str:
-    return tables.translate_csv(text, name, sides, translate, tables.tell_nobody)
+Lines = Callable[[Sequence[str]], list[str]]
+"""Translates many short texts at once."""
 
 
-def filled_tsv(text: str, name: str, sides: Sides, translate: tables.Lines) -> str:
-    return tables.translate_tsv(text, name, sides, translate, tables.tell_nobody)
+def translator(lines: Lines) -> Any:
+    return SimpleNamespace(lines=lines)
+
+
+def filled_csv(text: str, name: str, sides: Sides, translate: Lines) -> str:
+    return tables.translate_csv(text, name, sides, translator(translate), lambda message: None)
+
+
+def filled_tsv(text: str, name: str, sides: Sides, translate: Lines) -> str:
+    return tables.translate_tsv(text, name, sides, translator(translate), lambda message: None)
 
 
 def loud(texts: Sequence[str]) -> list[str]:
@@ -154,8 +164,8 @@ def test_names_are_told_from_text(table: str, sides: Sides, expected: str) -> No
 def test_what_is_done_is_told() -> None:
     told: list[str] = []
     table = "English;Notes;German\na dog;x;\nb;;B\n"
-    tables.translate_csv(table, "t.csv", EN_DE, loud, told.append)
-    tables.translate_csv("a dog\n", "t.csv", EN_DE, loud, told.append)
+    tables.translate_csv(table, "t.csv", EN_DE, translator(loud), told.append)
+    tables.translate_csv("a dog\n", "t.csv", EN_DE, translator(loud), told.append)
     assert told == [
         "column 1 (English) into column 3 (German): 1 of 2 rows",
         "column 1 into a new column: 1 of 1 rows; the first row is text "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from heed.core.errors import DataError, UsageError
 from heed.documents import tmx
 from heed.documents.inline_tags import insert_tags
 from heed.documents.spans import Part, escape
-from heed.documents.tables import tell_nobody
+from heed.documents.translation import Translation
 from heed.text.readers import read_pairs
 from heed.text.readers.columns import Sides
 from heed.text.readers.corpus import CorpusFiles
@@ -19,13 +20,18 @@ from heed.text.readers.corpus import CorpusFiles
 EN_DE = Sides("en", "de")
 
 
-def completed(text: str, name: str, sides: Sides, translate: tmx.Documents) -> str:
-    return tmx.translate_tmx(text, name, sides, translate, tell_nobody)
+def completed(text: str, name: str, sides: Sides, translator: Any) -> str:
+    return tmx.translate_tmx(text, name, sides, translator, lambda message: None)
 
 
-def loud(documents: Sequence[Sequence[Part]]) -> list[str]:
-    """Each text in capitals, its words linked one by one."""
-    return ["".join(map(_loud, parts)) for parts in documents]
+class Loud:
+    """Translates each text into capitals, its words linked one by one."""
+
+    def documents(self, documents: Sequence[Sequence[Part]]) -> list[Translation]:
+        return [Translation("".join(map(_loud, parts))) for parts in documents]
+
+
+loud = Loud()
 
 
 def _loud(part: Part) -> str:

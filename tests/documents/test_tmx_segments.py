@@ -9,7 +9,7 @@ from to_itself import to_itself
 
 from heed.documents.inline_tags import insert_tags
 from heed.documents.spans import Part, Span, escape
-from heed.documents.tmx_segments import parse_segment
+from heed.documents.tmx import parse_segment
 
 PIECES = [
     "A dog", "  ", " runs.", "\n", "&amp; ", "x", '<bpt i="1" x="1">{b}</bpt>', '<ept i="1">{/b}</ept>',

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from heed.core.errors import DataError, HeedError, UsageError
-from heed.text.readers import CorpusFiles, read_pairs, tmx_parser, with_languages_of
-from heed.text.readers.tmx_parser import read_units
+from heed.text.readers import CorpusFiles, read_pairs, tmx, with_languages_of
+from heed.text.readers.tmx import read_units
 
 HEAD = '<?xml version="1.0"{}?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="en"/><body>\n'
 
@@ -232,7 +232,7 @@ def test_characters_that_xml_forbids_are_seen_across_blocks(
     text = memory(unit(en=f"a &amp; b{forbidden}c &#228;", de="d & e".replace("&", "&amp;")))
     at = text.encode().index(forbidden.encode())
     for size in range(at - 2, at + len(forbidden) + 4):
-        monkeypatch.setattr(tmx_parser, "_BLOCK", size)
+        monkeypatch.setattr(tmx, "_BLOCK", size)
         assert pairs_of(text, errors="replace") == [("a & b\ufffdc ä", "d & e")]
         assert f"m.tmx:4: XML does not allow the {words}." in message(text)
 

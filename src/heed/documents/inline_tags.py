@@ -1,4 +1,6 @@
-"""Inline tags and placeholders: their places in a translation, found by word alignment.
+"""Inline tags and placeholders, and their places in a translation, by word alignment.
+
+Placeholders are addresses and format fields, which a translation keeps as they are.
 
 A sentence is translated without its tags. A pair of tags then encloses the words that the enclosed words are aligned to
 (`heed.decoding.alignment`). A single tag goes before the translation of the word on its right, or after that of the
@@ -9,11 +11,10 @@ proportion to their places in the source. No tag is ever lost.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
-
-from heed.documents.placeholders import placeholder_ranges
 
 Links = Sequence[tuple[int, int]]
 """(source word, target word), counted from 0; words are separated by white space."""
@@ -23,6 +24,16 @@ Range = tuple[int, int]
 MAX_ALIGNED = 200
 """Tags of a sentence that are placed by alignment, which takes quadratic time."""
 _WORD = re.compile(r"\S+")
+_STYLE = r"an?\d{1,2}|pos\(|move\(|org\(|fade?\(|[iubs][01]|[1-4]?[ca]&|fn[A-Z]|fs\d|fr[xyz]?-?\d|k[of]?\d"
+"""Beginnings of style codes in subtitles; {\\bf ...} is TeX."""
+
+_PLACEHOLDER = re.compile(
+    rf"\{{\\(?:{_STYLE})[^{{}}\n]{{0,80}}\}}|"  # {\\an8} {\\pos(1,2)}
+    r"\{\{[^{}\n]{1,80}\}\}|\$\{[^{}\n]{1,80}\}|\{[\w.:!-]{0,80}\}"  # {{name}} ${name} {0} {name:.2f}
+    r"|(?<![\w%])%(?:\(\w{1,80}\)|\d{1,2}\$)?[-+0]?\d{0,3}(?:\.\d{1,2})?[sdifuxg@](?!\w)"  # %s %(name)s %1$s %.2f %@
+    r"|https?://[^\s<>\"]*[^\s<>\".,;:!?)\]}'’”»]"
+    r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
+)
 
 
 @dataclass(frozen=True)
@@ -193,6 +204,21 @@ def _written(places: Places, target: str, escape: Callable[[str], str]) -> str:
         if not tag.glued_right and done < len(target) and not target[done].isspace():
             out += " "
     return out + escape(target[done:])
+
+
+def placeholders(text: str) -> Counter[str]:
+    """The placeholders of a text, and how often each occurs."""
+    return Counter(match[0] for match in _PLACEHOLDER.finditer(text))
+
+
+def are_kept(source: str, target: str) -> bool:
+    """Whether each placeholder of the source occurs in the target at least as often."""
+    return all(target.count(text) >= count for text, count in placeholders(source).items())
+
+
+def placeholder_ranges(text: str) -> list[tuple[int, int]]:
+    """Their places in a text: the first character, and the one after the last."""
+    return [match.span() for match in _PLACEHOLDER.finditer(text)]
 
 
 def without_placeholders(text: str) -> tuple[str, list[InlineTag]]:

@@ -13,8 +13,7 @@ from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.sentences import join_sentences, split_sentences
 from heed.decoding.terms import Glossary
 from heed.documents.html_spans import parse
-from heed.documents.inline_tags import Links, insert_tags, without_placeholders
-from heed.documents.placeholders import are_kept
+from heed.documents.inline_tags import Links, are_kept, insert_tags, without_placeholders
 from heed.documents.spans import Part, Span, write_span
 from heed.documents.translation import Partial, Searcher, Sentence, Step, TranslateOptions, Translation, num_ranks
 from heed.text.sentences import Piece, split_long

@@ -10,8 +10,7 @@ is the same line for heed, for `wc -l` and for the tool that made the file.
 | tables.py     | TSV and CSV                                      |
 | columns.py    | which columns of a table hold source and target  |
 | records.py    | JSONL and Parquet                                |
-| tmx.py        | pairs of a translation memory                    |
-| tmx_parser.py | units of a translation memory                    |
+| tmx.py        | units and pairs of a translation memory          |
 """
 
 from __future__ import annotations
