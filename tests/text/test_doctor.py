@@ -18,11 +18,11 @@ from heed.core.errors import MissingInputError
 from heed.text.doctor import (
     Diagnosis,
     Finding,
-    Pieces,
     diagnose,
     diagnose_files,
     diagnose_text,
     diagnose_text_files,
+    unknown_pieces,
     with_parts,
 )
 from heed.text.doctor.lines import EvenSample
@@ -30,6 +30,7 @@ from heed.text.doctor.pairs import LengthCorrelation
 from heed.text.language.scripts import language_by_script
 from heed.text.pair_filter import PairFilterConfig
 from heed.text.readers import CorpusFiles, read_pairs
+from heed.text.vocabulary import UNK_ID
 
 Pair = tuple[str, str]
 
@@ -305,7 +306,7 @@ def test_real_data_is_neither_exchanged_nor_misaligned(shared_data: Path) -> Non
 
 
 def test_lengths_that_hardly_vary_are_not_judged() -> None:
-    lengths = LengthCorrelation(0.3)
+    lengths = LengthCorrelation()
     rng = random.Random(1)
     for _ in range(1500):
         lengths.add("x" * 20, "y" * rng.randint(5, 80))
@@ -482,21 +483,20 @@ def test_quotes_that_belong_to_the_text_are_accepted(spoil: str) -> None:
 
 
 def test_unknown_pieces_are_counted_and_stop_above_a_fifth() -> None:
-    vocabulary = {word: number for number, word in enumerate(WORDS, start=1)}
+    vocabulary = {word: number for number, word in enumerate(WORDS, start=UNK_ID + 1)}
 
-    def encode(lines: Sequence[str]) -> list[list[int]]:
-        return [[vocabulary.get(word, 0) for word in line.split()] for line in lines]
+    def findings(lines: Sequence[str]) -> list[Finding]:
+        ids = [[vocabulary.get(word, UNK_ID) for word in line.split()] for line in lines]
+        return list(unknown_pieces("target", lines, ids))
 
-    pieces = Pieces(encode, unk_id=0)
-    plain = [(src.split(",")[0], tgt) for src, tgt in healthy()]
-    assert "unknown" not in checks(diagnose(plain, src_pieces=pieces))
-    finding = only(diagnose(plain, src_pieces=pieces, tgt_pieces=pieces), "unknown")
+    sources, targets = [src.split(",")[0] for src, _ in healthy()], [tgt for _, tgt in healthy()]
+    assert findings(sources) == []
+    [finding] = findings(targets)
     assert finding.severity == "stop"
-    assert finding.total == sum(len(tgt.split()) for _, tgt in plain)
+    assert finding.total == sum(len(tgt.split()) for tgt in targets)
     assert f"{finding.count:,} of {finding.total:,} target tokens" in finding.message
-    some = [(src + " xyz", tgt) if number < 40 else (src, tgt) for number, (src, tgt) in enumerate(plain)]
-    assert (found := only(diagnose(some, src_pieces=pieces), "unknown")).count == 40
-    assert found.severity == "note"
+    [finding] = findings([*(src + " xyz" for src in sources[:40]), *sources[40:]])
+    assert (finding.count, finding.severity) == (40, "note")
 
 
 def test_text_without_a_target_is_examined_too() -> None:

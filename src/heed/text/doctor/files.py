@@ -57,11 +57,15 @@ def diagnose_files(
         pair_filter=pair_filter, in_one_file=train.pairs is not None,
         languages=languages, to_exchange=how_to_exchange(train, languages, errors),
     )  # fmt: skip
-    diagnosis = replace(diagnosis, languages={side: named[side] or code for side, code in diagnosis.languages.items()})
     is_lines = train.pairs is None or train.record_format in ("tsv", "jsonl")
-    diagnosis = replace(diagnosis, counted="line" if is_lines else "pair")
-    diagnosis = _with_left_out(diagnosis, left_out)
-    return _with_fingerprints(diagnosis, {name: _fingerprints(files) for name, files in given.items()})
+    fingerprints = {name: _fingerprints(files) for name, files in given.items()}
+    return replace(
+        diagnosis,
+        findings=sorted_findings([*diagnosis.findings, *_no_pair(left_out, diagnosis.num_pairs), *_crlf(fingerprints)]),
+        languages={side: named[side] or code for side, code in diagnosis.languages.items()},
+        counted="line" if is_lines else "pair",
+        fingerprints=fingerprints,
+    )
 
 
 def diagnose_text_files(
@@ -77,26 +81,22 @@ def diagnose_text_files(
     given = {name: path for name, path in named.items() if path is not None}
     lines = {name: read_text(path, errors) for name, path in given.items()}
     train_lines = watched(lines["train"], "examining", "lines", quiet)
-    diagnosis = diagnose_text(
-        train_lines,
-        lines.get("validation"),
-        lines.get("test"),
-    )
-    return _with_fingerprints(diagnosis, {name: _text_fingerprint(path) for name, path in given.items()})
+    diagnosis = diagnose_text(train_lines, lines.get("validation"), lines.get("test"))
+    fingerprints = {name: _text_fingerprint(path) for name, path in given.items()}
+    findings = sorted_findings([*diagnosis.findings, *_crlf(fingerprints)])
+    return replace(diagnosis, findings=findings, fingerprints=fingerprints)
 
 
-def _with_left_out(diagnosis: Diagnosis, left_out: Mapping[str, Counter[str]]) -> Diagnosis:
-    """The diagnosis with a finding for each file that has parts without a pair."""
-    findings = [*diagnosis.findings]
+def _no_pair(left_out: Mapping[str, Counter[str]], num_pairs: int) -> Iterator[Finding]:
+    """A finding for each file that has parts without a pair."""
     for name, reasons in left_out.items():
         count = reasons.total()
-        total = count + (diagnosis.num_pairs if name == "train" else 0)
+        total = count + (num_pairs if name == "train" else 0)
         if count:
             severity: Severity = grade(count / total, 1.0, Thresholds.warn_repeated) if name == "train" else "note"
             listed = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
             message = f"The {'training' if name == 'train' else name} file has parts that hold no pair: {listed}."
-            findings.append(Finding("no-pair", severity, count, total, message, "They are left out."))
-    return replace(diagnosis, findings=sorted_findings(findings))
+            yield Finding("no-pair", severity, count, total, message, "They are left out.")
 
 
 def _fingerprints(files: CorpusFiles) -> dict[str, FileFingerprint]:
@@ -114,16 +114,15 @@ def _or_nothing(work: Callable[[], dict[str, FileFingerprint]]) -> dict[str, Fil
         return {}
 
 
-def _with_fingerprints(diagnosis: Diagnosis, fingerprints: dict[str, dict[str, FileFingerprint]]) -> Diagnosis:
-    findings = [*diagnosis.findings]
+def _crlf(fingerprints: Mapping[str, Mapping[str, FileFingerprint]]) -> Iterator[Finding]:
+    """A finding for each file with Windows line ends."""
     for file in (file for parts in fingerprints.values() for file in parts.values()):
         if file["crlf_lines"]:
             message = (
                 f"{file['name']}: {file['crlf_lines']:,} of {file['lines']:,} lines have Windows line ends (CRLF), "
                 "which are removed when read."
             )
-            findings.append(Finding("crlf", "note", file["crlf_lines"], file["lines"], message, ""))
-    return replace(diagnosis, findings=sorted_findings(findings), fingerprints=fingerprints)
+            yield Finding("crlf", "note", file["crlf_lines"], file["lines"], message, "")
 
 
 def with_parts(
