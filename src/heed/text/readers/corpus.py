@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from heed.core.errors import UsageError
-from heed.text.archives import COMPRESSIONS
+from heed.text.archives import COMPRESSIONS, plain_name
 
 Pair = tuple[str, str]
 """Source and target."""
@@ -28,8 +28,7 @@ SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 
 def format_of(path: Path) -> Format | None:
     """The format by the suffix (`corpus.tsv.gz` is TSV); None for plain text or an unknown suffix."""
-    plain = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
-    return FORMATS.get(plain.suffix.lower())
+    return FORMATS.get(Path(plain_name(path)).suffix.lower())
 
 
 @dataclass(frozen=True)
