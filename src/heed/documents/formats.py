@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.subtitles import translate_srt
-from heed.documents.tables import Tell, translate_csv, translate_tsv
+from heed.documents.tables import Notify, translate_csv, translate_tsv
 from heed.documents.text_translator import TextTranslator
 from heed.documents.tmx import translate_tmx
 from heed.text.readers.columns import Sides
@@ -35,12 +35,12 @@ def translate_file(
     translator: TextTranslator,
     sides: Sides,
     errors: Errors = "strict",
-    tell: Tell | None = None,
+    notify: Notify | None = None,
 ) -> bytes:
     """The translated file, in its own encoding.
 
-    The suffix of `name` is the format. `sides`: the languages, and the columns of a table. `tell` gets a message about
-    what will be translated. Raises UsageError for an unknown format, DataError for a malformed file.
+    The suffix of `name` is the format. `sides`: the languages, and the columns of a table. `notify` gets a message
+    about what will be translated. Raises UsageError for an unknown format, DataError for a malformed file.
     """
     suffix = suffix_of(name)
     if suffix in SPREADSHEETS:
@@ -55,7 +55,7 @@ def translate_file(
     text = _decoded(data[len(mark) :], encoding, name, errors)
     if suffix == ".tmx" and errors == "replace":
         text = "".join(mended([text]))
-    translated = FORMATS[suffix](text, name, sides, translator, tell or (lambda message: None))
+    translated = FORMATS[suffix](text, name, sides, translator, notify or (lambda message: None))
     return mark + translated.encode(encoding.removesuffix("-sig"), "xmlcharrefreplace")  # TMX may be in an old encoding
 
 
@@ -90,19 +90,19 @@ def _decoded(data: bytes, encoding: str, name: str, errors: Errors) -> str:
         ) from error
 
 
-def _text(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
+def _text(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     return translator.text(text).text
 
 
-def _html(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
+def _html(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     return translator.html(text).text
 
 
-def _srt(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
+def _srt(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     return translate_srt(text, translator)
 
 
-FORMATS: Mapping[str, Callable[[str, str, Sides, TextTranslator, Tell], str]] = {
+FORMATS: Mapping[str, Callable[[str, str, Sides, TextTranslator, Notify], str]] = {
     ".txt": _text,
     ".csv": translate_csv,
     ".tsv": translate_tsv,

@@ -33,8 +33,8 @@ _CONDITION = re.compile(r"<!\[\s*(?:if\b[^\[\]<>]*|endif)\s*\]>", re.IGNORECASE)
 class _Reader(HTMLParser):
     """Splits HTML into markup and spans.
 
-    The parser loses text at some ampersands (`H&M`, `&# or <b>`). It therefore reads another character in their place,
-    and entities are decoded here.
+    The base class loses text at some ampersands (`H&M`, `&# or <b>`). It therefore gets another character in their
+    place, and entities are decoded here.
     """
 
     def __init__(self, text: str) -> None:
@@ -140,8 +140,8 @@ class _Reader(HTMLParser):
     def parse_html_declaration(self, i: int) -> int:
         """The declaration at a place of `rawdata`. What is not one, as in `<![image](x.png)`, is text."""
         if self.rawdata.startswith("<![CDATA[", i):
-            found = self.rawdata.find("]]>", i)
-            end = found + 3 if found >= 0 else len(self.rawdata)
+            at = self.rawdata.find("]]>", i)
+            end = at + 3 if at >= 0 else len(self.rawdata)
             self._aside(self.rawdata[i:end])
             return end
         if self.rawdata.startswith("<![", i) and not _CONDITION.match(self.rawdata, i):

@@ -86,10 +86,10 @@ class _SentencePair:
         closes = {tag.pair: tag.place for tag in tags if tag.kind == "close"}
         ranges: dict[int, Range] = {}
         for pair in (*opens, *(pair for pair in closes if pair not in opens)):
-            found = self._range(opens.get(pair, 0), closes.get(pair, len(self.source)))
-            if found is None:
+            enclosed = self._range(opens.get(pair, 0), closes.get(pair, len(self.source)))
+            if enclosed is None:
                 return None
-            ranges[pair] = found
+            ranges[pair] = enclosed
         places = [
             (tag, self._place_of_single(tag) if tag.kind == "single" else ranges[tag.pair][tag.kind == "close"])
             for tag in tags

@@ -18,7 +18,7 @@ from heed.text.language.codes import code_of, name_of
 from heed.text.readers.columns import Columns, Sides, find_to_translate, listed
 from heed.text.readers.tables import csv_lines, csv_records
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 """Gets a message about what will be translated."""
 
 LONGEST_CODE = 3
@@ -72,21 +72,21 @@ class _Dialect:
             place = match.end() + 1
 
 
-def translate_csv(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
+def translate_csv(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     """Translate a table as spreadsheets export it. `name` is used in messages. Raises DataError and UsageError."""
     first, delimiter, records = csv_records(csv_lines(text), name)
     rows = [_Row(raw, fields) for _, fields, raw in records]
-    return first + _filled(rows, name, sides, translator, tell, _Dialect(delimiter, True))
+    return first + _filled(rows, name, sides, translator, notify, _Dialect(delimiter, True))
 
 
-def translate_tsv(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
+def translate_tsv(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     """Translate a table of lines, separated by tabs and never quoted. Raises DataError and UsageError."""
     rows = [_Row(raw, raw.rstrip("\r\n").split("\t")) for raw in filter(None, _LINE.split(text))]
-    return _filled(rows, name, sides, translator, tell, _Dialect("\t", False))
+    return _filled(rows, name, sides, translator, notify, _Dialect("\t", False))
 
 
 def _filled(
-    rows: Sequence[_Row], name: str, sides: Sides, translator: TextTranslator, tell: Tell, dialect: _Dialect
+    rows: Sequence[_Row], name: str, sides: Sides, translator: TextTranslator, notify: Notify, dialect: _Dialect
 ) -> str:
     """The table with its translations."""
     with_text = [row for row in rows if any(map(str.strip, row.fields))]
@@ -98,7 +98,7 @@ def _filled(
     src, tgt = columns.src, columns.tgt
     is_new = tgt == len(first.fields)
     todo = [row for row in with_text[columns.are_named :] if row.field(src).strip() and not row.field(tgt).strip()]
-    tell(_summary(columns, with_text, len(todo)))
+    notify(_summary(columns, with_text, len(todo)))
     outputs = translator.lines([row.field(src) for row in todo])
     new = {id(row): output for row, output in zip(todo, outputs, strict=True)}
     if columns.are_named and not first.field(tgt).strip():

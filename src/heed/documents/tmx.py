@@ -20,7 +20,7 @@ from xml.sax.saxutils import quoteattr
 from heed.core.errors import DataError, UsageError
 from heed.documents.inline_tags import InlineTag
 from heed.documents.spans import Part, PartsBuilder, Span
-from heed.documents.tables import Tell
+from heed.documents.tables import Notify
 from heed.documents.text_translator import TextTranslator
 from heed.text.language.codes import same_tag
 from heed.text.readers.columns import Sides
@@ -35,7 +35,7 @@ _START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
 _ATTRIBUTE = re.compile(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
-def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
+def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     """The memory with its missing translations. Raises DataError for invalid TMX, UsageError without both languages."""
     if not (sides.src_lang and sides.tgt_lang):
         raise UsageError(
@@ -53,7 +53,7 @@ def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator
         if each.source is not None and each.target is None
     ]
     todo = [(each, parts) for each, parts in segments if _has_text(parts)]
-    tell(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
+    notify(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
     outputs = translator.documents([parts for _, parts in todo])
     targets = [each.target or each.empty for each in units if each.source]
     used = Counter(variant.language for variant in targets if variant)

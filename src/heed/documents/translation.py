@@ -110,10 +110,10 @@ class Translation:
 
 
 class Partial:
-    """Reports sentences while they grow: `tell(number of the sentence, its source, its text so far)`."""
+    """Reports sentences while they grow: `notify(number of the sentence, its source, its text so far)`."""
 
-    def __init__(self, tell: Callable[[int, str, str], None]) -> None:
-        self.tell = tell
+    def __init__(self, notify: Callable[[int, str, str], None]) -> None:
+        self.notify = notify
         self.numbers: dict[Request, list[int]] = {}
         self._last: dict[Request, str] = {}
 
@@ -125,10 +125,10 @@ class Partial:
             if self._last.get(request) != text:
                 self._last[request] = text
                 for number in self.numbers.get(request, ()):
-                    self.tell(number, sentences[number], text)
+                    self.notify(number, sentences[number], text)
 
         return see
 
     def renumbered(self, numbers: Mapping[int, int]) -> Partial:
         """For a part of the sentences: `numbers` maps their numbers to those of all sentences."""
-        return Partial(lambda number, source, text: self.tell(numbers[number], source, text))
+        return Partial(lambda number, source, text: self.notify(numbers[number], source, text))

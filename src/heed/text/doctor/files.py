@@ -159,8 +159,8 @@ def _few(parts: Sequence[Diagnosis]) -> Iterator[Finding]:
 
 def _named(name: str, part: Diagnosis, first: Diagnosis, to_exchange: str) -> Iterator[Finding]:
     """The findings of a part, without those about the validation data, which all parts share."""
-    known = {(finding.check, finding.message) for finding in first.findings}
+    shared = {(finding.check, finding.message) for finding in first.findings}
     for finding in part.findings:
-        if finding.check not in WHOLE_CORPUS and (finding.check, finding.message) not in known:
+        if finding.check not in WHOLE_CORPUS and (finding.check, finding.message) not in shared:
             advice = to_exchange if to_exchange and finding.check == "swapped" else finding.advice
             yield replace(finding, message=f"{name}: {finding.message}", advice=advice)

@@ -84,15 +84,15 @@ class CorpusFiles:
     def record_format(self) -> Format:
         """The format of `pairs`."""
         path = Path(self.pairs or "")
-        known = self.format or format_of(path)
-        if known is None and path.suffix.lower() in SPREADSHEETS:
+        format = self.format or format_of(path)
+        if format is None and path.suffix.lower() in SPREADSHEETS:
             raise UsageError(f'{path} is a spreadsheet: save the sheet as "CSV UTF-8" and give that file.')
-        if known is None:
+        if format is None:
             raise UsageError(
                 f"{path}: unknown format. Files of pairs end in .tsv, .csv, .jsonl, .parquet or .tmx; otherwise give "
                 "two files of plain text, one for the source and one for the target."
             )
-        return known
+        return format
 
     @property
     def fields(self) -> tuple[str, str]:

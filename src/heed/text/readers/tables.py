@@ -71,7 +71,7 @@ def read_table(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> It
 
 
 def column_languages(files: CorpusFiles, errors: Errors = "strict") -> dict[str, str]:
-    """The languages that the headings of a table's columns are, by "src" and "tgt"; empty where there is none."""
+    """The languages in the headings of a table's columns, by "src" and "tgt"; empty for a heading without one."""
     columns, first = _columns_of(files, errors)
     if columns is None or not columns.are_named:
         return {"src": "", "tgt": ""}

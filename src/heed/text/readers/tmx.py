@@ -211,10 +211,10 @@ def encoding_of(start: bytes, name: str) -> str:
     if encoding.startswith("utf"):
         return "utf-8-sig"
     try:
-        known = _EIGHT_BIT.match(codecs.lookup(encoding).name)
+        is_supported = _EIGHT_BIT.match(codecs.lookup(encoding).name) is not None
     except LookupError:
-        known = None
-    if not known:
+        is_supported = False
+    if not is_supported:
         raise DataError(f"{name}: unsupported encoding {encoding}. Export the memory as UTF-8.")
     return encoding
 
