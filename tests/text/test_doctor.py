@@ -297,6 +297,7 @@ def test_two_directions_with_a_tag_each_are_a_warning() -> None:
     assert "start with <2en>, elsewhere with <2de>: is this a model of two directions?" in finding.message
 
 
+@pytest.mark.slow
 def test_real_data_is_neither_exchanged_nor_misaligned(shared_data: Path) -> None:
     two = {"multi30k": ("train.en.gz", "train.fr.gz"), "small_parallel_enja": ("train.en.xz", "train.ja.xz")}
     two |= {f"lafand_en-{code}": ("train.en.xz", f"train.{code}.xz") for code in ("swa", "hau")}

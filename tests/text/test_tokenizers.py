@@ -249,6 +249,20 @@ def test_a_small_text_gives_fewer_pieces_than_asked_for(kind: str) -> None:
     assert tokenizer.decode(tokenizer.encode(["The tall woman is waiting"])) == ["The tall woman is waiting"]
 
 
+@by_kind
+def test_the_bytes_of_the_pieces_are_the_text_with_at_most_a_space_at_the_end(kind: str) -> None:
+    lines = ["the dogs see the cat", "die Hunde sehen die Katze: 日本 é!", "underdog  two spaces", ""]
+    config = TokenizerConfig(kind=kind, vocab_size=400, min_frequency=1, shortlist=3 * (kind == "char-bigram"))
+    tokenizer = train_tokenizer(config, lines[:2] * 3)
+    for line, ids in zip(lines, tokenizer.encode(lines), strict=True):
+        text = b"".join(tokenizer.bytes_of(ids)).decode()
+        assert text in (tokenizer.decode([ids])[0], tokenizer.decode([ids])[0] + " ")
+        if tokenizer.lossless:
+            assert text == line
+    special = tokenizer.bytes_of([Vocabulary.pad_id, Vocabulary.bos_id, Vocabulary.eos_id])
+    assert special == [b""] * 3
+
+
 # The lossless kinds
 
 
