@@ -79,7 +79,7 @@ def only(diagnosis: Diagnosis, check: str) -> Finding:
 
 
 def checks(diagnosis: Diagnosis) -> set[str]:
-    """The names of the findings, but for "few", which every small corpus has."""
+    """The names of the findings except "few", which every small corpus has."""
     return {finding.check for finding in diagnosis.findings} - {"few"}
 
 
@@ -188,11 +188,11 @@ def test_duplicates_and_sources_with_several_targets_are_distinguished() -> None
     assert only(diagnose(pairs * 2), "duplicate").severity == "warn"
 
 
-def test_empty_pairs_are_no_duplicates() -> None:
+def test_empty_pairs_are_not_duplicates() -> None:
     assert checks(diagnose([*healthy(), ("", ""), ("", "")])) == {"empty", "filter"}
 
 
-def test_what_the_filter_would_leave_out_follows_its_settings() -> None:
+def test_the_filter_finding_follows_the_settings_of_the_filter() -> None:
     pairs = [*healthy(), *healthy()[:10], ("", "leer"), ("copy", "copy")]
     finding = only(diagnose(pairs), "filter")
     assert finding.message == "The filter drops 11 of 412 pairs (2.7 %): 10 duplicate, 1 empty."
@@ -226,7 +226,7 @@ def test_too_few_pairs_because_of_the_filter_are_reported_as_such() -> None:
     assert alone.summary[0].startswith("train: 1 pair; a line has")
 
 
-def test_how_few_pairs_there_are_is_judged_by_all_parts_together() -> None:
+def test_the_number_of_pairs_is_judged_for_all_parts_together() -> None:
     small, other = diagnose(healthy(90)), diagnose(healthy(60, seed=2) * 2)
     enough = with_parts(small, {"part 1": diagnose(healthy(9920, seed=2))})
     assert not [finding for finding in enough.findings if finding.check == "few"]
@@ -237,7 +237,7 @@ def test_how_few_pairs_there_are_is_judged_by_all_parts_together() -> None:
 
 
 def out_of_step(num: int, start: int) -> Diagnosis:
-    """Of so many pairs, of which one target is missing."""
+    """The diagnosis of `num` pairs, of which the target `start` is missing."""
     src, tgt = (list(side) for side in zip(*healthy(num), strict=True))
     return diagnose(list(zip(src, [*tgt[:start], *tgt[start + 1 :], "Ende."], strict=True)))
 
@@ -280,7 +280,7 @@ def test_an_exchanged_part_is_detected_when_the_first_part_cannot_be_judged(head
 
 
 def test_parts_of_numbers_are_not_judged() -> None:
-    """Though the first part that tells something is: one of seven."""
+    """The exchanged part, the first that can be judged, is one of seven."""
     pairs = [pair[::-1] if number < 100 else pair for number, pair in enumerate(healthy(700))]
     finding = only(diagnose([("417", "417")] * 300 + pairs), "partly-swapped")
     assert (finding.severity, finding.count, finding.total) == ("warn", 1, 7)
@@ -453,13 +453,13 @@ def csv_field(text: str, always: bool) -> str:
 
 
 @pytest.mark.parametrize(("always", "count"), [(True, 400), (False, 40)])
-def test_tsv_that_is_quoted_as_csv_is_a_warning_that_goes_when_it_is_read_as_csv(
+def test_tsv_that_is_quoted_as_csv_is_a_warning_unless_it_is_read_as_csv(
     tmp_path: Path, always: bool, count: int
 ) -> None:
-    said = [
+    pairs = [
         (f'He said "{src}"', tgt) if number % 10 == 0 else (src, tgt) for number, (src, tgt) in enumerate(healthy())
     ]
-    rows = ["\t".join(csv_field(side, always) for side in pair) for pair in said]
+    rows = ["\t".join(csv_field(side, always) for side in pair) for pair in pairs]
     table = write(tmp_path / "x.tsv", rows)
     finding = only_of_source(diagnose_files(CorpusFiles(pairs=table)), "csv-quotes")
     assert (finding.severity, finding.count, finding.total) == ("warn", count, 400)
@@ -469,7 +469,7 @@ def test_tsv_that_is_quoted_as_csv_is_a_warning_that_goes_when_it_is_read_as_csv
         in finding.advice
     )
     as_csv = CorpusFiles(pairs=table, format="csv")
-    assert list(read_pairs(as_csv)) == said
+    assert list(read_pairs(as_csv)) == pairs
     assert "csv-quotes" not in checks(diagnose_files(as_csv))
 
 
@@ -518,7 +518,7 @@ def write(path: Path, lines: Sequence[str], end: str = "\n") -> Path:
     return path
 
 
-def test_files_that_cannot_be_read_to_their_end_stop_with_the_readers_words(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_to_their_end_stop_with_the_message_of_the_reader(tmp_path: Path) -> None:
     src, tgt = zip(*healthy(), strict=True)
     files = CorpusFiles(write(tmp_path / "a.en", src), write(tmp_path / "a.de.gz", tgt[:-1]))
     diagnosis = diagnose_files(files)
@@ -554,7 +554,7 @@ def test_windows_line_ends_are_noted_and_removed(tmp_path: Path) -> None:
     assert diagnosis.fingerprints["train"]["tgt"]["lines"] == 400
 
 
-def test_lines_that_end_as_on_old_macs_stop_with_what_to_do(tmp_path: Path) -> None:
+def test_lines_that_end_as_on_old_macs_stop_with_advice(tmp_path: Path) -> None:
     src, tgt = zip(*healthy(), strict=True)
     old, new = write(tmp_path / "a.en", src, "\r"), write(tmp_path / "a.de", tgt)
     for diagnosis in (
@@ -571,9 +571,7 @@ def test_lines_that_end_as_on_old_macs_stop_with_what_to_do(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("encoding", "rest"), [("UTF-16LE", [""]), ("UTF-16BE", [])])
-def test_lines_with_nul_characters_are_utf_16_when_they_are_most(
-    encoding: str, rest: list[str], tmp_path: Path
-) -> None:
+def test_most_lines_with_nul_characters_mean_utf_16(encoding: str, rest: list[str], tmp_path: Path) -> None:
     src, tgt = zip(*healthy(), strict=True)
     bare = tmp_path / "a.en"
     bare.write_bytes("".join(f"{line}\n" for line in src).encode(encoding))
@@ -613,7 +611,7 @@ def test_the_diagnosis_of_multi30k_stops_nothing(shared_data: Path) -> None:
 # How it is shown
 
 
-def test_the_worst_comes_first_and_examples_show_what_cannot_be_seen() -> None:
+def test_the_worst_finding_comes_first_and_examples_show_invisible_characters() -> None:
     pairs = [*spoilt(0.15, lambda src, tgt: ("", tgt)), ("x" * 200 + "\0" + "y" * 200, "z" * 300 + " u\u0308")]
     text = diagnose(pairs).render(width=80)
     lines = text.splitlines()
@@ -680,8 +678,8 @@ class PlainSet:
         return new
 
 
-def test_with_pythons_own_sets_the_findings_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of pairs that come again, and of sources with several targets, in a corpus over which the sets grow."""
+def test_the_findings_are_the_same_with_pythons_own_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For repeated pairs and sources with several targets, in a corpus large enough for the sets to grow."""
     dice = random.Random(5)
     pairs = healthy(2500)
     pairs += [pairs[dice.randrange(2500)] for _ in range(700)]

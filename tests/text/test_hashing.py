@@ -13,7 +13,7 @@ KEY = st.integers(0, 2**64 - 1) | st.integers(0, 2000).map(lambda number: number
 
 @given(keys=st.lists(KEY, max_size=300))
 @example(keys=[2, 0, 0, 1023, 2**64 - 1])
-def test_the_set_answers_as_pythons_set_does(keys: list[int]) -> None:
+def test_the_set_behaves_as_pythons_set(keys: list[int]) -> None:
     ours, theirs = HashSet(), set[int]()
     for key in keys:
         assert ours.add(key) == (key not in theirs)
@@ -34,7 +34,7 @@ def test_a_hash_is_the_same_in_every_process() -> None:
     assert hash_pair("ein Haus", "a house") == 0x2730C7C6AE8E8E24
 
 
-def test_white_space_at_the_ends_does_not_count_and_the_border_of_a_pair_does() -> None:
+def test_hashes_ignore_white_space_at_the_ends_and_depend_on_the_border_of_a_pair() -> None:
     assert hash_text(" a b\t") == hash_text("a b") != hash_text("a  b")
     assert hash_pair(" a", "b ") == hash_pair("a", "b")
     assert len({hash_pair("ab", "c"), hash_pair("a", "bc"), hash_pair("", "abc"), hash_pair("abc", "")}) == 4

@@ -37,7 +37,7 @@ def test_a_pair_is_dropped_for_its_reason(src: str, tgt: str, options: dict[str,
     assert PairFilter(PairFilterConfig(**options)).reason_to_drop(src, tgt) == reason
 
 
-def test_of_equal_pairs_the_first_stays() -> None:
+def test_the_first_of_equal_pairs_is_kept() -> None:
     pairs = [("a", "b"), ("a", "c"), ("a", "b"), ("a ", "b"), ("d", "b")]
     pair_filter = PairFilter()
     assert list(pair_filter.kept(pairs)) == [("a", "b"), ("a", "c"), ("d", "b")]

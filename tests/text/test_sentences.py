@@ -72,7 +72,7 @@ def test_sentences_end_where_a_reader_ends_them(language: str | None, marked: st
     assert sentences(marked.replace("|", ""), language) == expected
 
 
-def test_line_breaks_and_paragraphs_end_sentences_and_are_put_back() -> None:
+def test_line_breaks_and_paragraphs_end_sentences_and_are_restored() -> None:
     text = "  A first line\nwrapped here. Next.\r\n\r\n\tA paragraph.\u2028More.  \n"
     pieces = split_paragraph(text, "en")
     found = [piece.text for piece in pieces if piece.is_sentence]

@@ -65,7 +65,7 @@ def test_units_with_both_languages_are_pairs_and_the_others_are_counted() -> Non
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "fits"),
+    ("language", "tag", "fits"),
     [
         ("en", "en", True), ("en", "EN-us", True), ("EN", "en_GB", True), ("en-US", "en-us", True),
         ("en_us", "en-US", True), ("en-US", "en-GB", False), ("en-US", "en", False), ("en", "eng", True),
@@ -74,9 +74,11 @@ def test_units_with_both_languages_are_pairs_and_the_others_are_counted() -> Non
         ("xyz", "xy", False),
     ],
 )  # fmt: skip
-def test_a_language_takes_its_varieties(wanted: str, found: str, fits: bool) -> None:
-    text = memory(unit(**{found: "a", "xx": "b"}))
-    assert (fits and pairs_of(text, wanted, "xx")) or message(text, wanted, "xx").startswith("m.tmx: no unit has both")
+def test_a_language_takes_its_varieties(language: str, tag: str, fits: bool) -> None:
+    text = memory(unit(**{tag: "a", "xx": "b"}))
+    assert (fits and pairs_of(text, language, "xx")) or message(text, language, "xx").startswith(
+        "m.tmx: no unit has both"
+    )
 
 
 def test_the_exact_tag_is_preferred_to_another_of_the_language() -> None:
@@ -128,7 +130,7 @@ def test_a_segment_is_what_a_reader_sees(segment: str, text: str) -> None:
     assert pairs_of(memory(unit(en=segment, de="x"))) == [(text, "x")]
 
 
-def test_both_sides_are_never_of_one_variant() -> None:
+def test_both_sides_are_never_the_same_variant() -> None:
     left_out: Counter[str] = Counter()
     text = memory(
         unit(pt_BR="trem"), unit(pt_BR="ônibus", pt_PT="autocarro"), unit(pt="comboio", pt_BR="trem"), unit(pt="mar"),
