@@ -7,6 +7,7 @@ import json
 import random
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -56,6 +57,11 @@ WORDS = {
 
 def healthy(num: int = 400, seed: int = 1) -> list[Pair]:
     """Distinct pairs without a fault: random words, translated one by one."""
+    return list(_healthy(num, seed))
+
+
+@cache
+def _healthy(num: int, seed: int) -> list[Pair]:
     rng = random.Random(seed)
     pairs = []
     for number in range(num):

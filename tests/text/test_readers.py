@@ -380,7 +380,7 @@ def test_a_parquet_file_that_is_wrong_is_named(here: Path, monkeypatch: pytest.M
             "Give either two files, a source and a target, or one file of pairs.",
         ),
         ({"src": "-", "tgt": "-"}, "Standard input (-) can be the source or the target, not both."),
-        ({"pairs": "a.tsv", "src_column": 0}, "The source column is 0, but columns are counted from 1."),
+        ({"pairs": "a.tsv", "src_column": 0}, "There is no column 0; columns are counted from 1."),
         ({"pairs": "a.tsv", "src_column": 2, "tgt_column": 2}, "Source and target cannot both be column 2."),
         ({"pairs": "a.parquet.gz"}, "a.parquet.gz: Parquet is compressed internally; decompress the file first."),
         ({"pairs": "-", "format": "parquet"}, "Parquet cannot be read from standard input; give the file."),

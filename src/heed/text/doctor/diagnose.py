@@ -92,8 +92,7 @@ def diagnose(
             *(held.summary for held in held_out),
         ),
         languages={
-            "src": language_by_script(src_scan.sample.lines),
-            "tgt": language_by_script(tgt_scan.sample.lines),
+            side: language_by_script(scan.sample.lines) for side, scan in (("src", src_scan), ("tgt", tgt_scan))
         },
     )
 
@@ -151,16 +150,13 @@ def _short(scan: LineScan) -> Iterator[Finding]:
 
 
 def _sizes(prefix: str, scan: LineScan) -> dict[str, float]:
-    lines = max(scan.num_lines, 1)
-    return {f"{prefix}_words": scan.num_words / lines, f"{prefix}_characters": scan.num_characters / lines}
+    return {f"{prefix}_words": scan.mean_words, f"{prefix}_characters": scan.mean_characters}
 
 
 def _summary(*scans: LineScan) -> str:
-    sizes = []
-    for scan in scans:
-        lines = max(scan.num_lines, 1)
-        label = f"{scan.side} " if len(scans) > 1 else ""
-        sizes.append(f"{label}{scan.num_words / lines:.1f} words ({scan.num_characters / lines:.0f} characters)")
+    sizes = [f"{scan.mean_words:.1f} words ({scan.mean_characters:.0f} characters)" for scan in scans]
+    if len(scans) > 1:
+        sizes = [f"{scan.side} {size}" for scan, size in zip(scans, sizes, strict=True)]
     num, what = scans[0].num_lines, "pair" if len(scans) > 1 else "line"
     return f"train: {num:,} {what}{'s' * (num != 1)}; a line has {', '.join(sizes)}."
 

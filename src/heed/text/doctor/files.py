@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,12 +20,12 @@ from heed.text.readers import (
     Errors,
     FileFingerprint,
     column_languages,
-    fingerprint,
     fingerprint_file,
     read_pairs,
     read_text,
     with_languages_of,
 )
+from heed.text.readers.corpus import Format
 
 WHOLE_CORPUS = ("few",)
 """Checks of the corpus as a whole."""
@@ -58,7 +58,10 @@ def diagnose_files(
         languages=languages, to_exchange=how_to_exchange(train, languages, errors),
     )  # fmt: skip
     is_lines = train.pairs is None or train.record_format in ("tsv", "jsonl")
-    fingerprints = {name: _fingerprints(files) for name, files in given.items()}
+    fingerprints = {
+        name: _fingerprints(files.paths, files.record_format if files.pairs is not None else None)
+        for name, files in given.items()
+    }
     return replace(
         diagnosis,
         findings=sorted_findings([*diagnosis.findings, *_no_pair(left_out, diagnosis.num_pairs), *_crlf(fingerprints)]),
@@ -82,7 +85,7 @@ def diagnose_text_files(
     lines = {name: read_text(path, errors) for name, path in given.items()}
     train_lines = watched(lines["train"], "examining", "lines", quiet)
     diagnosis = diagnose_text(train_lines, lines.get("validation"), lines.get("test"))
-    fingerprints = {name: _text_fingerprint(path) for name, path in given.items()}
+    fingerprints = {name: _fingerprints({"text": path}) for name, path in given.items()}
     findings = sorted_findings([*diagnosis.findings, *_crlf(fingerprints)])
     return replace(diagnosis, findings=findings, fingerprints=fingerprints)
 
@@ -99,17 +102,12 @@ def _no_pair(left_out: Mapping[str, Counter[str]], num_pairs: int) -> Iterator[F
             yield Finding("no-pair", severity, count, total, message, "They are left out.")
 
 
-def _fingerprints(files: CorpusFiles) -> dict[str, FileFingerprint]:
-    return {} if any(map(is_stream, files.paths.values())) else _or_nothing(lambda: fingerprint(files))
-
-
-def _text_fingerprint(path: str | Path) -> dict[str, FileFingerprint]:
-    return {} if is_stream(path) else _or_nothing(lambda: {"text": fingerprint_file(path)})
-
-
-def _or_nothing(work: Callable[[], dict[str, FileFingerprint]]) -> dict[str, FileFingerprint]:
+def _fingerprints(paths: Mapping[str, str | Path], records: Format | None = None) -> dict[str, FileFingerprint]:
+    """The fingerprints of the files of a corpus; nothing for pipes, which can be read only once."""
+    if any(map(is_stream, paths.values())):
+        return {}
     try:
-        return work()
+        return {part: fingerprint_file(path, records) for part, path in paths.items()}
     except DataError:  # a damaged archive, already reported by reading it
         return {}
 

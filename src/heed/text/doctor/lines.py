@@ -147,6 +147,16 @@ class LineScan:
             self._num_with_doubled += '""' in line[1:-1]
 
     @property
+    def mean_words(self) -> float:
+        """Words per line."""
+        return self.num_words / max(self.num_lines, 1)
+
+    @property
+    def mean_characters(self) -> float:
+        """Characters per line."""
+        return self.num_characters / max(self.num_lines, 1)
+
+    @property
     def is_csv_quoted(self) -> bool:
         """Whether quotes are as CSV writes them: almost only around whole lines, with inner ones doubled."""
         count = self._tallies["csv-quotes"].count

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from heed.core.errors import DataError, UsageError
 from heed.text.language.codes import code_of, name_of
-from heed.text.readers.corpus import CorpusFiles
+from heed.text.readers.corpus import CorpusFiles, require_column_numbers
 
 SIDES = {"source": "src", "src": "src", "target": "tgt", "tgt": "tgt", "trg": "tgt"}
 """The side that a heading names."""
@@ -48,9 +48,7 @@ class Sides:
     tgt_column: int | str | None = None
 
     def __post_init__(self) -> None:
-        for column in (self.src_column, self.tgt_column):
-            if isinstance(column, int) and column < 1:
-                raise UsageError(f"There is no column {column}; columns are counted from 1.")
+        require_column_numbers(self.src_column, self.tgt_column)
 
 
 def parse_column(text: str | None) -> int | str | None:

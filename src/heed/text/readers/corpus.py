@@ -31,6 +31,13 @@ def format_of(path: Path) -> Format | None:
     return FORMATS.get(Path(plain_name(path)).suffix.lower())
 
 
+def require_column_numbers(*columns: int | str | None) -> None:
+    """Raise UsageError for a number below 1."""
+    for column in columns:
+        if isinstance(column, int) and column < 1:
+            raise UsageError(f"There is no column {column}; columns are counted from 1.")
+
+
 @dataclass(frozen=True)
 class CorpusFiles:
     """The files of sentence pairs: either `src` and `tgt`, with equally many lines, or `pairs`, one file of records.
@@ -66,9 +73,7 @@ class CorpusFiles:
                     f"{path} is a file of pairs, not plain text: give it alone. If it holds only one side, save that "
                     "as plain text (.txt), one sentence per line."
                 )
-        for side, column in (("source", self.src_column), ("target", self.tgt_column)):
-            if isinstance(column, int) and column < 1:
-                raise UsageError(f"The {side} column is {column}, but columns are counted from 1.")
+        require_column_numbers(self.src_column, self.tgt_column)
         numbered = isinstance(self.src_column, int) or isinstance(self.tgt_column, int)
         if numbered and self.pairs is not None and self.record_format in ("jsonl", "parquet"):
             raise UsageError(f"{self.pairs} has named fields, not numbered columns: give their names.")
