@@ -67,7 +67,6 @@ class _Reader(HTMLParser):
         self._parts.add_tag(InlineTag(self._written(text), 0, kind, pair))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """An opening tag."""
         text = self.get_starttag_text() or ""
         if self._kept:
             self._kept_text.append(text)
@@ -126,7 +125,7 @@ class _Reader(HTMLParser):
             self._parts.add_text(html.unescape(self._written(data)))
 
     def handle_comment(self, data: str) -> None:
-        """A comment, which does not separate spans."""
+        """A comment does not separate spans."""
         self._aside(f"<!--{data}-->")
 
     def handle_decl(self, decl: str) -> None:

@@ -122,7 +122,7 @@ class _SentencePair:
         return min(first, last), last
 
     def _place_of_single(self, tag: InlineTag) -> int:
-        """Next to the word that the tag is glued to, or else before the next word."""
+        """Position of a single tag: next to the word that it is glued to, or else before the next word."""
         place, source = tag.place, self.source
         right = next((n for n, (_, last) in enumerate(self.source_words) if last > place), None)
         if not self.source_words or place <= self.source_words[0][0]:
@@ -141,7 +141,7 @@ class _SentencePair:
         return self.target_words[min(at_right)][0] if at_right else self.in_proportion(tag)
 
     def _inside_word(self, before: str, after: str, word: Range) -> int:
-        """Of a tag inside a word: next to the same characters in the target's word, or after that word."""
+        """Position of a tag inside a word: next to the same characters in the target's word, or after that word."""
         first, last = word
         text = self.target[first:last]
         if text.startswith(before):
@@ -149,7 +149,7 @@ class _SentencePair:
         return last - len(after) if text.endswith(after) else last
 
     def in_proportion(self, tag: InlineTag) -> int:
-        """At the same share of the target's words as of the source's characters."""
+        """Position at the same share of the target's words as of the source's characters."""
         words = self.target_words
         if not words:
             return len(self.target)

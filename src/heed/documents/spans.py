@@ -68,7 +68,6 @@ class _OpenSpan:
         self._tags.append(replace(tag, place=self._length, glued_left=glued_left))
 
     def closed(self) -> Span:
-        """The whole span."""
         return Span("".join(self._chunks), self._tags)
 
 
@@ -147,7 +146,7 @@ def write_span(span: Span, pieces: Sequence[Piece], translations: Sequence[str],
 
 
 def _end_of_tags(tags: Sequence[InlineTag], first: int, end: int, is_sentence: bool) -> int:
-    """The number after the last tag of a piece. At its end a sentence has those that close or are single."""
+    """The index after the last tag of a piece. A tag at its end belongs to a sentence if it closes or is single."""
     while first < len(tags) and (
         tags[first].place < end or (is_sentence and tags[first].place == end and tags[first].kind != "open")
     ):

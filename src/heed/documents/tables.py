@@ -88,7 +88,6 @@ def translate_tsv(text: str, name: str, sides: Sides, translator: TextTranslator
 def _filled(
     rows: Sequence[_Row], name: str, sides: Sides, translator: TextTranslator, notify: Notify, dialect: _Dialect
 ) -> str:
-    """The table with its translations."""
     with_text = [row for row in rows if any(map(str.strip, row.fields))]
     if not with_text:
         return "".join(row.raw for row in rows)
@@ -124,8 +123,6 @@ def _require_width(rows: Sequence[_Row], first: _Row, name: str) -> None:
 
 
 def _summary(columns: Columns, rows: Sequence[_Row], num_todo: int) -> str:
-    """The message about what will be translated."""
-
     def label(at: int) -> str:
         name = rows[0].field(at).strip() if columns.are_named else ""
         return f"column {at + 1}" + (f" ({name})" if name else "")

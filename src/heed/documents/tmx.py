@@ -138,8 +138,6 @@ def parse_segment(segment: bytes) -> list[Part]:
 
 
 class _SegmentReader:
-    """Splits a segment into markup and spans."""
-
     def __init__(self, segment: bytes) -> None:
         self._segment = segment
         self._parts = PartsBuilder()
@@ -160,7 +158,6 @@ class _SegmentReader:
         self._is_break = False
 
     def read(self) -> list[Part]:
-        """All parts of the segment."""
         self._expat.Parse(self._segment, True)
         self._parts.add_markup("")
         return _without_unclosed(self._parts.parts())

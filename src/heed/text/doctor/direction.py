@@ -1,4 +1,4 @@
-"""Direction checks: are the two sides exchanged, in part exchanged, or in one language?"""
+"""Checks of direction: sides that are exchanged, exchanged in part, or in one language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of a table: which hold the source and the target, and whether the first row is a heading.
+"""Columns of a table: selection of source and target, and detection of a row of headings.
 
 A column is selected by its number, counted from 1, or by its heading. Without either, a heading selects it that is a
 language (`en`, `eng`, `en-US`, `English`) or a side (`source`, `src`, `target`, `tgt`, `trg`). A table of two columns

@@ -1,4 +1,4 @@
-"""Reader of text files: their lines, and what to do about bytes that are not UTF-8."""
+"""Reader of the lines of text files, with advice for bytes that are not UTF-8."""
 
 from __future__ import annotations
 
