@@ -44,7 +44,7 @@ def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator
     src_tag, tgt_tag = tag_of(sides.src_lang), tag_of(sides.tgt_lang)
     units = [_UnitSides(unit, src_tag, tgt_tag) for unit in _parsed(text, name) if unit.end is not None]
     if units and all(variant_of(each.unit.variants, src_tag) is None for each in units):
-        tags = dict.fromkeys(tag for each in units for tag in each.unit.languages)
+        tags = dict.fromkeys(variant.language for each in units for variant in each.unit.variants)
         raise DataError(f"{name}: no unit has {sides.src_lang}; its units are in {', '.join(tags) or 'no language'}.")
     data = text.encode()
     segments = [

@@ -57,7 +57,7 @@ _REFERENCE = re.compile(r"&#(?:x(?P<hex>[0-9a-fA-F]{1,12})|(?P<decimal>[0-9]{1,1
 _LONGEST_REFERENCE = 16
 
 
-@dataclass
+@dataclass(slots=True)
 class Variant:
     """The text of a unit in one language. Positions are in bytes of UTF-8."""
 
@@ -69,7 +69,7 @@ class Variant:
     """Positions of its `<seg>` and `</seg>`."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Unit:
     """A translation unit: its variants that have a segment, and where another one can be inserted."""
 
@@ -81,9 +81,9 @@ class Unit:
     language_attribute: str = "xml:lang"
 
     @property
-    def languages(self) -> list[str]:
-        """The language tags of its variants, each once."""
-        return list(dict.fromkeys(variant.language for variant in self.variants))
+    def languages(self) -> set[str]:
+        """The language tags of its variants."""
+        return {variant.language for variant in self.variants}
 
 
 def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:

@@ -78,9 +78,9 @@ class Tokenizer(ABC):
 
         Control ids and numbers outside the vocabulary are skipped; bytes that are not UTF-8 become U+FFFD.
         """
-        table = self._bytes
-        texts = (b"".join([table.get(id, b"") for id in ids]).decode("utf-8", "replace") for ids in sequences)
-        return [text.removesuffix(self.between) for text in texts]
+        table, end = self._bytes, self.between.encode()
+        joined = [b"".join([table.get(id, b"") for id in ids]) for ids in sequences]
+        return [text.removesuffix(end).decode("utf-8", "replace") for text in joined]
 
     @abstractmethod
     def pieces(self, ids: Sequence[int]) -> list[str]:
