@@ -10,9 +10,7 @@ import html
 import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
-from typing import Literal
 
-from heed.documents.inline_tags import InlineTag
 from heed.documents.spans import Part, PartsBuilder, Span
 
 
@@ -43,7 +41,6 @@ class _Reader(HTMLParser):
         self._text = text.replace("&", self._ampersand)
         self._parts = PartsBuilder()
         self._open: list[tuple[str, int]] = []  # open tags of the span, and their pairs
-        self._num_pairs = 0
         self._kept: list[str] = []  # open elements inside a kept one, the outermost first
         self._kept_text: list[str] = []
 
@@ -63,8 +60,8 @@ class _Reader(HTMLParser):
         self._open = []
         self._parts.add_markup(self._written(text))
 
-    def _tag(self, text: str, kind: Literal["open", "close", "single"] = "single", pair: int = -1) -> None:
-        self._parts.add_tag(InlineTag(self._written(text), 0, kind, pair))
+    def _single_tag(self, text: str) -> None:
+        self._parts.single_tag(self._written(text))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         text = self.get_starttag_text() or ""
@@ -77,11 +74,9 @@ class _Reader(HTMLParser):
         elif tag not in _INLINE:
             self._markup(text)
         elif tag in _VOID:
-            self._tag(text)
+            self._single_tag(text)
         else:
-            self._open.append((tag, self._num_pairs))
-            self._tag(text, "open", self._num_pairs)
-            self._num_pairs += 1
+            self._open.append((tag, self._parts.open_tag(self._written(text))))
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """A tag without content: `<br/>`."""
@@ -89,7 +84,7 @@ class _Reader(HTMLParser):
         if self._kept:
             self._kept_text.append(text)
         elif tag in _INLINE:
-            self._tag(text)
+            self._single_tag(text)
         else:
             self._markup(text)
 
@@ -106,14 +101,14 @@ class _Reader(HTMLParser):
         elif tag not in _INLINE:
             self._markup(text)
         elif self._open and self._open[-1][0] == tag:
-            self._tag(text, "close", self._open.pop()[1])
+            self._parts.close_tag(text, self._open.pop()[1])
         else:
-            self._tag(text)
+            self._single_tag(text)
 
     def _end_kept(self, tag: str) -> None:
         text, self._kept_text = "".join(self._kept_text), []
         if tag in _KEPT_INLINE or tag in _INLINE:
-            self._tag(text)
+            self._single_tag(text)
         else:
             self._markup(text)
 
@@ -156,7 +151,7 @@ class _Reader(HTMLParser):
         if self._kept:
             self._kept_text.append(text)
         elif self._parts.is_inside:
-            self._tag(text)
+            self._single_tag(text)
         else:
             self._markup(text)
 

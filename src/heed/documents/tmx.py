@@ -18,7 +18,6 @@ from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.inline_tags import InlineTag
 from heed.documents.spans import Part, PartsBuilder, Span
 from heed.documents.tables import Notify
 from heed.documents.text_translator import TextTranslator
@@ -148,7 +147,6 @@ class _SegmentReader:
         self._expat.CharacterDataHandler = self._characters
         self._open: list[int] = []
         """The pair of each open `hi`; -1 for `<hi/>`."""
-        self._num_pairs = 0
         self._paired: dict[str, int] = {}
         """The pair of each `bpt` by its `i`."""
         self._code: tuple[str, dict[str, str], int] | None = None
@@ -171,9 +169,11 @@ class _SegmentReader:
             self._is_break = is_break(element, attributes.get("type", ""))
         elif at:  # not `seg` itself
             tag = _start_tag(self._segment, at).decode()
-            is_empty = tag.endswith("/>")
-            self._open.append(-1 if is_empty else self._next_pair())
-            self._parts.add_tag(InlineTag(tag, 0, "single" if is_empty else "open", self._open[-1]))
+            if tag.endswith("/>"):
+                self._open.append(-1)
+                self._parts.single_tag(tag)
+            else:
+                self._open.append(self._parts.open_tag(tag))
 
     def _end(self, element: str) -> None:
         if self._code:
@@ -182,7 +182,7 @@ class _SegmentReader:
                 self._end_code(*self._code)
                 self._code = None
         elif self._open and (pair := self._open.pop()) >= 0:
-            self._parts.add_tag(InlineTag(f"</{element}>", 0, "close", pair))
+            self._parts.close_tag(f"</{element}>", pair)
 
     def _end_code(self, element: str, attributes: dict[str, str], begin: int) -> None:
         text = self._segment[begin : _end_of_element(self._segment, self._expat.CurrentByteIndex, element)].decode()
@@ -190,22 +190,17 @@ class _SegmentReader:
         if self._is_break:
             self._parts.add_markup(text)
         elif element == "bpt":
-            self._paired[number] = self._next_pair()
-            self._parts.add_tag(InlineTag(text, 0, "open", self._paired[number]))
+            self._paired[number] = self._parts.open_tag(text)
         elif element == "ept" and number in self._paired:
-            self._parts.add_tag(InlineTag(text, 0, "close", self._paired.pop(number)))
+            self._parts.close_tag(text, self._paired.pop(number))
         else:
-            self._parts.add_tag(InlineTag(text, 0))
+            self._parts.single_tag(text)
 
     def _characters(self, text: str) -> None:
         if self._code is None:
             self._parts.add_text(text)
         elif self._depth == 1:
             self._is_break |= is_break(self._code[0], text=text)
-
-    def _next_pair(self) -> int:
-        self._num_pairs += 1
-        return self._num_pairs - 1
 
 
 def _without_unclosed(parts: list[Part]) -> list[Part]:
