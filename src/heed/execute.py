@@ -27,8 +27,7 @@ from heed.report.usability import usability
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
 from heed.tasks.prepare import add_seen, read_valid, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task
-from heed.text.doctor import Finding, Pieces, unknown_pieces
-from heed.text.vocabulary import Vocabulary
+from heed.text.doctor import Finding, unknown_pieces
 from heed.training.checkpoints import (
     Checkpoint,
     Progress,
@@ -101,9 +100,8 @@ def check_pieces(run: Run, force: bool, quiet: bool) -> None:
     valid = read_valid(run.folder)
     findings: list[Finding] = []
     for index, side in enumerate(run.sides):
-        tokenizer = run.tokenizers[side]
-        pieces = Pieces(tokenizer.encode, Vocabulary.unk_id)
-        findings += unknown_pieces(f"validation {side}", [row[index] for row in valid], pieces)
+        lines = [row[index] for row in valid]
+        findings += unknown_pieces(f"validation {side}", lines, run.tokenizers[side].encode(lines))
     for finding in findings:
         if finding.severity == "stop" and not force:
             raise DataError(f"{finding.message} {finding.advice} Or continue with --force.")

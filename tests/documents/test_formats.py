@@ -20,7 +20,7 @@ EN_DE = Sides("en", "de")
 
 
 class Loud:
-    """Makes text loud."""
+    """Translates into capitals."""
 
     path: tuple[str, ...] = ("somewhere",)
 
@@ -56,7 +56,7 @@ def test_utf_16_stays_utf_16(encoding: str, mark: bytes) -> None:
     assert translate_file("a.csv", data, LOUD, EN_DE) == expected
 
 
-def test_a_memory_in_an_old_encoding_writes_what_that_lacks_by_number() -> None:
+def test_a_memory_in_an_old_encoding_writes_missing_characters_by_number() -> None:
     head = '<?xml version="1.0" encoding="ISO-8859-1"?>'
     text = head + '<tmx><body><tu><tuv xml:lang="en"><seg>ä ÿ</seg></tuv></tu></body></tmx>'
     done = translate_file("m.tmx", text.encode("latin-1"), LOUD, EN_DE)
@@ -64,7 +64,7 @@ def test_a_memory_in_an_old_encoding_writes_what_that_lacks_by_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "error", "says"),
+    ("name", "data", "error", "message"),
     [
         ("a.docx", b"", UsageError, r"\.docx is not supported; supported formats: \.txt, \.csv"),
         ("a.xlsx", b"", UsageError, 'Save the sheet as "CSV UTF-8"'),
@@ -75,17 +75,17 @@ def test_a_memory_in_an_old_encoding_writes_what_that_lacks_by_number() -> None:
         ("a.csv", codecs.BOM_UTF16_LE + b"a", DataError, "UTF-16"),
     ],
 )
-def test_what_cannot_be_read_is_told(name: str, data: bytes, error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says):
+def test_files_that_cannot_be_read_are_refused(name: str, data: bytes, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         translate_file(name, data, LOUD, EN_DE)
 
 
-def test_utf_16_without_its_mark_is_known_by_its_zeros() -> None:
+def test_utf_16_without_a_mark_is_recognised_by_its_zeros() -> None:
     data = "English,German\r\na dog,\r\n".encode("utf-16-le")
     assert translate_file("a.csv", data, LOUD, EN_DE).decode("utf-16-le") == "English,German\r\na dog,A DOG\r\n"
 
 
-def test_into_its_own_language_a_file_stays_as_it_is() -> None:
+def test_a_file_translated_into_its_own_language_is_unchanged() -> None:
     nowhere = Loud()
     nowhere.path = ()
     assert translate_file("m.tmx", b"<tmx/>", cast(Any, nowhere), Sides("de", "de")) == b"<tmx/>"
@@ -123,12 +123,12 @@ def test_subtitles_keep_speakers_apart_and_need_no_empty_line_between_them() -> 
         ('<font color="#ffff00">hello</font>\nx', '<font color="#ffff00">HELLO</font>\nX'),
     ],
 )
-def test_codes_and_tags_of_subtitles_stay_whole_and_in_front(text: str, expected: str) -> None:
+def test_codes_and_tags_of_subtitles_stay_whole_and_first(text: str, expected: str) -> None:
     times = "00:00:01,000 --> 00:00:02,000\n"
     assert translate_file("a.srt", f"{times}{text}\n".encode(), LOUD, EN_DE).decode() == f"{times}{expected}\n"
 
 
-def test_the_beginning_of_a_file_is_read_as_the_file_is() -> None:
+def test_the_sample_of_a_file_is_decoded_as_the_file() -> None:
     assert sample_of("a.txt", codecs.BOM_UTF16_LE + "ä dog".encode("utf-16-le")).endswith("ä dog")
     assert sample_of("a.txt", b"a\xff") == "a\ufffd"
 
@@ -148,5 +148,5 @@ def test_bad_bytes_can_be_replaced() -> None:
         ("a b c", 5, ["a", "b", "c"]),
     ],
 )
-def test_subtitles_are_broken_into_lines_of_like_length(text: str, num_lines: int, expected: list[str]) -> None:
+def test_subtitles_are_broken_into_lines_of_similar_length(text: str, num_lines: int, expected: list[str]) -> None:
     assert _wrapped(text, num_lines) == expected

@@ -18,7 +18,7 @@ def unchanged(text: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """What is given to the model."""
+    """The sentences given to the model."""
     found = [split_paragraph(part.plain, "en") for part in parse(text) if isinstance(part, Span)]
     return [piece.text for pieces in found for piece in pieces if piece.is_sentence]
 
@@ -43,7 +43,7 @@ def sentences(text: str) -> list[str]:
         "<!--[if IE]><p>x</p><![endif]--><![if !IE]>One<![endif]>",
     ],
 )
-def test_a_text_that_is_translated_to_itself_stays_as_it_is(text: str) -> None:
+def test_a_text_that_is_translated_to_itself_is_unchanged(text: str) -> None:
     assert unchanged(text) == text
 
 
@@ -59,7 +59,7 @@ def test_entities_that_mean_markup_stay_text() -> None:
     assert unchanged("<p>1 &lt; 2 &amp;&amp; &lt;script&gt;</p>") == "<p>1 &lt; 2 &amp;&amp; &lt;script&gt;</p>"
 
 
-def test_an_ampersand_that_begins_no_entity_is_text() -> None:
+def test_an_ampersand_that_does_not_start_an_entity_is_text() -> None:
     text = "<p>AT&T is big,\nR&D costs 5 & more.<br>Q&A: a&b=2 &copy 2026 &lt; 3 &#55 <code>a&b &amp; c&d;</code></p>"
     assert sentences(text) == ["AT&T is big, R&D costs 5 & more.", "Q&A: a&b=2 \u00a9 2026 < 3 7"]
     assert "<code>a&b &amp; c&d;</code>" in unchanged(text)
@@ -75,7 +75,7 @@ def test_an_ampersand_that_begins_no_entity_is_text() -> None:
         ('<a href="?a&b">x</a> \ue000', ["x \ue000"], '<a href="?a&b">x</a> \ue000'),
     ],
 )
-def test_what_looks_like_markup_and_is_none_is_text(text: str, given: list[str], written: str) -> None:
+def test_text_that_only_looks_like_markup_is_text(text: str, given: list[str], written: str) -> None:
     assert sentences(text) == given
     assert unchanged(text) == written
 
@@ -85,11 +85,11 @@ def test_the_spoken_text_is_without_markup() -> None:
 
 
 @given(st.text("<>/ab&;!-\"'= \npi#[]", max_size=60))
-def test_nothing_is_too_broken_to_be_read(text: str) -> None:
+def test_any_malformed_html_can_be_read(text: str) -> None:
     unchanged(text)
 
 
 @pytest.mark.parametrize("repeated", ["<b> </b> ", "<img> ", "<svg>a</svg> ", "<![x ", "&amp; ", "<b>"])
 def test_long_markup_takes_linear_time(repeated: str) -> None:
-    """In quadratic time this would run into the time limit of tests."""
+    """Quadratic time would exceed the time limit of tests."""
     parse(repeated * 10_000)

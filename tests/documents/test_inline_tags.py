@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from heed.documents.html_spans import parse
-from heed.documents.inline_tags import InlineTag, Links, insert_tags, without_placeholders
-from heed.documents.placeholders import are_kept, placeholders
+from heed.documents.inline_tags import InlineTag, Links, are_kept, insert_tags, placeholders, without_placeholders
 from heed.documents.spans import Span, escape
 
 SOURCE = "A man plays the guitar"
@@ -19,16 +18,16 @@ LINKS = [(3, 0), (4, 1), (2, 2), (0, 3), (1, 4)]
 
 
 def pair(begin: str, end: str = "", tag: str = "b", number: int = 0, source: str = SOURCE) -> list[InlineTag]:
-    """A pair of tags around what stands from one word to another."""
+    """A pair of tags around the text from one word to another."""
     first = source.index(begin)
     last = source.index(end or begin) + len(end or begin)
     return [InlineTag(f"<{tag}>", first, "open", number), InlineTag(f"</{tag}>", last, "close", number)]
 
 
 def in_order(*pairs: list[InlineTag]) -> list[InlineTag]:
-    """Marks as they come in the source."""
+    """Tags in the order of the source."""
     rank = {"close": 0, "single": 1, "open": 2}
-    return sorted((mark for each in pairs for mark in each), key=lambda mark: (mark.place, rank[mark.kind]))
+    return sorted((tag for each in pairs for tag in each), key=lambda tag: (tag.place, rank[tag.kind]))
 
 
 @pytest.mark.parametrize(
@@ -41,17 +40,17 @@ def in_order(*pairs: list[InlineTag]) -> list[InlineTag]:
         ("man", "plays", "Die Gitarre <b>spielt</b> ein Mann"),  # two runs of one word each: the first
     ],
 )
-def test_a_pair_goes_around_what_its_words_became(begin: str, end: str, expected: str) -> None:
+def test_a_pair_encloses_the_translation_of_its_words(begin: str, end: str, expected: str) -> None:
     assert insert_tags(pair(begin, end), SOURCE, TARGET, LINKS) == expected
 
 
-def test_pairs_stay_inside_of_pairs() -> None:
+def test_pairs_stay_inside_pairs() -> None:
     outer, inner, other = pair("the", "guitar", "a"), pair("guitar", tag="i", number=1), pair("A", tag="u", number=2)
-    marks = [*other, outer[0], *inner, outer[1]]
-    assert insert_tags(marks, SOURCE, TARGET, LINKS) == "<a>Die <i>Gitarre</i></a> spielt <u>ein</u> Mann"
+    tags = [*other, outer[0], *inner, outer[1]]
+    assert insert_tags(tags, SOURCE, TARGET, LINKS) == "<a>Die <i>Gitarre</i></a> spielt <u>ein</u> Mann"
 
 
-def test_what_stands_alone_keeps_to_its_right_neighbour() -> None:
+def test_a_single_tag_stays_with_the_word_on_its_right() -> None:
     assert (
         insert_tags([InlineTag("<img>", SOURCE.index("the"))], SOURCE, TARGET, LINKS)
         == "<img>Die Gitarre spielt ein Mann"
@@ -62,20 +61,20 @@ def test_what_stands_alone_keeps_to_its_right_neighbour() -> None:
     assert insert_tags([InlineTag("{x}", 0, glued_right=False)], SOURCE, TARGET, LINKS) == "{x} " + TARGET
 
 
-def test_signs_stay_outside_of_a_tag_that_they_were_outside_of() -> None:
+def test_punctuation_outside_a_pair_stays_outside() -> None:
     source, target = "See the dog, man", "Sieh den Hund, Mann"
     links = [(0, 0), (1, 1), (2, 2), (3, 3)]
     assert insert_tags(pair("dog", source=source), source, target, links) == "Sieh den <b>Hund</b>, Mann"
     assert insert_tags(pair("dog,", source=source), source, target, links) == "Sieh den <b>Hund,</b> Mann"
 
 
-def test_without_links_the_order_is_kept() -> None:
-    marks = in_order(pair("man"), [InlineTag("<br>", SOURCE.index("guitar"))])
-    assert insert_tags(marks, SOURCE, TARGET, ()) == "<b>Die</b> Gitarre spielt ein <br>Mann"
-    assert insert_tags(marks, SOURCE, "", LINKS) == "<b></b><br>"
+def test_tags_keep_their_order_without_links() -> None:
+    tags = in_order(pair("man"), [InlineTag("<br>", SOURCE.index("guitar"))])
+    assert insert_tags(tags, SOURCE, TARGET, ()) == "<b>Die</b> Gitarre spielt ein <br>Mann"
+    assert insert_tags(tags, SOURCE, "", LINKS) == "<b></b><br>"
 
 
-def test_text_between_the_marks_is_escaped() -> None:
+def test_text_between_tags_is_escaped() -> None:
     assert insert_tags([InlineTag("<br>", 1)], "a b", "x<y & z", [(1, 1)], escape) == "x&lt;y <br>&amp; z"
 
 
@@ -89,15 +88,13 @@ TAGGED = st.recursive(
 
 
 @given(parts=st.lists(TAGGED, max_size=4), target=st.text("xy z.", max_size=20), data=st.data())
-def test_all_marks_come_once_and_nested_whatever_the_links_say(
-    parts: list[str], target: str, data: st.DataObject
-) -> None:
-    [stretch, *_] = [*[part for part in parse("".join(parts)) if isinstance(part, Span)], Span()]
-    words = st.integers(0, max(0, len(stretch.plain.split()) - 1)), st.integers(0, max(0, len(target.split()) - 1))
+def test_all_tags_occur_once_and_nested_for_any_links(parts: list[str], target: str, data: st.DataObject) -> None:
+    [span, *_] = [*[part for part in parse("".join(parts)) if isinstance(part, Span)], Span()]
+    words = st.integers(0, max(0, len(span.plain.split()) - 1)), st.integers(0, max(0, len(target.split()) - 1))
     links: Links = data.draw(st.lists(st.tuples(*words), max_size=6, unique_by=lambda link: link[1]))
-    out = insert_tags(stretch.tags, stretch.plain, target, links)
-    for mark in stretch.tags:
-        assert out.count(mark.text) == sum(other.text == mark.text for other in stretch.tags)
+    out = insert_tags(span.tags, span.plain, target, links)
+    for tag in span.tags:
+        assert out.count(tag.text) == sum(other.text == tag.text for other in span.tags)
     open_tags: list[str] = []
     for tag in re.findall(r"</?[bia]>", out):
         if tag.startswith("</"):
@@ -124,38 +121,38 @@ def test_all_marks_come_once_and_nested_whatever_the_links_say(
         ("100%data", []),
     ],
 )
-def test_placeholders_are_told_from_text(text: str, found: list[str]) -> None:
+def test_placeholders_are_distinguished_from_text(text: str, found: list[str]) -> None:
     assert list(placeholders(text)) == found
 
 
-def test_each_must_come_as_often() -> None:
+def test_each_placeholder_must_occur_as_often() -> None:
     assert are_kept("{a} {a} b", "b {a} {a}")
     assert not are_kept("{a} {a} b", "b {a}")
     assert are_kept("b", "{a}")
 
 
-def test_a_text_without_them_goes_on_with_one_space() -> None:
-    plain, marks = without_placeholders("I met {name} yesterday ({x}).")
+def test_a_removed_placeholder_leaves_one_space() -> None:
+    plain, tags = without_placeholders("I met {name} yesterday ({x}).")
     assert plain == "I met yesterday ()."
-    assert [(mark.text, mark.place, mark.glued_left, mark.glued_right) for mark in marks] == [
+    assert [(tag.text, tag.place, tag.glued_left, tag.glued_right) for tag in tags] == [
         ("{name}", 6, False, False), ("{x}", 17, True, True),
     ]  # fmt: skip
     links = [(0, 0), (1, 1), (2, 2), (3, 3)]
-    assert insert_tags(marks, plain, "Ich traf gestern ().", links) == "Ich traf {name} gestern ({x})."
+    assert insert_tags(tags, plain, "Ich traf gestern ().", links) == "Ich traf {name} gestern ({x})."
 
 
-def test_tags_beside_a_placeholder_leave_it_whole() -> None:
-    marks = [InlineTag("<b>", 3, "open", 1), InlineTag("</b>", 9, "close", 1)]
+def test_tags_next_to_a_placeholder_leave_it_whole() -> None:
+    tags = [InlineTag("<b>", 3, "open", 1), InlineTag("</b>", 9, "close", 1)]
     links = [(0, 0), (1, 1), (2, 2)]
-    assert insert_tags(marks, "{0}A girl runs", "{0}Ein Kind rennt", links) == "{0}<b>Ein Kind</b> rennt"
-    marks = [InlineTag("<b>", 2, "open", 1), InlineTag("</b>", 6, "close", 1)]
-    assert insert_tags(marks, "A girl{0} runs", "Ein Kind{0} rennt", links) == "Ein <b>Kind</b>{0} rennt"
+    assert insert_tags(tags, "{0}A girl runs", "{0}Ein Kind rennt", links) == "{0}<b>Ein Kind</b> rennt"
+    tags = [InlineTag("<b>", 2, "open", 1), InlineTag("</b>", 6, "close", 1)]
+    assert insert_tags(tags, "A girl{0} runs", "Ein Kind{0} rennt", links) == "Ein <b>Kind</b>{0} rennt"
 
 
 @example([(0, 3), (1, 4), (2, 5), (5, 0)], [1, 5])
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12), st.lists(st.integers(0, 6), max_size=4))
 def test_tags_whose_partners_are_in_other_sentences_keep_their_order(links: Links, places: list[int]) -> None:
-    """What opens last here closes first there, and so the other way round."""
+    """The tag that opens last in one sentence closes first in the other."""
     source, target = "ab cd ef gh ij kl", "mn op qr st uv wx"
     at = [min(3 * place, len(source)) for place in sorted(places)]
     opens = [InlineTag(f"<{number}>", place, "open", number) for number, place in enumerate(at)]
@@ -163,7 +160,7 @@ def test_tags_whose_partners_are_in_other_sentences_keep_their_order(links: Link
         InlineTag(f"</{number}>", place, "close", number)
         for number, place in zip(range(len(at))[::-1], at, strict=True)
     ]
-    for marks in (opens, closes):
-        assert re.findall("<[^>]*>", insert_tags(marks, source, target, sorted(set(links)))) == [
-            mark.text for mark in marks
+    for tags in (opens, closes):
+        assert re.findall("<[^>]*>", insert_tags(tags, source, target, sorted(set(links)))) == [
+            tag.text for tag in tags
         ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,12 +19,20 @@ from heed.text.readers.columns import Sides
 EN_DE = Sides("en", "de")
 
 
-def filled_csv(text: str, name: str, sides: Sides, translate: tables.Lines) -> str:
-    return tables.translate_csv(text, name, sides, translate, tables.tell_nobody)
+Lines = Callable[[Sequence[str]], list[str]]
+"""Translates many short texts at once."""
 
 
-def filled_tsv(text: str, name: str, sides: Sides, translate: tables.Lines) -> str:
-    return tables.translate_tsv(text, name, sides, translate, tables.tell_nobody)
+def translator(lines: Lines) -> Any:
+    return SimpleNamespace(lines=lines)
+
+
+def filled_csv(text: str, name: str, sides: Sides, translate: Lines) -> str:
+    return tables.translate_csv(text, name, sides, translator(translate), lambda message: None)
+
+
+def filled_tsv(text: str, name: str, sides: Sides, translate: Lines) -> str:
+    return tables.translate_tsv(text, name, sides, translator(translate), lambda message: None)
 
 
 def loud(texts: Sequence[str]) -> list[str]:
@@ -85,14 +95,14 @@ def test_a_translation_with_tabs_and_line_breaks_stays_one_cell() -> None:
     )
 
 
-def test_columns_are_those_that_were_said() -> None:
+def test_columns_can_be_given_by_number_and_by_heading() -> None:
     table = "a,b,c\nx y,z w,\n"
     assert filled_csv(table, "t.csv", Sides(src_column=2, tgt_column=3), loud) == "a,b,c\nx y,z w,Z W\n"
     assert filled_csv(table, "t.csv", Sides(src_column="B", tgt_column="new"), loud) == ("a,b,c,new\nx y,z w,,Z W\n")
 
 
 @pytest.mark.parametrize(
-    ("sides", "error", "says"),
+    ("sides", "error", "message"),
     [
         (EN_DE, UsageError, "no heading tells which one to translate"),
         (Sides(src_column="d"), DataError, "no column 'd'"),
@@ -101,8 +111,8 @@ def test_columns_are_those_that_were_said() -> None:
         (Sides(src_column=1, tgt_column=7), DataError, "no column 7"),
     ],
 )
-def test_columns_that_cannot_be_told_are_refused(sides: Sides, error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says):
+def test_unknown_columns_are_refused(sides: Sides, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         filled_csv("a,b,c\nx y,z w,\nx y,z w,v\n", "t.csv", sides, loud)
 
 
@@ -114,20 +124,20 @@ def test_columns_are_counted_from_one(number: int) -> None:
         Sides(tgt_column=number)
 
 
-def test_languages_without_a_code_are_known_by_the_letters_that_were_said() -> None:
+def test_a_language_without_a_code_is_matched_literally() -> None:
     sides = Sides("en", "bar")
     assert filled_csv("en,bar\na,\nb,Hund\n", "t.csv", sides, loud) == "en,bar\na,A\nb,Hund\n"
     assert filled_csv("bar,en,note\na,,x\n", "t.csv", Sides("bar", "en"), loud) == "bar,en,note\na,A,x\n"
 
 
-def test_of_varieties_the_very_one_is_meant_or_it_has_to_be_said() -> None:
+def test_a_variety_is_matched_exactly_and_an_ambiguous_one_has_to_be_selected() -> None:
     table = "en,pt-PT,pt-BR\na,x,\n"
     assert filled_csv(table, "t.csv", Sides("en", "pt-BR"), loud) == "en,pt-PT,pt-BR\na,x,A\n"
     with pytest.raises(UsageError, match=r"'pt-PT', 'pt-BR' are all in the language of the target. Select"):
         filled_csv(table, "t.csv", Sides("en", "pt"), loud)
 
 
-def test_a_heading_that_is_said_by_number_stays_one() -> None:
+def test_a_heading_of_a_column_given_by_number_is_not_translated() -> None:
     table = "English;Notes\na dog;x\n"
     assert filled_csv(table, "t.csv", Sides("en", "de", 1), loud) == "English;Notes;German\na dog;x;A DOG\n"
     assert filled_csv("Word,x\na dog,y\n", "t.csv", Sides("en", "de", 1, "German"), loud) == (
@@ -146,17 +156,17 @@ def test_a_heading_that_is_said_by_number_stays_one() -> None:
         (' ,\n"English","German"\na dog,\n', EN_DE, ' ,\n"English","German"\na dog,A DOG\n'),
     ],
 )
-def test_names_are_told_from_text(table: str, sides: Sides, expected: str) -> None:
+def test_headings_are_distinguished_from_text(table: str, sides: Sides, expected: str) -> None:
     filled = filled_tsv if "\t" in table else filled_csv
     assert filled(table, "t.csv", sides, loud) == expected
 
 
-def test_what_is_done_is_told() -> None:
-    told: list[str] = []
+def test_a_message_describes_what_will_be_translated() -> None:
+    messages: list[str] = []
     table = "English;Notes;German\na dog;x;\nb;;B\n"
-    tables.translate_csv(table, "t.csv", EN_DE, loud, told.append)
-    tables.translate_csv("a dog\n", "t.csv", EN_DE, loud, told.append)
-    assert told == [
+    tables.translate_csv(table, "t.csv", EN_DE, translator(loud), messages.append)
+    tables.translate_csv("a dog\n", "t.csv", EN_DE, translator(loud), messages.append)
+    assert messages == [
         "column 1 (English) into column 3 (German): 1 of 2 rows",
         "column 1 into a new column: 1 of 1 rows; the first row is text "
         "(if it is a header, name a column with --src-column)",
@@ -172,7 +182,7 @@ _CELLS = st.text(st.sampled_from('ab,;"\n\r x1'), max_size=6)
 
 
 @given(st.lists(st.tuples(_CELLS, _CELLS, _CELLS), min_size=1, max_size=6), st.sampled_from([",", ";"]), st.booleans())
-def test_whatever_the_cells_are_only_the_target_changes(
+def test_only_the_target_changes_for_any_cells(
     rows: list[tuple[str, str, str]], delimiter: str, all_quoted: bool
 ) -> None:
     out = io.StringIO()
@@ -187,9 +197,7 @@ def test_whatever_the_cells_are_only_the_target_changes(
 
 
 @given(st.lists(st.tuples(_CELLS, _CELLS), min_size=1, max_size=6), st.sampled_from([",", ";"]), st.booleans())
-def test_whatever_the_cells_are_only_one_column_is_new(
-    rows: list[tuple[str, str]], delimiter: str, all_quoted: bool
-) -> None:
+def test_only_one_column_is_new_for_any_cells(rows: list[tuple[str, str]], delimiter: str, all_quoted: bool) -> None:
     quoting = csv.QUOTE_ALL if all_quoted else csv.QUOTE_MINIMAL
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter, quoting=quoting)

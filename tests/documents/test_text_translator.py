@@ -25,49 +25,51 @@ OPTIONS = SearchOptions(beam_size=3, max_tokens=8, guard=False)
 
 
 class Here:
-    """Searches are made at once, by who asks."""
+    """Searches in the calling thread."""
 
     def translate(
         self, step: Step, texts: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None,
         watch: Watch | None = None,
     ) -> list[Hypothesis]:  # fmt: skip
-        """What the model makes of each text; nobody watches."""
+        """The translations; `watch` is ignored."""
         return step.translator.translate(texts, options, constraints)
 
     def call(self, work: Callable[[], Any]) -> Any:
-        """At once."""
+        """The result of the work."""
         return work()
 
 
 class Table:
-    """A translator that says what is written down."""
+    """A translator that looks translations up."""
 
     normaliser = Normaliser()
 
-    def __init__(self, said: dict[str, str]) -> None:
-        self.said = said
+    def __init__(self, translations: dict[str, str]) -> None:
+        self.translations = translations
 
     def num_source_tokens(self, _line: str) -> int:
-        """Never too many."""
+        """Always one."""
         return 1
 
     def translate(self, lines: Sequence[str], _options: SearchOptions, _constraints: object) -> list[Hypothesis]:
-        """One hypothesis for each."""
-        return [Hypothesis((), 0.0, 0.0, text=self.said[line]) for line in lines]
+        """One hypothesis for each line."""
+        return [Hypothesis((), 0.0, 0.0, text=self.translations[line]) for line in lines]
 
 
-def text_translator(translator: object, wanted: TranslateOptions, options: SearchOptions = OPTIONS) -> TextTranslator:
-    """From German, or what is taken for it."""
+def text_translator(
+    translator: object, translate_options: TranslateOptions, options: SearchOptions = OPTIONS
+) -> TextTranslator:
+    """A translator from German with one model."""
     reads: Any = translator
-    return TextTranslator(Here(), [Step("toy", reads, options, "de")], wanted)
+    return TextTranslator(Here(), [Step("toy", reads, options, "de")], translate_options)
 
 
 def model(tokenizer: Tokenizer = WORDS) -> ModelTranslator:
-    """A model that knows nothing."""
+    """A model that was not trained."""
     return ModelTranslator(HashedModel(len(tokenizer.vocabulary), seed=2), tokenizer, tokenizer, Normaliser())
 
 
-def test_sentences_without_a_blank_between_them_get_one() -> None:
+def test_sentences_without_a_space_between_them_get_one() -> None:
     found = text_translator(Table({"你好。": "Hello.", "你好吗？": "How are you?"}), TranslateOptions()).text(
         "你好。你好吗？"
     )
@@ -75,14 +77,14 @@ def test_sentences_without_a_blank_between_them_get_one() -> None:
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_terms_are_found_however_the_text_writes_its_accents(form: Any) -> None:
+def test_terms_match_both_forms_of_accents(form: Any) -> None:
     text = unicodedata.normalize(form, "ein café")
     assert "Kaffee" in text_translator(model(), TranslateOptions(glossary={"café": "Kaffee"})).text(text).text
     assert "café" in text_translator(model(), TranslateOptions(keep=["café"])).text(text).text
 
 
-def test_a_term_stands_where_a_sentence_of_too_many_tokens_demands_it() -> None:
-    """A letter of Thai is three bytes."""
+def test_a_term_is_applied_in_its_part_of_a_sentence_that_is_too_long() -> None:
+    """A Thai letter takes three bytes."""
     text = "ก" * 900 + "ข"
     plain = text_translator(model(Byte()), TranslateOptions()).text(text).sentences
     found = text_translator(model(Byte()), TranslateOptions(glossary={"ข": "x"})).text(text).sentences
@@ -91,19 +93,19 @@ def test_a_term_stands_where_a_sentence_of_too_many_tokens_demands_it() -> None:
     assert "x" in found[-1].texts[-1]
 
 
-def test_what_is_kept_stays_as_the_text_writes_it() -> None:
+def test_a_kept_term_is_written_as_in_the_text() -> None:
     found = text_translator(model(), TranslateOptions(keep=["iphone"])).text("mein iPhone")
     assert "iPhone" in found.text.split()
 
 
-@pytest.mark.parametrize("said", [{"diversity": 1.0, "nbest": 3}, {"sample": True}])
-def test_terms_are_searched_for_with_a_plain_beam_whatever_the_recipe_says(said: dict[str, Any]) -> None:
-    options = SearchOptions(**{**OPTIONS.model_dump(), **said})
+@pytest.mark.parametrize("changes", [{"diversity": 1.0, "nbest": 3}, {"sample": True}])
+def test_terms_need_a_plain_beam_and_override_the_recipe(changes: dict[str, Any]) -> None:
+    options = SearchOptions(**{**OPTIONS.model_dump(), **changes})
     found = text_translator(model(), TranslateOptions(glossary={"ein": "Hund"}), options).text("ein")
     assert "Hund" in found.text.split()
 
 
-def test_a_single_output_has_nothing_to_differ_from() -> None:
+def test_a_single_output_is_searched_without_diversity() -> None:
     diverse = OPTIONS.model_copy(update={"diversity": 0.5, "nbest": 3})
     assert (
         TranslateOptions().search_options(diverse).diversity
@@ -115,15 +117,15 @@ def test_a_single_output_has_nothing_to_differ_from() -> None:
     assert TranslateOptions().search_options(OPTIONS.model_copy(update={"sample": True})).sample
 
 
-def test_half_a_character_is_not_seen() -> None:
-    told: list[str] = []
+def test_an_incomplete_character_is_not_reported() -> None:
+    texts: list[str] = []
     letters = Byte()
     [ids] = letters.encode(["aé日�"])
     direction: Any = SimpleNamespace(translator=ModelTranslator(HashedModel(260), letters, letters, Normaliser()))
-    partial = Partial(lambda _number, _source, text: told.append(text))
+    partial = Partial(lambda _number, _source, text: texts.append(text))
     request = Request((4,))
     partial.numbers[request] = [0]
     see = partial.watch(direction, ["a"])
     for length in range(1, len(ids) + 1):
         see(request, ids[:length])
-    assert told == ["a", "aé", "aé日", "aé日�"]
+    assert texts == ["a", "aé", "aé日", "aé日�"]

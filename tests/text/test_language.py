@@ -80,7 +80,7 @@ def test_a_line_is_in_the_script_of_most_of_its_letters(line: str, script: str |
         ("Ärger", None),
     ],
 )
-def test_a_word_that_mixes_letters_of_the_same_look_is_found(line: str, at: int | None) -> None:
+def test_a_word_that_mixes_lookalike_letters_is_detected(line: str, at: int | None) -> None:
     assert mixed_word(line) == at
 
 

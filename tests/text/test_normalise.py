@@ -39,7 +39,7 @@ def test_clean_text_stays_as_it_is(line: str) -> None:
         ({"collapse_spaces": True}, "  a \t b\u00a0 c ", "a b\u00a0 c"),
     ],
 )
-def test_each_setting_does_what_it_says(options: dict[str, Any], line: str, expected: str) -> None:
+def test_each_setting_has_its_effect(options: dict[str, Any], line: str, expected: str) -> None:
     assert Normaliser(**options).apply(line) == expected
 
 

@@ -56,14 +56,14 @@ def lines_of(data: bytes, name: str = "x.txt", errors: Any = "strict") -> list[s
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_lines_come_out_of_every_compression(here: Path, suffix: str) -> None:
-    lines = [f"line {number} ä" for number in range(20_000)]
+def test_lines_are_read_from_every_compression(here: Path, suffix: str) -> None:
+    lines = [f"line {number} ä" for number in range(10_000)]
     data = COMPRESS[suffix]("".join(f"{line}\n" for line in lines).encode())
     assert lines_of(data, f"x.txt{suffix}") == lines
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
-def test_archives_put_one_behind_the_other_are_one_file(here: Path, suffix: str) -> None:
+def test_concatenated_archives_are_one_file(here: Path, suffix: str) -> None:
     data = COMPRESS[suffix](b"one\ntw") + COMPRESS[suffix](b"") + COMPRESS[suffix](b"o\n")
     assert lines_of(data, f"x{suffix}") == ["one", "two"]
 
@@ -102,7 +102,7 @@ def test_bytes_that_are_not_utf_8_are_named_with_file_line_and_byte(here: Path) 
     assert lines_of(text, "train.de", "replace")[16] == "zwei Zeilen\ufffd"
 
 
-def test_where_utf_8_goes_before_only_the_rest_is_to_be_converted(here: Path) -> None:
+def test_after_utf_8_only_the_rest_has_to_be_converted(here: Path) -> None:
     good, rest = ["Grüße"] * 3 + ["plain"], ["„Straße“ – 5 €"] * 2
     Path("F").write_bytes("".join(f"{line}\n" for line in good).encode() + "\n".join(rest).encode("cp1252"))
     refusal = message(lambda: list(read_lines("F")))
@@ -122,7 +122,7 @@ def test_where_utf_8_goes_before_only_the_rest_is_to_be_converted(here: Path) ->
 
 @pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE"])
 @pytest.mark.parametrize(("text", "place"), [("eins\nGrüße\n", "a.txt:2: byte 6"), ("Grüße\n\n", "a.txt:1: byte ")])
-def test_utf_16_without_a_mark_is_told_by_its_nul_bytes(encoding: str, text: str, place: str, here: Path) -> None:
+def test_utf_16_without_a_mark_is_recognised_by_its_nul_bytes(encoding: str, text: str, place: str, here: Path) -> None:
     refusal = message(lambda: lines_of(text.encode(encoding), "a.txt"))
     assert refusal.startswith(f"{place}")
     assert refusal.endswith(
@@ -142,9 +142,9 @@ def test_bytes_that_only_look_like_utf_8_are_refused(here: Path, surrogate: byte
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
-def test_an_archive_cut_short_is_refused_with_its_last_good_line(here: Path, suffix: str) -> None:
-    text = b"".join(hashlib.sha256(b"%d" % number).hexdigest().encode() + b"\n" for number in range(20_000))
-    Path(f"x{suffix}").write_bytes(COMPRESS[suffix](text)[:-300_000])
+def test_a_truncated_archive_is_refused_with_its_last_good_line(here: Path, suffix: str) -> None:
+    text = b"".join(hashlib.sha256(b"%d" % number).hexdigest().encode() + b"\n" for number in range(7_000))
+    Path(f"x{suffix}").write_bytes(COMPRESS[suffix](text)[:-100_000])
     read: list[str] = []
     refusal = message(lambda: read.extend(read_lines(f"x{suffix}")))
     count = len(read)
@@ -157,7 +157,7 @@ def test_an_archive_cut_short_is_refused_with_its_last_good_line(here: Path, suf
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
-def test_a_file_that_is_no_archive_is_refused(here: Path, suffix: str) -> None:
+def test_a_file_that_is_not_an_archive_is_refused(here: Path, suffix: str) -> None:
     assert message(lambda: lines_of(b"plain text\n", f"x{suffix}")) == (
         f"x{suffix} is not a {suffix} archive. If it is plain text, remove {suffix} from its name."
     )
@@ -174,7 +174,9 @@ def test_a_file_that_is_no_archive_is_refused(here: Path, suffix: str) -> None:
     ],
     ids=["gz", "xz", "zst", "zip", "pdf"],
 )
-def test_a_file_that_is_no_text_is_told_from_one_in_another_encoding(here: Path, data: bytes, expected: str) -> None:
+def test_a_file_that_is_not_text_is_distinguished_from_one_in_another_encoding(
+    here: Path, data: bytes, expected: str
+) -> None:
     assert message(lambda: lines_of(data, "train.de")) == f"train.de is not text but {expected}."
 
 
@@ -185,7 +187,7 @@ def test_a_pipe_can_be_read_but_not_fingerprinted(here: Path) -> None:
     )
 
 
-def test_a_missing_file_is_named_and_a_near_one_offered(here: Path) -> None:
+def test_a_missing_file_is_named_and_a_similar_name_suggested(here: Path) -> None:
     Path("train.de.gz").write_bytes(b"")
     assert message(lambda: list(read_lines("train.de")), MissingInputError) == (
         "train.de does not exist. Did you mean train.de.gz?"
@@ -195,7 +197,7 @@ def test_a_missing_file_is_named_and_a_near_one_offered(here: Path) -> None:
     )
 
 
-def test_a_folder_and_a_file_without_rights_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_and_an_unreadable_file_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("folder").mkdir()
     assert message(lambda: list(read_lines("folder")), MissingInputError) == "folder is a folder; give a file."
     assert "cannot be read" in message(lambda: list(read_lines("a\0b")), MissingInputError)
@@ -224,7 +226,7 @@ def test_bytes_can_be_read_without_lines(here: Path) -> None:
         assert file.read() == b"a\r\nb"
 
 
-def test_a_file_of_records_is_no_monolingual_text(here: Path) -> None:
+def test_a_file_of_records_is_not_monolingual_text(here: Path) -> None:
     Path("x.txt").write_text("a\nb\n")
     assert list(read_text("x.txt")) == ["a", "b"]
     assert message(lambda: read_text("x.jsonl.gz"), UsageError) == (
@@ -316,7 +318,7 @@ def test_a_tsv_line_without_its_columns_is_named(here: Path, line: str, options:
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.parquet"])
-def test_fields_have_names_and_no_numbers(name: str) -> None:
+def test_fields_have_names_and_not_numbers(name: str) -> None:
     with pytest.raises(UsageError, match="has named fields, not numbered columns"):
         CorpusFiles(pairs=name, src_column=2, tgt_column=1)
 
@@ -378,17 +380,17 @@ def test_a_parquet_file_that_is_wrong_is_named(here: Path, monkeypatch: pytest.M
             "Give either two files, a source and a target, or one file of pairs.",
         ),
         ({"src": "-", "tgt": "-"}, "Standard input (-) can be the source or the target, not both."),
-        ({"pairs": "a.tsv", "src_column": 0}, "The source column is 0, but columns are counted from 1."),
+        ({"pairs": "a.tsv", "src_column": 0}, "There is no column 0; columns are counted from 1."),
         ({"pairs": "a.tsv", "src_column": 2, "tgt_column": 2}, "Source and target cannot both be column 2."),
         ({"pairs": "a.parquet.gz"}, "a.parquet.gz: Parquet is compressed internally; decompress the file first."),
         ({"pairs": "-", "format": "parquet"}, "Parquet cannot be read from standard input; give the file."),
     ],
 )
-def test_files_that_make_no_corpus_are_refused(options: Any, expected: str) -> None:
+def test_files_that_are_not_a_corpus_are_refused(options: Any, expected: str) -> None:
     assert message(lambda: CorpusFiles(**options), UsageError) == expected
 
 
-def test_a_name_that_tells_no_format_is_refused() -> None:
+def test_an_unknown_format_is_refused() -> None:
     assert message(lambda: read_pairs(CorpusFiles(pairs="a.de")), UsageError) == (
         "a.de: unknown format. Files of pairs end in .tsv, .csv, .jsonl, .parquet or .tmx; otherwise give two files of "
         "plain text, one for the source and one for the target."
@@ -401,7 +403,7 @@ def test_a_name_that_tells_no_format_is_refused() -> None:
 # Fingerprints
 
 
-def test_a_fingerprint_tells_name_size_checksum_and_lines(here: Path) -> None:
+def test_a_fingerprint_has_name_size_checksum_and_lines(here: Path) -> None:
     Path("a.de").write_bytes(b"a\r\nb\nc")
     packed = gzip.compress(b"\n\n\n", mtime=0)
     Path("a.en.gz").write_bytes(packed)

@@ -45,7 +45,7 @@ QUOTED = (
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be-mark"])
-def test_csv_comes_in_as_any_spreadsheet_exports_it(delimiter: str, line_end: str, encoding: str) -> None:
+def test_csv_is_read_as_any_spreadsheet_exports_it(delimiter: str, line_end: str, encoding: str) -> None:
     text = QUOTED.format(delimiter, line_end)
     data = b"\xfe\xff" + text.encode("utf-16-be") if encoding == "utf-16-be-mark" else text.encode(encoding)
     assert pairs_of(data) == PAIRS
@@ -243,7 +243,7 @@ def test_ambiguous_columns_are_refused(data: str, options: Any, expected: str) -
     assert message(data, kind=UsageError, **options) == expected
 
 
-def test_a_field_without_end_is_refused_before_it_fills_the_memory() -> None:
+def test_an_endless_field_is_refused_before_it_fills_the_memory() -> None:
     refusal = message('a,b\n"c,d\n' + "e,f\n" * 100_000)
     assert refusal.startswith("x.csv:2: not CSV (a field of more than 131,072 characters).")
 

@@ -59,7 +59,7 @@ def test_a_tag_adds_nothing_to_a_text_and_can_be_shown(kind: str) -> None:
 
 
 @by_kind
-def test_a_file_keeps_them(kind: str, tmp_path: Path) -> None:
+def test_a_file_keeps_the_tags(kind: str, tmp_path: Path) -> None:
     save(tagged(kind), tmp_path / "tokenizer.json")
     loaded = load_tokenizer(tmp_path / "tokenizer.json")
     assert loaded.vocabulary.tags == TAGS
@@ -68,7 +68,7 @@ def test_a_file_keeps_them(kind: str, tmp_path: Path) -> None:
 
 
 @by_kind
-def test_without_tags_the_file_is_as_it_always_was(kind: str) -> None:
+def test_a_file_without_tags_does_not_mention_them(kind: str) -> None:
     config = TokenizerConfig.model_validate({"kind": kind, "vocab_size": 300, "min_frequency": 1, "shortlist": 3})
     plain = train_tokenizer(config, LINES)
     assert plain.vocabulary.tags == ()
@@ -83,12 +83,12 @@ def test_a_word_that_is_spelled_like_a_tag_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "s", "pad", "unk", "/s", "2 de", "2de>", "-x", "é", "a\n", "_"])
-def test_what_is_no_name_of_a_tag_is_refused(name: str) -> None:
+def test_an_invalid_name_of_a_tag_is_refused(name: str) -> None:
     with pytest.raises(DataError, match="is not a valid tag"):
         spelled_tag(name)
 
 
-def test_a_tag_comes_once() -> None:
+def test_a_tag_that_occurs_twice_is_refused() -> None:
     with pytest.raises(DataError, match="'<bt>' 2 times"):
         Vocabulary(["a"], ["bt", "bt"])
 

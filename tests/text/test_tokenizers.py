@@ -92,7 +92,7 @@ def text_pieces(tokenizer: Tokenizer) -> tuple[str, ...]:
 
 
 @by_kind
-def test_a_line_is_encoded_alone_as_in_company(kind: str) -> None:
+def test_a_line_is_encoded_alone_as_among_others(kind: str) -> None:
     tokenizer = tokenizer_of(kind)
     assert tokenizer.encode(LINES) == [tokenizer.encode([line])[0] for line in LINES]
     assert tokenizer.encode([]) == []
@@ -107,7 +107,7 @@ def test_a_line_is_encoded_among_many_as_alone(kind: str) -> None:
 
 
 @by_kind
-def test_known_text_comes_back(kind: str) -> None:
+def test_known_text_is_restored(kind: str) -> None:
     tokenizer = tokenizer_of(kind)
     words = ["fährt langsam", "the station, today um"]
     known = [line for line in words + LINES if Vocabulary.unk_id not in tokenizer.encode([line])[0]]
@@ -249,11 +249,25 @@ def test_a_small_text_gives_fewer_pieces_than_asked_for(kind: str) -> None:
     assert tokenizer.decode(tokenizer.encode(["The tall woman is waiting"])) == ["The tall woman is waiting"]
 
 
+@by_kind
+def test_the_bytes_of_the_pieces_are_the_text_with_at_most_a_space_at_the_end(kind: str) -> None:
+    lines = ["the dogs see the cat", "die Hunde sehen die Katze: 日本 é!", "underdog  two spaces", ""]
+    config = TokenizerConfig(kind=kind, vocab_size=400, min_frequency=1, shortlist=3 * (kind == "char-bigram"))
+    tokenizer = train_tokenizer(config, lines[:2] * 3)
+    for line, ids in zip(lines, tokenizer.encode(lines), strict=True):
+        text = b"".join(tokenizer.bytes_of(ids)).decode()
+        assert text in (tokenizer.decode([ids])[0], tokenizer.decode([ids])[0] + " ")
+        if tokenizer.lossless:
+            assert text == line
+    special = tokenizer.bytes_of([Vocabulary.pad_id, Vocabulary.bos_id, Vocabulary.eos_id])
+    assert special == [b""] * 3
+
+
 # The lossless kinds
 
 
 @by_lossless_kind
-def test_hard_text_comes_back_exactly(kind: str) -> None:
+def test_hard_text_is_restored_exactly(kind: str) -> None:
     tokenizer = tokenizer_of(kind)
     assert tokenizer.lossless
     assert tokenizer.decode(tokenizer.encode(HARD)) == HARD
@@ -261,12 +275,12 @@ def test_hard_text_comes_back_exactly(kind: str) -> None:
 
 @by_lossless_kind
 @given(lines=st.lists(texts, max_size=3))
-def test_any_text_comes_back_exactly(kind: str, lines: list[str]) -> None:
+def test_any_text_is_restored_exactly(kind: str, lines: list[str]) -> None:
     tokenizer = tokenizer_of(kind)
     assert tokenizer.decode(tokenizer.encode(lines)) == lines
 
 
-def test_bytes_that_are_no_text_become_replacement_characters() -> None:
+def test_bytes_that_are_not_text_become_replacement_characters() -> None:
     tokenizer = tokenizer_of("byte")
     [ids] = tokenizer.encode(["a€b"])
     assert ids == [4 + byte for byte in b"a\xe2\x82\xacb"]
@@ -300,7 +314,7 @@ def test_the_symbols_of_the_bytes_are_those_of_the_library() -> None:
     assert spelled == "".join(BYTE_SYMBOLS[byte] for byte in "\x00 ~é€".encode())
 
 
-def test_unigram_finds_the_most_probable_cut() -> None:
+def test_unigram_chooses_the_most_probable_segmentation() -> None:
     tokenizer = tokenizer_of("unigram")
     scores = dict(json.loads(tokenizer.to_json())["model"]["vocab"])
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
@@ -447,7 +461,7 @@ def refused(path: Path, text: str | bytes, match: str) -> None:
     assert str(caught.value).startswith(f"{path}: ")
 
 
-def test_a_missing_file_is_an_error_for_people(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_with_its_path(tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", tmp_path):
         with pytest.raises(MissingInputError, match="cannot be read"):
             load_tokenizer(path)
@@ -470,7 +484,7 @@ def test_a_missing_file_is_an_error_for_people(tmp_path: Path) -> None:
         ('{"heed": {"tokenizer": "byte", "version": 1}, "pieces": ["a"]}', "256 bytes in order"),
     ],
 )
-def test_a_file_that_is_no_tokenizer_is_refused(text: str | bytes, match: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_tokenizer_is_refused(text: str | bytes, match: str, tmp_path: Path) -> None:
     refused(tmp_path / "tokenizer.json", text, match)
 
 
@@ -505,7 +519,7 @@ def test_a_file_that_lacks_a_byte_is_refused(tmp_path: Path) -> None:
 # Vocabulary and settings
 
 
-def test_a_vocabulary_numbers_its_pieces_behind_the_special_ones() -> None:
+def test_a_vocabulary_numbers_its_pieces_after_the_special_ones() -> None:
     vocabulary = Vocabulary(["b", "a"])
     assert len(vocabulary) == 6
     assert [vocabulary.id(piece) for piece in ("<pad>", "<s>", "</s>", "<unk>", "b", "a", "c")] == [0, 1, 2, 3, 4, 5, 3]
@@ -513,11 +527,11 @@ def test_a_vocabulary_numbers_its_pieces_behind_the_special_ones() -> None:
     assert (vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id) == (0, 1, 2, 3)
 
 
-def test_the_fingerprint_of_a_vocabulary_sees_order_and_limits_of_pieces() -> None:
+def test_the_fingerprint_of_a_vocabulary_depends_on_the_order_and_borders_of_pieces() -> None:
     lists = [["a", "b"], ["b", "a"], ["ab"], ["a\nb"], ["a", "b", "c"], ['a", "b']]
     assert len({Vocabulary(pieces).sha256 for pieces in lists}) == len(lists)
     assert Vocabulary(["a", "b"]).sha256 == Vocabulary(iter("ab")).sha256
 
 
-def test_every_setting_says_what_it_is_for() -> None:
+def test_every_setting_is_documented() -> None:
     assert all(field.description for field in TokenizerConfig.model_fields.values())

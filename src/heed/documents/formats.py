@@ -13,31 +13,34 @@ from __future__ import annotations
 
 import codecs
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.spans import Part
 from heed.documents.subtitles import translate_srt
-from heed.documents.tables import Tell, tell_nobody, translate_csv, translate_tsv
+from heed.documents.tables import Notify, translate_csv, translate_tsv
 from heed.documents.text_translator import TextTranslator
 from heed.documents.tmx import translate_tmx
 from heed.text.readers.columns import Sides
 from heed.text.readers.corpus import SPREADSHEETS
 from heed.text.readers.lines import UTF_16_MARKS, Errors, LineDecoder, utf_16_of
-from heed.text.readers.tmx_parser import encoding_of, mended
+from heed.text.readers.tmx import encoding_of, mended
 
 _BYTE_ORDER_MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 
 
 def translate_file(
-    name: str, data: bytes, translator: TextTranslator, sides: Sides, errors: Errors = "strict",
-    tell: Tell = tell_nobody,
-) -> bytes:  # fmt: skip
+    name: str,
+    data: bytes,
+    translator: TextTranslator,
+    sides: Sides,
+    errors: Errors = "strict",
+    notify: Notify | None = None,
+) -> bytes:
     """The translated file, in its own encoding.
 
-    The suffix of `name` is the format. `sides`: the languages, and the columns of a table. `tell` gets a message about
-    what will be translated. Raises UsageError for an unknown format, DataError for a malformed file.
+    The suffix of `name` is the format. `sides`: the languages, and the columns of a table. `notify` gets a message
+    about what will be translated. Raises UsageError for an unknown format, DataError for a malformed file.
     """
     suffix = suffix_of(name)
     if suffix in SPREADSHEETS:
@@ -52,7 +55,7 @@ def translate_file(
     text = _decoded(data[len(mark) :], encoding, name, errors)
     if suffix == ".tmx" and errors == "replace":
         text = "".join(mended([text]))
-    translated = FORMATS[suffix](text, name, sides, translator, tell)
+    translated = FORMATS[suffix](text, name, sides, translator, notify or (lambda message: None))
     return mark + translated.encode(encoding.removesuffix("-sig"), "xmlcharrefreplace")  # TMX may be in an old encoding
 
 
@@ -87,36 +90,27 @@ def _decoded(data: bytes, encoding: str, name: str, errors: Errors) -> str:
         ) from error
 
 
-def _text(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
+def _text(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     return translator.text(text).text
 
 
-def _csv(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
-    return translate_csv(text, name, sides, translator.lines, tell)
-
-
-def _tsv(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
-    return translate_tsv(text, name, sides, translator.lines, tell)
-
-
-def _tmx(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
-    def translate(documents: Sequence[Sequence[Part]]) -> list[str]:
-        return [translation.text for translation in translator.documents(documents)]
-
-    return translate_tmx(text, name, sides, translate, tell)
-
-
-def _html(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
+def _html(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     return translator.html(text).text
 
 
-def _srt(text: str, name: str, sides: Sides, translator: TextTranslator, tell: Tell) -> str:
+def _srt(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     return translate_srt(text, translator)
 
 
-FORMATS: Mapping[str, Callable[[str, str, Sides, TextTranslator, Tell], str]] = {
-    ".txt": _text, ".csv": _csv, ".tsv": _tsv, ".tmx": _tmx, ".srt": _srt, ".html": _html, ".htm": _html,
-}  # fmt: skip
+FORMATS: Mapping[str, Callable[[str, str, Sides, TextTranslator, Notify], str]] = {
+    ".txt": _text,
+    ".csv": translate_csv,
+    ".tsv": translate_tsv,
+    ".tmx": translate_tmx,
+    ".srt": _srt,
+    ".html": _html,
+    ".htm": _html,
+}
 """By suffix."""
 MARKUP = (".html", ".htm", ".tmx")
 """Formats with markup."""

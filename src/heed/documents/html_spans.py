@@ -10,9 +10,7 @@ import html
 import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
-from typing import Literal
 
-from heed.documents.inline_tags import InlineTag
 from heed.documents.spans import Part, PartsBuilder, Span
 
 
@@ -33,8 +31,8 @@ _CONDITION = re.compile(r"<!\[\s*(?:if\b[^\[\]<>]*|endif)\s*\]>", re.IGNORECASE)
 class _Reader(HTMLParser):
     """Splits HTML into markup and spans.
 
-    The parser loses text at some ampersands (`H&M`, `&# or <b>`). It therefore reads another character in their place,
-    and entities are decoded here.
+    The base class loses text at some ampersands (`H&M`, `&# or <b>`). It therefore gets another character in their
+    place, and entities are decoded here.
     """
 
     def __init__(self, text: str) -> None:
@@ -43,7 +41,6 @@ class _Reader(HTMLParser):
         self._text = text.replace("&", self._ampersand)
         self._parts = PartsBuilder()
         self._open: list[tuple[str, int]] = []  # open tags of the span, and their pairs
-        self._num_pairs = 0
         self._kept: list[str] = []  # open elements inside a kept one, the outermost first
         self._kept_text: list[str] = []
 
@@ -63,11 +60,10 @@ class _Reader(HTMLParser):
         self._open = []
         self._parts.add_markup(self._written(text))
 
-    def _tag(self, text: str, kind: Literal["open", "close", "single"] = "single", pair: int = -1) -> None:
-        self._parts.add_tag(InlineTag(self._written(text), 0, kind, pair))
+    def _single_tag(self, text: str) -> None:
+        self._parts.single_tag(self._written(text))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """An opening tag."""
         text = self.get_starttag_text() or ""
         if self._kept:
             self._kept_text.append(text)
@@ -78,11 +74,9 @@ class _Reader(HTMLParser):
         elif tag not in _INLINE:
             self._markup(text)
         elif tag in _VOID:
-            self._tag(text)
+            self._single_tag(text)
         else:
-            self._open.append((tag, self._num_pairs))
-            self._tag(text, "open", self._num_pairs)
-            self._num_pairs += 1
+            self._open.append((tag, self._parts.open_tag(self._written(text))))
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """A tag without content: `<br/>`."""
@@ -90,7 +84,7 @@ class _Reader(HTMLParser):
         if self._kept:
             self._kept_text.append(text)
         elif tag in _INLINE:
-            self._tag(text)
+            self._single_tag(text)
         else:
             self._markup(text)
 
@@ -107,14 +101,14 @@ class _Reader(HTMLParser):
         elif tag not in _INLINE:
             self._markup(text)
         elif self._open and self._open[-1][0] == tag:
-            self._tag(text, "close", self._open.pop()[1])
+            self._parts.close_tag(text, self._open.pop()[1])
         else:
-            self._tag(text)
+            self._single_tag(text)
 
     def _end_kept(self, tag: str) -> None:
         text, self._kept_text = "".join(self._kept_text), []
         if tag in _KEPT_INLINE or tag in _INLINE:
-            self._tag(text)
+            self._single_tag(text)
         else:
             self._markup(text)
 
@@ -126,7 +120,7 @@ class _Reader(HTMLParser):
             self._parts.add_text(html.unescape(self._written(data)))
 
     def handle_comment(self, data: str) -> None:
-        """A comment, which does not separate spans."""
+        """A comment does not separate spans."""
         self._aside(f"<!--{data}-->")
 
     def handle_decl(self, decl: str) -> None:
@@ -140,8 +134,8 @@ class _Reader(HTMLParser):
     def parse_html_declaration(self, i: int) -> int:
         """The declaration at a place of `rawdata`. What is not one, as in `<![image](x.png)`, is text."""
         if self.rawdata.startswith("<![CDATA[", i):
-            found = self.rawdata.find("]]>", i)
-            end = found + 3 if found >= 0 else len(self.rawdata)
+            at = self.rawdata.find("]]>", i)
+            end = at + 3 if at >= 0 else len(self.rawdata)
             self._aside(self.rawdata[i:end])
             return end
         if self.rawdata.startswith("<![", i) and not _CONDITION.match(self.rawdata, i):
@@ -157,7 +151,7 @@ class _Reader(HTMLParser):
         if self._kept:
             self._kept_text.append(text)
         elif self._parts.is_inside:
-            self._tag(text)
+            self._single_tag(text)
         else:
             self._markup(text)
 

@@ -1,4 +1,6 @@
-"""Inline tags and placeholders: their places in a translation, found by word alignment.
+"""Inline tags and placeholders, and their places in a translation, by word alignment.
+
+Placeholders are addresses and format fields, which a translation keeps as they are.
 
 A sentence is translated without its tags. A pair of tags then encloses the words that the enclosed words are aligned to
 (`heed.decoding.alignment`). A single tag goes before the translation of the word on its right, or after that of the
@@ -9,11 +11,10 @@ proportion to their places in the source. No tag is ever lost.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
-
-from heed.documents.placeholders import placeholder_ranges
 
 Links = Sequence[tuple[int, int]]
 """(source word, target word), counted from 0; words are separated by white space."""
@@ -23,6 +24,16 @@ Range = tuple[int, int]
 MAX_ALIGNED = 200
 """Tags of a sentence that are placed by alignment, which takes quadratic time."""
 _WORD = re.compile(r"\S+")
+_STYLE = r"an?\d{1,2}|pos\(|move\(|org\(|fade?\(|[iubs][01]|[1-4]?[ca]&|fn[A-Z]|fs\d|fr[xyz]?-?\d|k[of]?\d"
+"""Beginnings of style codes in subtitles; {\\bf ...} is TeX."""
+
+_PLACEHOLDER = re.compile(
+    rf"\{{\\(?:{_STYLE})[^{{}}\n]{{0,80}}\}}|"  # {\\an8} {\\pos(1,2)}
+    r"\{\{[^{}\n]{1,80}\}\}|\$\{[^{}\n]{1,80}\}|\{[\w.:!-]{0,80}\}"  # {{name}} ${name} {0} {name:.2f}
+    r"|(?<![\w%])%(?:\(\w{1,80}\)|\d{1,2}\$)?[-+0]?\d{0,3}(?:\.\d{1,2})?[sdifuxg@](?!\w)"  # %s %(name)s %1$s %.2f %@
+    r"|https?://[^\s<>\"]*[^\s<>\".,;:!?)\]}'’”»]"
+    r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
+)
 
 
 @dataclass(frozen=True)
@@ -75,10 +86,10 @@ class _SentencePair:
         closes = {tag.pair: tag.place for tag in tags if tag.kind == "close"}
         ranges: dict[int, Range] = {}
         for pair in (*opens, *(pair for pair in closes if pair not in opens)):
-            found = self._range(opens.get(pair, 0), closes.get(pair, len(self.source)))
-            if found is None:
+            enclosed = self._range(opens.get(pair, 0), closes.get(pair, len(self.source)))
+            if enclosed is None:
                 return None
-            ranges[pair] = found
+            ranges[pair] = enclosed
         places = [
             (tag, self._place_of_single(tag) if tag.kind == "single" else ranges[tag.pair][tag.kind == "close"])
             for tag in tags
@@ -111,7 +122,7 @@ class _SentencePair:
         return min(first, last), last
 
     def _place_of_single(self, tag: InlineTag) -> int:
-        """Next to the word that the tag is glued to, or else before the next word."""
+        """Position of a single tag: next to the word that it is glued to, or else before the next word."""
         place, source = tag.place, self.source
         right = next((n for n, (_, last) in enumerate(self.source_words) if last > place), None)
         if not self.source_words or place <= self.source_words[0][0]:
@@ -130,7 +141,7 @@ class _SentencePair:
         return self.target_words[min(at_right)][0] if at_right else self.in_proportion(tag)
 
     def _inside_word(self, before: str, after: str, word: Range) -> int:
-        """Of a tag inside a word: next to the same characters in the target's word, or after that word."""
+        """Position of a tag inside a word: next to the same characters in the target's word, or after that word."""
         first, last = word
         text = self.target[first:last]
         if text.startswith(before):
@@ -138,7 +149,7 @@ class _SentencePair:
         return last - len(after) if text.endswith(after) else last
 
     def in_proportion(self, tag: InlineTag) -> int:
-        """At the same share of the target's words as of the source's characters."""
+        """Position at the same share of the target's words as of the source's characters."""
         words = self.target_words
         if not words:
             return len(self.target)
@@ -193,6 +204,21 @@ def _written(places: Places, target: str, escape: Callable[[str], str]) -> str:
         if not tag.glued_right and done < len(target) and not target[done].isspace():
             out += " "
     return out + escape(target[done:])
+
+
+def placeholders(text: str) -> Counter[str]:
+    """The placeholders of a text, and how often each occurs."""
+    return Counter(match[0] for match in _PLACEHOLDER.finditer(text))
+
+
+def are_kept(source: str, target: str) -> bool:
+    """Whether each placeholder of the source occurs in the target at least as often."""
+    return all(target.count(text) >= count for text, count in placeholders(source).items())
+
+
+def placeholder_ranges(text: str) -> list[tuple[int, int]]:
+    """Their places in a text: the first character, and the one after the last."""
+    return [match.span() for match in _PLACEHOLDER.finditer(text)]
 
 
 def without_placeholders(text: str) -> tuple[str, list[InlineTag]]:

@@ -10,6 +10,7 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from heed.decoding.sentences import whitespace
 from heed.documents.inline_tags import InlineTag, Links, insert_tags
@@ -32,74 +33,46 @@ Part = str | Span
 """Markup as it is written, or a span."""
 
 
-class _OpenSpan:
-    """A span that is being read. Each step takes constant time."""
+class PartsBuilder:
+    """Collects the spans of a text and the markup between them, in the order of reading, each in constant time."""
 
     def __init__(self) -> None:
-        self._chunks: list[str] = []
+        self.is_inside = False
+        """Whether a span is open."""
+        self._parts: list[Part] = []
+        self._space = ""  # read, and not yet known to be inside a span
+        self._num_pairs = 0
+        self._chunks: list[str] = []  # of the open span: words, and single spaces
         self._length = 0
         self._tags: list[InlineTag] = []
-        self._num_settled = 0
-        """Tags before the last character of the text, or known to be followed by a space."""
-
-    @property
-    def _ends_with_space(self) -> bool:
-        return bool(self._chunks) and self._chunks[-1] == " "
+        self._num_settled = 0  # tags before the last character of the text, or known to be followed by a space
 
     def add_text(self, text: str) -> None:
-        """Text without white space at its ends, or a space."""
-        self._chunks.append(text)
-        self._length += len(text)
-        self._num_settled = len(self._tags)
-
-    def add_space(self) -> None:
-        """A space. After another space, or at the beginning, only the tags in between remember it."""
-        if self._chunks and not self._ends_with_space:
-            self.add_text(" ")
-            return
-        for number in range(self._num_settled, len(self._tags)):
-            self._tags[number] = replace(self._tags[number], glued_right=False)
-        self._num_settled = len(self._tags)
-
-    def add_tag(self, tag: InlineTag) -> None:
-        """A tag at the end of the text so far."""
-        stands_for_word = tag.kind == "single" and not tag.text.startswith("<!--")  # the spaces around it count
-        glued_left = not stands_for_word or not self._ends_with_space
-        self._tags.append(replace(tag, place=self._length, glued_left=glued_left))
-
-    def closed(self) -> Span:
-        """The whole span."""
-        return Span("".join(self._chunks), self._tags)
-
-
-class PartsBuilder:
-    """Collects the spans of a text and the markup between them, in the order of reading."""
-
-    def __init__(self) -> None:
-        self._parts: list[Part] = []
-        self._span: _OpenSpan | None = None
-        self._space = ""  # read, and not yet known to be inside a span
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether a span is open."""
-        return self._span is not None
-
-    def add_text(self, text: str) -> None:
-        """Text with its entities decoded."""
+        """Add text with its entities decoded."""
         words = text.strip(_SPACES)
         before, _, after = text.partition(words) if words else (text, "", "")
         self._space += before
         if words:
-            self._open_span().add_text(_SPACE.sub(" ", words))
+            self._open_span()
+            self._append(_SPACE.sub(" ", words))
             self._space = after
 
-    def add_tag(self, tag: InlineTag) -> None:
-        """An inline tag, which opens a span if none is open."""
-        self._open_span().add_tag(tag)
+    def open_tag(self, text: str) -> int:
+        """Add the first tag of a pair, and return the number of the pair."""
+        self._num_pairs += 1
+        self._add_tag(text, "open", self._num_pairs - 1)
+        return self._num_pairs - 1
+
+    def close_tag(self, text: str, pair: int) -> None:
+        """Add the second tag of a pair."""
+        self._add_tag(text, "close", pair)
+
+    def single_tag(self, text: str) -> None:
+        """Add a tag without a partner."""
+        self._add_tag(text, "single", -1)
 
     def add_markup(self, text: str) -> None:
-        """Markup that ends a span, as it is written."""
+        """Add markup that ends a span, as it is written."""
         self._close_span()
         self._parts.append(self._space + text)
         self._space = ""
@@ -109,20 +82,41 @@ class PartsBuilder:
         self._close_span()
         return self._parts
 
-    def _open_span(self) -> _OpenSpan:
-        """The open span or a new one, after the space that was read before."""
+    def _append(self, text: str) -> None:
+        self._chunks.append(text)
+        self._length += len(text)
+        self._num_settled = len(self._tags)
+
+    def _add_tag(self, text: str, kind: Literal["open", "close", "single"], pair: int) -> None:
+        self._open_span()
+        stands_for_word = kind == "single" and not text.startswith("<!--")  # the spaces around it count
+        follows_space = self._chunks[-1:] == [" "]
+        self._tags.append(InlineTag(text, self._length, kind, pair, not (stands_for_word and follows_space)))
+
+    def _open_span(self) -> None:
+        """Open a span if none is open, after the space that was read before."""
         space, self._space = self._space, ""
-        if self._span is None:
-            self._parts += [space] if space else []
-            self._span = _OpenSpan()
-        elif space:
-            self._span.add_space()
-        return self._span
+        if self.is_inside:
+            if space:
+                self._add_space()
+            return
+        self._parts += [space] if space else []
+        self.is_inside = True
+        self._chunks, self._length, self._tags, self._num_settled = [], 0, [], 0
+
+    def _add_space(self) -> None:
+        """Add a space. After another space, or at the beginning, only the tags in between remember it."""
+        if self._chunks and self._chunks[-1] != " ":
+            self._append(" ")
+            return
+        for number in range(self._num_settled, len(self._tags)):
+            self._tags[number] = replace(self._tags[number], glued_right=False)
+        self._num_settled = len(self._tags)
 
     def _close_span(self) -> None:
-        if self._span is not None:
-            self._parts.append(self._span.closed())
-            self._span = None
+        if self.is_inside:
+            self._parts.append(Span("".join(self._chunks), self._tags))
+            self.is_inside = False
 
 
 def escape(text: str) -> str:
@@ -147,7 +141,7 @@ def write_span(span: Span, pieces: Sequence[Piece], translations: Sequence[str],
 
 
 def _end_of_tags(tags: Sequence[InlineTag], first: int, end: int, is_sentence: bool) -> int:
-    """The number after the last tag of a piece. At its end a sentence has those that close or are single."""
+    """The index after the last tag of a piece. A tag at its end belongs to a sentence if it closes or is single."""
     while first < len(tags) and (
         tags[first].place < end or (is_sentence and tags[first].place == end and tags[first].kind != "open")
     ):

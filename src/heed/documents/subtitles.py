@@ -1,4 +1,4 @@
-"""Subtitles (SubRip).
+"""Subtitles (SubRip): translates their texts.
 
 The text of each subtitle is translated as a whole and wrapped to as many lines as before. Lines that all begin with a
 dash belong to several speakers and are translated one by one. Numbers, times, tags and codes such as `{\\an8}` stay.
@@ -37,12 +37,9 @@ def translate_srt(text: str, translator: TextTranslator) -> str:
     pieces = [piece for cue in _cues(lines) for piece in _pieces(lines, cue)]
     marked = [piece for piece in pieces if "<" in piece.text]
     plain = [piece for piece in pieces if "<" not in piece.text]
-    found = zip(marked, translator.htmls([piece.text for piece in marked]), strict=True)
-    outputs = {piece.lines.start: html.unescape(translation.text) for piece, translation in found}
-    outputs |= {
-        piece.lines.start: output
-        for piece, output in zip(plain, translator.lines([piece.text for piece in plain]), strict=True)
-    }
+    translations = [html.unescape(each.text) for each in translator.htmls([piece.text for piece in marked])]
+    translations += translator.lines([piece.text for piece in plain])
+    outputs = {piece.lines.start: output for piece, output in zip(marked + plain, translations, strict=True)}
     for piece in reversed(pieces):
         ends = ["\r" if line.endswith("\r") else "" for line in lines[piece.lines]]
         broken = _wrapped(piece.before + outputs[piece.lines.start], len(ends))
@@ -89,8 +86,8 @@ def _wrapped(text: str, num_lines: int) -> list[str]:
         if first == len(spaces):
             break
         aim = length[begin] + (length[-1] - length[begin]) / left
-        behind = max(first + 1, bisect_left(spaces, aim, first, key=lambda place: length[place]))
-        near = spaces[behind - 1 : behind + 1]
+        after = max(first + 1, bisect_left(spaces, aim, first, key=lambda place: length[place]))
+        near = spaces[after - 1 : after + 1]
         cut = min(near, key=lambda place: abs(length[place] - aim))
         lines.append(text[begin:cut])
         begin = cut + 1

@@ -13,19 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from heed.core.errors import DataError
+from heed.documents.text_translator import TextTranslator
 from heed.text.language.codes import code_of, name_of
-from heed.text.readers.columns import Sides, ToTranslate, find_to_translate, listed
+from heed.text.readers.columns import Columns, Sides, find_to_translate, listed
 from heed.text.readers.tables import csv_lines, csv_records
 
-Lines = Callable[[Sequence[str]], list[str]]
-"""Translates many short texts at once."""
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 """Gets a message about what will be translated."""
-
-
-def tell_nobody(message: str) -> None:
-    """Ignore the message."""
-
 
 LONGEST_CODE = 3
 """A longer heading that is a language is its name, not its code."""
@@ -36,11 +30,10 @@ _NO_CELL = re.compile(r"[\t\r\n]+")
 
 @dataclass(frozen=True)
 class _Row:
-    """A row as it is written, without its line end; its fields; and its line end."""
+    """A row as it is written, with its line end, and its fields."""
 
     raw: str
     fields: list[str]
-    end: str
 
     def field(self, at: int) -> str:
         """A field; empty if the row is shorter."""
@@ -48,8 +41,8 @@ class _Row:
 
 
 @dataclass(frozen=True)
-class _Form:
-    """The format of the rows."""
+class _Dialect:
+    """How fields are separated and quoted."""
 
     delimiter: str
     is_quoted: bool
@@ -57,7 +50,7 @@ class _Form:
     def field(self, text: str, as_before: str = "") -> str:
         """A field, in quotes if needed or if the field that it replaces was."""
         if not self.is_quoted:
-            return text
+            return _NO_CELL.sub(" ", text)
         if as_before.startswith('"'):
             return '"' + text.replace('"', '""') + '"'
         out = io.StringIO()
@@ -79,54 +72,42 @@ class _Form:
             place = match.end() + 1
 
 
-def translate_csv(text: str, name: str, sides: Sides, translate: Lines, tell: Tell) -> str:
+def translate_csv(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     """Translate a table as spreadsheets export it. `name` is used in messages. Raises DataError and UsageError."""
     first, delimiter, records = csv_records(csv_lines(text), name)
-    rows = [_row(raw, fields) for _, fields, raw in records]
-    return first + _filled(rows, name, sides, translate, tell, _Form(delimiter, True))
+    rows = [_Row(raw, fields) for _, fields, raw in records]
+    return first + _filled(rows, name, sides, translator, notify, _Dialect(delimiter, True))
 
 
-def translate_tsv(text: str, name: str, sides: Sides, translate: Lines, tell: Tell) -> str:
+def translate_tsv(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     """Translate a table of lines, separated by tabs and never quoted. Raises DataError and UsageError."""
-    rows = [_row(raw, raw.rstrip("\r\n").split("\t")) for raw in filter(None, _LINE.split(text))]
-
-    def cells(texts: Sequence[str]) -> list[str]:
-        return [_NO_CELL.sub(" ", each) for each in translate(texts)]
-
-    return _filled(rows, name, sides, cells, tell, _Form("\t", False))
+    rows = [_Row(raw, raw.rstrip("\r\n").split("\t")) for raw in filter(None, _LINE.split(text))]
+    return _filled(rows, name, sides, translator, notify, _Dialect("\t", False))
 
 
-def _row(raw: str, fields: list[str]) -> _Row:
-    bare = raw.rstrip("\r\n")
-    return _Row(bare, fields, raw[len(bare) :])
-
-
-def _filled(rows: Sequence[_Row], name: str, sides: Sides, translate: Lines, tell: Tell, form: _Form) -> str:
-    """The table with its translations."""
-    filled = [row for row in rows if any(map(str.strip, row.fields))]
-    if not filled:
-        return "".join(row.raw + row.end for row in rows)
-    width = len(filled[0].fields)
-    _require_width(rows, filled[0], name)
-    columns = find_to_translate(sides, filled[0].fields, name)
+def _filled(
+    rows: Sequence[_Row], name: str, sides: Sides, translator: TextTranslator, notify: Notify, dialect: _Dialect
+) -> str:
+    with_text = [row for row in rows if any(map(str.strip, row.fields))]
+    if not with_text:
+        return "".join(row.raw for row in rows)
+    first = with_text[0]
+    _require_width(rows, first, name)
+    columns = find_to_translate(sides, first.fields, name)
     src, tgt = columns.src, columns.tgt
-    todo = [
-        row
-        for row in filled[columns.are_named :]
-        if row.field(src).strip() and (tgt is None or not row.field(tgt).strip())
-    ]
-    tell(_summary(columns, filled, len(todo)))
-    outputs = translate([row.field(src) for row in todo])
+    is_new = tgt == len(first.fields)
+    todo = [row for row in with_text[columns.are_named :] if row.field(src).strip() and not row.field(tgt).strip()]
+    notify(_summary(columns, with_text, len(todo)))
+    outputs = translator.lines([row.field(src) for row in todo])
     new = {id(row): output for row, output in zip(todo, outputs, strict=True)}
-    if columns.are_named and (tgt is None or not filled[0].field(tgt).strip()):
-        new[id(filled[0])] = _header_of_new(sides, filled[0].field(src))
-    out = []
-    for row in rows:
-        raw = row.raw
-        if id(row) in new or (tgt is None and any(row.fields)):
-            raw = _with_field(row, tgt, width, new.get(id(row), ""), form)
-        out.append(raw + row.end)
-    return "".join(out)
+    if columns.are_named and not first.field(tgt).strip():
+        new[id(first)] = _header_of_new(sides, first.field(src))
+    return "".join(
+        _with_field(row, tgt, is_new, new.get(id(row), ""), dialect)
+        if id(row) in new or (is_new and any(row.fields))
+        else row.raw
+        for row in rows
+    )
 
 
 def _require_width(rows: Sequence[_Row], first: _Row, name: str) -> None:
@@ -141,27 +122,25 @@ def _require_width(rows: Sequence[_Row], first: _Row, name: str) -> None:
             )
 
 
-def _summary(columns: ToTranslate, rows: Sequence[_Row], num_todo: int) -> str:
-    """The message about what will be translated."""
-
+def _summary(columns: Columns, rows: Sequence[_Row], num_todo: int) -> str:
     def label(at: int) -> str:
         name = rows[0].field(at).strip() if columns.are_named else ""
         return f"column {at + 1}" + (f" ({name})" if name else "")
 
-    into = "a new column" if columns.tgt is None else label(columns.tgt)
+    into = "a new column" if columns.tgt == len(rows[0].fields) else label(columns.tgt)
     names = "" if columns.are_named else "; the first row is text (if it is a header, name a column with --src-column)"
     return f"{label(columns.src)} into {into}: {num_todo:,} of {len(rows) - columns.are_named:,} rows{names}"
 
 
-def _with_field(row: _Row, at: int | None, width: int, text: str, form: _Form) -> str:
-    """The row with a text in one of its columns, or in a new last one."""
-    parts = form.parts(row.raw)
-    if at is None:
-        parts = [*parts[:width], *[""] * (width - len(parts)), form.field(text)]
-    else:
-        parts += [""] * (at + 1 - len(parts))
-        parts[at] = form.field(text, parts[at])
-    return form.delimiter.join(parts)
+def _with_field(row: _Row, at: int, is_last: bool, text: str, dialect: _Dialect) -> str:
+    """The row with a text in one of its columns, without those after it if it is the last."""
+    bare = row.raw.rstrip("\r\n")
+    parts = dialect.parts(bare)
+    if is_last:
+        del parts[at:]
+    parts += [""] * (at + 1 - len(parts))
+    parts[at] = dialect.field(text, parts[at])
+    return dialect.delimiter.join(parts) + row.raw[len(bare) :]
 
 
 def _header_of_new(sides: Sides, source: str) -> str:

@@ -13,8 +13,7 @@ from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.sentences import join_sentences, split_sentences
 from heed.decoding.terms import Glossary
 from heed.documents.html_spans import parse
-from heed.documents.inline_tags import Links, insert_tags, without_placeholders
-from heed.documents.placeholders import are_kept
+from heed.documents.inline_tags import Links, are_kept, insert_tags, without_placeholders
 from heed.documents.spans import Part, Span, write_span
 from heed.documents.translation import Partial, Searcher, Sentence, Step, TranslateOptions, Translation, num_ranks
 from heed.text.sentences import Piece, split_long
@@ -45,7 +44,7 @@ class _Document:
         return flags
 
     def written(self, sentences: Sequence[Sentence], links: Sequence[Links], rank: int) -> str:
-        """The text with each sentence's output of this rank. The links are those of the best."""
+        """The text with each sentence's output of this rank. `links` belong to the best outputs."""
         out, first = [], 0
         for part, pieces in self.parts:
             if isinstance(part, str):
@@ -59,7 +58,7 @@ class _Document:
 
 
 class TextTranslator:
-    """From one language to another along a path of models."""
+    """Translates from one language to another along a path of models."""
 
     def __init__(self, searcher: Searcher, path: Sequence[Step], options: TranslateOptions) -> None:
         self.searcher = searcher
@@ -117,7 +116,7 @@ class TextTranslator:
         return out
 
     def _translation(self, ranked: Sequence[str], sentences: Sequence[Sentence] = ()) -> Translation:
-        """From a text for each rank."""
+        """The translation, given the text of each rank."""
         others = tuple(dict.fromkeys(other for other in ranked if other != ranked[0]))
         return Translation(ranked[0], others[: self.options.nbest - 1], tuple(sentences))
 
@@ -185,7 +184,7 @@ class TextTranslator:
         self, step: Step, texts: Sequence[str], options: SearchOptions,
         constraints: Sequence[Constraints] | None,
     ) -> list[Hypothesis]:  # fmt: skip
-        """Translate without the placeholders, then put them next to the words that they were next to."""
+        """Translate without the placeholders, then insert them next to the words that they were next to."""
         parts = [without_placeholders(text) for text in texts]
         outputs = self._translate(step, [plain for plain, _ in parts], options, constraints)
         pairs = [(plain, hypothesis.text) for (plain, _), hypothesis in zip(parts, outputs, strict=True)]
@@ -198,7 +197,7 @@ class TextTranslator:
     # --- alignment -----------------------------------------------------------------------------------
 
     def _links(self, sentences: Sequence[Sentence]) -> list[Links]:
-        """Word links from the first to the last text of each sentence, through those on the way."""
+        """Word links from the first to the last text of each sentence, through the intermediate ones."""
         if not self.path:
             return [_identity(sentence.texts[0]) for sentence in sentences]
         links, *others = (

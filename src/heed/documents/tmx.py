@@ -1,145 +1,74 @@
 """Translation memories (TMX): fills in missing translations.
 
 A unit with a source text and no target text gets a variant `<tuv xml:lang="de" creationid="heed">`, or a text in its
-empty target segment, whose variant then gets `changeid="heed"`. Everything else stays as it is written. The formatting
-codes of a segment move with its words (`tmx_segments.py`).
+empty target segment, whose variant then gets `changeid="heed"`. Everything else stays as it is written.
+
+Paired codes of a segment (`bpt` and the `ept` with the same `i`; `hi`) and single codes (`ph`, `it`, `ut`) are inline
+tags, which move with their words. A code for a line break or a tab separates two spans. The content of a code,
+including subflows (`sub`), stays as it is.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import replace
+from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.spans import Part, Span
-from heed.documents.tables import Tell
-from heed.documents.tmx_segments import START_TAG, after_element, parse_segment
+from heed.documents.spans import Part, PartsBuilder, Span
+from heed.documents.tables import Notify
+from heed.documents.text_translator import TextTranslator
 from heed.text.language.codes import same_tag
 from heed.text.readers.columns import Sides
-from heed.text.readers.tmx import tag_of, variant_of
-from heed.text.readers.tmx_parser import UnitParser
+from heed.text.readers.tmx import CODES, Unit, UnitParser, Variant, is_break, sides_of, tag_of, variant_of
 
-Documents = Callable[[Sequence[Sequence[Part]]], list[str]]
-"""Translates many marked-up texts at once."""
-
-CREATOR = "heed"
+CREATOR = quoteattr("heed")
 """Recorded as the creator of new variants and of changes."""
 
 _BLOCK = 1 << 16
+_START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
+"""A tag. An attribute may contain a `>`."""
 _ATTRIBUTE = re.compile(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
-@dataclass
-class _Unit:
-    """A translation unit. Places are in bytes of UTF-8."""
-
-    variants: list[tuple[str, str]] = field(default_factory=list)
-    """Language and text of each variant."""
-    segments: list[tuple[int, int]] = field(default_factory=list)
-    """Range of each variant's segment, from `<seg>` to `</seg>`."""
-    attribute: str = "xml:lang"
-    """The attribute that names a variant's language."""
-    begins: list[int] = field(default_factory=list)
-    """Place of each variant with a segment."""
-    begin: int = 0
-    """Place of the last variant."""
-    end: int = 0
-    """Place after the last variant."""
-
-
-class _PlaceParser(UnitParser):
-    """A parser of units that records their places."""
-
-    def __init__(self, name: str, data: bytes) -> None:
-        super().__init__(name)
-        self.units: list[_Unit] = []
-        self._data = data
-        self._place = _Unit()
-        self._segment = 0
-
-    def _start(self, element: str, attributes: dict[str, str]) -> None:
-        at = self._expat.CurrentByteIndex
-        if not self._codes and element == "tu":
-            self._place = _Unit()
-        elif not self._codes and element == "tuv":
-            self._place.begin = at
-            self._place.attribute = "xml:lang" if "xml:lang" in attributes or "lang" not in attributes else "lang"
-        elif not self._codes and element == "seg":
-            self._segment = at
-        super()._start(element, attributes)
-
-    def _end(self, element: str) -> None:
-        was_inside = bool(self._codes)
-        super()._end(element)
-        if was_inside and not self._codes:
-            end = after_element(self._data, self._expat.CurrentByteIndex, element)
-            self._place.segments.append((self._segment, end))
-            self._place.begins.append(self._place.begin)
-        elif not was_inside and element == "tuv":
-            self._place.end = after_element(self._data, self._expat.CurrentByteIndex, element)
-        elif not was_inside and element == "tu" and self._place.end:  # else it has no variant
-            self._place.variants = self._unit
-            self.units.append(self._place)
-
-
-def translate_tmx(text: str, name: str, sides: Sides, translate: Documents, tell: Tell) -> str:
+def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     """The memory with its missing translations. Raises DataError for invalid TMX, UsageError without both languages."""
     if not (sides.src_lang and sides.tgt_lang):
         raise UsageError(
             f"{name}: the model does not name its languages, which are needed to read a translation memory."
         )
-    data = text.encode()
-    parser = _PlaceParser(name, data)
-    for begin in range(0, len(text), _BLOCK):
-        parser.feed(text[begin : begin + _BLOCK])
-    parser.feed("", is_last=True)
     src_tag, tgt_tag = tag_of(sides.src_lang), tag_of(sides.tgt_lang)
-    units = [(unit, _Sides(unit, src_tag, tgt_tag)) for unit in parser.units]
-    if units and all(variant_of(unit.variants, src_tag) is None for unit, _ in units):
-        there = Counter(tag for unit, _ in units for tag, _ in unit.variants)
-        raise DataError(f"{name}: no unit has {sides.src_lang}; its units are in {', '.join(there) or 'no language'}.")
-    without = [
-        (unit, its, parse_segment(data[slice(*unit.segments[its.source])]))
-        for unit, its in units
-        if its.source is not None and its.target is None
+    units = [_UnitSides(unit, src_tag, tgt_tag) for unit in _parsed(text, name) if unit.end is not None]
+    if units and all(variant_of(each.unit.variants, src_tag) is None for each in units):
+        tags = dict.fromkeys(variant.language for each in units for variant in each.unit.variants)
+        raise DataError(f"{name}: no unit has {sides.src_lang}; its units are in {', '.join(tags) or 'no language'}.")
+    data = text.encode()
+    segments = [
+        (each, parse_segment(_segment(data, each.source)))
+        for each in units
+        if each.source is not None and each.target is None
     ]
-    todo = [(unit, its, parts) for unit, its, parts in without if _has_text(parts)]
-    tell(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
-    outputs = translate([parts for _, _, parts in todo])
-    used = Counter(
-        unit.variants[at][0]
-        for unit, its in units
-        if its.source is not None and (at := its.target_or_empty) is not None
-    )
-    tag = used.most_common(1)[0][0] if used else tgt_tag
+    todo = [(each, parts) for each, parts in segments if _has_text(parts)]
+    notify(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
+    outputs = translator.documents([parts for _, parts in todo])
+    targets = [each.target or each.empty for each in units if each.source]
+    used = Counter(variant.language for variant in targets if variant)
+    new_tag = used.most_common(1)[0][0] if used else tgt_tag
     out, done = [], 0
-    for (unit, its, _), output in zip(todo, outputs, strict=True):
-        segment = f"<seg>{output}</seg>".encode()
-        if its.empty is None:
-            attributes = f"{unit.attribute}={quoteattr(tag)} creationid={quoteattr(CREATOR)}"
-            out += [
-                data[done : unit.end],
-                _space_before(data, unit.begin),
-                f"<tuv {attributes}>".encode(),
-                segment,
-                b"</tuv>",
-            ]
-            done = unit.end
-        else:
-            start_tag = START_TAG.match(data, unit.begins[its.empty])
-            assert start_tag is not None
-            begin, end = unit.segments[its.empty]
-            out += [
-                data[done : start_tag.start()],
-                _with_changeid(start_tag[0]),
-                data[start_tag.end() : begin],
-                segment,
-            ]
-            done = end
+    for (each, _), output in zip(todo, outputs, strict=True):
+        begin, end, filled = each.filled(data, f"<seg>{output.text}</seg>".encode(), new_tag)
+        out += [data[done:begin], filled]
+        done = end
     return b"".join([*out, data[done:]]).decode()
+
+
+def _parsed(text: str, name: str) -> list[Unit]:
+    parser = UnitParser(name)
+    units = [unit for begin in range(0, len(text), _BLOCK) for unit in parser.feed(text[begin : begin + _BLOCK])]
+    return units + parser.feed("", is_last=True)
 
 
 def _has_text(parts: Sequence[Part]) -> bool:
@@ -147,49 +76,139 @@ def _has_text(parts: Sequence[Part]) -> bool:
     return any(isinstance(part, Span) and part.plain.strip() for part in parts)
 
 
-class _Sides:
-    """The variants of a unit with the source, the target, and an empty target; None where there is none.
+class _UnitSides:
+    """A unit with its variants of the source, of the target, and of an empty target; None where it lacks one.
 
-    The longer tag is looked up first: next to `pt-BR`, `pt` is another variety.
+    An empty variant of the source is never filled as a variety of the target: next to `pt-BR`, `pt` is another one.
     """
 
-    def __init__(self, unit: _Unit, src_tag: str, tgt_tag: str) -> None:
-        full = [at for at, (_, text) in enumerate(unit.variants) if text]
-        variants = [unit.variants[at] for at in full]
-        if len(tgt_tag) > len(src_tag):
-            target = variant_of(variants, tgt_tag)
-            source = variant_of(variants, src_tag, taken=target)
-        else:
-            source = variant_of(variants, src_tag)
-            target = variant_of(variants, tgt_tag, taken=source)
-        self.source = None if source is None else full[source]
-        self.target = None if target is None else full[target]
-        vacant = [
-            at
-            for at, (tag, text) in enumerate(unit.variants)
-            if not text and not (len(src_tag) > len(tgt_tag) and same_tag(src_tag, tag))
-        ]
-        empty = variant_of([unit.variants[at] for at in vacant], tgt_tag)
-        self.empty = None if empty is None else vacant[empty]
+    def __init__(self, unit: Unit, src_tag: str, tgt_tag: str) -> None:
+        self.unit = unit
+        self.source, self.target = sides_of([each for each in unit.variants if each.text], src_tag, tgt_tag)
+        is_narrow = len(src_tag) > len(tgt_tag)
+        empty = [each for each in unit.variants if not each.text]
+        vacant = [each for each in empty if not (is_narrow and same_tag(src_tag, each.language))]
+        self.empty = variant_of(vacant, tgt_tag)
 
-    @property
-    def target_or_empty(self) -> int | None:
-        """The variant of the target, with or without text."""
-        return self.empty if self.target is None else self.target
+    def filled(self, data: bytes, segment: bytes, tag: str) -> tuple[int, int, bytes]:
+        """The range of the file to replace and what replaces it: the empty variant, or a new one after the others."""
+        empty = self.empty
+        if empty is None:
+            assert self.unit.end is not None
+            end = _end_of_element(data, self.unit.end, "tuv")
+            attributes = f"{self.unit.language_attribute}={quoteattr(tag)} creationid={CREATOR}"
+            before = data[data.rfind(b">", 0, self.unit.begin) + 1 : self.unit.begin]
+            space = before[len(before.rstrip()) :]
+            return end, end, space + f"<tuv {attributes}>".encode() + segment + b"</tuv>"
+        start_tag = _start_tag(data, empty.begin)
+        end = _end_of_element(data, empty.segment[1], "seg")
+        between = data[empty.begin + len(start_tag) : empty.segment[0]]
+        return empty.begin, end, _with_changeid(start_tag) + between + segment
+
+
+def _segment(data: bytes, variant: Variant) -> bytes:
+    begin, end = variant.segment
+    return data[begin : _end_of_element(data, end, "seg")]
+
+
+def _start_tag(data: bytes, at: int) -> bytes:
+    match = _START_TAG.match(data, at)
+    assert match is not None
+    return match[0]
+
+
+def _end_of_element(data: bytes, at: int, element: str) -> int:
+    """The end of an element whose end tag is at `at`. For `<seg/>` the parser reports the end itself."""
+    return data.index(b">", at) + 1 if data.startswith(f"</{element}".encode(), at) else at
 
 
 def _with_changeid(start_tag: bytes) -> bytes:
     """The start tag of a variant that heed has changed."""
-    creator = quoteattr(CREATOR).encode()
+    creator = CREATOR.encode()
     for attribute in _ATTRIBUTE.finditer(start_tag):
         if attribute[1] == b"changeid":
             return start_tag[: attribute.start(2)] + creator + start_tag[attribute.end(2) :]
     return start_tag[:-1] + b" changeid=" + creator + b">"
 
 
-def _space_before(data: bytes, place: int) -> bytes:
-    """The white space before a place."""
-    begin = place
-    while begin and data[begin - 1] in b" \t\r\n":
-        begin -= 1
-    return data[begin:place]
+def parse_segment(segment: bytes) -> list[Part]:
+    """Markup and spans of `<seg>...</seg>`, which is well-formed and in UTF-8, in order."""
+    return _SegmentReader(segment).read()
+
+
+class _SegmentReader:
+    def __init__(self, segment: bytes) -> None:
+        self._segment = segment
+        self._parts = PartsBuilder()
+        self._expat = expat.ParserCreate("utf-8")
+        self._expat.buffer_text = True
+        self._expat.StartElementHandler = self._start
+        self._expat.EndElementHandler = self._end
+        self._expat.CharacterDataHandler = self._characters
+        self._open: list[int] = []
+        """The pair of each open `hi`; -1 for `<hi/>`."""
+        self._paired: dict[str, int] = {}
+        """The pair of each `bpt` by its `i`."""
+        self._code: tuple[str, dict[str, str], int] | None = None
+        """Name, attributes and position of the open code; None in text."""
+        self._depth = 0
+        """Open elements in the code, including itself."""
+        self._is_break = False
+
+    def read(self) -> list[Part]:
+        self._expat.Parse(self._segment, True)
+        self._parts.add_markup("")
+        return _without_unclosed(self._parts.parts())
+
+    def _start(self, element: str, attributes: dict[str, str]) -> None:
+        at = self._expat.CurrentByteIndex
+        if self._code:
+            self._depth += 1
+        elif element in CODES:
+            self._code, self._depth = (element, attributes, at), 1
+            self._is_break = is_break(element, attributes.get("type", ""))
+        elif at:  # not `seg` itself
+            tag = _start_tag(self._segment, at).decode()
+            if tag.endswith("/>"):
+                self._open.append(-1)
+                self._parts.single_tag(tag)
+            else:
+                self._open.append(self._parts.open_tag(tag))
+
+    def _end(self, element: str) -> None:
+        if self._code:
+            self._depth -= 1
+            if not self._depth:
+                self._end_code(*self._code)
+                self._code = None
+        elif self._open and (pair := self._open.pop()) >= 0:
+            self._parts.close_tag(f"</{element}>", pair)
+
+    def _end_code(self, element: str, attributes: dict[str, str], begin: int) -> None:
+        text = self._segment[begin : _end_of_element(self._segment, self._expat.CurrentByteIndex, element)].decode()
+        number = attributes.get("i", "")
+        if self._is_break:
+            self._parts.add_markup(text)
+        elif element == "bpt":
+            self._paired[number] = self._parts.open_tag(text)
+        elif element == "ept" and number in self._paired:
+            self._parts.close_tag(text, self._paired.pop(number))
+        else:
+            self._parts.single_tag(text)
+
+    def _characters(self, text: str) -> None:
+        if self._code is None:
+            self._parts.add_text(text)
+        elif self._depth == 1:
+            self._is_break |= is_break(self._code[0], text=text)
+
+
+def _without_unclosed(parts: list[Part]) -> list[Part]:
+    """The parts, with every code that is never closed as a single one."""
+    closed = {tag.pair for part in parts if isinstance(part, Span) for tag in part.tags if tag.kind == "close"}
+    return [
+        Span(part.plain, [tag if tag.pair in closed else replace(tag, kind="single", pair=-1) for tag in part.tags])
+        if isinstance(part, Span)
+        else part
+        for part in parts
+    ]

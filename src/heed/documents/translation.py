@@ -1,4 +1,4 @@
-"""What a translation of a text is made of: the models on the way, the options, and the sentences that come back."""
+"""Data of a translation: the models on its path, its options, and its sentences."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Watch = Callable[[Request, list[int]], None]
 
 @dataclass(frozen=True)
 class Step:
-    """One model on the way from one language to another."""
+    """One model on the path from one language to another."""
 
     name: str
     translator: ModelTranslator
     options: SearchOptions
-    """How it searches by default."""
+    """Its default search."""
     src_lang: str
     """The code of its source language; empty if unknown."""
 
@@ -73,12 +73,12 @@ class TranslateOptions:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence in each language on the way, and the output of the last model."""
+    """A sentence in each language on the path, and the output of the last model."""
 
     texts: tuple[str, ...]
-    """In the source language, those on the way, and the target language."""
+    """In the source language, the intermediate ones, and the target language."""
     hypothesis: Hypothesis | None = None
-    """None for what no model translates: punctuation, numbers, or a text in the target language already."""
+    """None for text that no model translates: punctuation, numbers, or a text already in the target language."""
     start: int = 0
     """Its first character in the text."""
 
@@ -95,7 +95,7 @@ class Sentence:
 
 
 def num_ranks(sentences: Sequence[Sentence]) -> int:
-    """How many outputs the sentence with the most has."""
+    """The largest number of outputs of a sentence."""
     return max((len(sentence.alternatives) for sentence in sentences), default=1)
 
 
@@ -110,25 +110,25 @@ class Translation:
 
 
 class Partial:
-    """Reports sentences while they grow: `tell(number of the sentence, its source, its text so far)`."""
+    """Reports sentences while they grow: `notify(number of the sentence, its source, its text so far)`."""
 
-    def __init__(self, tell: Callable[[int, str, str], None]) -> None:
-        self.tell = tell
+    def __init__(self, notify: Callable[[int, str, str], None]) -> None:
+        self.notify = notify
         self.numbers: dict[Request, list[int]] = {}
         self._last: dict[Request, str] = {}
 
     def watch(self, step: Step, sentences: Sequence[str]) -> Watch:
-        """For the searches of one model, which translates these sentences."""
+        """The watch of one model's searches for these sentences."""
 
         def see(request: Request, ids: list[int]) -> None:
             text = step.translator.detokenizer.partial_text(ids)
             if self._last.get(request) != text:
                 self._last[request] = text
                 for number in self.numbers.get(request, ()):
-                    self.tell(number, sentences[number], text)
+                    self.notify(number, sentences[number], text)
 
         return see
 
     def renumbered(self, numbers: Mapping[int, int]) -> Partial:
         """For a part of the sentences: `numbers` maps their numbers to those of all sentences."""
-        return Partial(lambda number, source, text: self.tell(numbers[number], source, text))
+        return Partial(lambda number, source, text: self.notify(numbers[number], source, text))

@@ -1,1 +1,1 @@
-"""Text comes in, is examined, and becomes ids: readers, doctor, tokenizers, the built-in corpus."""
+"""Text input: readers, the data doctor, languages, sentence splitting, tokenizers, the built-in corpus."""

@@ -1,4 +1,4 @@
-"""Abbreviations of ten languages, and words that start sentences: does this full stop end a sentence?
+"""Abbreviations of ten languages, and words that start sentences, to decide whether a full stop ends one.
 
 The lists are short on purpose. A missing abbreviation cuts one sentence in two; a wrong entry joins sentences
 everywhere.

@@ -1,4 +1,4 @@
-"""Opening files, plain or compressed (.gz, .xz, .zst), with an error that says why one cannot be read."""
+"""Files, plain or compressed (.gz, .xz, .zst): opening them, with an error that says why one cannot be read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAGIC = {".gz": rb"\x1f\x8b", ".xz": rb"\xfd7zXZ\x00", ".zst": rb"\x28\xb5\x2f\
 
 COMPRESSIONS = tuple(_MAGIC)
 
-DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, ZstdError)
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, ZstdError)
 """The exceptions that reading a damaged archive raises."""
 
 _BLOCK = 1 << 16
@@ -45,8 +45,26 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     with open_file(Path(path)) as file:
         try:
             yield _unpacked(file, Path(path))
-        except DAMAGED as error:
-            raise DataError(damage(shown_name(path), error)) from error
+        except _DAMAGED as error:
+            raise DataError(_damage(path, error)) from error
+
+
+def raw_lines(path: str | Path) -> Iterator[bytes]:
+    """The bytes of each line with its line end. Raises what `open_bytes` raises."""
+    number = 0
+    with open_bytes(path) as file:
+        try:
+            for raw in file:
+                yield raw
+                number += 1
+        except _DAMAGED as error:
+            where = f" after line {number:,}" if number else " in its first line"
+            raise DataError(_damage(path, error, where)) from error
+
+
+def _damage(path: str | Path, error: BaseException, where: str = "") -> str:
+    what = "ends unexpectedly" if isinstance(error, EOFError) else f"cannot be decompressed ({error})"
+    return f"{shown_name(path)} {what}{where}. The archive is damaged or incomplete: copy or create it again."
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -142,10 +160,3 @@ def plain_name(path: str | Path) -> str:
     """The name of the file after decompression: `a.csv` for `a.csv.gz`."""
     file = Path(path)
     return str(file.with_suffix("")) if file.suffix.lower() in COMPRESSIONS else str(file)
-
-
-def damage(name: str, error: BaseException, good_lines: int | None = None) -> str:
-    """The message for an archive that raised one of DAMAGED when read."""
-    what = "ends unexpectedly" if isinstance(error, EOFError) else f"cannot be decompressed ({error})"
-    where = "" if good_lines is None else f" after line {good_lines:,}" if good_lines else " in its first line"
-    return f"{name} {what}{where}. The archive is damaged or incomplete: copy or create it again."

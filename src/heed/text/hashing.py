@@ -53,8 +53,8 @@ class HashSet:
         slots = self._slots
         size = len(slots)
         place = ((key >> 32) * size >> 32) - size  # negative, so that probing wraps around
-        while (found := slots[place]) != 0:
-            if found == key:
+        while (occupant := slots[place]) != 0:
+            if occupant == key:
                 return False
             place += 1
         slots[place] = key

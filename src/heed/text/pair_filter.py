@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from pydantic import Field
@@ -46,10 +45,6 @@ class PairFilter:
         if reason is not None:
             self.dropped[reason] += 1
         return reason
-
-    def kept(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """The pairs that are kept, in order."""
-        return (pair for pair in pairs if self.reason_to_drop(*pair) is None)
 
     def _reason(self, src: str, tgt: str, is_new: bool | None) -> str | None:
         config = self.config

@@ -6,13 +6,12 @@ pairs; and 100 bytes for each pair of the validation and test sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from heed.core.errors import DataError
 from heed.text.doctor.direction import exchanged, partly_exchanged, same_language
-from heed.text.doctor.findings import Diagnosis, Finding, Tally, Thresholds, fault, sorted_findings, visible
+from heed.text.doctor.findings import Check, Diagnosis, Finding, Tally, Thresholds, sorted_findings, visible
 from heed.text.doctor.held_out import HeldOutPairs, HeldOutText, tokenised_differently
 from heed.text.doctor.lines import LineScan
 from heed.text.doctor.pairs import PairScan
@@ -20,6 +19,7 @@ from heed.text.hashing import HashSet, hash_pair, hash_text
 from heed.text.language.codes import name_of
 from heed.text.language.scripts import language_by_script
 from heed.text.pair_filter import PairFilterConfig
+from heed.text.vocabulary import UNK_ID
 
 Pair = tuple[str, str]
 T = TypeVar("T")
@@ -27,28 +27,19 @@ T = TypeVar("T")
 SHOWN = 30
 """Characters of the first line of each side that the summary shows."""
 
-
-@dataclass(frozen=True)
-class Pieces:
-    """What the doctor needs of a tokenizer."""
-
-    encode: Callable[[Sequence[str]], list[list[int]]]
-    unk_id: int
+REPEATED = Check("duplicate", "repeat an earlier one", "Find out where they come from.", warn=Thresholds.warn_repeated)
 
 
-def unknown_pieces(side: str, lines: Sequence[str], pieces: Pieces) -> Iterator[Finding]:
+def unknown_pieces(side: str, lines: Sequence[str], ids: Sequence[Sequence[int]]) -> Iterator[Finding]:
     """The finding that tokens of these lines are unknown, or none. Examples number the lines from 1."""
     tally = Tally()
-    total = 0
-    for number, (line, ids) in enumerate(zip(lines, pieces.encode(lines), strict=True), start=1):
-        total += len(ids)
-        if unknown := ids.count(pieces.unk_id):
+    for number, (line, of_line) in enumerate(zip(lines, ids, strict=True), start=1):
+        if unknown := list(of_line).count(UNK_ID):
             tally.add(number, line, times=unknown)
     what = f"are not in the vocabulary (in {len(lines):,} sampled lines)"
     advice = "Train the tokenizer on text in this language and script, or use a byte-level one (bpe, unigram or byte)."
-    return fault(
-        "unknown", tally, total, f"{side} tokens", what, advice, stop=Thresholds.stop_unknown, warn=Thresholds.warn
-    )
+    check = Check("unknown", what, advice, stop=Thresholds.stop_unknown)
+    return check.findings(tally, sum(map(len, ids)), f"{side} tokens")
 
 
 def diagnose(
@@ -58,8 +49,6 @@ def diagnose(
     *,
     pair_filter: PairFilterConfig | None = None,
     languages: tuple[str, str] = ("", ""),
-    src_pieces: Pieces | None = None,
-    tgt_pieces: Pieces | None = None,
     in_one_file: bool = False,
     to_exchange: str = "Exchange the two sides.",
 ) -> Diagnosis:
@@ -67,7 +56,7 @@ def diagnose(
 
     `languages`: the languages given for source and target, empty where none was. `in_one_file`: both sides of a pair
     are in one record, so that a missing side does not shift the others. `to_exchange`: the advice when the sides are
-    exchanged. With `src_pieces` and `tgt_pieces` a sample of the training data is also checked for unknown tokens.
+    exchanged.
     """
     problems: list[Finding] = []
     cut: list[Finding] = []
@@ -88,11 +77,10 @@ def diagnose(
     own = [*src_scan.findings(tgt_scan), *tgt_scan.findings(src_scan), *pair_scan.findings()]
     findings = [*problems, *_unless_cut(own, cut)]
     findings += exchanged(src_scan, tgt_scan, languages, to_exchange)
-    findings += tokenised_differently(src_scan, tgt_scan, Thresholds.tokenised)
+    findings += tokenised_differently(src_scan, tgt_scan)
     findings += [*partly_exchanged(src_scan, tgt_scan)] or [*same_language(src_scan, tgt_scan)]
     for held in held_out:
         findings += held.findings(src_scan, tgt_scan)
-    findings += _unknown([(src_scan, src_pieces), (tgt_scan, tgt_pieces)])
     return Diagnosis(
         findings=sorted_findings(findings),
         num_pairs=pair_scan.num_pairs,
@@ -104,18 +92,13 @@ def diagnose(
             *(held.summary for held in held_out),
         ),
         languages={
-            "src": language_by_script(src_scan.sample.lines),
-            "tgt": language_by_script(tgt_scan.sample.lines),
+            side: language_by_script(scan.sample.lines) for side, scan in (("src", src_scan), ("tgt", tgt_scan))
         },
     )
 
 
 def diagnose_text(
-    train: Iterable[str],
-    valid: Iterable[str] | None = None,
-    test: Iterable[str] | None = None,
-    *,
-    pieces: Pieces | None = None,
+    train: Iterable[str], valid: Iterable[str] | None = None, test: Iterable[str] | None = None
 ) -> Diagnosis:
     """Examine monolingual text, one segment per line, as `diagnose`."""
     problems: list[Finding] = []
@@ -134,13 +117,9 @@ def diagnose_text(
         for held in held_out:
             held.lines.compare(key, number, line)
     findings = [*problems, *_unless_cut([*scan.findings(), *_short(scan)], cut)]
-    advice = "Find out where they come from."
-    findings += fault(
-        "duplicate", repeated, scan.num_lines, "lines", "repeat an earlier one", advice, warn=Thresholds.warn_repeated
-    )
+    findings += REPEATED.findings(repeated, scan.num_lines, "lines")
     for held in held_out:
         findings += held.findings(scan)
-    findings += _unknown([(scan, pieces)])
     return Diagnosis(
         findings=sorted_findings(findings),
         num_pairs=scan.num_lines,
@@ -170,23 +149,14 @@ def _short(scan: LineScan) -> Iterator[Finding]:
         yield Finding("few", "stop", scan.num_characters, scan.num_characters, message, "Provide more text.")
 
 
-def _unknown(sides: list[tuple[LineScan, Pieces | None]]) -> Iterator[Finding]:
-    for scan, pieces in sides:
-        if pieces is not None:
-            yield from unknown_pieces(scan.side, scan.sample.lines, pieces)
-
-
 def _sizes(prefix: str, scan: LineScan) -> dict[str, float]:
-    lines = max(scan.num_lines, 1)
-    return {f"{prefix}_words": scan.num_words / lines, f"{prefix}_characters": scan.num_characters / lines}
+    return {f"{prefix}_words": scan.mean_words, f"{prefix}_characters": scan.mean_characters}
 
 
 def _summary(*scans: LineScan) -> str:
-    sizes = []
-    for scan in scans:
-        lines = max(scan.num_lines, 1)
-        label = f"{scan.side} " if len(scans) > 1 else ""
-        sizes.append(f"{label}{scan.num_words / lines:.1f} words ({scan.num_characters / lines:.0f} characters)")
+    sizes = [f"{scan.mean_words:.1f} words ({scan.mean_characters:.0f} characters)" for scan in scans]
+    if len(scans) > 1:
+        sizes = [f"{scan.side} {size}" for scan, size in zip(scans, sizes, strict=True)]
     num, what = scans[0].num_lines, "pair" if len(scans) > 1 else "line"
     return f"train: {num:,} {what}{'s' * (num != 1)}; a line has {', '.join(sizes)}."
 

@@ -1,4 +1,4 @@
-"""Direction checks: are the two sides exchanged, in part exchanged, or in one language?"""
+"""Checks of direction: sides that are exchanged, exchanged in part, or in one language."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def exchanged(src: LineScan, tgt: LineScan, languages: tuple[str, str], to_excha
 def partly_exchanged(src: LineScan, tgt: LineScan) -> Iterator[Finding]:
     """The finding that the sides of some parts of the data are exchanged."""
     lines = src.sample.lines
-    odd, others = exchanged_parts(lines, tgt.sample.lines, Thresholds.same_language)
+    odd, others = exchanged_parts(lines, tgt.sample.lines)
     if not odd:
         return
     num_parts = len(odd) + len(others)
@@ -107,18 +107,18 @@ def how_to_exchange_part(files: CorpusFiles, errors: Errors = "strict") -> str:
     return advice if any(column_languages(files, errors).values()) else f"{advice}{direction}"
 
 
-def exchanged_parts(src: Sequence[str], tgt: Sequence[str], same_language: float) -> tuple[list[slice], list[slice]]:
+def exchanged_parts(src: Sequence[str], tgt: Sequence[str]) -> tuple[list[slice], list[slice]]:
     """The parts of parallel lines in which the sides are exchanged relative to most parts, and the other parts.
 
-    Nothing for few lines. Parts whose sides are empty, or more similar than `same_language` as numbers are, cannot be
-    judged and are in neither.
+    Nothing for few lines. Parts whose sides are empty, or in one language as numbers are, cannot be judged and are in
+    neither.
     """
     num = min(MAX_PARTS, len(src) // MIN_LINES)
     bounds = [len(src) * part // num for part in range(num + 1)] if num > 1 else []
     parts = [slice(start, end) for start, end in pairwise(bounds)]
     profiles = [(profile(src[part]), profile(tgt[part])) for part in parts]
     pairs = zip(parts, profiles, strict=True)
-    judged = [(part, its) for part, its in pairs if all(its) and similarity(*its) <= same_language]
+    judged = [(part, its) for part, its in pairs if all(its) and similarity(*its) <= Thresholds.same_language]
     crossed = [are_crossed(*its, *judged[0][1], CROSSED_MARGIN) for _, its in judged]
     is_odd = 2 * sum(crossed) <= len(judged)
     verdicts = [(part, its == is_odd) for (part, _), its in zip(judged, crossed, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,12 +20,12 @@ from heed.text.readers import (
     Errors,
     FileFingerprint,
     column_languages,
-    fingerprint,
     fingerprint_file,
     read_pairs,
     read_text,
     with_languages_of,
 )
+from heed.text.readers.corpus import Format
 
 WHOLE_CORPUS = ("few",)
 """Checks of the corpus as a whole."""
@@ -57,11 +57,18 @@ def diagnose_files(
         pair_filter=pair_filter, in_one_file=train.pairs is not None,
         languages=languages, to_exchange=how_to_exchange(train, languages, errors),
     )  # fmt: skip
-    diagnosis = replace(diagnosis, languages={side: named[side] or code for side, code in diagnosis.languages.items()})
     is_lines = train.pairs is None or train.record_format in ("tsv", "jsonl")
-    diagnosis = replace(diagnosis, counted="line" if is_lines else "pair")
-    diagnosis = _with_left_out(diagnosis, left_out)
-    return _with_fingerprints(diagnosis, {name: _fingerprints(files) for name, files in given.items()})
+    fingerprints = {
+        name: _fingerprints(files.paths, files.record_format if files.pairs is not None else None)
+        for name, files in given.items()
+    }
+    return replace(
+        diagnosis,
+        findings=sorted_findings([*diagnosis.findings, *_no_pair(left_out, diagnosis.num_pairs), *_crlf(fingerprints)]),
+        languages={side: named[side] or code for side, code in diagnosis.languages.items()},
+        counted="line" if is_lines else "pair",
+        fingerprints=fingerprints,
+    )
 
 
 def diagnose_text_files(
@@ -77,53 +84,43 @@ def diagnose_text_files(
     given = {name: path for name, path in named.items() if path is not None}
     lines = {name: read_text(path, errors) for name, path in given.items()}
     train_lines = watched(lines["train"], "examining", "lines", quiet)
-    diagnosis = diagnose_text(
-        train_lines,
-        lines.get("validation"),
-        lines.get("test"),
-    )
-    return _with_fingerprints(diagnosis, {name: _text_fingerprint(path) for name, path in given.items()})
+    diagnosis = diagnose_text(train_lines, lines.get("validation"), lines.get("test"))
+    fingerprints = {name: _fingerprints({"text": path}) for name, path in given.items()}
+    findings = sorted_findings([*diagnosis.findings, *_crlf(fingerprints)])
+    return replace(diagnosis, findings=findings, fingerprints=fingerprints)
 
 
-def _with_left_out(diagnosis: Diagnosis, left_out: Mapping[str, Counter[str]]) -> Diagnosis:
-    """The diagnosis with a finding for each file that has parts without a pair."""
-    findings = [*diagnosis.findings]
+def _no_pair(left_out: Mapping[str, Counter[str]], num_pairs: int) -> Iterator[Finding]:
+    """A finding for each file that has parts without a pair."""
     for name, reasons in left_out.items():
         count = reasons.total()
-        total = count + (diagnosis.num_pairs if name == "train" else 0)
+        total = count + (num_pairs if name == "train" else 0)
         if count:
             severity: Severity = grade(count / total, 1.0, Thresholds.warn_repeated) if name == "train" else "note"
             listed = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
             message = f"The {'training' if name == 'train' else name} file has parts that hold no pair: {listed}."
-            findings.append(Finding("no-pair", severity, count, total, message, "They are left out."))
-    return replace(diagnosis, findings=sorted_findings(findings))
+            yield Finding("no-pair", severity, count, total, message, "They are left out.")
 
 
-def _fingerprints(files: CorpusFiles) -> dict[str, FileFingerprint]:
-    return {} if any(map(is_stream, files.paths.values())) else _or_nothing(lambda: fingerprint(files))
-
-
-def _text_fingerprint(path: str | Path) -> dict[str, FileFingerprint]:
-    return {} if is_stream(path) else _or_nothing(lambda: {"text": fingerprint_file(path)})
-
-
-def _or_nothing(work: Callable[[], dict[str, FileFingerprint]]) -> dict[str, FileFingerprint]:
+def _fingerprints(paths: Mapping[str, str | Path], records: Format | None = None) -> dict[str, FileFingerprint]:
+    """The fingerprints of the files of a corpus; nothing for pipes, which can be read only once."""
+    if any(map(is_stream, paths.values())):
+        return {}
     try:
-        return work()
+        return {part: fingerprint_file(path, records) for part, path in paths.items()}
     except DataError:  # a damaged archive, already reported by reading it
         return {}
 
 
-def _with_fingerprints(diagnosis: Diagnosis, fingerprints: dict[str, dict[str, FileFingerprint]]) -> Diagnosis:
-    findings = [*diagnosis.findings]
+def _crlf(fingerprints: Mapping[str, Mapping[str, FileFingerprint]]) -> Iterator[Finding]:
+    """A finding for each file with Windows line ends."""
     for file in (file for parts in fingerprints.values() for file in parts.values()):
         if file["crlf_lines"]:
             message = (
                 f"{file['name']}: {file['crlf_lines']:,} of {file['lines']:,} lines have Windows line ends (CRLF), "
                 "which are removed when read."
             )
-            findings.append(Finding("crlf", "note", file["crlf_lines"], file["lines"], message, ""))
-    return replace(diagnosis, findings=sorted_findings(findings), fingerprints=fingerprints)
+            yield Finding("crlf", "note", file["crlf_lines"], file["lines"], message, "")
 
 
 def with_parts(
@@ -160,8 +157,8 @@ def _few(parts: Sequence[Diagnosis]) -> Iterator[Finding]:
 
 def _named(name: str, part: Diagnosis, first: Diagnosis, to_exchange: str) -> Iterator[Finding]:
     """The findings of a part, without those about the validation data, which all parts share."""
-    known = {(finding.check, finding.message) for finding in first.findings}
+    shared = {(finding.check, finding.message) for finding in first.findings}
     for finding in part.findings:
-        if finding.check not in WHOLE_CORPUS and (finding.check, finding.message) not in known:
+        if finding.check not in WHOLE_CORPUS and (finding.check, finding.message) not in shared:
             advice = to_exchange if to_exchange and finding.check == "swapped" else finding.advice
             yield replace(finding, message=f"{name}: {finding.message}", advice=advice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -181,14 +182,27 @@ class Tally:
             self.examples.append((number, " ||| ".join(sides)))
 
 
-def fault(
-    check: str, tally: Tally, total: int, of: str, what: str, advice: str, *, stop: float = 1.0, warn: float = 1.0
-) -> Iterator[Finding]:
-    """One finding, "3 of 400 source lines (0.8 %) contain HTML.", or none if the tally is empty.
+@dataclass(frozen=True)
+class Check:
+    """A problem that single lines, pairs or tokens have.
 
-    `stop` and `warn` are the shares above which it has that severity; a limit of 1 is never exceeded.
+    Its finding reads "3 of 400 source lines (0.8 %) contain HTML."
     """
-    if tally.count:
-        message = f"{tally.count:,} of {total:,} {of} ({share(tally.count, total)}) {what}."
-        severity = grade(tally.count / total, stop, warn)
-        yield Finding(check, severity, tally.count, total, message, advice, tuple(tally.examples))
+
+    name: str
+    what: str
+    """The end of the sentence: "contain HTML"."""
+    advice: str = ""
+    warn: float = Thresholds.warn
+    """The share above which the finding is a warning; 1 for never."""
+    stop: float = 1.0
+    """The share above which the finding stops the training; 1 for never."""
+    pattern: re.Pattern[str] | None = None
+    """Detects the problem in a line, if that is all it takes."""
+
+    def findings(self, tally: Tally, total: int, of: str) -> Iterator[Finding]:
+        """One finding, or none if the tally is empty; `of` names what was counted."""
+        if tally.count:
+            message = f"{tally.count:,} of {total:,} {of} ({share(tally.count, total)}) {self.what}."
+            severity = grade(tally.count / total, self.stop, self.warn)
+            yield Finding(self.name, severity, tally.count, total, message, self.advice, tuple(tally.examples))

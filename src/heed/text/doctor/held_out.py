@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from heed.text.doctor.findings import Finding, Tally, Thresholds, fault, share
+from heed.text.doctor.findings import Check, Finding, Tally, Thresholds, share
 from heed.text.doctor.lines import LineScan
+from heed.text.doctor.pairs import EMPTY
 from heed.text.hashing import hash_pair, hash_text
 from heed.text.language.identify import are_crossed, profile, similarity
+
+LEAKED_ADVICE = "Remove them from the training data: a score on training sentences is meaningless."
+LEAKED = Check("leaked", "are in the training data", LEAKED_ADVICE, stop=Thresholds.stop_leaked)
+LEAKED_SIDE = Check("leaked", "are in the training data", LEAKED_ADVICE)
+EMPTY_HELD_OUT = Check("empty", EMPTY.what, "Remove them: they count as wrong translations.", stop=EMPTY.stop)
 
 
 class Overlap:
@@ -18,6 +24,11 @@ class Overlap:
         self._name = name
         self.tally = Tally()
         self._waiting: dict[int, tuple[int, int]] = {}  # hash -> first line, how many lines
+
+    @property
+    def extent(self) -> str:
+        """How many texts, and their share: `12 (3.4 %)`."""
+        return f"{self.tally.count:,} ({share(self.tally.count, self.total)})"
 
     def expect(self, key: int, number: int) -> None:
         """Add a text of the held-out set, on its line `number`."""
@@ -63,44 +74,31 @@ class HeldOutPairs:
     @property
     def summary(self) -> str:
         """The overlap with the training data, in words."""
-        total = self.pairs.total
-        pairs, sources, targets = (
-            f"{overlap.tally.count:,} ({share(overlap.tally.count, total)})"
-            for overlap in (self.pairs, self.sources, self.targets)
-        )
         return (
-            f"{self.name}: {total:,} pairs. In the training data: {pairs} of the pairs, {sources} of the sources, "
-            f"{targets} of the targets."
+            f"{self.name}: {self.pairs.total:,} pairs. In the training data: {self.pairs.extent} of the pairs, "
+            f"{self.sources.extent} of the sources, {self.targets.extent} of the targets."
         )
 
     def findings(self, src: LineScan, tgt: LineScan) -> Iterator[Finding]:
         """The findings, given the scans of the two sides of the training data."""
-        yield from leak(self.pairs, f"{self.name} pairs", Thresholds.stop_leaked)
+        total = self.pairs.total
+        yield from LEAKED.findings(self.pairs.tally, total, f"{self.name} pairs")
         for overlap, what in ((self.sources, "sources"), (self.targets, "targets")):
             if overlap.tally.count > self.pairs.tally.count:
-                yield from leak(overlap, f"{self.name} {what}", 1.0)
-        yield from fault(
-            "empty",
-            self._empty,
-            self.src.num_lines,
-            f"{self.name} pairs",
-            "have an empty side",
-            "Remove them: they count as wrong translations.",
-            stop=Thresholds.stop_empty,
-            warn=Thresholds.warn,
-        )
+                yield from LEAKED_SIDE.findings(overlap.tally, total, f"{self.name} {what}")
+        yield from EMPTY_HELD_OUT.findings(self._empty, total, f"{self.name} pairs")
         for own, opposite, other in ((self.src, self.tgt, src), (self.tgt, self.src, tgt)):
             yield from (finding for finding in own.findings(opposite) if finding.severity != "note")
-            yield from tokenised_differently(own, other, Thresholds.tokenised)
+            yield from tokenised_differently(own, other)
         yield from self._swapped(src, tgt)
 
     def _swapped(self, src: LineScan, tgt: LineScan) -> Iterator[Finding]:
-        if self.src.num_lines < self.MIN_LINES_TO_COMPARE:
+        total = self.pairs.total
+        if total < self.MIN_LINES_TO_COMPARE:
             return
         own_src, own_tgt, other_src, other_tgt = (profile(scan.sample.lines) for scan in (self.src, self.tgt, src, tgt))
         crossed = are_crossed(own_src, own_tgt, other_src, other_tgt)
         if crossed and similarity(other_src, other_tgt) < Thresholds.same_language:
-            total = self.src.num_lines
             message = f"The {self.name} source looks like the training target, and the target like the source."
             advice = f"Exchange the two sides of the {self.name} data or of the training data, whichever are wrong."
             yield Finding("swapped", "stop", total, total, message, advice)
@@ -131,29 +129,15 @@ class HeldOutText:
 
     def findings(self, train: LineScan) -> Iterator[Finding]:
         """The findings, given the scan of the training text."""
-        yield from leak(self.lines, f"{self.name} lines", Thresholds.stop_leaked)
+        yield from LEAKED.findings(self.lines.tally, self.lines.total, f"{self.name} lines")
         yield from (finding for finding in self.scan.findings() if finding.severity != "note")
-        yield from tokenised_differently(self.scan, train, Thresholds.tokenised)
+        yield from tokenised_differently(self.scan, train)
 
 
-def leak(overlap: Overlap, what: str, stop: float) -> Iterator[Finding]:
-    """The finding that held-out texts are in training."""
-    return fault(
-        "leaked",
-        overlap.tally,
-        overlap.total,
-        what,
-        "are in the training data",
-        "Remove them from the training data: a score on training sentences is meaningless.",
-        stop=stop,
-        warn=Thresholds.warn,
-    )
-
-
-def tokenised_differently(one: LineScan, other: LineScan, limit: float) -> Iterator[Finding]:
+def tokenised_differently(one: LineScan, other: LineScan) -> Iterator[Finding]:
     """The finding that of two corresponding sides only one is tokenised."""
     shares = one.tokenised_share, other.tokenised_share
-    if shares[0] is None or shares[1] is None or abs(shares[0] - shares[1]) <= limit:
+    if shares[0] is None or shares[1] is None or abs(shares[0] - shares[1]) <= Thresholds.tokenised:
         return
     yes, no = (one, other) if shares[0] > shares[1] else (other, one)
     message = f"The {yes.side} lines are tokenised (a space before commas and full stops); the {no.side} lines are not."

@@ -5,11 +5,27 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import correlation, pstdev
 
-from heed.text.doctor.findings import Finding, Tally, Thresholds, fault, grade, share
+from heed.text.doctor.findings import Check, Finding, Tally, Thresholds, grade, share
 from heed.text.hashing import HashSet
 from heed.text.pair_filter import PairFilter, PairFilterConfig
+
+# fmt: off
+EMPTY = Check("empty", "have an empty side", "Check whether the files are misaligned.", stop=Thresholds.stop_empty)
+PAIR_CHECKS = (
+    Check("copy", "have the source itself as target",
+          "Remove them, except names and numbers: a model learns from them to copy.", stop=Thresholds.stop_copies),
+    Check("length-ratio", "have one side more than {ratio:g} times as long as the other",
+          "Check whether they are translations."),
+    Check("long", f"have a side of more than {Thresholds.long_line:,} characters",
+          "Split them into sentences on both sides: pairs that are too long for the model are left out."),
+    Check("duplicate", "repeat an earlier one", "Find out where they come from: one of each is enough.",
+          warn=Thresholds.warn_repeated),
+    Check("several-targets", "repeat an earlier source with another target", warn=1.0),
+)
+# fmt: on
 
 
 class LengthCorrelation:
@@ -25,11 +41,10 @@ class LengthCorrelation:
     MIN_DEVIATION = 0.2
     """Standard deviation of the logarithms on each side: lengths that vary by about a fifth."""
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self) -> None:
         self.num_judged = 0
         self.unrelated: list[int] = []
-        """The first pair, counted from 1, of each block with a correlation below `limit`."""
-        self._limit = limit
+        """The first pair, counted from 1, of each block with a correlation below `Thresholds.unrelated_lengths`."""
         self._start = self._next = 1
         self._src: list[float] = []
         self._tgt: list[float] = []
@@ -48,7 +63,7 @@ class LengthCorrelation:
         is_large = len(self._src) >= self.SMALLEST_BLOCK
         if is_large and min(pstdev(self._src), pstdev(self._tgt)) > self.MIN_DEVIATION:
             self.num_judged += 1
-            if correlation(self._src, self._tgt) < self._limit:
+            if correlation(self._src, self._tgt) < Thresholds.unrelated_lengths:
                 self.unrelated.append(self._start)
         self._start = self._next
         self._src, self._tgt = [], []
@@ -61,7 +76,7 @@ class PairScan:
         self.num_pairs = 0
         self._in_one_file = in_one_file
         self.filter = PairFilter(filter_config)
-        self.lengths = LengthCorrelation(Thresholds.unrelated_lengths)
+        self.lengths = LengthCorrelation()
         self._tallies: dict[str, Tally] = defaultdict(Tally)
         self._sources = HashSet()
         self._pairs = HashSet()
@@ -92,38 +107,17 @@ class PairScan:
 
     def findings(self) -> Iterator[Finding]:
         """The findings. Ends the scan."""
-        ratio = f"have one side more than {self.filter.config.max_length_ratio:g} times as long as the other"
-        advice, stop = "Check whether the files are misaligned.", Thresholds.stop_empty
+        empty = EMPTY
         if self._in_one_file:  # where sides cannot shift
-            advice, stop = "They are left out. Check whether the right columns or languages were selected.", 1.0
-        yield from self._fault("empty", "have an empty side", advice, stop, Thresholds.warn)
-        yield from self._fault(
-            "copy",
-            "have the source itself as target",
-            "Remove them, except names and numbers: a model learns from them to copy.",
-            Thresholds.stop_copies,
-            Thresholds.warn,
-        )
-        yield from self._fault("length-ratio", ratio, "Check whether they are translations.", warn=Thresholds.warn)
-        yield from self._fault(
-            "long",
-            f"have a side of more than {Thresholds.long_line:,} characters",
-            "Split them into sentences on both sides: pairs that are too long for the model are left out.",
-            warn=Thresholds.warn,
-        )
-        yield from self._fault(
-            "duplicate",
-            "repeat an earlier one",
-            "Find out where they come from: one of each is enough.",
-            warn=Thresholds.warn_repeated,
-        )
-        yield from self._fault("several-targets", "repeat an earlier source with another target", "")
+            advice = "They are left out. Check whether the right columns or languages were selected."
+            empty = replace(empty, advice=advice, stop=1.0)
+        ratio = self.filter.config.max_length_ratio
+        for check in (empty, *PAIR_CHECKS):
+            filled = replace(check, what=check.what.format(ratio=ratio))
+            yield from filled.findings(self._tallies[check.name], self.num_pairs, "pairs")
         yield from self._misaligned()
         yield from self._filtered()
         yield from too_few(self.num_pairs, self.filter.dropped)
-
-    def _fault(self, name: str, what: str, advice: str, stop: float = 1.0, warn: float = 1.0) -> Iterator[Finding]:
-        return fault(name, self._tallies[name], self.num_pairs, "pairs", what, advice, stop=stop, warn=warn)
 
     def _misaligned(self) -> Iterator[Finding]:
         self.lengths.close()
@@ -147,8 +141,7 @@ class PairScan:
             part = share(count, self.num_pairs)
             message = f"The filter drops {count:,} of {self.num_pairs:,} pairs ({part}): {reasons_of(dropped)}."
             severity = grade(count / self.num_pairs, 1.0, Thresholds.warn_repeated)
-            advice = "Training does not use them."
-            yield Finding("filter", severity, count, self.num_pairs, message, advice)
+            yield Finding("filter", severity, count, self.num_pairs, message, "Training does not use them.")
 
 
 def too_few(num_pairs: int, dropped: Counter[str]) -> Iterator[Finding]:

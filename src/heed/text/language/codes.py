@@ -125,10 +125,10 @@ def is_right_to_left(code: str) -> bool:
     return code_of(code) in _RIGHT_TO_LEFT
 
 
-def same_tag(wanted: str, found: str) -> bool:
-    """Whether a language tag is the wanted one or a variety of it: `en` accepts `en-US` and `EN_gb`, but not `eng`."""
-    parts, wanted_parts = (tag.strip().lower().replace("_", "-").split("-") for tag in (found, wanted))
-    return parts[: len(wanted_parts)] == wanted_parts
+def same_tag(language: str, tag: str) -> bool:
+    """Whether a tag names a language or a variety of it: `en` accepts `en-US` and `EN_gb`, but not `eng`."""
+    parts, of_language = (text.strip().lower().replace("_", "-").split("-") for text in (tag, language))
+    return parts[: len(of_language)] == of_language
 
 
 def with_code(tag: str) -> str:

@@ -152,7 +152,7 @@ def _grams(text: str, n: int) -> Iterator[str]:
 
 
 def evidence(language: str, lines: Sequence[str], against: str = "") -> float | None:
-    """The evidence for a language, from 0 to 1; None for a language that nothing is known of.
+    """The evidence for a language, from 0 to 1; None for a language without data.
 
     It is the share of the words that are frequent in the language and not in the language `against`. For a language
     without a list of frequent words, or without spaces, it is the share of the lines in its script.
@@ -197,6 +197,6 @@ def similarity(one: Profile, other: Profile) -> float:
 
 
 def are_crossed(src: Profile, tgt: Profile, known_src: Profile, known_tgt: Profile, margin: float = 0.0) -> bool:
-    """Whether two sides are more similar to the known text of the opposite side than to that of their own."""
+    """Whether two sides are more similar to known text of the opposite side than to that of their own."""
     straight = similarity(src, known_src) + similarity(tgt, known_tgt)
     return similarity(src, known_tgt) + similarity(tgt, known_src) > straight + margin

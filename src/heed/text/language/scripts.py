@@ -1,4 +1,4 @@
-"""Scripts: which one a character or a line is written in, which write no spaces, and which languages they belong to."""
+"""Scripts of characters and lines, which of them write no spaces, and their languages."""
 
 from __future__ import annotations
 

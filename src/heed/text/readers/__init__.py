@@ -10,8 +10,7 @@ is the same line for heed, for `wc -l` and for the tool that made the file.
 | tables.py     | TSV and CSV                                      |
 | columns.py    | which columns of a table hold source and target  |
 | records.py    | JSONL and Parquet                                |
-| tmx.py        | pairs of a translation memory                    |
-| tmx_parser.py | units of a translation memory                    |
+| tmx.py        | units and pairs of a translation memory          |
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from typing import TypedDict
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import sha256_file
-from heed.text.archives import is_stream, open_bytes, open_file, shown_name
+from heed.text.archives import is_stream, open_file, raw_lines, shown_name
 from heed.text.readers.columns import parse_column
 from heed.text.readers.corpus import CorpusFiles, Format, Pair, format_of
 from heed.text.readers.lines import Errors, read_lines
 from heed.text.readers.records import count_rows, read_jsonl, read_parquet
-from heed.text.readers.tables import column_languages, column_numbers, read_csv, read_tsv, with_languages_of
+from heed.text.readers.tables import column_languages, column_numbers, read_table, with_languages_of
 from heed.text.readers.tmx import read_tmx
 
 __all__ = [
@@ -38,8 +37,8 @@ __all__ = [
 ]  # fmt: skip
 
 RECORD_READERS: dict[Format, Callable[[CorpusFiles, Errors, Counter[str]], Iterator[Pair]]] = {
-    "tsv": read_tsv,
-    "csv": read_csv,
+    "tsv": read_table,
+    "csv": read_table,
     "jsonl": read_jsonl,
     "parquet": read_parquet,
     "tmx": read_tmx,
@@ -108,17 +107,13 @@ def fingerprint_file(path: str | Path, records: Format | None = None) -> FileFin
         raise UsageError(f"{shown_name(path)} cannot be read twice; write it to a file first.")
     with open_file(Path(path)):  # its errors are the clear ones
         sha256 = sha256_file(path)
-    lines, crlf_lines = (count_rows(path), 0) if records == "parquet" else _count_lines(path)
-    crlf_lines = 0 if records in ("csv", "tmx") else crlf_lines
+    lines = crlf_lines = 0
+    if records == "parquet":
+        lines = count_rows(path)
+    else:
+        for raw in raw_lines(path):
+            lines += 1
+            crlf_lines += records not in ("csv", "tmx") and raw.endswith(b"\r\n")
     return FileFingerprint(
         name=Path(path).name, bytes=Path(path).stat().st_size, sha256=sha256, lines=lines, crlf_lines=crlf_lines
     )
-
-
-def _count_lines(path: str | Path) -> tuple[int, int]:
-    lines = crlf_lines = 0
-    with open_bytes(path) as file:
-        for raw in file:
-            lines += 1
-            crlf_lines += raw.endswith(b"\r\n")
-    return lines, crlf_lines

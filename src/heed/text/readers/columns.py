@@ -1,4 +1,4 @@
-"""Columns of a table: which hold the source and the target, and whether the first row is a heading.
+"""Columns of a table: selection of source and target, and detection of a row of headings.
 
 A column is selected by its number, counted from 1, or by its heading. Without either, a heading selects it that is a
 language (`en`, `eng`, `en-US`, `English`) or a side (`source`, `src`, `target`, `tgt`, `trg`). A table of two columns
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from heed.core.errors import DataError, UsageError
 from heed.text.language.codes import code_of, name_of
-from heed.text.readers.corpus import CorpusFiles
+from heed.text.readers.corpus import CorpusFiles, require_column_numbers
 
 SIDES = {"source": "src", "src": "src", "target": "tgt", "tgt": "tgt", "trg": "tgt"}
 """The side that a heading names."""
@@ -31,6 +31,7 @@ class Columns:
 
     src: int
     tgt: int
+    """For a table to translate, the position after the last column stands for a new one."""
     are_named: bool
 
 
@@ -47,19 +48,7 @@ class Sides:
     tgt_column: int | str | None = None
 
     def __post_init__(self) -> None:
-        for column in (self.src_column, self.tgt_column):
-            if isinstance(column, int) and column < 1:
-                raise UsageError(f"There is no column {column}; columns are counted from 1.")
-
-
-@dataclass(frozen=True)
-class ToTranslate:
-    """Positions, counted from 0; `tgt` is None for a new column after the others."""
-
-    src: int
-    tgt: int | None
-    are_named: bool
-    """Whether the first row is a heading."""
+        require_column_numbers(self.src_column, self.tgt_column)
 
 
 def parse_column(text: str | None) -> int | str | None:
@@ -72,15 +61,12 @@ def find_columns(files: CorpusFiles, first: Sequence[str], place: str) -> Column
 
     Raises DataError for a heading that does not exist, UsageError when the columns have to be given.
     """
-    src = _given(files.src_column, first, place, "src")
-    tgt = _given(files.tgt_column, first, place, "tgt")
-    are_named = isinstance(files.src_column, str) or isinstance(files.tgt_column, str)
-    if src is None:
-        src = _by_heading("src", files.src_lang, first, place)
-        are_named |= src is not None
-    if tgt is None:
-        tgt = _by_heading("tgt", files.tgt_lang, first, place)
-        are_named |= tgt is not None
+    src = _selected("src", files.src_column, files.src_lang, first, place)
+    tgt = _selected("tgt", files.tgt_column, files.tgt_lang, first, place)
+    are_named = any(
+        isinstance(column, str) or (column is None and at is not None)
+        for column, at in ((files.src_column, src), (files.tgt_column, tgt))
+    )
     if src is None and tgt is None and (languages := _two_languages(first)):
         src, tgt = languages
     elif len(first) <= 2:
@@ -125,7 +111,7 @@ def _name_in(field: str) -> str:
     return next(filter(None, (side_of(word) or (code_of(word) if len(word) > 3 else "") for word in words)), "")
 
 
-def find_to_translate(sides: Sides, first: Sequence[str], place: str) -> ToTranslate:
+def find_to_translate(sides: Sides, first: Sequence[str], place: str) -> Columns:
     """The column of a table to translate, and the one to fill; `first` is the first row, `place` names the table.
 
     Raises DataError for a column that does not exist, UsageError when the columns have to be given.
@@ -134,20 +120,14 @@ def find_to_translate(sides: Sides, first: Sequence[str], place: str) -> ToTrans
     for column, largest in ((sides.src_column, width), (sides.tgt_column, width + 1)):
         if isinstance(column, int) and column > largest:
             raise DataError(f"{place}: no column {column}; the first row has {width} ({listed(first)}).")
-    src = _given(sides.src_column, first, place, "src")
-    if src is None:
-        src = _by_heading("src", sides.src_lang, first, place)
-    if isinstance(sides.tgt_column, str) and not _called(sides.tgt_column, first):
-        tgt = None  # a new column with this heading
-    elif sides.tgt_column is None:
-        tgt = _by_heading("tgt", sides.tgt_lang, first, place)
-    else:
-        tgt = _given(sides.tgt_column, first, place, "tgt")
-    tgt = None if tgt == width else tgt
+    src = _selected("src", sides.src_column, sides.src_lang, first, place)
+    is_new = isinstance(sides.tgt_column, str) and not _called(sides.tgt_column, first)
+    tgt = None if is_new else _selected("tgt", sides.tgt_column, sides.tgt_lang, first, place)
+    tgt = width if tgt is None else tgt
     are_named = (
         any(isinstance(column, str) for column in (sides.src_column, sides.tgt_column))
         or (src is not None and _is_heading(first[src], "src", sides.src_lang))
-        or (tgt is not None and _is_heading(first[tgt], "tgt", sides.tgt_lang))
+        or (tgt < width and _is_heading(first[tgt], "tgt", sides.tgt_lang))
     )
     if src is None and width == 1:
         src = 0
@@ -158,7 +138,7 @@ def find_to_translate(sides: Sides, first: Sequence[str], place: str) -> ToTrans
         )
     if src == tgt:
         raise UsageError(f"{place}: source and target cannot both be column {src + 1}.")
-    return ToTranslate(src, tgt, are_named)
+    return Columns(src, tgt, are_named)
 
 
 def side_of(heading: str) -> str:
@@ -172,10 +152,15 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(shown) + (", ..." if len(names) > 10 else "")
 
 
-def _given(column: int | str | None, first: Sequence[str], place: str, side: str) -> int | None:
-    """The position of a column given by number or by heading; None if not given."""
-    if column is None or isinstance(column, int):
-        return None if column is None else column - 1
+def _selected(side: str, column: int | str | None, language: str, first: Sequence[str], place: str) -> int | None:
+    """The position of a given column, or else of one whose heading is the language or the side; None if neither."""
+    return _by_heading(side, language, first, place) if column is None else _given(column, first, place, side)
+
+
+def _given(column: int | str, first: Sequence[str], place: str, side: str) -> int:
+    """The position of a column given by number or by heading."""
+    if isinstance(column, int):
+        return column - 1
     positions = _called(column, first)
     if not positions:
         raise DataError(f"{place}: no column {column!r}; the first row has {listed(first)}.")

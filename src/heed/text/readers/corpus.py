@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from heed.core.errors import UsageError
-from heed.text.archives import COMPRESSIONS
+from heed.text.archives import COMPRESSIONS, plain_name
 
 Pair = tuple[str, str]
 """Source and target."""
@@ -28,8 +28,14 @@ SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 
 def format_of(path: Path) -> Format | None:
     """The format by the suffix (`corpus.tsv.gz` is TSV); None for plain text or an unknown suffix."""
-    plain = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
-    return FORMATS.get(plain.suffix.lower())
+    return FORMATS.get(Path(plain_name(path)).suffix.lower())
+
+
+def require_column_numbers(*columns: int | str | None) -> None:
+    """Raise UsageError for a number below 1."""
+    for column in columns:
+        if isinstance(column, int) and column < 1:
+            raise UsageError(f"There is no column {column}; columns are counted from 1.")
 
 
 @dataclass(frozen=True)
@@ -67,9 +73,7 @@ class CorpusFiles:
                     f"{path} is a file of pairs, not plain text: give it alone. If it holds only one side, save that "
                     "as plain text (.txt), one sentence per line."
                 )
-        for side, column in (("source", self.src_column), ("target", self.tgt_column)):
-            if isinstance(column, int) and column < 1:
-                raise UsageError(f"The {side} column is {column}, but columns are counted from 1.")
+        require_column_numbers(self.src_column, self.tgt_column)
         numbered = isinstance(self.src_column, int) or isinstance(self.tgt_column, int)
         if numbered and self.pairs is not None and self.record_format in ("jsonl", "parquet"):
             raise UsageError(f"{self.pairs} has named fields, not numbered columns: give their names.")
@@ -85,15 +89,15 @@ class CorpusFiles:
     def record_format(self) -> Format:
         """The format of `pairs`."""
         path = Path(self.pairs or "")
-        known = self.format or format_of(path)
-        if known is None and path.suffix.lower() in SPREADSHEETS:
+        format = self.format or format_of(path)
+        if format is None and path.suffix.lower() in SPREADSHEETS:
             raise UsageError(f'{path} is a spreadsheet: save the sheet as "CSV UTF-8" and give that file.')
-        if known is None:
+        if format is None:
             raise UsageError(
                 f"{path}: unknown format. Files of pairs end in .tsv, .csv, .jsonl, .parquet or .tmx; otherwise give "
                 "two files of plain text, one for the source and one for the target."
             )
-        return known
+        return format
 
     @property
     def fields(self) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Reader of text files: their lines, and what to do about bytes that are not UTF-8."""
+"""Reader of the lines of text files, with advice for bytes that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from heed.core.errors import DataError
-from heed.text.archives import COMPRESSIONS, DAMAGED, damage, open_bytes, shown_name
+from heed.text.archives import COMPRESSIONS, raw_lines, shown_name
 
 Errors = Literal["strict", "replace"]
 """For bytes that are not UTF-8, and in TMX characters that XML forbids: raise an error, or put U+FFFD instead."""
@@ -39,18 +39,6 @@ def read_lines(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
     for raw in raw_lines(path):
         end = -2 if raw.endswith(b"\r\n") else -1 if raw.endswith(b"\n") else None
         yield decoder.decode(raw[:end])
-
-
-def raw_lines(path: str | Path) -> Iterator[bytes]:
-    """The bytes of each line with its line end. Raises what `open_bytes` raises."""
-    number = 0
-    with open_bytes(path) as file:
-        try:
-            for raw in file:
-                yield raw
-                number += 1
-        except DAMAGED as error:
-            raise DataError(damage(shown_name(path), error, number)) from error
 
 
 def utf_16_of(first: bytes) -> str:

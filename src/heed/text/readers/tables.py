@@ -18,11 +18,11 @@ from itertools import chain, islice
 from pathlib import Path
 
 from heed.core.errors import DataError, UsageError
-from heed.text.archives import shown_name
+from heed.text.archives import raw_lines, shown_name
 from heed.text.language.codes import code_of
 from heed.text.readers.columns import Columns, find_columns, listed
 from heed.text.readers.corpus import CorpusFiles, Pair
-from heed.text.readers.lines import UTF_16_MARKS, Errors, LineDecoder, raw_lines, read_lines
+from heed.text.readers.lines import UTF_16_MARKS, Errors, LineDecoder, read_lines
 
 DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 SAMPLE_LINES = 200
@@ -46,18 +46,32 @@ def one_line(text: str) -> str:
     return _BREAK.sub(" ", text) if "\n" in text or "\r" in text else text
 
 
-def read_tsv(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
-    """A pair from each line. Raises DataError, with file and line, for a row that lacks a column."""
-    return _pairs(files, *_tsv_table(files, errors), left_out)
+def read_table(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
+    """A pair from each line of TSV, or from each row of CSV that is not empty.
 
-
-def read_csv(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
-    """A pair from each row that is not empty. Raises DataError, with file and line, for malformed CSV."""
-    yield from _pairs(files, *_csv_table(files, errors, left_out), left_out)
+    Raises DataError, with file and line, for malformed CSV and for a row that lacks a column.
+    """
+    rows, separator = _table(files, errors, left_out)
+    number, first = next(rows, (0, []))
+    if not number:
+        return
+    name = shown_name(files.pairs or "")
+    columns = find_columns(files, first, f"{name}:{number}")
+    if columns.are_named:
+        left_out[f"row of headings ({listed(first)})"] += 1
+    else:
+        rows = chain([(number, first)], rows)
+    for number, fields in rows:
+        if len(fields) <= max(columns.src, columns.tgt):
+            raise DataError(
+                f"{name}:{number}: {len(fields)} column{'s' * (len(fields) > 1)}, but the source is column "
+                f"{columns.src + 1} and the target column {columns.tgt + 1}. {separator}"
+            )
+        yield fields[columns.src], fields[columns.tgt]
 
 
 def column_languages(files: CorpusFiles, errors: Errors = "strict") -> dict[str, str]:
-    """The languages that the headings of a table's columns are, by "src" and "tgt"; empty where there is none."""
+    """The languages in the headings of a table's columns, by "src" and "tgt"; empty for a heading without one."""
     columns, first = _columns_of(files, errors)
     if columns is None or not columns.are_named:
         return {"src": "", "tgt": ""}
@@ -84,24 +98,20 @@ def _columns_of(files: CorpusFiles, errors: Errors) -> tuple[Columns | None, Seq
     """The columns of a table, and its first row; None for any other file, and for one that cannot be read."""
     if files.pairs is None or files.record_format not in ("tsv", "csv") or not Path(files.pairs).is_file():
         return None, ()  # a pipe can be read only once
-    is_csv = files.record_format == "csv"
     try:
-        rows, _ = _csv_table(files, errors, Counter()) if is_csv else _tsv_table(files, errors)
+        rows, _ = _table(files, errors, Counter())
         first = next((fields for _, fields in rows), None)
         return (find_columns(files, first, shown_name(files.pairs)), first) if first else (None, ())
     except (DataError, UsageError):  # reported when the pairs are read
         return None, ()
 
 
-def _tsv_table(files: CorpusFiles, errors: Errors) -> tuple[Iterator[Row], str]:
+def _table(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> tuple[Iterator[Row], str]:
     """The rows, and a sentence that names the delimiter."""
-    lines = read_lines(files.pairs or "", errors)
-    rows = ((number, line.split("\t")) for number, line in enumerate(lines, start=1))
-    return rows, "Fields are separated by one tab each."
-
-
-def _csv_table(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> tuple[Iterator[Row], str]:
     path = files.pairs or ""
+    if files.record_format == "tsv":
+        lines = enumerate(read_lines(path, errors), start=1)
+        return ((number, line.split("\t")) for number, line in lines), "Fields are separated by one tab each."
     name = shown_name(path)
     delimiter_line, delimiter, records = csv_records(_lines(path, errors), name)
     if delimiter_line:
@@ -233,23 +243,3 @@ def _rectangle(rows: Iterator[Row], name: str, left_out: Counter[str]) -> Iterat
             yield number, fields
         else:
             left_out["empty row(s)"] += 1
-
-
-def _pairs(files: CorpusFiles, rows: Iterator[Row], separator: str, left_out: Counter[str]) -> Iterator[Pair]:
-    """The two selected columns of each row."""
-    number, first = next(rows, (0, []))
-    if not number:
-        return
-    name = shown_name(files.pairs or "")
-    columns = find_columns(files, first, f"{name}:{number}")
-    if columns.are_named:
-        left_out[f"row of headings ({listed(first)})"] += 1
-    else:
-        rows = chain([(number, first)], rows)
-    for number, fields in rows:
-        if len(fields) <= max(columns.src, columns.tgt):
-            raise DataError(
-                f"{name}:{number}: {len(fields)} column{'s' * (len(fields) > 1)}, but the source is column "
-                f"{columns.src + 1} and the target column {columns.tgt + 1}. {separator}"
-            )
-        yield fields[columns.src], fields[columns.tgt]

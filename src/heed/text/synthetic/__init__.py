@@ -90,7 +90,7 @@ class Sentence:
         return phrase
 
     def _clause(self, tense: str, subject: g.Phrase, timed: float = 0.2) -> g.Clause:
-        """Somebody does something."""
+        """A clause with a verb and its objects."""
         separable = self._chance(0.2)
         verb = self._pick([one for one in w.VERBS if one.prefix or not separable])
         negated = self._chance(0.12)
@@ -99,7 +99,7 @@ class Sentence:
         return g.Clause(subject, verb, objects, tense, negated, time)
 
     def _quality(self, tense: str, subject: g.Phrase) -> g.Clause:
-        """Somebody or something is tired or very tired."""
+        """A clause with an adjective: somebody or something is tired or very tired."""
         kind = subject.noun.kind if subject.noun else "person"
         adjective = self._pick([one for one in w.ADJECTIVES if kind in one.kinds])
         manner = self._pick((NOTHING, NOTHING, Words("very", "sehr")))

@@ -51,7 +51,7 @@ class Phrase:
     person: str = "it"
     """I, it (any third person), we or they."""
     pronoun: str = ""
-    """The key in PRONOUNS of what may stand for it."""
+    """The key in PRONOUNS of the pronoun that may replace it."""
     noun: Noun | None = None
     indefinite: bool = False
     """With the article "a", which is "kein" where the clause is negated."""
@@ -143,7 +143,7 @@ def _conjugate(verb: str, person: str, third: str = "") -> str:
 
 
 def _german_verb(clause: Clause) -> tuple[str, str, str]:
-    """The finite verb, its separable prefix, and what stands at the end of the clause."""
+    """The finite verb, its separable prefix, and what comes at the end of the clause."""
     verb, person = clause.verb, clause.subject.person
     if clause.tense == "future":
         return _conjugate("werden", person), "", verb.name
@@ -166,12 +166,12 @@ def _middle(clause: Clause) -> str:
     bare = [(phrase, phrase.de[slot.case]) for slot, phrase in clause.objects if not slot.de]
     pronouns, others = ([de for phrase, de in bare if (phrase.noun is None) is first] for first in (True, False))
     negation = "nicht" * (clause.negated and not any(phrase.indefinite for phrase, _ in bare))
-    behind = [_with_preposition(slot.de, phrase.de[slot.case]) for slot, phrase in clause.objects if slot.de]
-    return " ".join([*pronouns, clause.time.de, *others, negation, *behind, clause.predicate.de])
+    prepositional = [_with_preposition(slot.de, phrase.de[slot.case]) for slot, phrase in clause.objects if slot.de]
+    return " ".join([*pronouns, clause.time.de, *others, negation, *prepositional, clause.predicate.de])
 
 
 def german_verb_first(clause: Clause) -> str:
-    """The order of a question, and of a statement after whatever stands in front of its verb."""
+    """The order of a question, and of a statement that starts with something other than its subject."""
     finite, prefix, end = _german_verb(clause)
     return f"{finite} {clause.subject.de[NOM]} {_middle(clause)} {prefix}{end} {clause.tail.de}"
 

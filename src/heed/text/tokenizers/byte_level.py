@@ -47,16 +47,9 @@ class ByteLevel(Tokenizer):
     def min_vocab_size(cls, options: TokenizerOptions) -> tuple[int, str]:
         return len(SPECIAL_PIECES) + 256, "256 bytes and 4 special pieces"
 
-    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
-        table = self._bytes
-        return [b"".join([table.get(id, b"") for id in ids]).decode("utf-8", "replace") for ids in sequences]
-
     def pieces(self, ids: Sequence[int]) -> list[str]:
         table, special = self._bytes, self.vocabulary.piece
         return [table[id].decode("utf-8", "backslashreplace") if id in table else special(id) for id in ids]
-
-    def bytes_of(self, ids: Sequence[int]) -> list[bytes]:
-        return [self._bytes.get(id, b"") for id in ids]
 
     def word_ids(self, line: str) -> list[int | None]:
         [ids] = self.encode([line])

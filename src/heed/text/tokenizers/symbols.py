@@ -17,7 +17,7 @@ from heed.text.tokenizers.tokenizer import (
     checked_for_training,
     words_of_characters,
 )  # fmt: skip
-from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, dump_pieces, load_pieces, spelled_tag
+from heed.text.vocabulary import SPECIAL_PIECES, UNK_ID, Vocabulary, dump_pieces, load_pieces, spelled_tag
 
 MARK = "@@"
 """Ends a piece that is not the last of its word."""
@@ -27,14 +27,12 @@ class Symbols(Tokenizer):
     """Base of the kinds with a closed vocabulary."""
 
     kind: ClassVar[str]
-    between: ClassVar[str]
-    """The separator of two words in decoded text."""
 
     def __init__(self, text_pieces: Iterable[str], tags: Iterable[str] = ()) -> None:
         self.vocabulary = Vocabulary(text_pieces, tags)
         self._ids = {piece: self.vocabulary.id(piece) for piece in self.vocabulary.text_pieces}
-        self._spelled = {id: self._spell(piece) for piece, id in self._ids.items()}
-        self._spelled[self.vocabulary.unk_id] = self._spell(SPECIAL_PIECES[Vocabulary.unk_id])
+        pieces = {**self._ids, SPECIAL_PIECES[UNK_ID]: UNK_ID}
+        self._bytes = {id: self._spell(piece).encode(errors="replace") for piece, id in pieces.items()}
 
     @abstractmethod
     def _cut(self, line: str) -> list[str]:
@@ -56,18 +54,11 @@ class Symbols(Tokenizer):
         return dump_pieces(self.kind, self.vocabulary)
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        ids, unk_id = self._ids, self.vocabulary.unk_id
-        return [[ids.get(piece, unk_id) for piece in self._cut(line)] for line in checked(lines)]
-
-    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
-        table = self._spelled
-        return ["".join([table.get(id, "") for id in ids]).removesuffix(self.between) for ids in sequences]
+        ids = self._ids
+        return [[ids.get(piece, UNK_ID) for piece in self._cut(line)] for line in checked(lines)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self.vocabulary.piece(id) for id in ids]
-
-    def bytes_of(self, ids: Sequence[int]) -> list[bytes]:
-        return [self._spelled.get(id, "").encode() for id in ids]
 
 
 class Word(Symbols):
@@ -93,7 +84,7 @@ class Word(Symbols):
 class Character(Symbols):
     """The most frequent Unicode characters; an unknown one is decoded as U+FFFD."""
 
-    kind, between = "character", ""
+    kind = "character"
     max_token_characters = 1
 
     @classmethod

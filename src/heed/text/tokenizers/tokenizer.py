@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
 from pydantic import Field
@@ -38,6 +38,10 @@ class Tokenizer(ABC):
     """
 
     vocabulary: Vocabulary
+    _bytes: Mapping[int, bytes]
+    """What each id that is not skipped adds to the decoded text, as UTF-8."""
+    between: ClassVar[str] = ""
+    """The separator of two words in decoded text, which a piece at the end of a word ends with."""
     lossless: ClassVar[bool] = False
     max_token_characters: ClassVar[int | None] = None
     """Characters of the longest piece of a word; None for pieces of any length."""
@@ -69,23 +73,25 @@ class Tokenizer(ABC):
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """The ids of each line. Raises DataError for a lone surrogate, which is not text."""
 
-    @abstractmethod
     def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
         """The text of each sequence, for any ids.
 
         Control ids and numbers outside the vocabulary are skipped; bytes that are not UTF-8 become U+FFFD.
         """
+        table, end = self._bytes, self.between.encode()
+        joined = [b"".join([table.get(id, b"") for id in ids]) for ids in sequences]
+        return [text.removesuffix(end).decode("utf-8", "replace") for text in joined]
 
     @abstractmethod
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Each id as text to display; bytes of an incomplete character look like `\\xc3`."""
 
-    @abstractmethod
     def bytes_of(self, ids: Sequence[int]) -> list[bytes]:
         """What each id adds to the decoded text, as UTF-8; empty for an id that is skipped.
 
         Concatenated they are the text, possibly followed by a space.
         """
+        return [self._bytes.get(id, b"") for id in ids]
 
     @abstractmethod
     def word_ids(self, line: str) -> list[int | None]:
