@@ -1,9 +1,10 @@
-"""Contracts of the two families of models, and the values that they exchange.
+"""Contracts of the three families of models, and the values that they exchange.
 
 Generators (`Autoregressive`) are the chain rule, P(w_t | w_<t, source), behind one verb, `advance`. Teacher forcing is
 `advance` over the whole target from a fresh `start`; decoding is T = 1; prefill is T > 1. Features and head are
 separate, so that the loss can be fused, only the last position is projected, and a count-based model can score single
-tokens without a row of the vocabulary. Readers (`Reader`) read a whole source at once.
+tokens without a row of the vocabulary. Readers (`Reader`) read a whole source at once. Aligners (`Aligner`) are
+estimated from pairs of sentences and link their words.
 
 Laws of generators, tested for every member of `heed.models.MODELS` in tests/contracts: (1) however the target is cut
 into chunks, `advance` gives the same features; (2) padding and neighbours do not change a row; (3) later tokens never
@@ -12,13 +13,15 @@ change earlier features; (4) `select` and `join` equal recomputing; (5) probabil
 Laws of readers: (1) padding and neighbours do not change the features of a row; (2) without positions, permuting the
 source permutes the features; (3) traced attention sums to one over the real positions.
 
+Laws of aligners: (1) an iteration of `estimate` never lowers the likelihood; (2) links are positions of the pair.
+
 Legend for the whole package: B batch rows, S source length, T target length, D d_model, H heads,
 K head size, F d_ff, V vocabulary, W rows of one source, L layers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Protocol, Self
@@ -227,4 +230,26 @@ class Reader(Protocol):
         self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
         """Features of each position of a `Source`; those of padding are undefined."""
+        ...
+
+
+Pair = tuple[Sequence[int], Sequence[int]]
+"""Source and target ids of a pair of sentences."""
+Links = frozenset[tuple[int, int]]
+"""(source, target) positions of linked words, counted from 0."""
+
+
+class Aligner(Protocol):
+    """A model of which words of two sentences correspond."""
+
+    def estimate(self, pairs: Sequence[Pair]) -> None:
+        """Run one iteration of expectation maximisation."""
+        ...
+
+    def links(self, pairs: Sequence[Pair]) -> Sequence[Links]:
+        """The most probable links of each pair."""
+        ...
+
+    def log_likelihood(self, pairs: Sequence[Pair]) -> float:
+        """log P(targets | sources) of all pairs, in nats."""
         ...
