@@ -1,4 +1,4 @@
-"""Laws of aligners (`heed.nn.contract.Aligner`). heed has no aligner of its own yet; the members here are for the laws."""
+"""Laws of aligners (`heed.nn.contract.Aligner`), checked on members defined here: heed has none of its own yet."""
 
 from __future__ import annotations
 
