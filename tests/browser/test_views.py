@@ -57,7 +57,7 @@ def test_pointing_at_a_word_lights_up_what_it_looked_at(opened: Page) -> None:
     shares = [sum(head[1][c] for head in heads) / len(heads) for c in range(5)]
     lit = words(opened, "source").evaluate_all("all => all.map(e => Number(e.style.getPropertyValue('--lit-share')))")
     assert lit == pytest.approx([share**0.5 for share in shares], abs=0.01)
-    assert "looked at:" in opened.locator(".sentence .status").inner_text()
+    assert "attends to:" in opened.locator(".sentence .status").inner_text()
     assert opened.locator(".heat tr.at").count() == 1
     opened.mouse.move(0, 0)
     assert opened.locator(".word.lit").count() == 0
@@ -65,7 +65,7 @@ def test_pointing_at_a_word_lights_up_what_it_looked_at(opened: Page) -> None:
 
 def test_pointing_at_a_source_word_lights_up_what_looked_at_it(opened: Page) -> None:
     words(opened, "source").nth(2).hover()
-    assert "was looked at by:" in opened.locator(".sentence .status").inner_text()
+    assert "is attended to by:" in opened.locator(".sentence .status").inner_text()
     assert opened.get_by_role("group", name="translation").locator(".lit").count() > 0
     assert opened.locator(".heat thead th.at").inner_text() == "di"
 
@@ -73,7 +73,7 @@ def test_pointing_at_a_source_word_lights_up_what_looked_at_it(opened: Page) -> 
 def test_a_cell_of_the_heat_map_tells_its_share_and_lights_up_both_words(opened: Page) -> None:
     cell = opened.get_by_role("gridcell").nth(1)
     label = cell.get_attribute("aria-label")
-    assert label is not None and "looked at ce:" in label and "%" in label
+    assert label is not None and "attends to ce:" in label and "%" in label
     cell.hover()
     assert words(opened, "translation").nth(0).evaluate("e => e.classList.contains('at')")
 
@@ -119,7 +119,7 @@ def test_choosing_a_word_shows_what_could_stand_in_its_place(opened: Page) -> No
         listed = panel.get_by_role("table").first.locator("tbody tr")
         shown = listed.locator(".piece").all_inner_texts()
         assert shown[: len(word["choices"])] == [choice["text"].strip() or "end" for choice in word["choices"]]
-        assert listed.locator("text=stands here").count() == 1
+        assert listed.locator("text=in the text").count() == 1
     panel.get_by_text("Token by token").click()
     assert panel.get_by_role("table").count() == 2
 
@@ -146,7 +146,7 @@ def test_the_beam_shows_every_node_and_the_path_of_the_output(opened: Page) -> N
     panel.locator("button.node.best").nth(1).hover()
     assert panel.locator("svg path.at").count() == 1
     assert "log-probability" in panel.locator(".status").inner_text()
-    panel.get_by_label("show what was dropped").uncheck()
+    panel.get_by_label("show dropped prefixes").uncheck()
     assert panel.locator("button.node.dropped").first.is_hidden()
 
 
@@ -178,7 +178,7 @@ def test_a_text_of_a_language_model_has_words_and_what_could_follow(page: Page, 
     assert page.get_by_role("tab").all_inner_texts() == ["Next word"]
     assert page.get_by_role("table").first.locator("tbody tr").count() >= 3
     words(page, "text").nth(1).hover()
-    assert "% sure" in page.locator(".sentence .status").inner_text().replace("\u202f", " ")
+    assert "probability" in page.locator(".sentence .status").inner_text().replace("\u202f", " ")
 
 
 def test_the_file_asks_for_nothing_but_itself(context: BrowserContext, translation: Path, seen: Seen) -> None:
