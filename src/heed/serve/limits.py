@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heed.serve.errors import ApiError, BadRequestError, SlowBodyError, TooLargeError, body_of
+from heed.serve.errors import ApiError, error_response
 
 
 @dataclass(frozen=True)
@@ -44,16 +43,16 @@ class Limits:
     """Time for a body to arrive."""
 
     def require_text(self, text: str) -> None:
-        """Raise BadRequestError for a text that is too long."""
+        """Raise ApiError for a text that is too long."""
         if len(text) > self.characters:
-            raise BadRequestError(
-                f"Invalid request: request ({len(text)}) exceeds text limit ({self.characters})", "text"
+            raise ApiError(
+                400, f"Invalid request: request ({len(text)}) exceeds text limit ({self.characters})", "text"
             )
 
     def require_texts(self, count: int) -> None:
-        """Raise BadRequestError for too many texts."""
+        """Raise ApiError for too many texts."""
         if count > self.texts:
-            raise BadRequestError(f"Invalid request: request ({count}) exceeds batch limit ({self.texts})", "text")
+            raise ApiError(400, f"Invalid request: request ({count}) exceeds batch limit ({self.texts})", "text")
 
 
 class BodyLimit:
@@ -73,13 +72,11 @@ class BodyLimit:
             return
         try:
             body = await asyncio.wait_for(self._body(receive), self.limits.body_seconds)
-        except (TooLargeError, TimeoutError) as error:
-            refusal = (
-                error
-                if isinstance(error, ApiError)
-                else SlowBodyError("The body of the request did not arrive in time.")
-            )
-            await _refuse(send, scope["path"], refusal)
+        except TimeoutError:
+            await _refuse(scope, receive, send, ApiError(408, "The body of the request did not arrive in time."))
+            return
+        except ApiError as error:
+            await _refuse(scope, receive, send, error)
             return
         if body is None:  # the client has disconnected
             return
@@ -103,14 +100,11 @@ class BodyLimit:
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > self.limits.body_bytes:
-                raise TooLargeError(f"The body is larger than the limit of {self.limits.body_bytes:,} bytes.")
+                raise ApiError(413, f"The body is larger than the limit of {self.limits.body_bytes:,} bytes.")
             more = message.get("more_body", False)
         return b"".join(parts)
 
 
-async def _refuse(send: Send, path: str, error: ApiError) -> None:
-    body = json.dumps(body_of(error, path)).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers.append((b"connection", b"close"))  # the rest of the body is not read
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _refuse(scope: Scope, receive: Receive, send: Send, error: ApiError) -> None:
+    close = {"connection": "close"}  # the rest of the body is not read
+    await error_response(error, scope["path"], close)(scope, receive, send)

@@ -17,7 +17,7 @@ from heed.decoding.translator import ModelTranslator
 from heed.documents.translation import Step, Watch
 from heed.serve.engine.scheduler import Outcome, Ticket
 from heed.serve.engine.worker import Worker
-from heed.serve.errors import ApiError, BadRequestError, LateError, OverloadError
+from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.serve.telemetry import Metrics
 
@@ -107,7 +107,7 @@ class Job:
                 separate |= self.call(partial(translator.search_in_batches, some, options))
             return separate
         if requests and not self._has_started and self._worker.num_waiting >= self._limits.queue:
-            raise OverloadError("The queue is full; retry later.", retry_after=RETRY_AFTER)
+            raise ApiError(503, "The queue is full; retry later.", retry_after=RETRY_AFTER)
         outputs: dict[Request, Hypothesis] = {}
         todo, missing = list(reversed(requests)), dict[Ticket, Request]()
         try:
@@ -128,14 +128,14 @@ class Job:
         return outputs
 
     def _check(self, translator: ModelTranslator, requests: Sequence[Request]) -> None:
-        """Raise BadRequestError for requests that are too long, before anything is searched."""
+        """Raise ApiError for requests that are too long, before anything is searched."""
         limit = self._limits.sentence_tokens
         for request in requests:
             if translator.num_steps(request) > MAX_TERM_STEPS:  # also raises for a term that cannot be encoded
-                raise BadRequestError("A sentence has too many required terms.", "glossary")
+                raise ApiError(400, "A sentence has too many required terms.", "glossary")
             length = len(request.source) + len(request.prefix)
             if length > limit:
-                raise BadRequestError(f"A sentence or prompt has {length:,} tokens; the limit is {limit:,}.", "text")
+                raise ApiError(400, f"A sentence or prompt has {length:,} tokens; the limit is {limit:,}.", "text")
 
     def _ticket(
         self, translator: ModelTranslator, request: Request, options: SearchOptions, watch: Watch | None
@@ -170,16 +170,18 @@ class Job:
     def _require_time(self) -> None:
         now = time.monotonic()
         if now > self._deadline:
-            raise LateError("The request took too long.")
+            raise ApiError(504, "The request took too long.")
         if not self._has_started and now > self._admitted + self._limits.queue_seconds and self._worker.num_waiting:
-            raise OverloadError("The request waited too long in the queue; retry later.", retry_after=RETRY_AFTER)
+            raise ApiError(503, "The request waited too long in the queue; retry later.", retry_after=RETRY_AFTER)
 
     def _received(self, translator: ModelTranslator, outcome: Outcome, options: SearchOptions) -> Hypothesis:
         failure = outcome if isinstance(outcome, Exception) else None
         self._worker.delivered(failure)
         if failure is not None:
             raise (
-                failure if isinstance(failure, HeedError | ApiError) else ApiError("The model failed on this request.")
+                failure
+                if isinstance(failure, HeedError | ApiError)
+                else ApiError(500, "The model failed on this request.")
             ) from failure
         assert not isinstance(outcome, Exception)
         return translator.best_of(outcome, options)

@@ -2,7 +2,7 @@
 
 - Owners (requests of clients) take turns, so a sentence does not wait for another client's book.
 - Searches of one model with the same number of rows join one continuous batch, every few steps: fewer groups make a
-step cheaper.
+  step cheaper.
 - Equal searches are made once, for all clients that ask while they run.
 - When a step fails, its searches are repeated in halves, isolated from all others, until the failing one is alone; it
   gets the error when it fails a second time.
@@ -162,11 +162,6 @@ class Scheduler:
     def num_waiting(self) -> int:
         """Searches that have not started."""
         return sum(map(len, (*self._waiting.values(), *self._isolated)))
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of all running batches."""
-        return sum(running.batch.num_rows for running in self._batches.values())
 
     @property
     def tickets(self) -> list[Ticket]:

@@ -184,7 +184,7 @@ class Worker:
 
     def _clean_up(self) -> None:
         """Fail the work in progress, and keep what waits."""
-        lost = ApiError("The worker died while it handled this request.")
+        lost = ApiError(500, "The worker died while it handled this request.")
         old, self._scheduler = self._scheduler, self._make_scheduler()
         call, self._call = self._call, None
         if call is not None and not call.future.done():

@@ -71,7 +71,9 @@ async function open() {
     ["Write", ableTo("generate"), generatePanel],
   ].filter(([, models]) => models.length);
   if (!kinds.length) {
-    main.replaceChildren(el("p", { class: "card" }, "This page has no form for the models of this server. Use its API."));
+    main.replaceChildren(
+      el("p", { class: "card" }, "This page has no form for the models of this server. Use its API."),
+    );
     return;
   }
   const panels = kinds.map(([name, , panel]) => [name, panel(served, modelInUse)]);

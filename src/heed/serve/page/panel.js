@@ -11,20 +11,21 @@ export function alertBox() {
     clear: () => node.replaceChildren(),
     show(error, retry) {
       const wait = error.retryAfter ? ` Try again in ${error.retryAfter} s.` : "";
-      const button = retry && error.canRetry !== false
-        ? el(
-            "button",
-            {
-              type: "button",
-              class: "button",
-              onclick: () => {
-                node.replaceChildren();
-                retry();
+      const button =
+        retry && error.canRetry !== false
+          ? el(
+              "button",
+              {
+                type: "button",
+                class: "button",
+                onclick: () => {
+                  node.replaceChildren();
+                  retry();
+                },
               },
-            },
-            "Try again",
-          )
-        : null;
+              "Try again",
+            )
+          : null;
       node.replaceChildren(el("div", { class: "alert" }, el("span", {}, error.message + wait), button));
     },
   };

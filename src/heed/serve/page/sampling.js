@@ -29,7 +29,8 @@ export function samplingFields(limits) {
   const isGiven = ([, input]) => input.value !== "";
   const entry = ([key, input]) => [key, Number(input.value)];
   const values = () => ({ ...Object.fromEntries(Object.entries(inputs).filter(isGiven).map(entry)), stop: [] });
-  const begin = (drawing) => Object.entries(drawing).forEach(([key, value]) => (inputs[key].value = Math.min(value, inputs[key].max || value)));
+  const begin = (drawing) =>
+    Object.entries(drawing).forEach(([key, value]) => (inputs[key].value = Math.min(value, inputs[key].max || value)));
   return { node: el("div", { class: "controls" }, ...labels), values, begin };
 }
 

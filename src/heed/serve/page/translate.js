@@ -132,7 +132,11 @@ export function translatePanel(served, modelInUse) {
       output.node.querySelector('[aria-pressed="true"]')?.scrollIntoView({ block: "nearest" });
       inside.reveal();
     };
-    return el("button", { type: "button", class: "doubt", onclick }, `doubtful sentence ${place + 1}: ${flags.join(", ")}`);
+    return el(
+      "button",
+      { type: "button", class: "doubt", onclick },
+      `doubtful sentence ${place + 1}: ${flags.join(", ")}`,
+    );
   }
 
   function chooseSentence(place) {
@@ -188,7 +192,14 @@ export function translatePanel(served, modelInUse) {
     const text = answer.sentences[state.sentence].source;
     work.run(
       async (signal) => {
-        const body = { text, source: sourceOf(answer), target: answer.target, model: model.name, prefix, ...options.values() };
+        const body = {
+          text,
+          source: sourceOf(answer),
+          target: answer.target,
+          model: model.name,
+          prefix,
+          ...options.values(),
+        };
         const steered = await ask("api/translate", body, signal);
         live.textContent = `Changed to: ${steered.text}`;
         take(steered.sentences[0].hypotheses[0].text, place);

@@ -1,4 +1,4 @@
-"""Request bodies of heed's own API."""
+"""Requests and answers of heed's own API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from heed.serve.apis.schema import Whole
+from heed.serve.apis.schema import Answer, LogProb, Whole
+from heed.serve.engine.probabilities import NextToken
+from heed.tasks.predictor import Prediction
+from heed.text.language.identify import Detected
 
 Text = Annotated[str, Field(min_length=1)]
 Term = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S")]
@@ -17,6 +20,9 @@ Stop = Annotated[str, Field(min_length=1, max_length=100)]
 BeamSize = Annotated[Whole, Field(ge=1, le=16)]
 Number = Annotated[Whole, Field(ge=1, le=10)]
 """Of hypotheses or continuations."""
+
+
+# --- requests ----------------------------------------------------------------------------------------
 
 
 class _Body(BaseModel):
@@ -132,3 +138,186 @@ class DetectBody(_Body):
     """POST /api/detect"""
 
     text: Text
+
+
+# --- answers -----------------------------------------------------------------------------------------
+
+
+class ErrorDetail(Answer):
+    """The message and the code of an error."""
+
+    message: str
+    code: str
+
+
+class HeedError(Answer):
+    """An error as heed's own API writes it."""
+
+    error: ErrorDetail
+
+
+class LanguageCard(Answer):
+    """A language and its writing direction."""
+
+    code: str
+    name: str
+    direction: Literal["ltr", "rtl"]
+
+
+class LanguageWithTargets(LanguageCard):
+    """A language, and those that it can be translated to."""
+
+    targets: list[str]
+
+
+class DirectionCard(Answer):
+    """One direction of a translation model."""
+
+    source: LanguageCard
+    target: LanguageCard
+    tag: str
+
+
+class DecodingDefaults(Answer):
+    """How a model searches by default."""
+
+    beam_size: int
+    length_penalty: float
+
+
+class SamplingDefaults(Answer):
+    """How a model samples by default."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    max_tokens: int
+
+
+class ModelCard(Answer):
+    """A served model."""
+
+    name: str
+    task: str
+    kind: str
+    parameters: int
+    source: LanguageCard | None
+    target: LanguageCard
+    directions: list[DirectionCard]
+    attends: bool
+    confidence: bool
+    report: bool
+    description: str
+    decoding: DecodingDefaults | None
+    """None for a model that does not generate text."""
+    drawing: SamplingDefaults | None
+    """None for a model that is not a language model."""
+    abilities: list[str]
+
+
+class LimitsCard(Answer):
+    """What the server accepts."""
+
+    characters: int
+    beam_size: int
+    nbest: int
+    max_tokens: int
+
+
+class Models(Answer):
+    """GET /api/models"""
+
+    models: list[ModelCard]
+    languages: list[LanguageWithTargets]
+    files: list[str]
+    limits: LimitsCard
+
+
+class DetectedLanguages(Answer):
+    """POST /api/detect"""
+
+    languages: list[Detected]
+
+
+class Token(Answer):
+    """A token and its log-probability. The end of the sentence is a token without text."""
+
+    text: str
+    log_prob: LogProb
+
+
+class Hypothesis(Answer):
+    """One translation of a sentence."""
+
+    text: str
+    score: LogProb
+    log_prob: LogProb
+    confidence: float | None
+    flags: list[str]
+    fallback: bool
+    finished: bool
+    tokens: list[Token]
+
+
+class Sentence(Answer):
+    """A sentence of the text, where it is, and its translations. Through a third language it has no position."""
+
+    start: int | None
+    end: int | None
+    source: str
+    hypotheses: list[Hypothesis]
+
+
+class Translated(Answer):
+    """POST /api/translate"""
+
+    text: str
+    source: str
+    target: str
+    detected: Detected | None
+    path: list[str]
+    sentences: list[Sentence]
+
+
+class Predictions(Answer):
+    """POST /api/predict: for each input its answers, the most probable first."""
+
+    outputs: list[list[Prediction]]
+
+
+class NextWord(Answer):
+    """A possible next word."""
+
+    text: str
+    probability: float
+    end: bool
+
+
+class Next(Answer):
+    """POST /api/next"""
+
+    tokens: list[NextToken]
+    words: list[NextWord]
+
+
+class Score(Answer):
+    """POST /api/score"""
+
+    log_prob: LogProb
+    tokens: list[Token]
+
+
+class Continuation(Answer):
+    """A generated text."""
+
+    text: str
+    log_prob: LogProb
+    finished: bool
+    tokens: list[Token]
+
+
+class Generated(Answer):
+    """POST /api/generate"""
+
+    continuations: list[Continuation]
+    seed: int
