@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.serve.errors import ApiError, error_response
@@ -71,14 +72,14 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         try:
-            body = await asyncio.wait_for(self._body(receive), self.limits.body_seconds)
+            body = await asyncio.wait_for(self._body(Request(scope, receive)), self.limits.body_seconds)
+        except ClientDisconnect:
+            return
         except TimeoutError:
             await _refuse(scope, receive, send, ApiError(408, "The body of the request did not arrive in time."))
             return
         except ApiError as error:
             await _refuse(scope, receive, send, error)
-            return
-        if body is None:  # the client has disconnected
             return
         is_sent = False
 
@@ -91,17 +92,13 @@ class BodyLimit:
 
         await self.app(scope, replay, send)
 
-    async def _body(self, receive: Receive) -> bytes | None:
-        parts, size, more = [], 0, True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
+    async def _body(self, request: Request) -> bytes:
+        parts, size = [], 0
+        async for part in request.stream():
+            parts.append(part)
+            size += len(part)
             if size > self.limits.body_bytes:
                 raise ApiError(413, f"The body is larger than the limit of {self.limits.body_bytes:,} bytes.")
-            more = message.get("more_body", False)
         return b"".join(parts)
 
 

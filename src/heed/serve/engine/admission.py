@@ -1,4 +1,4 @@
-"""Admission of requests, their deadlines, and the end of their work when a client disconnects."""
+"""Admission of requests: limits, deadlines, and cancellation when a client disconnects."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class ServedModel:
 
     @property
     def searches(self) -> bool:
-        """Whether its outputs are texts found by a search."""
+        """Whether it generates text by a search."""
         return self.can("translate") or self.can("generate")
 
     @property

@@ -1,4 +1,4 @@
-"""The work of one request: a plain function in a thread of its own, which waits for searches of the worker."""
+"""Job of one request: a function in a thread of its own, which waits for searches of the worker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SEPARATE_BATCH = 8
 WINDOW = 64
 """Sentences of one request that are submitted to the worker at once."""
 MAX_TERM_STEPS = 64
-"""Tokens of all terms that one output must contain: each of them widens its beam."""
+"""Maximum tokens of all terms that one output must contain: each of them widens its beam."""
 RETRY_AFTER = 2
 """Seconds that a client is asked to wait when the server is busy."""
 
@@ -75,7 +75,11 @@ class Job:
         watch: Watch | None = None,
     ) -> dict[Request, Hypothesis]:  # fmt: skip
         """Search each request in the worker."""
-        outputs = self._find(translator, requests, options, watch)
+        self._check(translator, requests)
+        if options.coverage_penalty:
+            outputs = self._find_separately(translator, requests, options)
+        else:
+            outputs = self._find_batched(translator, requests, options, watch)
         self._metrics.searched(model, outputs)
         return outputs
 
@@ -96,16 +100,19 @@ class Job:
         finally:
             future.cancel()  # no effect on what has started
 
-    def _find(
+    def _find_separately(
+        self, translator: ModelTranslator, requests: Sequence[Request], options: SearchOptions
+    ) -> dict[Request, Hypothesis]:
+        """A search that needs attention cannot join a batch. It runs in parts, so that other requests get turns."""
+        outputs: dict[Request, Hypothesis] = {}
+        for first in range(0, len(requests), SEPARATE_BATCH):
+            some = requests[first : first + SEPARATE_BATCH]
+            outputs |= self.call(partial(translator.search_in_batches, some, options))
+        return outputs
+
+    def _find_batched(
         self, translator: ModelTranslator, requests: Sequence[Request], options: SearchOptions, watch: Watch | None
     ) -> dict[Request, Hypothesis]:
-        self._check(translator, requests)
-        if options.coverage_penalty:  # needs attention, so it cannot join a batch; in parts, so that others get turns
-            separate: dict[Request, Hypothesis] = {}
-            for first in range(0, len(requests), SEPARATE_BATCH):
-                some = requests[first : first + SEPARATE_BATCH]
-                separate |= self.call(partial(translator.search_in_batches, some, options))
-            return separate
         if requests and not self._has_started and self._worker.num_waiting >= self._limits.queue:
             raise ApiError(503, "The queue is full; retry later.", retry_after=RETRY_AFTER)
         outputs: dict[Request, Hypothesis] = {}

@@ -15,7 +15,7 @@ from heed.text.language.codes import code_of, is_right_to_left, name_of
 from heed.text.language.identify import FREQUENT_WORDS, LanguageIdentifier
 
 _NAMES = {"src": "Source language", "tgt": "Target language", "und": "Unknown language"}
-"""Stand-ins for languages that a run does not name."""
+"""Placeholders for languages that a run does not name."""
 PLACES, NEIGHBOURS = 200, 10
 """Samples of the training data: rows are read at evenly spaced places, several neighbouring ones at each."""
 
@@ -46,7 +46,7 @@ class Language:
 
 
 def language_pair(codes: tuple[str, str]) -> tuple[Language, Language]:
-    """Source and target, with stand-ins for those that a run does not name."""
+    """Source and target, with placeholders for those that a run does not name."""
     source, target = codes
     return Language(source or "src"), Language(target or "tgt")
 

@@ -24,13 +24,12 @@ from heed.decoding.translator import ModelTranslator
 from heed.nn.device import is_out_of_memory
 
 MAX_ROWS = 320
-"""Rows of one batch: sentences times beam."""
-
+"""Maximum rows of a batch: sentences times beam size."""
 JOIN_EVERY = 4
 """Steps between two groups that join a running batch."""
 
-_FROM_ONE_BATCH = {"guard": False, "batch_size": 1}
-"""Options that do not affect the search of one sentence."""
+_SEARCH_INDEPENDENT = {"guard": False, "batch_size": 1}
+"""Values for options that do not affect the search of one sentence, so that more searches are equal."""
 
 Outcome = Sequence[Hypothesis] | Exception
 """The hypotheses of a search, best first and without texts, or its error."""
@@ -56,7 +55,8 @@ class _Search:
     """One search, for all tickets that ask for it."""
 
     def __init__(self, ticket: Ticket) -> None:
-        translator, request, options = ticket.translator, ticket.request, _plain(ticket.options)
+        translator, request = ticket.translator, ticket.request
+        options = ticket.options.model_copy(update=_SEARCH_INDEPENDENT)
         num_steps = translator.num_steps(request)
         self.tickets = [ticket]
         self.translator, self.request, self.options = translator, request, options
@@ -73,10 +73,6 @@ class _Search:
         self.group: RequestGroup | None = None
         self.source = 0
         self.num_failures = 0
-
-
-def _plain(options: SearchOptions) -> SearchOptions:
-    return options.model_copy(update=_FROM_ONE_BATCH)
 
 
 @dataclass(eq=False)
@@ -98,9 +94,9 @@ class _Joining:
 
     def __init__(self, running: _Running) -> None:
         self.searches: list[_Search] = []
-        there = running.searches
-        self.num_rows = sum(search.width for search in there)
-        self.longest = max((search.length for search in there), default=0)
+        active = running.searches
+        self.num_rows = sum(search.width for search in active)
+        self.longest = max((search.length for search in active), default=0)
 
     def takes(self, new: _Search, max_rows: int) -> bool:
         """Add a search if it fits; any search fits into an empty batch."""

@@ -1,4 +1,4 @@
-// Parts that the panels share: error messages, work that newer work cancels, and the inspection.
+// Parts shared by the panels: error messages, cancellable work, and the inspection.
 
 import { el } from "./dom.js";
 import { inspectionView } from "./view.js";
