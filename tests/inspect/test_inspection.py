@@ -96,24 +96,24 @@ def test_every_model_can_be_inspected(name: str) -> None:
     try:
         model.start(None)
     except ValueError:  # it needs a source
-        found = inspect_translation(translator_of(model), text, text, BEAM)
+        inspected = inspect_translation(translator_of(model), text, text, BEAM)
     else:
-        found = inspect_text(ModelTranslator(model, None, WORDS, Normaliser()), text)
-    json.dumps(found.to_json(), allow_nan=False)
-    assert spelled(found.target) == text
+        inspected = inspect_text(ModelTranslator(model, None, WORDS, Normaliser()), text)
+    json.dumps(inspected.to_json(), allow_nan=False)
+    assert spelled(inspected.target) == text
     if name.startswith(("transformer", "gpt")):
-        assert found.attention[-1].kind == "self"
+        assert inspected.attention[-1].kind == "self"
 
 
 def test_a_text_of_a_language_model() -> None:
     translator = heed.load(FIXTURES / "bigram").translator
-    found = inspect_text(translator, "the old dog")
-    assert (found.task, found.source, found.attention) == ("language-model", (), ())
-    assert found.target[-1].kind == "end"
-    words = [choice.text.strip() for choice in found.target[-1].choices]
+    inspected = inspect_text(translator, "the old dog")
+    assert (inspected.task, inspected.source, inspected.attention) == ("language-model", (), ())
+    assert inspected.target[-1].kind == "end"
+    words = [choice.text.strip() for choice in inspected.target[-1].choices]
     assert words == [choice.text.strip() for choice in likely_words(translator, None, "the old dog")]
     [scored] = translator.score(["the old dog"])
-    tokens = [token.prob for word in found.target for token in word.tokens]
+    tokens = [token.prob for word in inspected.target for token in word.tokens]
     assert tokens == pytest.approx([math.exp(x) for x in scored.log_probs], rel=1e-2)
 
 
@@ -146,17 +146,17 @@ class Recording(HashedModel):
 def test_a_model_of_several_lines_reads_begin_of_sentence_after_each_line() -> None:
     model = Recording(len(TOKENS))
     translator = ModelTranslator(model, None, WORDS, Normaliser(), line_end="eos")
-    found = inspect_text(translator, "a b\nc")
-    assert [(word.text, word.kind) for word in found.target] == [
+    inspected = inspect_text(translator, "a b\nc")
+    assert [(word.text, word.kind) for word in inspected.target] == [
         ("a ", "word"), ("b ", "word"), ("\n", "word"), ("c ", "word"), ("", "next"),
     ]  # fmt: skip
     a, b, c = (TOKENS.index(word) for word in "abc")
     assert model.read == [BOS, a, b, BOS, c]
-    assert found.target[2].prob == pytest.approx(
+    assert inspected.target[2].prob == pytest.approx(
         math.exp(model.distribution((-1 - BOS, -1 - a, -1 - b))[EOS]), rel=1e-3
     )
-    assert found.target[-1].prob is None
-    assert "\n" in [choice.text for choice in found.target[-1].tokens[0].choices]
+    assert inspected.target[-1].prob is None
+    assert "\n" in [choice.text for choice in inspected.target[-1].tokens[0].choices]
 
 
 @pytest.mark.parametrize(("prefix", "expected"), [("the old", " dog"), ("the old ", "dog"), ("", "the")])
@@ -176,5 +176,5 @@ def test_a_blank_or_too_long_text_is_refused(run: Predictor, source: str, target
 
 def test_a_long_output_has_likely_words_only_at_its_end(run: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspection_module, "MAX_POSITIONS", 3)
-    found = inspect_translation(run.translator, "ba", "kan ler mis not", BEAM)
-    assert [bool(word.choices) for word in found.target] == [False] * (len(found.target) - 1) + [True]
+    inspected = inspect_translation(run.translator, "ba", "kan ler mis not", BEAM)
+    assert [bool(word.choices) for word in inspected.target] == [False] * (len(inspected.target) - 1) + [True]

@@ -32,18 +32,18 @@ def distribution(translator: ModelTranslator, src_ids: list[int], before: list[i
 def test_where_words_are_tokens_the_likeliest_words_are_the_likeliest_tokens(model: HashedModel) -> None:
     translator = translator_of(model)
     ids = [5, 7, 4]
-    for start, found in zip(
+    for start, words in zip(
         (0, 1, 3), next_word_log_probs(translator, EncodedPair.of_translation([6, 8], ids), [0, 1, 3]), strict=True
     ):
         best, tokens = distribution(translator, [6, 8], ids[:start]).topk(NUM_WORDS)
         expected = ["" if token == EOS else WORDS.decode([[token]])[0] + " " for token in tokens.tolist()]
         texts = [text for text, token in zip(expected, tokens.tolist(), strict=True) if token > EOS]
-        assert [text for text in found if text.strip() in "abcdefgh" and text] == [
+        assert [text for text in words if text.strip() in "abcdefgh" and text] == [
             text for text in texts if "<" not in text
         ]
         for text, log_prob in zip(expected, best.tolist(), strict=True):
-            if text in found:
-                assert found[text] == pytest.approx(log_prob, abs=1e-4)
+            if text in words:
+                assert words[text] == pytest.approx(log_prob, abs=1e-4)
 
 
 @pytest.mark.parametrize(("sharpness", "num_words"), [(1.0, 2), (40.0, 1)])
@@ -52,11 +52,11 @@ def test_a_word_has_the_probability_of_its_tokens_and_its_end(sharpness: float, 
     tokenizer = CharBigram(["ab@@", "cd@@", "ef", "gh", "x", "y"])
     model = HashedModel(len(tokenizer.vocabulary), seed=3, sharpness=sharpness)
     translator = ModelTranslator(model, tokenizer, tokenizer, Normaliser())
-    [found] = next_word_log_probs(translator, EncodedPair.of_translation([8], [9]), [1])
-    assert len(found) >= num_words
-    assert sharpness > 1 or any(len(text.strip()) > 2 for text in found)  # of several tokens
+    [result] = next_word_log_probs(translator, EncodedPair.of_translation([8], [9]), [1])
+    assert len(result) >= num_words
+    assert sharpness > 1 or any(len(text.strip()) > 2 for text in result)  # of several tokens
     ends = [id for id, piece in enumerate(tokenizer.bytes_of(range(len(tokenizer.vocabulary)))) if not piece]
-    for text, log_prob in found.items():
+    for text, log_prob in result.items():
         ids = pieces_of(tokenizer, text) if text else [EOS]
         total = sum(float(distribution(translator, [8], [9, *ids[:place]])[id]) for place, id in enumerate(ids))
         if text and text == text.strip():  # its last token can be continued, so the end counts
@@ -80,7 +80,7 @@ def pieces_of(tokenizer: CharBigram, text: str) -> list[int]:
 def test_words_of_a_byte_model() -> None:
     byte = Byte()
     translator = ModelTranslator(HashedModel(len(byte.vocabulary), sharpness=4.0), None, byte, Normaliser())
-    [found] = next_word_log_probs(translator, EncodedPair.of_text(translator, "the "), [4])
-    assert found
-    assert sum(map(math.exp, found.values())) <= 1.0
-    assert list(found.values()) == sorted(found.values(), reverse=True)
+    [words] = next_word_log_probs(translator, EncodedPair.of_text(translator, "the "), [4])
+    assert words
+    assert sum(map(math.exp, words.values())) <= 1.0
+    assert list(words.values()) == sorted(words.values(), reverse=True)
