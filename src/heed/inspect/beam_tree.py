@@ -18,7 +18,7 @@ from heed.text.tokenizers import Tokenizer
 
 Fate = Literal["dropped", "kept", "finished"]
 _FATES: tuple[Fate, ...] = ("dropped", "kept", "finished")
-"""In ascending order: a prefix that two beams consider gets the higher fate."""
+"""Ascending: a prefix that two beams consider gets the higher one."""
 
 
 @dataclass
@@ -68,7 +68,7 @@ class BeamRecorder:
     def __init__(self, eos_id: int) -> None:
         self.eos_id = eos_id
         self.considered: dict[tuple[int, ...], Considered] = {}
-        """By all token ids, end of sentence included."""
+        """Keyed by all token ids of the prefix, end of sentence included."""
 
     def record(
         self, tokens: Int[Tensor, "S W T"], continuations: Continuations, accepted: Bool[Tensor, "S M"],

@@ -25,7 +25,7 @@ SCRIPTS = (
     "dom.js", "weights.js", "sentence.js", "heat_map.js", "choices.js", "alternatives.js", "tree.js", "view.js",
     "file.js",
 )  # fmt: skip
-"""In an order in which each imports only from those before it."""
+"""Concatenated in this order: each imports only from those before it."""
 STYLE = "view.css"
 
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)

@@ -26,8 +26,8 @@ class EncodedPair:
     """None for a language model."""
     output: tuple[int, ...]
     inputs: tuple[int, ...]
-    """The output as the model reads it. They differ in a text of several lines: where the output has an end of
-    sentence, the model reads a begin of sentence."""
+    """The output as the model reads it. In a text of several lines, it reads a begin of sentence in place of each end
+    of sentence."""
 
     @staticmethod
     def of_translation(src: list[int], tgt: list[int]) -> EncodedPair:

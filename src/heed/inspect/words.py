@@ -1,4 +1,4 @@
-"""Words made of tokens: where they begin and end, and what is shown of each.
+"""Words made of tokens: segmentation, and the values shown of each word.
 
 White space separates words. Punctuation at either end of a word is a word of its own, and so is each token in a script
 without spaces. A word has at least one token, and the texts of all words, concatenated, are the whole text.

@@ -78,7 +78,7 @@ def _handle_errors(app: FastAPI, service: Service) -> None:
         return error_response(ApiError(error.status_code, message), request.url.path, error.headers)
 
     async def left(request: Request, error: Exception) -> Response:
-        return Response(status_code=CLIENT_CLOSED)  # never sent
+        return Response(status_code=CLIENT_CLOSED)  # nobody receives it
 
     app.add_exception_handler(ApiError, failed)
     app.add_exception_handler(HeedError, failed)

@@ -39,23 +39,18 @@ class ApiError(Exception):
         self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
 
 
-def is_openai(path: str) -> bool:
-    """Whether a path belongs to OpenAI's API."""
-    return path == "/v1" or path.startswith("/v1/")
-
-
-def is_own(path: str) -> bool:
-    """Whether a path belongs to heed's own API."""
-    return path == "/api" or path.startswith("/api/")
+def _api_of(path: str) -> str:
+    """`v1` for OpenAI's API, `api` for heed's own, anything else for the others."""
+    return path.removeprefix("/").partition("/")[0]
 
 
 def body_of(error: ApiError, path: str) -> dict[str, Any]:
     """The JSON body of an error, in the form of the API of this path."""
-    if is_openai(path):
+    if _api_of(path) == "v1":
         kind = "server_error" if error.status >= 500 else "invalid_request_error"
         code = _OPENAI_CODES.get(error.code)
         return {"error": {"message": error.message, "type": kind, "param": error.param, "code": code}}
-    if is_own(path):
+    if _api_of(path) == "api":
         code = "not_found" if error.code == MODEL_NOT_FOUND else error.code
         return {"error": {"message": error.message, "code": code}}
     return {"error": error.message}
@@ -68,5 +63,5 @@ def error_response(error: ApiError, path: str, headers: Mapping[str, str] | None
     """
     status = error.status
     if error.code == "unauthorized":
-        status = 401 if is_openai(path) or is_own(path) else 400 if status == 401 else 403
+        status = 401 if _api_of(path) in ("v1", "api") else 400 if status == 401 else 403
     return JSONResponse(body_of(error, path), status, headers={**error.headers, **(headers or {})})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
@@ -50,10 +51,11 @@ class Limits:
                 400, f"Invalid request: request ({len(text)}) exceeds text limit ({self.characters})", "text"
             )
 
-    def require_texts(self, count: int) -> None:
-        """Raise ApiError for too many texts."""
-        if count > self.texts:
-            raise ApiError(400, f"Invalid request: request ({count}) exceeds batch limit ({self.texts})", "text")
+    def require_texts(self, texts: Sequence[str]) -> None:
+        """Raise ApiError for too many texts, or texts that together are too long."""
+        if len(texts) > self.texts:
+            raise ApiError(400, f"Invalid request: request ({len(texts)}) exceeds batch limit ({self.texts})", "text")
+        self.require_text("".join(texts))
 
 
 class BodyLimit:

@@ -59,12 +59,7 @@ def make_service(
 ) -> Service:  # fmt: skip
     """The services of a server. The worker is not started."""
     limits, log, metrics = limits or Limits(), log or Log(), Metrics()
-
-    def warm_up() -> None:
-        for model in catalogue.models.values():
-            model.warm_up()
-
-    worker = Worker(warm_up, metrics, log)
+    worker = Worker(catalogue.warm_up, metrics, log)
     jobs = Jobs(worker, limits, metrics)
     return Service(
         catalogue, catalogue.detector(), worker, jobs, limits, keys or ApiKeys(), RateLimiter(per_minute), metrics, log

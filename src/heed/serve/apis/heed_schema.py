@@ -19,7 +19,7 @@ Seed = Annotated[Whole, Field(ge=0, lt=1 << 31)]
 Stop = Annotated[str, Field(min_length=1, max_length=100)]
 BeamSize = Annotated[Whole, Field(ge=1, le=16)]
 Number = Annotated[Whole, Field(ge=1, le=10)]
-"""Of hypotheses or continuations."""
+"""Number of hypotheses, continuations or answers."""
 
 
 # --- requests ----------------------------------------------------------------------------------------
@@ -49,20 +49,18 @@ class GlossaryTerm(_Body):
 
 
 class TranslateBody(_Body):
-    """POST /api/translate"""
-
     text: Text
     source: Name = "auto"
     """Language of the text, or `auto`."""
     target: Name | None = None
     """Language to translate to; by default that of the model."""
     model: Name | None = None
-    """Which model to use, where several translate between these languages."""
+    """Model to use, if several translate between these languages."""
     nbest: Number = 1
     beam_size: BeamSize | None = None
     length_penalty: Annotated[float, Field(ge=0, le=10)] | None = None
     prefix: str = ""
-    """Beginning of the translation; for a text of one sentence."""
+    """Beginning of the translation, for a text of one sentence."""
     glossary: Annotated[list[GlossaryTerm], Field(max_length=1000)] = []
     keep: Annotated[list[Term], Field(max_length=1000)] = []
     """Terms that are not translated."""
@@ -85,39 +83,33 @@ class InspectBody(DirectionBody):
     source: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
     target: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
     text: Annotated[str, Field(max_length=10_000, pattern=r"\S")] | None = None
-    """For a language model, instead of source and target."""
+    """Text for a language model, instead of source and target."""
     beam_size: BeamSize | None = None
     nbest: Number | None = None
     """By default the beam size, at most five."""
 
 
 class NextBody(DirectionBody):
-    """POST /api/next"""
-
     source: Short | None = None
-    """For a translation model."""
+    """Source sentence, for a translation model."""
     prefix: Short = ""
     size: Annotated[Whole, Field(ge=1, le=100)] = 20
 
 
 class ScoreBody(DirectionBody):
-    """POST /api/score"""
-
     text: Short
     source: Short | None = None
-    """For a translation model."""
+    """Source sentence, for a translation model."""
 
 
 class GenerateBody(_Body):
-    """POST /api/generate"""
-
     model: Name | None = None
     prompt: str = ""
     max_tokens: Annotated[Whole, Field(ge=1, le=1024)] | None = None
     """Default: the limit in the run's recipe, or 64 if it has none."""
     samples: Number = 1
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """0: always the likeliest token."""
+    """0 always chooses the likeliest token."""
     top_k: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: Seed | None = None
@@ -126,17 +118,13 @@ class GenerateBody(_Body):
 
 
 class PredictBody(_Body):
-    """POST /api/predict"""
-
     model: Name | None = None
     inputs: Annotated[list[Text], Field(min_length=1, max_length=128)]
     top: Number = 1
-    """How many answers to each input, the most probable first."""
+    """Number of answers to each input, the most probable first."""
 
 
 class DetectBody(_Body):
-    """POST /api/detect"""
-
     text: Text
 
 
@@ -225,8 +213,6 @@ class LimitsCard(Answer):
 
 
 class Models(Answer):
-    """GET /api/models"""
-
     models: list[ModelCard]
     languages: list[LanguageWithTargets]
     files: list[str]
@@ -234,8 +220,6 @@ class Models(Answer):
 
 
 class DetectedLanguages(Answer):
-    """POST /api/detect"""
-
     languages: list[Detected]
 
 
@@ -260,7 +244,7 @@ class Hypothesis(Answer):
 
 
 class Sentence(Answer):
-    """A sentence of the text, where it is, and its translations. Through a third language it has no position."""
+    """A sentence with its position in the text and its translations. Through a third language it has no position."""
 
     start: int | None
     end: int | None
@@ -269,8 +253,6 @@ class Sentence(Answer):
 
 
 class Translated(Answer):
-    """POST /api/translate"""
-
     text: str
     source: str
     target: str
@@ -294,15 +276,11 @@ class NextWord(Answer):
 
 
 class Next(Answer):
-    """POST /api/next"""
-
     tokens: list[NextToken]
     words: list[NextWord]
 
 
 class Score(Answer):
-    """POST /api/score"""
-
     log_prob: LogProb
     tokens: list[Token]
 
@@ -317,7 +295,5 @@ class Continuation(Answer):
 
 
 class Generated(Answer):
-    """POST /api/generate"""
-
     continuations: list[Continuation]
     seed: int

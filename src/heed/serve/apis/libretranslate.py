@@ -21,12 +21,13 @@ from heed.serve.apis.libretranslate_fields import (
     AUTO,
     MULTIPART,
     DetectFields,
-    Fields,
     FileFields,
+    KeyField,
     SuggestFields,
     TranslateFields,
-    encodable,
+    read_fields,
     request_body,
+    validated,
 )
 from heed.serve.apis.schema import Answer, PlainError, content, errors
 from heed.serve.engine.catalogue import Direction, Route
@@ -38,6 +39,7 @@ from heed.text.language.identify import Detected as Guess
 from heed.text.readers.columns import Sides
 
 T = TypeVar("T")
+F = TypeVar("F", bound=KeyField)
 
 
 class Detected(Answer):
@@ -56,8 +58,6 @@ class Translated(Answer):
 
 
 class TranslatedFile(Answer):
-    """POST /translate_file"""
-
     translatedFileUrl: str  # noqa: N815
 
 
@@ -76,32 +76,33 @@ class LibreTranslateApi:
         self.service = service
         self.catalogue = service.catalogue
 
-    async def _fields(self, request: Request) -> Fields:
-        """The fields of a request, after its key and rate have been checked."""
-        fields = await Fields.read(request)
-        self.service.admit(request, fields.text("api_key"))
-        return fields
+    async def _fields(self, request: Request, kind: type[F]) -> F:
+        """The fields of a request, after its key and rate have been checked. Raises ApiError."""
+        fields = await read_fields(request)
+        self.service.admit(request, validated(KeyField, fields).api_key)
+        return validated(kind, fields)
 
     async def translate(self, request: Request) -> Translated:
         """Translate one or several texts."""
-        fields = await self._fields(request)
-        is_list, texts = isinstance(fields.required("q"), list), self._texts(fields)
-        source, target, is_html = self._source(fields), self._target(fields), fields.is_html()
-        nbest = fields.alternatives(self.service.limits.nbest) + 1
-        options = TranslateOptions(nbest, glossary=fields.glossary(), keep=fields.keep())
+        fields = await self._fields(request, TranslateFields)
+        is_list, texts, is_html = isinstance(fields.q, list), fields.texts, fields.format == "html"
+        self.service.limits.require_texts(texts)
+        source, target = self._source(fields.source), self._target(fields.target)
+        options = TranslateOptions(fields.alternatives + 1, glossary=fields.glossary, keep=fields.keep)
         routes = await asyncio.to_thread(lambda: [self._route(text, source, target, is_html) for text in texts])
         done = await self.service.jobs.run(request, lambda job: _translate(job, texts, routes, options, is_html))
         answer: dict[str, Any] = {"translatedText": _one_or_all([each.text for each in done], is_list)}
         if source is None:
             answer["detectedLanguage"] = _one_or_all([route.detected for route in routes], is_list)
-        if nbest > 1:
+        if fields.alternatives:
             answer["alternatives"] = _one_or_all([list(each.alternatives) for each in done], is_list)
         return Translated.model_validate(answer)
 
     async def detect(self, request: Request) -> list[Detected]:
         """Detect the language of a text."""
-        text = "\n".join(self._texts(await self._fields(request)))
-        guesses = self.service.detector.detect(text)
+        texts = (await self._fields(request, DetectFields)).texts
+        self.service.limits.require_texts(texts)
+        guesses = self.service.detector.detect("\n".join(texts))
         return [Detected.model_validate(guess) for guess in guesses if guess.confidence > 0]
 
     async def languages(self) -> list[LanguageCard]:
@@ -136,19 +137,19 @@ class LibreTranslateApi:
 
     async def suggest(self, request: Request) -> None:
         """Suggest a translation; disabled on this server."""
-        await self._fields(request)
+        await self._fields(request, KeyField)
         raise ApiError(403, "Suggestions are disabled on this server.")
 
     async def translate_file(self, request: Request) -> TranslatedFile:
         """Translate a file; see /frontend/settings for the supported formats."""
-        fields = await self._fields(request)
-        file, source, target = fields.file(), self._source(fields), self._target(fields)
+        fields = await self._fields(request, FileFields)
+        file, source, target = fields.file, self._source(fields.source), self._target(fields.target)
         sample, suffix = sample_of(file.name, file.data), suffix_of(file.name)
         route = await asyncio.to_thread(
-            self._route, sample, source, target, suffix in MARKUP, suffix in BILINGUAL, fields.text("model")
+            self._route, sample, source, target, suffix in MARKUP, suffix in BILINGUAL, fields.model
         )
-        options = TranslateOptions(glossary=fields.glossary(), keep=fields.keep())
-        sides = Sides(*route.codes, fields.column("src_column"), fields.column("tgt_column"))
+        options = TranslateOptions(glossary=fields.glossary, keep=fields.keep)
+        sides = Sides(*route.codes, fields.src_column, fields.tgt_column)
 
         def work(job: Job) -> bytes:
             return translate_file(file.name, file.data, TextTranslator(job, route.steps, options), sides)
@@ -165,32 +166,24 @@ class LibreTranslateApi:
         head = {"Content-Disposition": f'attachment; filename="{file.name}"', "X-Content-Type-Options": "nosniff"}
         return Response(file.data, media_type="application/octet-stream", headers=head)
 
-    def _texts(self, fields: Fields) -> list[str]:
-        texts = fields.texts()
-        self.service.limits.require_texts(len(texts))
-        self.service.limits.require_text("".join(texts))
-        return texts
-
-    def _source(self, fields: Fields) -> Language | None:
+    def _source(self, code: str) -> Language | None:
         """None for `auto`."""
-        code = fields.required("source")
         return None if code == AUTO else self._language(code)
 
-    def _target(self, fields: Fields) -> Language:
-        code = fields.required("target")
+    def _target(self, code: str) -> Language:
         if code == AUTO:
             raise ApiError(400, "auto is not supported as a target language")
         return self._language(code)
 
-    def _language(self, code: Any) -> Language:
-        language = self.catalogue.language(code) if isinstance(code, str) else None
+    def _language(self, code: str) -> Language:
+        language = self.catalogue.language(code)
         if language is None:
-            raise ApiError(400, f"{encodable(str(code))[:40]} is not supported")
+            raise ApiError(400, f"{code[:40]} is not supported")
         return language
 
     def _route(
         self, text: str, source: Language | None, target: Language, is_html: bool, is_bilingual: bool = False,
-        model: str | None = None,
+        model: str = "",
     ) -> Route:  # fmt: skip
         """The languages of a translation and the models on the way. Raises ApiError if there are none.
 

@@ -249,7 +249,7 @@ def _choice(job: Job, request: _CheckedRequest, index: int, hypothesis: Hypothes
 
 
 def _logprobs(job: Job, request: _CheckedRequest, prompt: Prompt, hypothesis: Hypothesis) -> Logprobs:
-    """Of the tokens of a choice's text. The first token of an echoed prompt has none, as in OpenAI's API."""
+    """Log-probabilities of a choice's tokens. The first token of an echoed prompt has none, as in OpenAI's API."""
     translator, form = request.model.translator, request.model.translator.detokenizer
     num_choices, echo = request.body.logprobs or 0, request.body.echo
     ids = (*prompt.ids, *hypothesis.ids)

@@ -32,7 +32,7 @@ class Jobs:
         """Whether new requests are refused, as the server is shutting down."""
 
     def close(self) -> None:
-        """Admit nothing more. Threads that still wait end by themselves."""
+        """Refuse new requests. Threads that still wait end by themselves."""
         self.is_draining = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 

@@ -53,12 +53,12 @@ class Route:
 
     @property
     def steps(self) -> list[Step]:
-        """The path, for translating."""
+        """The path as steps of a translation."""
         return [direction.step for direction in self.path]
 
     @property
     def codes(self) -> tuple[str, str]:
-        """The codes of the first and the last language; empty where a run does not name its own."""
+        """The codes of the first and the last language; empty if a run does not name them."""
         ends = (self.path[0].source, self.path[-1].target) if self.path else (Language("und"), Language("und"))
         source, target = (language.code if language.is_known else "" for language in ends)
         return source, target
@@ -66,7 +66,7 @@ class Route:
 
 @dataclass(eq=False)
 class ServedModel:
-    """A run under its name."""
+    """A run and the name that clients know it by."""
 
     name: str
     loaded: Predictor
@@ -104,7 +104,7 @@ class ServedModel:
 
     @property
     def language(self) -> Language:
-        """Of its outputs."""
+        """The language of its outputs."""
         if not self.searches:
             return Language("und")
         data = self.run.recipe.data
@@ -217,6 +217,11 @@ class Catalogue:
                     seen.add(direction.target)
                     paths.append([*path, direction])
         return None
+
+    def warm_up(self) -> None:
+        """Run every model once."""
+        for model in self.models.values():
+            model.warm_up()
 
     def detector(self) -> LanguageIdentifier:
         """Detects the languages that are translated from or to."""

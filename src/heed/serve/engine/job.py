@@ -24,7 +24,7 @@ from heed.serve.telemetry import Metrics
 T = TypeVar("T")
 
 SEPARATE_BATCH = 8
-"""Sentences that are searched together where the searches of other requests cannot join."""
+"""Sentences of a search that no other request can join, and inputs of a prediction, in one call of the worker."""
 WINDOW = 64
 """Sentences of one request that are submitted to the worker at once."""
 MAX_TERM_STEPS = 64

@@ -90,7 +90,7 @@ class _Running:
 
 
 class _Joining:
-    """The searches that join a batch now."""
+    """The searches that join a batch at this step."""
 
     def __init__(self, running: _Running) -> None:
         self.searches: list[_Search] = []
@@ -210,7 +210,7 @@ class Scheduler:
             self._deliver(searches[source], group.strategy.hypotheses(source))
 
     def _joining(self) -> Iterator[tuple[_Running, list[_Search]]]:
-        """(batch, searches of one group) to start now, in turn by owner, as many as there is room for."""
+        """Yields (batch, searches of one group) to start now: one of each owner in turn, while there is room."""
         closed: set[object] = {
             key for key, running in self._batches.items() if 0 < running.steps_since_join < self.join_every
         }
@@ -241,7 +241,7 @@ class Scheduler:
         first, requests = searches[0], [search.request for search in searches]
         try:
             group = running.batch.join(first.translator.search_inputs(requests, first.options))
-        except Exception as error:  # as above
+        except Exception as error:  # no other group may be affected
             self._failed(searches, error)
             return
         running.steps_since_join = 0
@@ -253,7 +253,6 @@ class Scheduler:
         self._after_step(running, group)
 
     def _deliver(self, search: _Search, outcome: Outcome) -> None:
-        """To all tickets that have not been cancelled."""
         waiting = [ticket for ticket in search.tickets if self._search_of.pop(ticket, None)]
         if waiting:
             del self._searches[search.key]
