@@ -1,4 +1,4 @@
-"""Which models are served in tests, and how is a server started on a free port of this machine?"""
+"""Served models for tests, and servers on a free port."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from heed.serve.telemetry import Log
 from heed.tasks.predictor import Predictor
 
 SENTENCE = "ba ce di"
-ASK = {"q": SENTENCE, "source": "en", "target": "de"}
+REQUEST = {"q": SENTENCE, "source": "en", "target": "de"}
 
 
 class Held:
-    """A model whose steps wait while its gate is shut, or fail while it is told to."""
+    """A model whose steps wait while its gate is shut, or fail while `failure` is set."""
 
     count_based = False
 
@@ -41,15 +41,15 @@ class Held:
         self.head = model.head
         self.failure: Exception | None = None
         self.num_steps = 0
-        """Those that have begun."""
+        """Steps that have started."""
         self.is_held = False
-        """Whether one waits."""
+        """Whether a step waits."""
         self._gate = threading.Event()
         self._gate.set()
 
     @contextmanager
     def shut(self) -> Iterator[None]:
-        """Whoever takes a step within waits until `open`, or the end."""
+        """Steps within the block wait until `open`, or until its end."""
         self._gate.clear()
         try:
             yield
@@ -57,15 +57,15 @@ class Held:
             self.open()
 
     def open(self) -> None:
-        """They go on."""
+        """Continue the waiting steps."""
         self._gate.set()
 
-    def start(self, *said: Any, **more: Any) -> Any:
-        """The model's."""
-        return self.model.start(*said, **more)
+    def start(self, *args: Any, **kwargs: Any) -> Any:
+        """As the model."""
+        return self.model.start(*args, **kwargs)
 
-    def advance(self, *said: Any, **more: Any) -> Any:
-        """The model's, when the gate is open."""
+    def advance(self, *args: Any, **kwargs: Any) -> Any:
+        """As the model, when the gate is open."""
         self.num_steps += 1
         if not self._gate.is_set():
             self.is_held = True
@@ -75,11 +75,11 @@ class Held:
                 self.is_held = False
         if self.failure is not None:
             raise self.failure
-        return self.model.advance(*said, **more)
+        return self.model.advance(*args, **kwargs)
 
 
 def held(folder: Path) -> tuple[Predictor, Held]:
-    """A run of its own with a model that can be held."""
+    """A run whose model can be held, and that model."""
     loaded = heed.load(folder)
     model: Any = Held(loaded.translator.model)
     loaded.translator.model = model
@@ -87,16 +87,16 @@ def held(folder: Path) -> tuple[Predictor, Held]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for something to become true, on however busy a machine."""
+    """Wait for a condition, on however busy a machine."""
     end = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < end, "it never came"
+        assert time.monotonic() < end, "the condition did not become true"
         time.sleep(0.02)
 
 
 @dataclass
 class Runs:
-    """Runs for a server: English to German and German to French, in the toy languages, and a language model."""
+    """Runs for a server: English to German, German to French (both in toy languages), and a language model."""
 
     translator: Path
     second: Path
@@ -104,7 +104,7 @@ class Runs:
 
 
 def make_runs(folder: Path) -> Runs:
-    """The translators learn a little: what they say is right for short sentences, and ends."""
+    """Train them. The translators are trained just enough for short sentences."""
     with unchecked_shapes():
         run = prepared(
             folder, "en-de", model__d_model=32, model__d_ff=64, model__dropout=0.0, training__max_steps=150,
@@ -132,7 +132,7 @@ def make_runs(folder: Path) -> Runs:
 
 @dataclass
 class Answer:
-    """What a server answered."""
+    """The answer of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -140,13 +140,13 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """The body, read."""
+        """The body as JSON."""
         return json.loads(self.body)
 
 
 @dataclass
 class Live:
-    """A server that runs."""
+    """A running server."""
 
     url: str
     service: Service
@@ -156,7 +156,7 @@ class Live:
 
     @property
     def port(self) -> int:
-        """Its port on loopback."""
+        """Its port."""
         return int(self.url.rpartition(":")[2])
 
     def get(self, path: str, **headers: str) -> Answer:
@@ -197,9 +197,9 @@ def serving(
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         try:
-            assert warm.wait(60), "the server never got ready"
+            assert warm.wait(60), "the server did not become ready"
             yield Live(url_of(listener), service, server, thread, written)
         finally:
             server.should_exit = True
             thread.join(60)
-            assert not thread.is_alive(), "the server did not end"
+            assert not thread.is_alive(), "the server did not stop"

@@ -1,6 +1,6 @@
 """A fake server: the real page and scripts, with answers that a test defines.
 
-Requests never leave the browser. Answers have the form that docs/serving.md describes, and may be hostile.
+Requests never leave the browser. The answers have the form of docs/serving.md, and may be hostile.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/j
 SEE_EACH_TEXT = """() => { window.texts = []; const output = document.querySelector(".output");
     const set = Object.getOwnPropertyDescriptor(Node.prototype, "textContent").set;
     Object.defineProperty(output, "textContent", {set(text) { texts.push(text); set.call(this, text); }}); }"""
-"""Notes in `texts` what is written in the place of the translation, also where it stands too short to be drawn."""
+"""Records in `texts` each text of the translation, even if it is replaced before it is drawn."""
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; "
     "frame-ancestors 'none'; form-action 'none'"
 )
-"""As the server sends it."""
+"""The policy that the server sends."""
 
 Answer = tuple[int, Any]
 Json = dict[str, Any]
@@ -67,21 +67,20 @@ what the doctor found
 
 @cache
 def inspection(source: str, target: str | None) -> Json:
-    """A real one, of the tiny run that is kept for tests."""
+    """An inspection of the tiny translation run."""
     translator = heed.load(RUNS / "translation").translator
-    found = inspect_translation(translator, source, target, SearchOptions(beam_size=3, nbest=3))
-    return sent(found)
+    return sent(inspect_translation(translator, source, target, SearchOptions(beam_size=3, nbest=3)))
 
 
 @cache
 def inspection_of_text(text: str) -> Json:
-    """Of the tiny language model."""
+    """An inspection of the tiny language model."""
     return sent(inspect_text(heed.load(RUNS / "bigram").translator, text))
 
 
-def sent(found: Inspection) -> Json:
-    """As it comes out of the wire."""
-    answer: Json = json.loads(json.dumps(found.to_json()))
+def sent(inspected: Inspection) -> Json:
+    """An inspection as a client receives it."""
+    answer: Json = json.loads(json.dumps(inspected.to_json()))
     return answer
 
 
@@ -110,11 +109,11 @@ def hypothesis(text: str) -> Json:
 
 
 def translated(body: Json) -> Json:
-    """A sentence for each line; the text of each is that of the real run."""
+    """The answer of /api/translate: a sentence for each line, translated by the tiny run."""
     sentences = []
     for line in body["text"].split("\n"):
-        found = inspection(line, None)["alternatives"][0]["text"]
-        text = f"{body['prefix']} steered" if body.get("prefix") else found
+        best = inspection(line, None)["alternatives"][0]["text"]
+        text = f"{body['prefix']} steered" if body.get("prefix") else best
         sentences.append({"start": 0, "end": len(line), "source": line, "hypotheses": [hypothesis(text)]})
     return {
         "text": "\n".join(each["hypotheses"][0]["text"] for each in sentences), "source": "en", "target": "de",
@@ -130,20 +129,20 @@ def continuation(number: int) -> Json:
 
 
 def events(partials: list[Json], done: Json) -> str:
-    """A stream of what is known so far, and the end."""
+    """A stream of partial answers and the final one."""
     parts = [*(("partial", each) for each in partials), ("done", done)]
     return "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in parts)
 
 
 @dataclass
 class StandIn:
-    """The server: `answers` maps a path to a function of the body, or to what is answered to anything."""
+    """The server. `answers` maps a path to an answer, a pair of status and answer, or a function of the body."""
 
     answers: dict[str, Any] = field(default_factory=dict)
-    asked: list[tuple[str, Json]] = field(default_factory=list)
-    """Paths and bodies, in order."""
+    requests: list[tuple[str, Json]] = field(default_factory=list)
+    """Paths and bodies."""
     changed: Callable[[Any], Any] = lambda answer: answer
-    """What is done to each answer at last."""
+    """Changes each answer before it is sent."""
 
     def __post_init__(self) -> None:
         self.answers = {
@@ -170,45 +169,45 @@ class StandIn:
         }  # fmt: skip
 
     def on(self, context: BrowserContext) -> StandIn:
-        """Answer everything that the pages of a context ask."""
+        """Answer all requests of the pages of a context."""
         context.route("**/*", self.answer)
         return self
 
     def answer(self, route: Route) -> None:
-        """A file of the page, or what is written down."""
+        """Send a file of the page, or an entry of `answers`."""
         path = urlsplit(route.request.url).path
         if (file := file_of(path)) is not None:
             headers = {"Content-Type": TYPES[file.suffix], "Content-Security-Policy": POLICY}
             route.fulfill(status=200, headers=headers, body=file.read_text(encoding="utf-8"))
             return
         body = route.request.post_data_json or {}
-        self.asked.append((path, body))
-        found = self.answers.get(path, (404, {"error": {"message": "There is no such page.", "code": "not_found"}}))
-        if found is None:
+        self.requests.append((path, body))
+        answer = self.answers.get(path, (404, {"error": {"message": "There is no such page.", "code": "not_found"}}))
+        if answer is None:
             route.abort()
             return
-        found = found(body) if callable(found) else found
-        status, found = found if isinstance(found, tuple) else (200, found)
-        found = self.changed(found) if status == 200 else found
-        self._send(route, status, found, bool(body.get("stream")) and status == 200)
+        answer = answer(body) if callable(answer) else answer
+        status, answer = answer if isinstance(answer, tuple) else (200, answer)
+        answer = self.changed(answer) if status == 200 else answer
+        self._send(route, status, answer, bool(body.get("stream")) and status == 200)
 
-    def _send(self, route: Route, status: int, found: Any, streamed: bool) -> None:
-        headers = {"Content-Type": "text/markdown" if isinstance(found, str) else "application/json"}
-        text = found if isinstance(found, str) else json.dumps(found)
-        if streamed:
+    def _send(self, route: Route, status: int, answer: Any, is_streamed: bool) -> None:
+        headers = {"Content-Type": "text/markdown" if isinstance(answer, str) else "application/json"}
+        text = answer if isinstance(answer, str) else json.dumps(answer)
+        if is_streamed:
             headers = {"Content-Type": "text/event-stream"}
-            text = found if isinstance(found, str) else events([], found)
+            text = answer if isinstance(answer, str) else events([], answer)
         if status == 503:
             headers["Retry-After"] = "7"
         route.fulfill(status=status, headers=headers, body=text)
 
     def bodies(self, path: str) -> list[Json]:
-        """What a path was asked."""
-        return [body for asked, body in self.asked if asked == path]
+        """The bodies of the requests to a path."""
+        return [body for requested, body in self.requests if requested == path]
 
 
 def file_of(path: str) -> Path | None:
-    """The file that stands at a path of the page."""
+    """The file at a path of the page."""
     if path == "/":
         return SERVED / "index.html"
     name = path.removeprefix("/page/")

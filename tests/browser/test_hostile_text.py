@@ -1,4 +1,4 @@
-"""Does text stay text, whatever is written in it and wherever it is shown?"""
+"""Text stays text, wherever it is shown: hostile answers of a server, reports, errors and files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ EVIL = (
     "\"'><svg onload=alert(4)>{{7*7}}${alert(5)}\u202eesrever\u2066"
 )
 STRUCTURE = {"kind", "fate", "detail", "task", "abilities"}
-"""Fields that are no text but say what an entry is."""
+"""Fields with fixed values."""
 
 
 def poisoned(answer: Any, evil: str = EVIL) -> Any:
-    """An answer with something in every text of it."""
+    """An answer with hostile text before each of its texts."""
     if isinstance(answer, dict):
         return {key: value if key in STRUCTURE else poisoned(value, evil) for key, value in answer.items()}
     if isinstance(answer, list):
@@ -31,7 +31,7 @@ def poisoned(answer: Any, evil: str = EVIL) -> Any:
 
 
 def assert_nothing_ran(page: Page) -> None:
-    """No element came out of any text; the fixture `page` looks for dialogs, errors and foreign requests."""
+    """No text became an element. The fixture `page` checks dialogs, errors and requests."""
     made = page.evaluate(
         "() => [...document.querySelectorAll('img, iframe, object, embed, form, a, svg, script')].map(e => e.outerHTML)"
     )
@@ -41,7 +41,7 @@ def assert_nothing_ran(page: Page) -> None:
     )
 
 
-def test_every_field_of_every_answer_is_text(page: Page) -> None:
+def test_every_field_of_every_answer_is_shown_as_text(page: Page) -> None:
     server = StandIn(changed=lambda answer: poisoned(answer))
     server.answers[f"/api/models/{EVIL}toy/report"] = REPORT
     opened(page, server)
@@ -58,7 +58,7 @@ def test_every_field_of_every_answer_is_text(page: Page) -> None:
     assert EVIL in page.locator("#tagline").inner_text()
 
 
-def test_reports_errors_and_what_is_written_are_text(page: Page, seen: Any) -> None:
+def test_reports_and_errors_are_shown_as_text(page: Page, seen: Any) -> None:
     seen.expected = ("Failed to load resource",)
     cells = EVIL.replace("\n", " ").replace("|", "")
     inline = f"**{EVIL}** `{EVIL}` [{EVIL}](javascript:alert(6)) ![{EVIL}](x)"
@@ -75,7 +75,7 @@ def test_reports_errors_and_what_is_written_are_text(page: Page, seen: Any) -> N
     assert_nothing_ran(page)
 
 
-def test_what_a_language_model_says_is_text(page: Page) -> None:
+def test_generated_text_is_shown_as_text(page: Page) -> None:
     server = StandIn(changed=lambda answer: poisoned(answer)).on(page.context)
     server.answers["/api/models"]["models"] = [model("lm", "language-model")]
     server.answers["/api/inspect"] = lambda body: inspection("ba ce", None)
@@ -88,11 +88,11 @@ def test_what_a_language_model_says_is_text(page: Page) -> None:
     assert_nothing_ran(page)
 
 
-def test_the_file_of_an_inspection_keeps_text_text(page: Page, tmp_path: Path) -> None:
+def test_the_page_of_heed_inspect_shows_hostile_text_as_text(page: Page, tmp_path: Path) -> None:
     class Poisoned:
         def to_json(self) -> dict[str, Any]:
-            found: dict[str, Any] = poisoned({**inspection("ba ce", None), "flags": ["loop"]})
-            return found
+            answer: dict[str, Any] = poisoned({**inspection("ba ce", None), "flags": ["loop"]})
+            return answer
 
     out = tmp_path / "page.html"
     out.write_text(render(Poisoned(), ModelCard(EVIL, EVIL, Languages(EVIL, EVIL))), encoding="utf-8")  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ def test_the_file_of_an_inspection_keeps_text_text(page: Page, tmp_path: Path) -
     assert EVIL[:20] in page.title()
 
 
-def test_an_override_of_the_direction_does_not_leave_its_word(page: Page) -> None:
+def test_a_direction_override_affects_only_its_own_word(page: Page) -> None:
     server = StandIn(changed=lambda answer: poisoned(answer, "\u202e"))
     server.answers["/api/inspect"] = lambda body: inspection("ba ce", None)
     translate(opened(page, server), "ba")
@@ -114,7 +114,7 @@ def test_an_override_of_the_direction_does_not_leave_its_word(page: Page) -> Non
     assert all(text.startswith("score") for text in numbers)
 
 
-def test_the_policy_stops_a_script_that_got_in_all_the_same(page: Page, seen: Any) -> None:
+def test_the_content_policy_blocks_inserted_scripts(page: Page, seen: Any) -> None:
     seen.expected = ("Content Security Policy", "Failed to load resource")
     opened(page, StandIn())
     page.evaluate(

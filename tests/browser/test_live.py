@@ -1,4 +1,4 @@
-"""Does the page work with the server itself: the answers as they are, its stream, its policy, its failures?"""
+"""The page with a real server: answers, streams, content policy and failures."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ TEXT = "ba ce di\n\n  fo gu"
 
 @dataclass
 class Served:
-    """A server whose translator can fail."""
+    """A server, and its translator, which can be made to fail."""
 
     live: Live
     loaded: Predictor
     model: Held
 
     def translations(self) -> list[str]:
-        """What the run itself makes of the two sentences."""
+        """The translations of both sentences without a server."""
         return self.loaded.translate(["ba ce di", "fo gu"])
 
 
 @pytest.fixture(scope="module")
 def served(browser: Browser) -> Iterator[Served]:
-    """Of the two tiny runs that are kept for tests; only where there is a browser."""
+    """A server of the two tiny runs; it needs the browser, so it is skipped without one."""
     loaded, model = held(Path(RUNS / "translation"))
     with serving([loaded, heed.load(RUNS / "bigram")]) as live:
         yield Served(live, loaded, model)
@@ -50,7 +50,7 @@ def opened(page: Page, served: Served) -> Page:
     return page
 
 
-def test_a_text_is_translated_and_looked_into(opened: Page, served: Served) -> None:
+def test_a_text_is_translated_and_inspected(opened: Page, served: Served) -> None:
     opened.get_by_label("Text to translate").fill(TEXT)
     opened.get_by_role("group", name="translation").wait_for()
     first, second = served.translations()
@@ -65,7 +65,7 @@ def test_a_text_is_translated_and_looked_into(opened: Page, served: Served) -> N
     assert words == [*second.split(), "end"]
 
 
-def test_a_file_comes_back_with_its_translations(opened: Page, served: Served) -> None:
+def test_a_translated_file_can_be_downloaded(opened: Page, served: Served) -> None:
     opened.get_by_text("Translate a file", exact=True).click()
     button = opened.get_by_role("button", name="Translate file")
     assert button.is_disabled()
@@ -79,7 +79,7 @@ def test_a_file_comes_back_with_its_translations(opened: Page, served: Served) -
     assert Path(download.value.path()).read_bytes() == expected.encode()
 
 
-def test_what_a_file_lacks_is_told_and_can_be_said(opened: Page, served: Served, seen: Seen) -> None:
+def test_a_column_of_a_file_can_be_named_after_an_error(opened: Page, served: Served, seen: Seen) -> None:
     seen.expected = ("Failed to load resource",)
     opened.get_by_text("Translate a file", exact=True).click()
     table = {"name": "words.csv", "mimeType": "text/csv", "buffer": b"x,y\nba ce di,fo gu\n"}
@@ -94,7 +94,7 @@ def test_what_a_file_lacks_is_told_and_can_be_said(opened: Page, served: Served,
     assert row == f"ba ce di,fo gu,{served.translations()[1]}"
 
 
-def test_the_translation_forms_before_it_is_whole(opened: Page, served: Served) -> None:
+def test_partial_translations_are_shown(opened: Page, served: Served) -> None:
     opened.evaluate(SEE_EACH_TEXT)
     opened.get_by_label("Text to translate").fill("ba ce di fo gu ha")
     opened.get_by_text("Translated: 1 sentence.").wait_for(state="attached")
@@ -103,7 +103,7 @@ def test_the_translation_forms_before_it_is_whole(opened: Page, served: Served) 
     assert len(texts[0]) < len(texts[-1])
 
 
-def test_another_word_and_an_alternative_change_the_translation(opened: Page, served: Served) -> None:
+def test_another_word_or_alternative_changes_the_translation(opened: Page, served: Served) -> None:
     opened.get_by_label("Text to translate").fill("ba ce di")
     opened.get_by_role("group", name="translation").wait_for()
     [first, _] = served.translations()
@@ -122,7 +122,7 @@ def test_another_word_and_an_alternative_change_the_translation(opened: Page, se
     opened.wait_for_function("text => document.querySelector('.output').textContent === text", arg=first)
 
 
-def test_a_failure_of_the_model_is_told(opened: Page, served: Served, seen: Seen) -> None:
+def test_a_failure_of_the_model_is_shown(opened: Page, served: Served, seen: Seen) -> None:
     seen.expected = ("Failed to load resource",)
     served.model.failure = RuntimeError("broken")
     opened.get_by_label("Text to translate").fill("ba me")
@@ -132,7 +132,7 @@ def test_a_failure_of_the_model_is_told(opened: Page, served: Served, seen: Seen
     opened.get_by_role("group", name="translation").wait_for()
 
 
-def test_the_language_model_writes_and_says_what_comes_next(opened: Page) -> None:
+def test_a_text_is_generated_with_likely_next_words(opened: Page) -> None:
     opened.get_by_role("tab", name="Write").click()
     opened.get_by_label("Prompt").fill("the old")
     opened.locator("table.choices").get_by_role("button", name="dog").click()
@@ -146,7 +146,7 @@ def test_the_language_model_writes_and_says_what_comes_next(opened: Page) -> Non
     opened.get_by_role("group", name="text").wait_for()
 
 
-def test_the_model_says_what_it_is(opened: Page) -> None:
+def test_the_report_of_each_model_is_shown(opened: Page) -> None:
     opened.get_by_role("button", name="About this model").click()
     assert opened.get_by_role("dialog").get_by_role("heading").first.is_visible()
     opened.keyboard.press("Escape")

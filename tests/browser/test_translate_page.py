@@ -10,13 +10,13 @@ from browser.stand_in import SEE_EACH_TEXT, URL, StandIn, events, hypothesis, in
 
 if TYPE_CHECKING:
     from browser.conftest import Seen
-    from playwright.sync_api import BrowserContext, Locator, Page
+    from playwright.sync_api import Locator, Page
 
 TEXT = "ba ce di"
 
 
 def opened(page: Page, stand_in: StandIn) -> Page:
-    """The page of a made-up server."""
+    """The page of a fake server."""
     stand_in.on(page.context)
     page.goto(URL)
     page.get_by_label("Text to translate").wait_for()
@@ -24,25 +24,30 @@ def opened(page: Page, stand_in: StandIn) -> Page:
 
 
 def output(page: Page) -> Locator:
-    """Where the translation stands."""
+    """The element with the translation."""
     return page.get_by_role("region", name="translation")
 
 
-def translate(page: Page, text: str = TEXT) -> None:
-    """Type it, and wait until what is inside is there."""
+def submit(page: Page, text: str = TEXT) -> None:
+    """Translate a text without waiting for the pause after typing."""
     page.get_by_label("Text to translate").fill(text)
     page.keyboard.press("Control+Enter")
+
+
+def translate(page: Page, text: str = TEXT) -> None:
+    """Translate a text, and wait for its inspection."""
+    submit(page, text)
     page.get_by_role("group", name="translation").wait_for()
 
 
 def best(text: str) -> str:
-    """The real run's translation."""
-    found: str = inspection(text, None)["alternatives"][0]["text"]
-    return found
+    """The translation by the tiny run."""
+    text_of_best: str = inspection(text, None)["alternatives"][0]["text"]
+    return text_of_best
 
 
-def test_what_is_typed_is_translated_after_a_pause(page: Page) -> None:
-    server = StandIn()
+def test_typed_text_is_translated_after_a_pause(fresh_page: Page) -> None:
+    server, page = StandIn(), fresh_page
     page.clock.install()
     opened(page, server)
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
@@ -53,14 +58,14 @@ def test_what_is_typed_is_translated_after_a_pause(page: Page) -> None:
     page.clock.run_for(1)
     page.get_by_role("group", name="translation").wait_for()
     assert output(page).inner_text() == best(TEXT)
-    [asked] = server.bodies("/api/translate")
-    assert (asked["text"], asked["source"], asked["target"], asked["stream"]) == (TEXT, "auto", "de", True)
+    [body] = server.bodies("/api/translate")
+    assert (body["text"], body["source"], body["target"], body["stream"]) == (TEXT, "auto", "de", True)
     assert "Aaish (97" in page.locator("#facts").inner_text()
     assert "confidence 80" in page.locator("#facts").inner_text()
     assert page.get_by_role("status").first.text_content() == "Translated: 1 sentence."
 
 
-def test_the_translation_is_seen_as_it_forms(page: Page) -> None:
+def test_partial_translations_are_shown(page: Page) -> None:
     texts = ["kan", "kan ler", "kan ler mis"]
     partials = [{"sentence": 0, "source": TEXT, "text": text} for text in texts]
     server = StandIn({"/api/translate": lambda body: events(partials, translated(body))})
@@ -70,7 +75,7 @@ def test_the_translation_is_seen_as_it_forms(page: Page) -> None:
     assert [text for text in page.evaluate("texts") if text in texts][:3] == texts
 
 
-def test_sentences_can_be_looked_into_one_by_one(page: Page) -> None:
+def test_each_sentence_can_be_inspected(page: Page) -> None:
     server = StandIn()
     translate(opened(page, server), "ba ce\nfo gu")
     assert output(page).inner_text() == f"{best('ba ce')}\n{best('fo gu')}"
@@ -87,7 +92,7 @@ def test_sentences_can_be_looked_into_one_by_one(page: Page) -> None:
     page.get_by_role("group", name="source").get_by_role("button", name="ba", exact=True).wait_for()
 
 
-def test_an_alternative_takes_the_place_of_the_translation(page: Page) -> None:
+def test_an_alternative_can_replace_the_translation(page: Page) -> None:
     server = StandIn()
     translate(opened(page, server))
     second = inspection(TEXT, None)["alternatives"][1]["text"]
@@ -100,7 +105,7 @@ def test_an_alternative_takes_the_place_of_the_translation(page: Page) -> None:
     assert page.get_by_role("radio").nth(1).is_checked()
 
 
-def test_another_word_makes_another_translation(page: Page) -> None:
+def test_choosing_another_word_translates_again_from_there(page: Page) -> None:
     server = StandIn()
     opened(page, server)
     page.get_by_text("Options").click()
@@ -109,15 +114,15 @@ def test_another_word_makes_another_translation(page: Page) -> None:
     page.get_by_role("tab", name="Next word").click()
     page.get_by_role("group", name="translation").get_by_role("button").nth(1).click()
     choice = page.get_by_role("tabpanel", name="Next word").get_by_role("table").first.get_by_role("button").nth(1)
-    said = choice.inner_text()
+    word = choice.inner_text()
     choice.click()
     page.wait_for_function("() => document.querySelector('.output').textContent.endsWith('steered')")
     first = inspection(TEXT, None)["target"][0]["text"]
-    asked = server.bodies("/api/translate")[-1]
-    assert (asked["prefix"].split(), asked["keep"]) == ([first.strip(), said], ["ACME"])
+    body = server.bodies("/api/translate")[-1]
+    assert (body["prefix"].split(), body["keep"]) == ([first.strip(), word], ["ACME"])
 
 
-def test_the_directions_are_those_that_the_server_has(page: Page) -> None:
+def test_the_languages_offered_are_those_of_the_server(page: Page) -> None:
     server = StandIn()
     opened(page, server)
     assert page.get_by_role("combobox", name="From").locator("option").all_inner_texts() == [
@@ -134,7 +139,7 @@ def test_the_directions_are_those_that_the_server_has(page: Page) -> None:
     assert output(page).get_attribute("lang") == "de"
 
 
-def test_several_models_of_one_direction_can_be_chosen(page: Page) -> None:
+def test_a_model_can_be_chosen_if_several_translate_in_a_direction(page: Page) -> None:
     server = StandIn()
     server.answers["/api/models"]["models"] = [model("toy"), model("other")]
     opened(page, server)
@@ -159,11 +164,11 @@ def test_a_model_of_several_languages_is_offered_in_each_of_its_directions(page:
     models = page.get_by_role("combobox", name="Model").locator("option")
     assert models.all_inner_texts() == ["automatic", "both", "other"]
     translate(page)
-    [asked] = server.bodies("/api/inspect")
-    assert (asked["source_language"], asked["target_language"]) == ("de", "cc")
+    [body] = server.bodies("/api/inspect")
+    assert (body["source_language"], body["target_language"]) == ("de", "cc")
 
 
-def test_options_are_sent_as_they_are_said(page: Page) -> None:
+def test_options_are_sent(page: Page) -> None:
     server = StandIn()
     opened(page, server)
     page.get_by_text("Options").click()
@@ -171,26 +176,26 @@ def test_options_are_sent_as_they_are_said(page: Page) -> None:
     page.get_by_label("Do not translate").fill("ACME\n\nX 1 ")
     page.get_by_label("Glossary").fill("ba = kan\nnonsense\nce=")
     translate(page)
-    asked = server.bodies("/api/translate")[-1]
-    assert (asked["beam_size"], asked["keep"]) == (4, ["ACME", "X 1"])
-    assert asked["glossary"] == [{"source": "ba", "target": "kan"}]
+    body = server.bodies("/api/translate")[-1]
+    assert (body["beam_size"], body["keep"]) == (4, ["ACME", "X 1"])
+    assert body["glossary"] == [{"source": "ba", "target": "kan"}]
 
 
 ERRORS: list[tuple[Any, str]] = [
     ((503, {"error": {"message": "The queue is full.", "code": "overloaded"}}), "The queue is full. Try again in 7 s."),
     ((429, {"error": "Slowdown: 80 per 1 minute"}), "Slowdown: 80 per 1 minute"),
-    ((500, "not JSON"), "The server answered 500."),
-    (None, "The server does not answer."),
+    ((500, "not JSON"), "The server responded with status 500."),
+    (None, "The server does not respond."),
     ('event: error\ndata: {"error": {"message": "Timed out."}}\n\n', "Timed out."),
-    ('event: partial\ndata: {"sentence": 0, "text": "kan"}\n\n', "answer is incomplete"),
+    ('event: partial\ndata: {"sentence": 0, "text": "kan"}\n\n', "response is incomplete"),
 ]
 
 
 @pytest.mark.parametrize(("answer", "message"), ERRORS, ids=lambda value: value if isinstance(value, str) else "")
-def test_what_fails_is_told_and_can_be_tried_again(page: Page, seen: Seen, answer: Any, message: str) -> None:
+def test_a_failure_is_shown_and_can_be_retried(page: Page, seen: Seen, answer: Any, message: str) -> None:
     seen.expected = ("Failed to load resource",)
     server = StandIn({"/api/translate": answer})
-    opened(page, server).keyboard.type(TEXT)
+    submit(opened(page, server))
     page.get_by_role("button", name="Try again").wait_for()
     assert message in page.get_by_role("alert").first.inner_text()
     assert output(page).inner_text() == ""
@@ -201,10 +206,10 @@ def test_what_fails_is_told_and_can_be_tried_again(page: Page, seen: Seen, answe
     assert page.get_by_role("alert").first.inner_text() == ""
 
 
-def test_what_is_inside_may_fail_and_the_translation_stays(page: Page, seen: Seen) -> None:
+def test_a_failed_inspection_leaves_the_translation(page: Page, seen: Seen) -> None:
     seen.expected = ("Failed to load resource",)
     server = StandIn({"/api/inspect": (504, {"error": {"message": "It took too long.", "code": "timeout"}})})
-    opened(page, server).keyboard.type(TEXT)
+    submit(opened(page, server))
     page.get_by_text("It took too long.").wait_for()
     assert output(page).inner_text() == best(TEXT)
 
@@ -219,7 +224,7 @@ def test_a_text_that_is_too_long_is_not_sent(page: Page) -> None:
     assert server.bodies("/api/translate") == []
 
 
-def test_an_empty_text_leaves_nothing_behind(page: Page) -> None:
+def test_an_empty_text_clears_the_translation_and_its_inspection(page: Page) -> None:
     server = StandIn()
     translate(opened(page, server))
     page.get_by_label("Text to translate").fill("")
@@ -227,19 +232,19 @@ def test_an_empty_text_leaves_nothing_behind(page: Page) -> None:
     assert page.get_by_role("group", name="translation").count() == 0
 
 
-def test_a_server_that_is_not_there_is_told(page: Page, seen: Seen) -> None:
+def test_a_server_that_does_not_respond_is_reported(page: Page, seen: Seen) -> None:
     seen.expected = ("Failed to load resource",)
     server = StandIn({"/api/models": None}).on(page.context)
     page.goto(URL)
-    page.get_by_text("The server does not answer.").wait_for()
+    page.get_by_text("The server does not respond.").wait_for()
     server.answers["/api/models"] = StandIn().answers["/api/models"]
     page.get_by_role("button", name="Try again").click()
     page.get_by_label("Text to translate").wait_for()
 
 
-def test_a_key_is_asked_for_and_sent(page: Page, seen: Seen) -> None:
+def test_a_required_key_is_requested_and_sent(fresh_page: Page, seen: Seen) -> None:
     seen.expected = ("Failed to load resource",)
-    keys: list[str | None] = []
+    page, keys = fresh_page, list[str | None]()
     models = StandIn().answers["/api/models"]
     server = StandIn({"/frontend/settings": {"keyRequired": True}}).on(page.context)
 
@@ -258,7 +263,7 @@ def test_a_key_is_asked_for_and_sent(page: Page, seen: Seen) -> None:
     assert page.evaluate("() => localStorage.length + sessionStorage.length") == 0
 
 
-def test_the_report_says_what_this_model_is(page: Page) -> None:
+def test_the_report_of_a_model_is_rendered(page: Page) -> None:
     opened(page, StandIn())
     page.get_by_role("button", name="About this model").click()
     dialog = page.get_by_role("dialog")
@@ -268,17 +273,17 @@ def test_the_report_says_what_this_model_is(page: Page) -> None:
     assert dialog.get_by_role("list").nth(1).inner_text() == "of two lists"
     assert dialog.get_by_role("heading").all_inner_texts() == ["Translation en → de: toy", "Scores", "On news"]
     assert dialog.get_by_text("what the doctor found").is_visible()
-    assert dialog.get_by_text("Training").count() == 0  # its picture is not here
+    assert dialog.get_by_text("Training").count() == 0  # it has only a picture
     page.keyboard.press("Escape")
     assert dialog.count() == 0
 
 
-def test_a_pivot_and_the_guard_are_told(page: Page) -> None:
+def test_models_on_the_way_and_failed_output_checks_are_named(page: Page) -> None:
     def answer(body: dict[str, Any]) -> dict[str, Any]:
-        found = translated(body)
-        found["path"] = ["toy-1", "toy"]
-        found["sentences"][0]["hypotheses"] = [{**hypothesis(found["text"]), "flags": ["loop"]}]
-        return found
+        translation = translated(body)
+        translation["path"] = ["toy-1", "toy"]
+        translation["sentences"][0]["hypotheses"] = [{**hypothesis(translation["text"]), "flags": ["loop"]}]
+        return translation
 
     translate(opened(page, StandIn({"/api/translate": answer})))
     facts = page.locator("#facts").inner_text()
@@ -286,11 +291,11 @@ def test_a_pivot_and_the_guard_are_told(page: Page) -> None:
     assert "doubtful sentence 1: loop" in facts
 
 
-def test_a_doubtful_sentence_is_marked_and_opens(page: Page) -> None:
+def test_a_doubtful_sentence_is_marked_and_can_be_opened(page: Page) -> None:
     def answer(body: dict[str, Any]) -> dict[str, Any]:
-        found = translated(body)
-        found["sentences"][1]["hypotheses"][0]["flags"] = ["loop"]
-        return found
+        translation = translated(body)
+        translation["sentences"][1]["hypotheses"][0]["flags"] = ["loop"]
+        return translation
 
     translate(opened(page, StandIn({"/api/translate": answer})), "ba ce\nfo gu")
     doubted = output(page).locator(".doubted")
@@ -302,11 +307,11 @@ def test_a_doubtful_sentence_is_marked_and_opens(page: Page) -> None:
 
 
 WIDE = [("Attention", "ba ce di fo gu ha ji ko ba ce di fo gu ha"), ("Beam", "fo gu ha ji ko lu me")]
-"""Texts with many source words, and with many steps of the search."""
+"""A text with many source words, and one with many steps of the search."""
 
 
 @pytest.mark.parametrize(("view", "text"), WIDE)
-def test_a_wide_view_shows_that_it_scrolls(page: Page, view: str, text: str) -> None:
+def test_a_wide_view_fades_where_it_can_be_scrolled(page: Page, view: str, text: str) -> None:
     page.set_viewport_size({"width": 320, "height": 900})
     translate(opened(page, StandIn()), text)
     page.get_by_role("tab", name=view).click()
@@ -318,7 +323,7 @@ def test_a_wide_view_shows_that_it_scrolls(page: Page, view: str, text: str) -> 
     page.wait_for_function(fades, arg=[frame.element_handle(), "0px"])
 
 
-def test_a_wide_screen_shows_the_views_next_to_the_sentence(page: Page) -> None:
+def test_on_a_wide_screen_the_views_are_next_to_the_sentence(page: Page) -> None:
     page.set_viewport_size({"width": 1920, "height": 1000})
     translate(opened(page, StandIn()))
     sentence, views = page.locator(".sentence").bounding_box(), page.locator(".inspection .tabs").bounding_box()
@@ -327,11 +332,11 @@ def test_a_wide_screen_shows_the_views_next_to_the_sentence(page: Page) -> None:
     assert views["x"] + views["width"] > 0.9 * 1920
 
 
-def test_what_cannot_succeed_later_is_not_offered_again(page: Page, seen: Seen) -> None:
+def test_a_request_that_cannot_succeed_later_has_no_retry(page: Page, seen: Seen) -> None:
     seen.expected = ("Failed to load resource",)
     refused = (400, {"error": {"message": "A prefix requires one sentence.", "code": "bad_request"}})
     server = StandIn({"/api/translate": refused})
-    opened(page, server).keyboard.type(TEXT)
+    submit(opened(page, server))
     page.get_by_text("A prefix requires one sentence.").wait_for()
     assert page.get_by_role("button", name="Try again").count() == 0
     server.answers["/api/translate"] = (
@@ -342,9 +347,9 @@ def test_what_cannot_succeed_later_is_not_offered_again(page: Page, seen: Seen) 
     assert page.get_by_role("button", name="Try again").count() == 0
 
 
-def test_after_it_is_loaded_the_page_needs_no_network(context: BrowserContext, page: Page) -> None:
+def test_after_loading_the_views_need_no_network(page: Page) -> None:
     translate(opened(page, StandIn()))
-    context.set_offline(True)
+    page.context.set_offline(True)
     for name in ("Next word", "Alternatives", "Beam", "Attention"):
         page.get_by_role("tab", name=name).click()
         assert page.get_by_role("tabpanel", name=name).is_visible()

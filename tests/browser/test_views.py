@@ -1,4 +1,4 @@
-"""Do the views in the file that `heed inspect` writes show what was found, and answer to mouse and keys?"""
+"""Views of the page that `heed inspect` writes: their content, the mouse and the keyboard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE = "ba ce di fo"
 
 @pytest.fixture(scope="module")
 def translation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of a translation."""
+    """The page of a translation."""
     out = tmp_path_factory.mktemp("file") / "page.html"
     result = call("inspect", RUNS / "translation", "--src", SOURCE, "--beam", 3, "--nbest", 3, "--out", out)
     assert result.code == 0, result.err
@@ -27,7 +27,7 @@ def translation(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(page: Page, translation: Path) -> Page:
-    """The file in the browser."""
+    """The page in the browser."""
     page.goto(translation.as_uri())
     return page
 
@@ -38,47 +38,47 @@ def words(page: Page, name: str) -> Locator:
 
 
 def tab(page: Page, name: str) -> Locator:
-    """Open a view."""
+    """Open a view and return its panel."""
     page.get_by_role("tab", name=name).click()
     return page.get_by_role("tabpanel", name=name)
 
 
-def test_the_sentence_and_its_translation_stand_there_as_words(opened: Page) -> None:
+def test_both_sentences_are_shown_as_words(opened: Page) -> None:
     assert words(opened, "source").all_inner_texts() == ["ba", "ce", "di", "fo", "end"]
-    found = inspection(SOURCE, None)
-    expected = [word["text"].strip() for word in found["target"][:-1]]
+    target = inspection(SOURCE, None)["target"]
+    expected = [word["text"].strip() for word in target[:-1]]
     assert words(opened, "translation").all_inner_texts() == [*expected, "end"]
 
 
-def test_pointing_at_a_word_lights_up_what_it_looked_at(opened: Page) -> None:
+def test_pointing_at_a_word_highlights_what_it_attends_to(opened: Page) -> None:
     words(opened, "translation").nth(1).hover()
     layers = inspection(SOURCE, None)["attention"][0]["layers"]
     heads = layers[-1]["heads"]
     shares = [sum(head[1][c] for head in heads) / len(heads) for c in range(5)]
     lit = words(opened, "source").evaluate_all("all => all.map(e => Number(e.style.getPropertyValue('--lit-share')))")
     assert lit == pytest.approx([share**0.5 for share in shares], abs=0.01)
-    assert "looked at:" in opened.locator(".sentence .status").inner_text()
+    assert "attends to:" in opened.locator(".sentence .status").inner_text()
     assert opened.locator(".heat tr.at").count() == 1
     opened.mouse.move(0, 0)
     assert opened.locator(".word.lit").count() == 0
 
 
-def test_pointing_at_a_source_word_lights_up_what_looked_at_it(opened: Page) -> None:
+def test_pointing_at_a_source_word_highlights_what_attends_to_it(opened: Page) -> None:
     words(opened, "source").nth(2).hover()
-    assert "was looked at by:" in opened.locator(".sentence .status").inner_text()
+    assert "is attended to by:" in opened.locator(".sentence .status").inner_text()
     assert opened.get_by_role("group", name="translation").locator(".lit").count() > 0
     assert opened.locator(".heat thead th.at").inner_text() == "di"
 
 
-def test_a_cell_of_the_heat_map_tells_its_share_and_lights_up_both_words(opened: Page) -> None:
+def test_a_cell_of_the_heat_map_has_a_label_and_highlights_both_words(opened: Page) -> None:
     cell = opened.get_by_role("gridcell").nth(1)
     label = cell.get_attribute("aria-label")
-    assert label is not None and "looked at ce:" in label and "%" in label
+    assert label is not None and "attends to ce:" in label and "%" in label
     cell.hover()
     assert words(opened, "translation").nth(0).evaluate("e => e.classList.contains('at')")
 
 
-def test_arrow_keys_go_through_the_heat_map(opened: Page) -> None:
+def test_arrow_keys_move_through_the_heat_map(opened: Page) -> None:
     grid = opened.get_by_role("grid")
     assert grid.locator("[tabindex='0']").count() == 1
     opened.get_by_role("gridcell").first.focus()
@@ -103,7 +103,7 @@ def test_layers_heads_and_kinds_can_be_chosen_and_numbers_shown(opened: Page) ->
     assert opened.locator(".heat thead th").count() == len(inspection(SOURCE, None)["target"])
 
 
-def test_a_picture_of_a_head_opens_it(opened: Page) -> None:
+def test_a_thumbnail_of_a_head_selects_it(opened: Page) -> None:
     heads = opened.locator("button.head")
     assert heads.count() == len(inspection(SOURCE, None)["attention"][0]["layers"][0]["heads"])
     heads.nth(1).click()
@@ -111,20 +111,20 @@ def test_a_picture_of_a_head_opens_it(opened: Page) -> None:
     assert opened.get_by_role("combobox", name="Head").input_value() == "1"
 
 
-def test_choosing_a_word_shows_what_could_stand_in_its_place(opened: Page) -> None:
+def test_choosing_a_word_shows_likely_words_at_its_position(opened: Page) -> None:
     panel = tab(opened, "Next word")
-    found = inspection(SOURCE, None)["target"]
-    for place, word in enumerate(found):
+    target = inspection(SOURCE, None)["target"]
+    for place, word in enumerate(target):
         words(opened, "translation").nth(place).click()
         listed = panel.get_by_role("table").first.locator("tbody tr")
         shown = listed.locator(".piece").all_inner_texts()
         assert shown[: len(word["choices"])] == [choice["text"].strip() or "end" for choice in word["choices"]]
-        assert listed.locator("text=stands here").count() == 1
+        assert listed.locator("text=in the text").count() == 1
     panel.get_by_text("Token by token").click()
     assert panel.get_by_role("table").count() == 2
 
 
-def test_alternatives_mark_what_differs(opened: Page) -> None:
+def test_alternatives_mark_differences(opened: Page) -> None:
     panel = tab(opened, "Alternatives")
     texts = [each["text"] for each in inspection(SOURCE, None)["alternatives"]]
     assert panel.locator(".text").all_inner_texts() == texts
@@ -146,11 +146,11 @@ def test_the_beam_shows_every_node_and_the_path_of_the_output(opened: Page) -> N
     panel.locator("button.node.best").nth(1).hover()
     assert panel.locator("svg path.at").count() == 1
     assert "log-probability" in panel.locator(".status").inner_text()
-    panel.get_by_label("show what was dropped").uncheck()
+    panel.get_by_label("show dropped prefixes").uncheck()
     assert panel.locator("button.node.dropped").first.is_hidden()
 
 
-def test_arrow_keys_go_along_the_beam(opened: Page) -> None:
+def test_arrow_keys_move_through_the_beam(opened: Page) -> None:
     panel = tab(opened, "Beam")
     panel.locator("button.node.best").first.focus()
     opened.keyboard.press("ArrowRight")
@@ -161,7 +161,7 @@ def test_arrow_keys_go_along_the_beam(opened: Page) -> None:
     assert opened.evaluate("() => document.activeElement.closest('ol').getAttribute('aria-label')") == "step 1"
 
 
-def test_tabs_are_reached_and_changed_by_keys_alone(opened: Page) -> None:
+def test_arrow_keys_change_tabs(opened: Page) -> None:
     opened.get_by_role("tab", name="Attention").focus()
     opened.keyboard.press("ArrowRight")
     assert opened.get_by_role("tab", name="Next word").get_attribute("aria-selected") == "true"
@@ -170,7 +170,7 @@ def test_tabs_are_reached_and_changed_by_keys_alone(opened: Page) -> None:
     assert opened.get_by_role("tabpanel", name="Beam").is_visible()
 
 
-def test_a_text_of_a_language_model_has_words_and_what_could_follow(page: Page, tmp_path: Path) -> None:
+def test_the_page_of_a_text_shows_words_and_likely_next_words(page: Page, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     assert call("inspect", RUNS / "bigram", "--text", "the old dog", "--out", out).code == 0
     page.goto(out.as_uri())
@@ -178,14 +178,14 @@ def test_a_text_of_a_language_model_has_words_and_what_could_follow(page: Page, 
     assert page.get_by_role("tab").all_inner_texts() == ["Next word"]
     assert page.get_by_role("table").first.locator("tbody tr").count() >= 3
     words(page, "text").nth(1).hover()
-    assert "% sure" in page.locator(".sentence .status").inner_text().replace("\u202f", " ")
+    assert "probability" in page.locator(".sentence .status").inner_text().replace("\u202f", " ")
 
 
-def test_the_file_asks_for_nothing_but_itself(context: BrowserContext, translation: Path, seen: Seen) -> None:
+def test_the_page_loads_nothing_but_itself(context: BrowserContext, translation: Path, seen: Seen) -> None:
     page = context.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
     context.set_offline(True)
     page.goto(translation.as_uri())
     assert page.get_by_role("grid").is_visible()
-    assert asked == [translation.as_uri()]
+    assert requested == [translation.as_uri()]

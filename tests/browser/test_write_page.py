@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def opened(page: Page, more: dict[str, object] | None = None, **of_model: object) -> StandIn:
-    """The page of a made-up server with a language model."""
+    """The page of a fake server with a language model."""
     server = StandIn(more or {}).on(page.context)
     server.answers["/api/models"]["models"] = [model("lm", "language-model", **of_model)]
     page.goto(URL)
@@ -22,47 +22,48 @@ def opened(page: Page, more: dict[str, object] | None = None, **of_model: object
 
 
 @contextmanager
-def asked_for(page: Page, prefix: str) -> Iterator[None]:
-    """What is done within makes the page ask what comes next behind a text; until the answer is shown is waited for."""
+def next_words_requested(page: Page, prefix: str) -> Iterator[None]:
+    """The block makes the page request the next words of a prefix; afterwards, wait until they are shown."""
 
-    def is_it(response: Response) -> bool:
+    def matches(response: Response) -> bool:
         return response.url.endswith("/api/next") and response.request.post_data_json["prefix"] == prefix
 
     table = page.locator("table.choices")
     table.evaluate("table => { table.dataset.old = ''; }")
-    with page.expect_response(is_it):
+    with page.expect_response(matches):
         yield
     page.locator("table.choices:not([data-old])").wait_for()
 
 
-def test_the_next_tokens_are_shown_and_write_themselves(page: Page) -> None:
+def test_next_tokens_are_shown_and_can_be_appended(page: Page) -> None:
     opened(page)
-    with asked_for(page, "the"):
+    with next_words_requested(page, "the"):
         page.get_by_label("Prompt").fill("the")
     rows = page.locator("table.choices tbody tr")
     assert rows.count() == 2
     assert "90" in rows.first.inner_text()
-    assert rows.nth(1).get_by_role("button").count() == 0  # the end cannot be written
-    with asked_for(page, "the ba"):
+    assert rows.nth(1).get_by_role("button").count() == 0  # the end cannot be appended
+    with next_words_requested(page, "the ba"):
         rows.first.get_by_role("button").click()
     assert page.get_by_label("Prompt").input_value() == "the ba"
 
 
-def test_an_old_list_of_next_words_cannot_be_chosen_while_typing(page: Page) -> None:
+def test_next_words_cannot_be_chosen_while_typing(fresh_page: Page) -> None:
+    page = fresh_page
     page.clock.install()
     opened(page)
     page.locator("table.choices").wait_for()
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
     page.get_by_label("Prompt").fill("the dog")
     assert page.locator("div[inert] > table.choices, div[inert] table.choices").count() == 1
-    with asked_for(page, "the dog"):
+    with next_words_requested(page, "the dog"):
         page.get_by_role("button", name="Write").click()
     assert page.locator("div[inert]").count() == 0
     page.locator("table.choices").get_by_role("button").first.click()
     assert page.get_by_label("Prompt").input_value() == "the dog ba"
 
 
-def test_whole_words_are_shown_where_the_server_knows_them(page: Page) -> None:
+def test_whole_words_are_shown_if_the_server_sends_them(page: Page) -> None:
     words = [{"text": " banana", "probability": 0.5}, {"text": "", "probability": 0.2, "end": True}]
     opened(page, {"/api/next": {"tokens": [], "words": words}})
     rows = page.locator("table.choices tbody th")
@@ -70,12 +71,12 @@ def test_whole_words_are_shown_where_the_server_knows_them(page: Page) -> None:
     assert rows.all_inner_texts() == ["banana", "end"]
 
 
-def test_words_that_know_of_no_spaces_get_them(page: Page) -> None:
+def test_words_without_spaces_are_separated_by_spaces(page: Page) -> None:
     tokens = [{"id": 5, "text": " dog", "log_prob": -0.1, "probability": 0.9}]
     spelled = [{"text": text, "log_prob": -1.0} for text in ("dog ", "eats ", "")]
-    said = {"text": " dog eats", "log_prob": -1.0, "finished": True, "tokens": spelled}
-    opened(page, {"/api/next": {"tokens": tokens}, "/api/generate": {"continuations": [said], "seed": 1}})
-    with asked_for(page, "the"):
+    continuation = {"text": " dog eats", "log_prob": -1.0, "finished": True, "tokens": spelled}
+    opened(page, {"/api/next": {"tokens": tokens}, "/api/generate": {"continuations": [continuation], "seed": 1}})
+    with next_words_requested(page, "the"):
         page.get_by_label("Prompt").fill("the")
     page.get_by_role("button", name="Write").click()
     page.get_by_text("Seed 1").wait_for()
@@ -85,7 +86,7 @@ def test_words_that_know_of_no_spaces_get_them(page: Page) -> None:
     assert page.get_by_label("Prompt").input_value() == "the dog"
 
 
-def test_it_writes_with_the_controls_that_were_set(page: Page) -> None:
+def test_the_sampling_options_are_sent(page: Page) -> None:
     server = opened(page)
     page.get_by_label("Prompt").fill("the ba")
     for label, value in (
@@ -99,8 +100,8 @@ def test_it_writes_with_the_controls_that_were_set(page: Page) -> None:
         page.get_by_label(label).fill(value)
     page.get_by_role("button", name="Write").click()
     page.get_by_text("Seed 17").wait_for()
-    [asked] = server.bodies("/api/generate")
-    assert asked == {
+    [body] = server.bodies("/api/generate")
+    assert body == {
         "model": "lm", "prompt": "the ba", "temperature": 0.5, "top_k": 9, "top_p": 0.9, "max_tokens": 12, "samples": 2,
         "seed": 3, "stop": [], "stream": True,
     }  # fmt: skip
@@ -108,17 +109,17 @@ def test_it_writes_with_the_controls_that_were_set(page: Page) -> None:
     assert page.get_by_text("2 tokens · 47").first.is_visible()
 
 
-def test_the_controls_begin_as_the_recipe_has_them(page: Page) -> None:
+def test_the_sampling_options_start_with_the_defaults_of_the_recipe(page: Page) -> None:
     drawing = {"temperature": 0.7, "top_k": 40, "top_p": 0.95, "max_tokens": 30}
     server = opened(page, drawing=drawing)
     assert page.get_by_label("Temperature").input_value() == "0.7"
     page.get_by_role("button", name="Write").click()
     page.get_by_text("Seed 17").wait_for()
-    [asked] = server.bodies("/api/generate")
-    assert asked.items() >= drawing.items()
+    [body] = server.bodies("/api/generate")
+    assert body.items() >= drawing.items()
 
 
-def test_the_text_is_seen_as_it_is_written(page: Page) -> None:
+def test_partial_texts_are_shown(page: Page) -> None:
     done = {
         "continuations": [
             {"text": " end", "log_prob": -1.0, "finished": True, "tokens": [{"text": " end", "log_prob": -1.0}]}
@@ -136,7 +137,7 @@ def test_the_text_is_seen_as_it_is_written(page: Page) -> None:
     assert page.evaluate("texts.at(-1)") == " end"
 
 
-def test_a_text_is_looked_into(page: Page) -> None:
+def test_a_text_can_be_inspected(page: Page) -> None:
     server = opened(page)
     page.get_by_label("Prompt").fill("the ba sees")
     page.get_by_role("button", name="Inspect this text").click()
@@ -144,7 +145,7 @@ def test_a_text_is_looked_into(page: Page) -> None:
     assert server.bodies("/api/inspect") == [{"model": "lm", "text": "the ba sees"}]
 
 
-def test_translating_and_writing_stand_side_by_side(page: Page) -> None:
+def test_translating_and_writing_are_two_tabs(page: Page) -> None:
     server = StandIn().on(page.context)
     server.answers["/api/models"]["models"] = [model("toy"), model("lm", "language-model")]
     page.goto(URL)

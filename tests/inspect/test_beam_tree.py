@@ -1,4 +1,4 @@
-"""Does the tree tell what the beam did, and does watching change nothing?"""
+"""The tree shows what the beam search did, and recording it changes nothing."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ BEAM = SearchOptions(beam_size=3, nbest=3, max_tokens=8, guard=False)
 
 
 def tree_of(translator: ModelTranslator, line: str, options: SearchOptions = BEAM) -> tuple[BeamTree, tuple[int, ...]]:
-    """What is recorded of one line, and the best output with its end."""
+    """The recorded tree of one line, and the best output with its end."""
     recorder = BeamRecorder(EOS)
-    best = translator.watched(line, options, recorder.see)
+    best = translator.watched(line, options, recorder.record)
     chosen = (*best.ids, EOS) if best.finished else best.ids
     tree = beam_tree(recorder, WORDS, chosen, options.width)
     assert tree is not None
     return tree, chosen
 
 
-def said(tree: BeamTree, number: int) -> tuple[str, ...]:
+def prefix(tree: BeamTree, number: int) -> tuple[str, ...]:
     """The tokens from the root to a node."""
     node = tree.nodes[number]
-    return (*(said(tree, node.parent) if node.parent >= 0 else ()), node.text)
+    return (*(prefix(tree, node.parent) if node.parent >= 0 else ()), node.text)
 
 
-def test_the_tree_of_a_known_distribution_is_known() -> None:
+def test_the_tree_of_a_known_distribution() -> None:
     script = {(A,): {(A, B): 0.6, (A, C): 0.3, (B,): 0.1}}
     tree, _ = tree_of(
         translator_of(ScriptedModel(len(TOKENS), script)), "a", BEAM.model_copy(update={"beam_size": 2, "nbest": 2})
     )
-    found = {said(tree, number): (node.fate, node.prob, node.best) for number, node in enumerate(tree.nodes)}
-    assert found["a",] == ("kept", 0.9, True)
-    assert found["b",] == ("kept", 0.1, False)
-    assert found["a", "b"] == ("kept", pytest.approx(0.6667, abs=1e-4), True)
-    assert found["a", "c"][0] == "kept"
-    assert found["b", ""][0] == "dropped"  # the third of two
-    assert found["a", "b", ""] == ("finished", 1.0, True)
+    nodes = {prefix(tree, number): (node.fate, node.prob, node.best) for number, node in enumerate(tree.nodes)}
+    assert nodes["a",] == ("kept", 0.9, True)
+    assert nodes["b",] == ("kept", 0.1, False)
+    assert nodes["a", "b"] == ("kept", pytest.approx(0.6667, abs=1e-4), True)
+    assert nodes["a", "c"][0] == "kept"
+    assert nodes["b", ""][0] == "dropped"  # third best, of a beam of two
+    assert nodes["a", "b", ""] == ("finished", 1.0, True)
 
 
 @pytest.mark.parametrize(
     "model", [HashedModel(len(TOKENS)), half_trained("transformer")], ids=["hashed", "transformer"]
 )
 @pytest.mark.parametrize("line", ["a b c", "d", "h g f e"])
-def test_the_output_is_a_path_of_the_tree_and_its_steps_add_up(model: HashedModel, line: str) -> None:
+def test_the_output_is_a_path_of_the_tree_whose_log_probabilities_add_up(model: HashedModel, line: str) -> None:
     translator = translator_of(model)
     tree, chosen = tree_of(translator, line)
     best = [number for number, node in enumerate(tree.nodes) if node.best]
     assert [tree.nodes[number].depth for number in best] == list(range(1, len(chosen) + 1))
-    assert said(tree, best[-1]) == tuple("" if id == EOS else TOKENS[id] for id in chosen)
+    assert prefix(tree, best[-1]) == tuple("" if id == EOS else TOKENS[id] for id in chosen)
     assert tree.nodes[best[-1]].log_prob == pytest.approx(
         translator.watched(line, BEAM, lambda *_: None).log_prob, abs=1e-3
     )
@@ -65,7 +65,7 @@ def test_the_output_is_a_path_of_the_tree_and_its_steps_add_up(model: HashedMode
         assert node.log_prob == pytest.approx(before + torch.tensor(node.prob).log().item(), abs=2e-3)
 
 
-def test_no_more_are_kept_than_the_beam_holds_and_nothing_grows_from_what_was_dropped() -> None:
+def test_at_most_beam_size_prefixes_are_kept_and_only_those_continue() -> None:
     tree, _ = tree_of(translator_of(HashedModel(len(TOKENS))), "a b c d")
     for depth in {node.depth for node in tree.nodes}:
         assert sum(node.depth == depth and node.fate == "kept" for node in tree.nodes) <= BEAM.beam_size
@@ -77,10 +77,10 @@ def test_no_more_are_kept_than_the_beam_holds_and_nothing_grows_from_what_was_dr
     [BEAM, BEAM.model_copy(update={"diversity": 0.7}), BEAM.model_copy(update={"coverage_penalty": 0.3})],
     ids=["beam", "diverse", "coverage"],
 )
-def test_watching_changes_nothing(options: SearchOptions) -> None:
+def test_recording_changes_nothing(options: SearchOptions) -> None:
     translator = translator_of(half_trained("transformer"))
     recorder = BeamRecorder(EOS)
-    watched = translator.watched("a b c d", options, recorder.see)
+    watched = translator.watched("a b c d", options, recorder.record)
     [plain] = translator.translate(["a b c d"], options)
     assert recorder.considered
     assert watched.ids == plain.ids
@@ -91,5 +91,5 @@ def test_watching_changes_nothing(options: SearchOptions) -> None:
 @pytest.mark.parametrize("options", [BEAM.model_copy(update={"beam_size": 1, "nbest": 1}), SearchOptions(sample=True)])
 def test_without_a_beam_there_is_no_tree(options: SearchOptions) -> None:
     recorder = BeamRecorder(EOS)
-    translator_of(HashedModel(len(TOKENS))).watched("a b", options, recorder.see)
+    translator_of(HashedModel(len(TOKENS))).watched("a b", options, recorder.record)
     assert beam_tree(recorder, WORDS, (), 1) is None

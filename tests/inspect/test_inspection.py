@@ -1,4 +1,4 @@
-"""Is what is shown of a translation what the model says, by the searches and scores that everyone uses?"""
+"""An inspection agrees with the searches and the scores of the translator."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.inspect import Inspection, inspect_text, inspect_translation, likely_words
-from heed.inspect import tokens as tokens_module
-from heed.inspect.tokens import Word
+from heed.inspect import inspection as inspection_module
+from heed.inspect.words import Word
 from heed.nn.contract import Trace
 from heed.tasks.predictor import Predictor
 from heed.text.normalise import Normaliser
@@ -31,7 +31,7 @@ BEAM = SearchOptions(beam_size=3, nbest=3)
 
 
 def spelled(words: Sequence[Word]) -> str:
-    """The text of words; a tokenizer of words puts a space behind each."""
+    """The text of the words; a tokenizer of words adds a space after each."""
     return "".join(word.text for word in words if word.kind == "word").rstrip()
 
 
@@ -42,24 +42,24 @@ def run() -> Predictor:
 
 
 @pytest.fixture(scope="module")
-def found(run: Predictor) -> Inspection:
-    """A sentence of it."""
+def inspected(run: Predictor) -> Inspection:
+    """The inspection of a sentence."""
     return inspect_translation(run.translator, "ba ce di fo", None, BEAM)
 
 
-def test_words_tokens_and_probabilities_are_those_of_the_translator(run: Predictor, found: Inspection) -> None:
+def test_words_tokens_and_probabilities_are_those_of_the_translator(run: Predictor, inspected: Inspection) -> None:
     [best] = run.translator.translate(["ba ce di fo"], BEAM)
-    assert spelled(found.source) == "ba ce di fo"
-    assert spelled(found.target) == best.text
+    assert spelled(inspected.source) == "ba ce di fo"
+    assert spelled(inspected.target) == best.text
     [scored] = run.translator.score([best.text], ["ba ce di fo"])
-    tokens = [token for word in found.target for token in word.tokens]
+    tokens = [token for word in inspected.target for token in word.tokens]
     assert [token.prob for token in tokens] == pytest.approx([math.exp(x) for x in scored.log_probs], rel=1e-2)
-    for word in found.target:
+    for word in inspected.target:
         assert word.prob == pytest.approx(math.prod(token.prob or 0.0 for token in word.tokens), rel=1e-2)
 
 
-def test_the_choices_of_a_place_are_ranked_and_hold_what_stands_there(found: Inspection) -> None:
-    for token in (token for word in found.target for token in word.tokens):
+def test_choices_are_ranked_and_include_the_token_of_the_output(inspected: Inspection) -> None:
+    for token in (token for word in inspected.target for token in word.tokens):
         probs = [choice.prob for choice in token.choices]
         assert probs == sorted(probs, reverse=True)
         assert sum(probs) <= 1.001
@@ -68,22 +68,22 @@ def test_the_choices_of_a_place_are_ranked_and_hold_what_stands_there(found: Ins
             assert token.choices[token.rank - 1].text == token.text
 
 
-def test_alternatives_are_the_nbest(run: Predictor, found: Inspection) -> None:
+def test_alternatives_are_the_n_best_list(run: Predictor, inspected: Inspection) -> None:
     [best] = run.translator.translate(["ba ce di fo"], BEAM)
-    assert [each.text for each in found.alternatives] == [h.text for h in (best, *best.alternatives)]
-    assert found.tree is not None
-    assert found.tree.beam_size == 3
+    assert [each.text for each in inspected.alternatives] == [h.text for h in (best, *best.alternatives)]
+    assert inspected.tree is not None
+    assert inspected.tree.beam_size == 3
 
 
-def test_attention_has_a_row_for_each_word_and_a_column_for_each_it_can_look_at(found: Inspection) -> None:
-    kinds = {attention.kind: attention for attention in found.attention}
+def test_attention_has_a_row_for_each_output_word_and_a_column_for_each_attended_word(inspected: Inspection) -> None:
+    kinds = {attention.kind: attention for attention in inspected.attention}
     assert set(kinds) == {"source", "self"}
-    for kind, columns in (("source", len(found.source)), ("self", len(found.target))):
+    for kind, columns in (("source", len(inspected.source)), ("self", len(inspected.target))):
         for layer in kinds[kind].layers:
-            assert all(len(head) == len(found.target) and len(head[0]) == columns for head in layer.heads)
+            assert all(len(head) == len(inspected.target) and len(head[0]) == columns for head in layer.heads)
 
 
-def test_a_given_output_is_looked_into_and_not_searched_for(run: Predictor) -> None:
+def test_a_given_output_is_inspected_without_a_search(run: Predictor) -> None:
     given = inspect_translation(run.translator, "ba ce", "kan kan kan", BEAM)
     assert spelled(given.target) == "kan kan kan"
     assert given.tree is None
@@ -96,44 +96,44 @@ def test_every_model_can_be_inspected(name: str) -> None:
     try:
         model.start(None)
     except ValueError:  # it needs a source
-        found = inspect_translation(translator_of(model), text, text, BEAM)
+        inspected = inspect_translation(translator_of(model), text, text, BEAM)
     else:
-        found = inspect_text(ModelTranslator(model, None, WORDS, Normaliser()), text)
-    json.dumps(found.to_json(), allow_nan=False)
-    assert spelled(found.target) == text
+        inspected = inspect_text(ModelTranslator(model, None, WORDS, Normaliser()), text)
+    json.dumps(inspected.to_json(), allow_nan=False)
+    assert spelled(inspected.target) == text
     if name.startswith(("transformer", "gpt")):
-        assert found.attention[-1].kind == "self"
+        assert inspected.attention[-1].kind == "self"
 
 
-def test_a_language_model_reads_a_text(tmp_path: Path) -> None:
+def test_a_text_of_a_language_model() -> None:
     translator = heed.load(FIXTURES / "bigram").translator
-    found = inspect_text(translator, "the old dog")
-    assert (found.task, found.source, found.attention) == ("language-model", (), ())
-    assert found.target[-1].kind == "end"
-    words = [choice.text.strip() for choice in found.target[-1].choices]
+    inspected = inspect_text(translator, "the old dog")
+    assert (inspected.task, inspected.source, inspected.attention) == ("language-model", (), ())
+    assert inspected.target[-1].kind == "end"
+    words = [choice.text.strip() for choice in inspected.target[-1].choices]
     assert words == [choice.text.strip() for choice in likely_words(translator, None, "the old dog")]
     [scored] = translator.score(["the old dog"])
-    tokens = [token.prob for word in found.target for token in word.tokens]
+    tokens = [token.prob for word in inspected.target for token in word.tokens]
     assert tokens == pytest.approx([math.exp(x) for x in scored.log_probs], rel=1e-2)
 
 
-def test_json_holds_everything_and_no_number_that_json_has_not(found: Inspection) -> None:
-    document: dict[str, Any] = json.loads(json.dumps(found.to_json(), allow_nan=False))
+def test_the_json_is_complete_and_has_no_infinite_number(inspected: Inspection) -> None:
+    document: dict[str, Any] = json.loads(json.dumps(inspected.to_json(), allow_nan=False))
     assert document["target"][0]["tokens"][0]["choices"]
     assert set(document) == {
         "task", "source", "target", "attention", "alternatives", "tree", "finished", "confidence", "flags", "fallback",
     }  # fmt: skip
 
 
-def test_a_model_of_characters_writes_its_own_spaces() -> None:
+def test_likely_words_of_a_character_model_have_the_spaces_that_it_predicts() -> None:
     characters = Character("ab ")
     translator = ModelTranslator(HashedModel(len(characters.vocabulary)), None, characters, Normaliser())
     choices = likely_words(translator, None, "ab")
     assert any(choice.text and not choice.text.startswith(" ") for choice in choices)
 
 
-class Listening(HashedModel):
-    """Remembers what it was given to read at first."""
+class Recording(HashedModel):
+    """Records the ids of the first call of `advance`."""
 
     read: list[int] | None = None
 
@@ -143,37 +143,38 @@ class Listening(HashedModel):
         return super().advance(ids, state, trace)
 
 
-def test_behind_the_end_of_a_line_a_model_of_many_lines_reads_its_begin() -> None:
-    model = Listening(len(TOKENS))
+def test_a_model_of_several_lines_reads_begin_of_sentence_after_each_line() -> None:
+    model = Recording(len(TOKENS))
     translator = ModelTranslator(model, None, WORDS, Normaliser(), line_end="eos")
-    found = inspect_text(translator, "a b\nc")
-    assert [(word.text, word.kind) for word in found.target] == [
+    inspected = inspect_text(translator, "a b\nc")
+    assert [(word.text, word.kind) for word in inspected.target] == [
         ("a ", "word"), ("b ", "word"), ("\n", "word"), ("c ", "word"), ("", "next"),
     ]  # fmt: skip
     a, b, c = (TOKENS.index(word) for word in "abc")
     assert model.read == [BOS, a, b, BOS, c]
-    assert found.target[2].prob == pytest.approx(
+    assert inspected.target[2].prob == pytest.approx(
         math.exp(model.distribution((-1 - BOS, -1 - a, -1 - b))[EOS]), rel=1e-3
     )
-    assert found.target[-1].prob is None
-    assert "\n" in [choice.text for choice in found.target[-1].tokens[0].choices]
+    assert inspected.target[-1].prob is None
+    assert "\n" in [choice.text for choice in inspected.target[-1].tokens[0].choices]
 
 
 @pytest.mark.parametrize(("prefix", "expected"), [("the old", " dog"), ("the old ", "dog"), ("", "the")])
-def test_a_likely_word_and_what_is_before_it_read_right_together(prefix: str, expected: str) -> None:
+def test_a_likely_word_can_be_appended_to_the_prefix(prefix: str, expected: str) -> None:
     choices = likely_words(heed.load(FIXTURES / "bigram").translator, None, prefix)
     assert expected in [choice.text for choice in choices]
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "message"), [(" ", None, "blank"), ("ba", "\t", "blank"), ("ba " * 800, None, "at most 2,000")]
+    ("source", "target", "message"),
+    [(" ", None, "blank"), ("ba", "\t", "blank"), ("ba " * 800, None, "the limit is 2,000")],
 )
-def test_what_cannot_be_shown_is_refused(run: Predictor, source: str, target: str | None, message: str) -> None:
+def test_a_blank_or_too_long_text_is_refused(run: Predictor, source: str, target: str | None, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         inspect_translation(run.translator, source, target, BEAM)
 
 
-def test_a_long_output_has_choices_only_at_its_end(run: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens_module, "MAX_PLACES", 3)
-    found = inspect_translation(run.translator, "ba", "kan ler mis not", BEAM)
-    assert [bool(word.choices) for word in found.target] == [False] * (len(found.target) - 1) + [True]
+def test_a_long_output_has_likely_words_only_at_its_end(run: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspection_module, "MAX_POSITIONS", 3)
+    inspected = inspect_translation(run.translator, "ba", "kan ler mis not", BEAM)
+    assert [bool(word.choices) for word in inspected.target] == [False] * (len(inspected.target) - 1) + [True]

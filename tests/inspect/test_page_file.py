@@ -1,4 +1,4 @@
-"""Is the file of an inspection whole, closed to every host, and deaf to what is written in its data?"""
+"""The page of an inspection is complete, contacts no host, and never runs code from its data."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CARD = ModelCard("</title><script>alert(1)</script>", "a <b>model</b>", Language
 
 
 @pytest.fixture(scope="module")
-def found() -> Inspection:
-    """Any."""
+def inspected() -> Inspection:
+    """Some inspection."""
     return inspect_translation(translator_of(half_trained("transformer")), "a b c", None, SearchOptions(nbest=3))
 
 
@@ -33,12 +33,12 @@ def elements(page: str, name: str) -> list[tuple[str, str]]:
 
 
 def sha256(text: str) -> str:
-    """As a policy writes it."""
+    """The source expression of a policy."""
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
 
 
-def test_the_policy_allows_the_one_script_and_the_one_style_and_nothing_else(found: Inspection) -> None:
-    page = render(found, CARD)
+def test_the_policy_allows_only_the_script_and_the_style_sheet_of_the_page(inspected: Inspection) -> None:
+    page = render(inspected, CARD)
     [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     [(_, style)] = elements(page, "style")
     [script] = [text for attributes, text in elements(page, "script") if "module" in attributes]
@@ -48,13 +48,13 @@ def test_the_policy_allows_the_one_script_and_the_one_style_and_nothing_else(fou
     }  # fmt: skip
 
 
-def test_the_file_names_no_host_and_loads_nothing(found: Inspection) -> None:
-    page = render(found, CARD).replace("http://www.w3.org/2000/svg", "")
+def test_the_page_names_no_host_and_loads_nothing(inspected: Inspection) -> None:
+    page = render(inspected, CARD).replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?://|//[a-z]|@import|url\(|<link|<img|\bsrc=|fetch\(|XMLHttpRequest", page)
 
 
-def test_the_data_is_in_the_file_and_is_no_markup(found: Inspection) -> None:
-    hostile = replace(found, flags=("</script><img src=x onerror=alert(1)>",))
+def test_the_data_is_in_the_page_and_contains_no_markup(inspected: Inspection) -> None:
+    hostile = replace(inspected, flags=("</script><img src=x onerror=alert(1)>",))
     page = render(hostile, CARD)
     [data] = [text for attributes, text in elements(page, "script") if 'id="data"' in attributes]
     assert "<" not in data
@@ -74,14 +74,14 @@ def test_each_script_imports_only_from_those_before_it() -> None:
         assert set(imported) <= set(SCRIPTS[:place])
 
 
-def test_nothing_on_the_page_becomes_markup_but_by_el() -> None:
+def test_no_script_turns_text_into_markup() -> None:
     for path in [*PAGE.glob("*.js"), *PAGE.parent.parent.glob("serve/page/*.js")]:
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", path.read_text("utf-8")
         ), path
 
 
-def test_the_files_of_the_pages_come_with_the_package() -> None:
+def test_the_files_of_the_pages_are_part_of_the_package() -> None:
     root = PAGE.parents[3]
     with (root / "pyproject.toml").open("rb") as file:
         patterns = tomllib.load(file)["tool"]["setuptools"]["package-data"]["heed"]
@@ -90,5 +90,5 @@ def test_the_files_of_the_pages_come_with_the_package() -> None:
     assert {*PAGE.iterdir(), *(package / "serve" / "page").iterdir()} <= packed
 
 
-def test_every_file_of_the_folder_is_in_the_page() -> None:
+def test_every_file_of_the_folder_is_part_of_the_page() -> None:
     assert {path.name for path in PAGE.iterdir()} == {*SCRIPTS, STYLE}

@@ -1,4 +1,4 @@
-"""Do tokens become words as a reader would cut them?"""
+"""Tokens are grouped into words as a reader would group them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.inspect.words import goes_on, word_slices
+from heed.inspect.words import continues_word, word_slices
 
 
 def words(*parts: str | bytes) -> list[str]:
@@ -35,21 +35,21 @@ def words(*parts: str | bytes) -> list[str]:
     ],
     ids=lambda value: "|".join(map(str, value)) if value else "nothing",
 )
-def test_words_are_cut_where_a_reader_cuts(parts: list[str], expected: list[str]) -> None:
+def test_words_begin_and_end_where_a_reader_expects(parts: list[str], expected: list[str]) -> None:
     assert words(*parts) == expected
 
 
 @given(
     st.lists(st.sampled_from([b"a", b" b", b".", b" ", b"\n", b"\xe4", b"\xbd", b"\xa0", b"", "好".encode(), b"'s"]))
 )
-def test_every_token_is_in_one_word_and_none_is_moved(parts: list[bytes]) -> None:
+def test_every_token_is_in_exactly_one_word_in_order(parts: list[bytes]) -> None:
     slices = word_slices(parts)
     assert [place for word in slices for place in range(word.start, word.stop)] == list(range(len(parts)))
     assert all(word.stop > word.start for word in slices)
 
 
 @pytest.mark.parametrize(
-    ("before", "here", "expected"),
+    ("previous", "token", "expected"),
     [
         ("Trepp", "en", True),
         ("a", " b", False),
@@ -59,5 +59,5 @@ def test_every_token_is_in_one_word_and_none_is_moved(parts: list[bytes]) -> Non
         ("", "a", False),
     ],
 )
-def test_a_token_goes_on_with_a_word_or_begins_one(before: str, here: str, expected: bool) -> None:
-    assert goes_on(before.encode(), here.encode()) == expected
+def test_a_token_continues_the_previous_word_or_starts_one(previous: str, token: str, expected: bool) -> None:
+    assert continues_word(previous.encode(), token.encode()) == expected

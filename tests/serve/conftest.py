@@ -1,4 +1,4 @@
-"""Runs and a server that the tests of serving share."""
+"""Runs and a server that these tests share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["without_shape_checks"]
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Folders; not to be changed."""
+    """Run folders; tests must not change them."""
     return make_runs(tmp_path_factory.mktemp("served"))
 
 
@@ -28,6 +28,6 @@ def loaded(runs: Runs) -> list[Predictor]:
 
 @pytest.fixture(scope="session")
 def live(loaded: list[Predictor]) -> Iterator[Live]:
-    """A server of all of them, that nobody hurts."""
+    """A server of all of them; tests must leave it working."""
     with serving(loaded) as server:
         yield server

@@ -1,4 +1,4 @@
-"""Translated files that wait to be downloaded: their names, and how long they are kept."""
+"""Translated files for download: their names, and how long they are kept."""
 
 from __future__ import annotations
 

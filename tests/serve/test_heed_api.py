@@ -22,16 +22,16 @@ from heed.tasks.prepare import read_valid
 
 def events(body: bytes) -> list[tuple[str, Any]]:
     """The events of a stream."""
-    found = []
+    parsed = []
     for event in body.decode().split("\n\n")[:-1]:
         name, data = event.split("\n")
-        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    return found
+        parsed.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return parsed
 
 
-def test_models_tell_what_they_are(live: Live) -> None:
-    found = live.get("/api/models").json
-    first, _, last = found["models"]
+def test_models_are_described(live: Live) -> None:
+    answer = live.get("/api/models").json
+    first, _, last = answer["models"]
     assert (first["name"], first["task"], first["kind"]) == ("en-de", "translation", "transformer")
     assert first["source"] == {"code": "en", "name": "English", "direction": "ltr"}
     assert first["attends"]
@@ -40,11 +40,11 @@ def test_models_tell_what_they_are(live: Live) -> None:
     assert (last["name"], last["source"], last["attends"], last["directions"]) == ("lm", None, False, [])
     assert first["drawing"] is None
     assert last["drawing"] == {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "max_tokens": 64}
-    assert found["languages"][0]["targets"] == ["de", "fr"]
-    assert found["limits"]["beam_size"] == 16
+    assert answer["languages"][0]["targets"] == ["de", "fr"]
+    assert answer["limits"]["beam_size"] == 16
 
 
-def test_a_model_of_several_languages_tells_all_of_its_directions(tmp_path: Path) -> None:
+def test_a_model_of_several_languages_lists_its_directions(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path, "more", 40, 7)
     of_french = {"src": str(src), "tgt": str(tgt), "tag": "2fr", "tgt_lang": "fr"}
     synthetic = {"src": str(src), "tgt": str(tgt), "tag": "bt"}
@@ -52,20 +52,20 @@ def test_a_model_of_several_languages_tells_all_of_its_directions(tmp_path: Path
         tmp_path, data__src_lang="en", data__tgt_lang="de", data__tag="2de", data__parts=[of_french, synthetic]
     )
     with serving([heed.load(with_weights(run).folder)]) as server:
-        found = server.get("/api/models").json
-    [card] = found["models"]
+        answer = server.get("/api/models").json
+    [card] = answer["models"]
     directions = [(each["source"]["code"], each["target"]["name"], each["tag"]) for each in card["directions"]]
     assert directions == [("en", "German", "2de"), ("en", "French", "2fr")]
     assert (card["source"]["code"], card["target"]["code"]) == ("en", "de")
-    assert [(each["code"], each["targets"]) for each in found["languages"]] == [
+    assert [(each["code"], each["targets"]) for each in answer["languages"]] == [
         ("en", ["de", "fr"]), ("de", []), ("fr", []),
     ]  # fmt: skip
 
 
-def test_each_language_of_a_model_of_several_is_told_from_the_others(tmp_path: Path) -> None:
-    found = pairs(200, 7)
-    src = write_lines(tmp_path / "more.aa", [source for source, _ in found])
-    tgt = write_lines(tmp_path / "more.cc", [target[::-1] for _, target in found])
+def test_the_languages_of_a_multilingual_model_are_detected(tmp_path: Path) -> None:
+    answer = pairs(200, 7)
+    src = write_lines(tmp_path / "more.aa", [source for source, _ in answer])
+    tgt = write_lines(tmp_path / "more.cc", [target[::-1] for _, target in answer])
     of_czech = {"src": str(src), "tgt": str(tgt), "tag": "2cs", "tgt_lang": "cs"}
     run = with_weights(
         prepared(tmp_path, data__src_lang="en", data__tgt_lang="de", data__tag="2de", data__parts=[of_czech])
@@ -76,14 +76,14 @@ def test_each_language_of_a_model_of_several_is_told_from_the_others(tmp_path: P
         "en": "en", "de": "de", "cs": "cs",
     }  # fmt: skip
     (run.folder / "data" / "train" / "src.tok").write_bytes(b"")
-    assert [pair for _, pair in sample_pairs(run)] == read_valid(run.folder), "all that is left"
+    assert [pair for _, pair in sample_pairs(run)] == read_valid(run.folder), "only the validation data is left"
     shutil.rmtree(run.folder / "data" / "train")
     without = Catalogue.of_runs([heed.load(run.folder)]).detector()
     assert [without.detect(texts[language])[0].language for language in ("en", "de")] == ["en", "de"]
     assert {each.language for each in without.detect("")} == {"en", "de", "cs"}
 
 
-def test_a_part_of_a_language_that_nothing_leads_to_is_no_sample(tmp_path: Path) -> None:
+def test_a_language_without_a_direction_is_not_detected(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path, "more", 40, 7)
     of_czech = {"src": str(src), "tgt": str(tgt), "tag": "2cs", "tgt_lang": "cs"}
     run = prepared(tmp_path, data__src_lang="en", data__tgt_lang="de", data__parts=[of_czech], data__default_tag="2cs")
@@ -91,7 +91,7 @@ def test_a_part_of_a_language_that_nothing_leads_to_is_no_sample(tmp_path: Path)
     assert {each.language for each in detector.detect("kan ler")} == {"en", "cs"}
 
 
-def test_a_report_is_given_as_it_stands(live: Live, runs: Runs) -> None:
+def test_a_report_is_sent_unchanged(live: Live, runs: Runs) -> None:
     answer = live.get("/api/models/lm/report")
     assert answer.headers["content-type"].startswith("text/markdown")
     assert answer.body == (runs.language_model / "report.md").read_bytes()
@@ -100,14 +100,14 @@ def test_a_report_is_given_as_it_stands(live: Live, runs: Runs) -> None:
 
 
 def test_hypotheses_have_scores_and_tokens(live: Live, loaded: list[Predictor]) -> None:
-    said = {"text": f" {SENTENCE}.\n fo gu", "nbest": 3, "beam_size": 6, "length_penalty": 1.0}
-    found = live.post("/api/translate", said).json
+    body = {"text": f" {SENTENCE}.\n fo gu", "nbest": 3, "beam_size": 6, "length_penalty": 1.0}
+    answer = live.post("/api/translate", body).json
     options = loaded[0].run.recipe.decoding.model_copy(update={"nbest": 3, "beam_size": 6, "length_penalty": 1.0})
     expected = loaded[0].hypotheses([f"{SENTENCE}.", "fo gu"], options)
-    assert found["path"] == ["en-de"]
-    assert found["text"] == f" {expected[0].text}\n {expected[1].text}"
-    for sentence, best in zip(found["sentences"], expected, strict=True):
-        assert said["text"][sentence["start"] : sentence["end"]] == sentence["source"]
+    assert answer["path"] == ["en-de"]
+    assert answer["text"] == f" {expected[0].text}\n {expected[1].text}"
+    for sentence, best in zip(answer["sentences"], expected, strict=True):
+        assert body["text"][sentence["start"] : sentence["end"]] == sentence["source"]
         for shown, hypothesis in zip(sentence["hypotheses"], (best, *best.alternatives), strict=True):
             assert shown["text"] == hypothesis.text
             assert shown["score"] == pytest.approx(hypothesis.score, rel=1e-4)
@@ -115,20 +115,20 @@ def test_hypotheses_have_scores_and_tokens(live: Live, loaded: list[Predictor]) 
             assert "".join(token["text"] for token in shown["tokens"]) == shown["text"]
 
 
-def test_the_beginning_may_be_forced(live: Live, loaded: list[Predictor]) -> None:
-    found = live.post("/api/translate", {"text": SENTENCE, "prefix": "zil zil"}).json
+def test_a_prefix_can_be_forced(live: Live, loaded: list[Predictor]) -> None:
+    answer = live.post("/api/translate", {"text": SENTENCE, "prefix": "zil zil"}).json
     options = loaded[0].run.recipe.decoding
     [expected] = loaded[0].translator.translate([SENTENCE], options, [Constraints("zil zil")])
-    assert found["text"] == expected.text
-    assert found["text"].startswith("zil zil")
+    assert answer["text"] == expected.text
+    assert answer["text"].startswith("zil zil")
     several = live.post("/api/translate", {"text": "ba. Di.", "prefix": "zil"})
     assert several.json["error"]["message"] == "A prefix requires a text of one sentence; this text has 2."
 
 
-def test_the_translation_is_seen_as_it_forms(live: Live) -> None:
-    said = {"text": f"{SENTENCE}. Fo gu ha.", "beam_size": 1}
-    whole = live.post("/api/translate", said).json
-    *partials, last = events(live.post("/api/translate", {**said, "stream": True}).body)
+def test_partial_translations_are_streamed(live: Live) -> None:
+    body = {"text": f"{SENTENCE}. Fo gu ha.", "beam_size": 1}
+    whole = live.post("/api/translate", body).json
+    *partials, last = events(live.post("/api/translate", {**body, "stream": True}).body)
     assert last == ("done", whole)
     assert {name for name, _ in partials} == {"partial"}
     for number, sentence in enumerate(whole["sentences"]):
@@ -139,21 +139,21 @@ def test_the_translation_is_seen_as_it_forms(live: Live) -> None:
 
 
 def test_a_failure_in_a_stream_is_an_event(live: Live) -> None:
-    said = {"text": SENTENCE, "stream": True, "prefix": "x " * 2000}
-    assert events(live.post("/api/translate", said).body)[-1][0] == "error"
+    body = {"text": SENTENCE, "stream": True, "prefix": "x " * 2000}
+    assert events(live.post("/api/translate", body).body)[-1][0] == "error"
 
 
-def test_a_way_through_a_third_language_is_told(live: Live) -> None:
-    found = live.post("/api/translate", {"text": SENTENCE, "source": "en", "target": "fr"}).json
-    assert found["path"] == ["en-de", "de-fr"]
-    [sentence] = found["sentences"]
+def test_a_translation_through_a_third_language_names_its_models(live: Live) -> None:
+    answer = live.post("/api/translate", {"text": SENTENCE, "source": "en", "target": "fr"}).json
+    assert answer["path"] == ["en-de", "de-fr"]
+    [sentence] = answer["sentences"]
     assert sentence["start"] is None
     assert sentence["source"] == live.post("/api/translate", {"text": SENTENCE, "target": "de"}).json["text"]
 
 
-def test_a_model_may_be_named(live: Live) -> None:
-    found = live.post("/api/translate", {"text": SENTENCE, "model": "de-fr"}).json
-    assert (found["path"], found["source"], found["target"]) == (["de-fr"], "de", "fr")
+def test_a_model_can_be_chosen_by_name(live: Live) -> None:
+    answer = live.post("/api/translate", {"text": SENTENCE, "model": "de-fr"}).json
+    assert (answer["path"], answer["source"], answer["target"]) == (["de-fr"], "de", "fr")
     assert live.post("/api/translate", {"text": SENTENCE, "model": "lm"}).status == 400
     assert live.post("/api/translate", {"text": SENTENCE, "model": "no"}).status == 404
     assert live.post("/api/translate", {"text": SENTENCE, "model": "de-fr", "target": "en"}).status == 404
@@ -161,19 +161,19 @@ def test_a_model_may_be_named(live: Live) -> None:
 
 
 def test_an_inspection_has_attention_tree_and_probabilities(live: Live) -> None:
-    found = live.post("/api/inspect", {"source": SENTENCE, "nbest": 2}).json
-    assert found["task"] == "translation"
+    answer = live.post("/api/inspect", {"source": SENTENCE, "nbest": 2}).json
+    assert answer["task"] == "translation"
     given = live.post("/api/inspect", {"source": SENTENCE, "target": "kan ler"}).json
     assert given["task"] == "translation"
     text = live.post("/api/inspect", {"text": "the ba", "model": "lm"}).json
     assert text["task"] == "language-model"
 
 
-@pytest.mark.parametrize("said", [{"diversity": 2.0, "nbest": 3, "beam_size": 4}, {"sample": True, "temperature": 5.0}])
-def test_what_is_looked_into_is_what_was_translated(
-    live: Live, said: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("body", [{"diversity": 2.0, "nbest": 3, "beam_size": 4}, {"sample": True, "temperature": 5.0}])
+def test_an_inspection_shows_the_translation_of_the_translate_route(
+    live: Live, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = SearchOptions(**said)
+    options = SearchOptions(**body)
     monkeypatch.setattr(ServedModel, "options", property(lambda _: options))
     for source in (
         "ba ce di fo",
@@ -185,65 +185,66 @@ def test_what_is_looked_into_is_what_was_translated(
         assert live.post("/api/inspect", {"source": source, "model": "en-de"}).json["alternatives"][0]["text"] == best
 
 
-def test_what_could_come_next_is_a_distribution(live: Live) -> None:
-    for said in ({"source": SENTENCE, "prefix": "kan"}, {"prefix": "the"}):
-        tokens = live.post("/api/next", {**said, "size": 100}).json["tokens"]
+def test_next_tokens_are_a_distribution(live: Live) -> None:
+    for body in ({"source": SENTENCE, "prefix": "kan"}, {"prefix": "the"}):
+        tokens = live.post("/api/next", {**body, "size": 100}).json["tokens"]
         probabilities = [token["probability"] for token in tokens]
         assert probabilities == sorted(probabilities, reverse=True)
         assert 0.5 < sum(probabilities) <= 1 + 1e-6
         assert all(math.exp(token["log_prob"]) == pytest.approx(token["probability"]) for token in tokens)
 
 
-def test_scores_are_those_of_the_model(live: Live, loaded: list[Predictor]) -> None:
-    found = live.post("/api/score", {"source": SENTENCE, "text": "kan ler"}).json
+def test_scores_equal_those_without_a_server(live: Live, loaded: list[Predictor]) -> None:
+    answer = live.post("/api/score", {"source": SENTENCE, "text": "kan ler"}).json
     [expected] = loaded[0].score(["kan ler"], [SENTENCE])
-    assert found["log_prob"] == pytest.approx(expected.log_prob, rel=1e-4)
-    assert "".join(token["text"] for token in found["tokens"]) == "kan ler"
+    assert answer["log_prob"] == pytest.approx(expected.log_prob, rel=1e-4)
+    assert "".join(token["text"] for token in answer["tokens"]) == "kan ler"
     text = live.post("/api/score", {"text": "the ba\nthe di sees"}).json
     lines = loaded[2].score(["the ba", "the di sees"])
     assert text["log_prob"] == pytest.approx(sum(line.log_prob for line in lines), rel=1e-4)
     assert len(text["tokens"]) == sum(len(line.ids) for line in lines)
-    said = {"source": SENTENCE, "text": "kan ler", "source_language": "en", "target_language": "de"}
-    assert live.post("/api/score", said).json == found
-    assert live.post("/api/score", {**said, "target_language": "fr"}).status == 404
+    body = {"source": SENTENCE, "text": "kan ler", "source_language": "en", "target_language": "de"}
+    assert live.post("/api/score", body).json == answer
+    assert live.post("/api/score", {**body, "target_language": "fr"}).status == 404
     assert live.post("/api/score", {"text": "a", "model": "en-de"}).status == 400
     assert live.post("/api/score", {"text": "a", "source": "b", "model": "lm"}).status == 400
 
 
-def test_a_language_model_goes_on(live: Live, loaded: list[Predictor]) -> None:
-    said = {"prompt": "the", "samples": 2, "seed": 3, "max_tokens": 6, "top_k": 5}
-    found = live.post("/api/generate", said).json
+def test_a_continuation_equals_that_without_a_server(live: Live, loaded: list[Predictor]) -> None:
+    body = {"prompt": "the", "samples": 2, "seed": 3, "max_tokens": 6, "top_k": 5}
+    answer = live.post("/api/generate", body).json
     options = SearchOptions(sample=True, beam_size=1, top_k=5, max_tokens=6, seed=3)
-    assert found["continuations"][0]["text"] == loaded[2].generate("the", options)[0]
-    assert found["seed"] == 3
-    *partials, last = events(live.post("/api/generate", {**said, "stream": True}).body)
-    assert last == ("done", found)
+    assert answer["continuations"][0]["text"] == loaded[2].generate("the", options)[0]
+    assert answer["seed"] == 3
+    *partials, last = events(live.post("/api/generate", {**body, "stream": True}).body)
+    assert last == ("done", answer)
     for index in range(2):
-        assert [p["text"] for _, p in partials if p["index"] == index][-1] == found["continuations"][index]["text"]
+        assert [p["text"] for _, p in partials if p["index"] == index][-1] == answer["continuations"][index]["text"]
 
 
-def test_a_language_model_keeps_to_its_recipe(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {"prompt": "the ba", "model": "lm", "temperature": 0, "max_tokens": 12}
-    ways = (
-        lambda: live.post("/api/generate", said).json["continuations"][0]["text"],
-        lambda: live.post("/v1/completions", said).json["choices"][0]["text"],
+def test_a_language_model_obeys_the_search_options_of_its_recipe(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {"prompt": "the ba", "model": "lm", "temperature": 0, "max_tokens": 12}
+    completions = (
+        lambda: live.post("/api/generate", body).json["continuations"][0]["text"],
+        lambda: live.post("/v1/completions", body).json["choices"][0]["text"],
     )
-    word = ways[0]().split()[0]
-    assert all(word in way() for way in ways)
+    word = completions[0]().split()[0]
+    assert all(word in complete() for complete in completions)
     usual = SearchOptions(ban=(word,), nbest=3, diversity=1.0, coverage_penalty=0.5)
     monkeypatch.setattr(ServedModel, "options", property(lambda _: usual))
-    assert not any(word in way() for way in ways)
+    assert not any(word in complete() for complete in completions)
     monkeypatch.setattr(ServedModel, "options", property(lambda _: SearchOptions(stop=(word,))))
-    assert not any(word in way() for way in ways)
+    assert not any(word in complete() for complete in completions)
 
 
-def test_a_language_model_draws_as_its_recipe_says(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_language_model_samples_with_the_options_of_its_recipe(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
 
-    def texts(**said: Any) -> list[tuple[str, int]]:
-        """What each way makes of it: the text, and its tokens."""
-        said = {"prompt": "the ba", "model": "lm", **said}
-        [own], theirs = live.post("/api/generate", said).json["continuations"], live.post("/v1/completions", said).json
-        return [(own["text"], len(own["tokens"])), (theirs["choices"][0]["text"], theirs["usage"]["completion_tokens"])]
+    def texts(**body: Any) -> list[tuple[str, int]]:
+        """The text of each API, and its number of tokens."""
+        body = {"prompt": "the ba", "model": "lm", **body}
+        [own] = live.post("/api/generate", body).json["continuations"]
+        openai = live.post("/v1/completions", body).json
+        return [(own["text"], len(own["tokens"])), (openai["choices"][0]["text"], openai["usage"]["completion_tokens"])]
 
     usual = SearchOptions(temperature=0.01, top_p=0.01, min_tokens=90, max_tokens=90, presence_penalty=0.5)
     monkeypatch.setattr(ServedModel, "options", property(lambda _: usual))
@@ -253,19 +254,19 @@ def test_a_language_model_draws_as_its_recipe_says(live: Live, monkeypatch: pyte
     assert texts(seed=1, temperature=2, top_p=1) != likeliest
     monkeypatch.setattr(ServedModel, "options", property(lambda _: SearchOptions(min_tokens=100)))
     assert all(length >= 100 for _, length in texts(seed=1))
-    assert all(length <= 21 for _, length in texts(seed=1, max_tokens=20)), "what is said is more than min_tokens"
+    assert all(length <= 21 for _, length in texts(seed=1, max_tokens=20)), "a given max_tokens overrides min_tokens"
     monkeypatch.setattr(ServedModel, "options", property(lambda _: SearchOptions(min_tokens=2000, max_tokens=5000)))
-    assert all(1024 <= length <= 1025 for _, length in texts(seed=1)), "no more than the server's limit"
+    assert all(1024 <= length <= 1025 for _, length in texts(seed=1)), "at most the limit of the server"
 
 
 def test_languages_are_detected(live: Live) -> None:
-    found = live.post("/api/detect", {"text": "kan ler mis"}).json["languages"]
-    assert sum(each["confidence"] for each in found) == pytest.approx(100, abs=1)
-    assert found[0]["language"] in ("de", "fr")
+    answer = live.post("/api/detect", {"text": "kan ler mis"}).json["languages"]
+    assert sum(each["confidence"] for each in answer) == pytest.approx(100, abs=1)
+    assert answer[0]["language"] in ("de", "fr")
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "body"),
     [
         ("translate", {}),
         ("translate", {"text": SENTENCE, "beam_size": 10**6}),
@@ -285,16 +286,16 @@ def test_languages_are_detected(live: Live) -> None:
         ("detect", {"text": ""}),
     ],
 )
-def test_wrong_requests_are_told(live: Live, path: str, said: dict[str, Any]) -> None:
-    answer = live.post(f"/api/{path}", said)
+def test_invalid_requests_are_refused(live: Live, path: str, body: dict[str, Any]) -> None:
+    answer = live.post(f"/api/{path}", body)
     assert answer.status == 400
     assert answer.json["error"]["code"] == "bad_request"
     assert answer.json["error"]["message"]
 
 
-def test_any_model_that_predicts_answers_inputs(live: Live, loaded: list[Predictor]) -> None:
-    found = live.post("/api/predict", {"inputs": [SENTENCE, "fo gu"], "model": "en-de"}).json["outputs"]
-    assert [[each["text"] for each in ranked] for ranked in found] == [
+def test_predictions_equal_those_without_a_server(live: Live, loaded: list[Predictor]) -> None:
+    answer = live.post("/api/predict", {"inputs": [SENTENCE, "fo gu"], "model": "en-de"}).json["outputs"]
+    assert [[each["text"] for each in ranked] for ranked in answer] == [
         [each.text for each in ranked] for ranked in loaded[0].predict([SENTENCE, "fo gu"])
     ]
     assert live.post("/api/predict", {"inputs": ["a"], "model": "lm"}).status == 400

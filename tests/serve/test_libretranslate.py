@@ -1,4 +1,4 @@
-"""LibreTranslate's API: requests and answers as its clients know them."""
+"""LibreTranslate's API: requests and answers that its clients rely on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def translated(loaded: list[Predictor], *lines: str) -> list[str]:
-    """What the first model says without any server."""
+    """Translations by the first model without a server."""
     return loaded[0].translate(lines)
 
 
@@ -33,7 +33,7 @@ def multipart(fields: dict[str, str], name: str, data: bytes) -> tuple[bytes, di
 
 
 def file_translated(live: Live, name: str, data: bytes, more: dict[str, str] | None = None) -> bytes:
-    """The translation of a file, fetched as a client does."""
+    """The translation of a file, downloaded as clients do."""
     body, head = multipart({"source": "en", "target": "de", **(more or {})}, name, data)
     answer = live.ask("POST", "/translate_file", body, head)
     assert answer.status == 200, answer.body
@@ -44,17 +44,17 @@ def file_translated(live: Live, name: str, data: bytes, more: dict[str, str] | N
     return fetched.body
 
 
-# The client as its users have it
+# The official client
 
 
 def test_the_python_client_translates_detects_and_lists(live: Live, loaded: list[Predictor]) -> None:
     client = LibreTranslateAPI(live.url + "/")
     assert client.translate(SENTENCE, "en", "de") == translated(loaded, SENTENCE)[0]
     assert [language["code"] for language in client.languages()] == ["en", "de", "fr"]
-    assert {found["language"] for found in client.detect("kan ler mis")} <= {"en", "de", "fr"}
+    assert {answer["language"] for answer in client.detect("kan ler mis")} <= {"en", "de", "fr"}
 
 
-def test_the_python_client_gets_an_error_for_a_language_that_is_not_there(live: Live) -> None:
+def test_the_python_client_gets_an_error_for_an_unknown_language(live: Live) -> None:
     with pytest.raises(urllib.error.HTTPError) as error:
         LibreTranslateAPI(live.url + "/").translate(SENTENCE, "en", "zz")
     assert error.value.code == 400
@@ -74,7 +74,7 @@ def test_one_text_or_several(live: Live, loaded: list[Predictor]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
-def test_forms_are_read_too(live: Live, loaded: list[Predictor], kind: str) -> None:
+def test_forms_are_accepted(live: Live, loaded: list[Predictor], kind: str) -> None:
     if kind.startswith("multipart"):
         fields = {"q": SENTENCE, "source": "en", "target": "de"}
         body = "".join(f'--x\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}\r\n' for n, v in fields.items())
@@ -85,7 +85,7 @@ def test_forms_are_read_too(live: Live, loaded: list[Predictor], kind: str) -> N
     assert answer.json == {"translatedText": translated(loaded, SENTENCE)[0]}
 
 
-def test_alternatives_are_others_than_the_best(live: Live, loaded: list[Predictor]) -> None:
+def test_alternatives_differ_from_the_translation(live: Live, loaded: list[Predictor]) -> None:
     answer = live.post("/translate", {"q": SENTENCE, "source": "en", "target": "de", "alternatives": 3}).json
     [best] = loaded[0].hypotheses(
         [SENTENCE], loaded[0].run.recipe.decoding.model_copy(update={"beam_size": 4, "nbest": 4})
@@ -97,17 +97,17 @@ def test_alternatives_are_others_than_the_best(live: Live, loaded: list[Predicto
     assert [len(each) for each in several["alternatives"]] == [1, 0]
 
 
-def test_auto_says_what_it_found(live: Live, loaded: list[Predictor]) -> None:
+def test_auto_reports_the_detected_language(live: Live, loaded: list[Predictor]) -> None:
     answer = live.post("/translate", {"q": SENTENCE, "source": "auto", "target": "de"}).json
     assert answer["translatedText"] == translated(loaded, SENTENCE)[0]
     assert answer["detectedLanguage"]["language"] == "en"
     assert 50 < answer["detectedLanguage"]["confidence"] <= 100
     several = live.post("/translate", {"q": [SENTENCE, "kan ler mis"], "source": "auto", "target": "de"}).json
-    assert [found["language"] for found in several["detectedLanguage"]] == ["en", "de"]
-    assert several["translatedText"][1] == "kan ler mis", "it is in the target's language already"
+    assert [result["language"] for result in several["detectedLanguage"]] == ["en", "de"]
+    assert several["translatedText"][1] == "kan ler mis", "it is already in the target language"
 
 
-def test_the_way_may_lead_through_a_third_language(live: Live, loaded: list[Predictor]) -> None:
+def test_a_text_is_translated_through_a_third_language(live: Live, loaded: list[Predictor]) -> None:
     answer = live.post("/translate", {"q": SENTENCE, "source": "en", "target": "fr"}).json
     assert answer["translatedText"] == loaded[1].translate(translated(loaded, SENTENCE))[0]
     assert live.get("/languages").json == [
@@ -117,7 +117,7 @@ def test_the_way_may_lead_through_a_third_language(live: Live, loaded: list[Pred
     ]
 
 
-def test_a_language_that_is_only_a_target_is_listed_and_leads_to_itself_alone(live: Live) -> None:
+def test_a_language_that_is_only_a_target_translates_only_to_itself(live: Live) -> None:
     api = LibreTranslateAPI(f"{live.url}/")
     [french] = [each for each in api.languages() if each["code"] == "fr"]
     assert french["name"] == "French"
@@ -129,14 +129,14 @@ def test_a_language_that_is_only_a_target_is_listed_and_leads_to_itself_alone(li
     )  # fmt: skip
 
 
-def test_white_space_lines_and_paragraphs_stay_and_no_sentence_is_dropped(live: Live, loaded: list[Predictor]) -> None:
+def test_white_space_lines_and_paragraphs_are_kept(live: Live, loaded: list[Predictor]) -> None:
     text = " ba ce.  Di fo!\n\n\tGu ha?\r\n12, 3.\n  "
     answer = live.post("/translate", {"q": text, "source": "en", "target": "de"}).json["translatedText"]
     first, second, third = translated(loaded, "ba ce.", "Di fo!", "Gu ha?")
     assert answer == f" {first}  {second}\n\n\t{third}\r\n12, 3.\n  "
 
 
-def test_markup_stays(live: Live, loaded: list[Predictor]) -> None:
+def test_markup_is_kept(live: Live, loaded: list[Predictor]) -> None:
     text = '<p class="a">ba ce</p>\n<pre>ba  ce</pre><ul><li>di &amp; fo<li translate="no">gu</ul><!-- x -->'
     answer = live.post("/translate", {"q": text, "source": "en", "target": "de", "format": "html"}).json[
         "translatedText"
@@ -147,7 +147,7 @@ def test_markup_stays(live: Live, loaded: list[Predictor]) -> None:
     assert answer == expected
 
 
-def test_tags_inside_a_sentence_go_with_their_words(live: Live) -> None:
+def test_tags_inside_a_sentence_move_with_their_words(live: Live) -> None:
     text = 'ba <a href="/x?a=1&amp;b=2">ce <b>di</b></a> fo<br/>gu'
     answer = live.post("/translate", {"q": text, "source": "en", "target": "de", "format": "html"}).json[
         "translatedText"
@@ -157,25 +157,25 @@ def test_tags_inside_a_sentence_go_with_their_words(live: Live) -> None:
     assert answer.index("<a") < answer.index("<b>") < answer.index("</b>") < answer.index("</a>")
 
 
-def test_placeholders_and_addresses_survive(live: Live) -> None:
+def test_placeholders_and_addresses_are_kept(live: Live) -> None:
     text = "ba {name} ce %s di https://example.org/a?b=c, fo {{ x }} gu a.b@example.org!"
     answer = live.post("/translate", {"q": text, "source": "en", "target": "de"}).json["translatedText"]
     for placeholder in ("{name}", "%s", "https://example.org/a?b=c", "{{ x }}", "a.b@example.org"):
         assert answer.count(placeholder) == 1, answer
 
 
-def test_a_glossary_and_what_is_kept_are_obeyed(live: Live) -> None:
-    said = {"q": "ba ce fo", "source": "en", "target": "de", "glossary": {"ce": "zebra"}, "keep": ["fo"]}
-    words = live.post("/translate", said).json["translatedText"].split()
+def test_a_glossary_and_kept_terms_are_obeyed(live: Live) -> None:
+    body = {"q": "ba ce fo", "source": "en", "target": "de", "glossary": {"ce": "zebra"}, "keep": ["fo"]}
+    words = live.post("/translate", body).json["translatedText"].split()
     assert "zebra" in words
     assert "fo" in words
-    through = live.post("/translate", {**said, "target": "fr"}).json["translatedText"].split()
+    through = live.post("/translate", {**body, "target": "fr"}).json["translatedText"].split()
     assert {"zebra", "fo"} <= {*through}
 
 
-def test_a_glossary_is_obeyed_beside_a_placeholder_too(live: Live) -> None:
-    said = {"q": "ba {name} ce fo", "source": "en", "target": "de", "glossary": {"ce": "zebra"}}
-    answer = live.post("/translate", said).json["translatedText"]
+def test_a_glossary_is_obeyed_in_a_sentence_with_a_placeholder(live: Live) -> None:
+    body = {"q": "ba {name} ce fo", "source": "en", "target": "de", "glossary": {"ce": "zebra"}}
+    answer = live.post("/translate", body).json["translatedText"]
     assert answer.count("{name}") == 1
     assert "zebra" in answer.split()
 
@@ -199,19 +199,19 @@ def test_a_glossary_is_obeyed_beside_a_placeholder_too(live: Live) -> None:
         ({"glossary": [1]}, "Invalid request: glossary parameter is not an object of texts, at most 1000"),
     ],
 )
-def test_wrong_requests_are_told_in_libretranslates_words(live: Live, changes: dict[str, Any], message: str) -> None:
-    said = {"q": SENTENCE, "source": "en", "target": "de", **changes}
-    answer = live.post("/translate", {name: value for name, value in said.items() if value is not None})
+def test_invalid_requests_get_the_messages_of_libretranslate(live: Live, changes: dict[str, Any], message: str) -> None:
+    body = {"q": SENTENCE, "source": "en", "target": "de", **changes}
+    answer = live.post("/translate", {name: value for name, value in body.items() if value is not None})
     assert (answer.status, answer.json) == (400, {"error": message})
 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b"\xff", b"[" * 100_000])
-def test_what_is_no_json_object_is_told(live: Live, body: bytes) -> None:
+def test_a_body_that_is_not_a_json_object_is_refused(live: Live, body: bytes) -> None:
     answer = live.post("/translate", body)
     assert (answer.status, answer.json) == (400, {"error": "Invalid JSON format"})
 
 
-def test_half_a_surrogate_pair_is_no_error(live: Live) -> None:
+def test_an_unpaired_surrogate_is_accepted(live: Live) -> None:
     answer = live.post("/translate", b'{"q": "ba \\ud800 ce", "source": "en", "target": "de"}')
     assert answer.status == 200
 
@@ -224,18 +224,25 @@ def test_suggestions_are_disabled(live: Live) -> None:
     assert (answer.status, answer.json) == (403, {"error": "Suggestions are disabled on this server."})
 
 
-def test_settings_are_as_the_page_of_libretranslate_wants_them(live: Live) -> None:
-    found = live.get("/frontend/settings").json
-    assert found.keys() >= {"charLimit", "frontendTimeout", "apiKeys", "keyRequired", "suggestions", "filesTranslation"}
-    assert found["supportedFilesFormat"] == [".txt", ".csv", ".tsv", ".tmx", ".srt", ".html", ".htm"]
-    assert found["language"]["source"] == {"code": "auto", "name": "Auto Detect"}
+def test_settings_have_the_fields_that_libretranslates_page_needs(live: Live) -> None:
+    answer = live.get("/frontend/settings").json
+    assert answer.keys() >= {
+        "charLimit",
+        "frontendTimeout",
+        "apiKeys",
+        "keyRequired",
+        "suggestions",
+        "filesTranslation",
+    }
+    assert answer["supportedFilesFormat"] == [".txt", ".csv", ".tsv", ".tmx", ".srt", ".html", ".htm"]
+    assert answer["language"]["source"] == {"code": "auto", "name": "Auto Detect"}
 
 
-def test_a_body_of_a_get_is_no_matter(live: Live) -> None:
+def test_the_body_of_a_get_request_is_ignored(live: Live) -> None:
     assert live.ask("GET", "/languages", b"{}", JSON).status == 200
 
 
-def test_text_files_keep_their_form(live: Live, loaded: list[Predictor]) -> None:
+def test_files_keep_their_format(live: Live, loaded: list[Predictor]) -> None:
     first, second = translated(loaded, "ba ce.", "di fo")
     assert (
         file_translated(live, "a.txt", b"\xef\xbb\xbfba ce.\r\n\r\n di fo\n").decode()
@@ -248,17 +255,17 @@ def test_text_files_keep_their_form(live: Live, loaded: list[Predictor]) -> None
     assert file_translated(live, "a.html", b"<p>ba ce.</p>").decode() == f"<p>{first}</p>"
 
 
-def test_a_memory_in_both_languages_is_not_taken_for_its_target(live: Live, loaded: list[Predictor]) -> None:
-    """Most of what stands in it is in the target's language."""
+def test_the_source_language_of_a_bilingual_memory_is_detected(live: Live, loaded: list[Predictor]) -> None:
+    """Most of its text is in the target language."""
     [output], german = translated(loaded, "ba ce"), "der die das und ist nicht ein"
     done = "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in (("en", "fo"), ("de", german)))
     units = f'<tu><tuv xml:lang="en"><seg>ba ce</seg></tuv></tu>{f"<tu>{done}</tu>" * 3}'
     data = f"<tmx><body>{units}</body></tmx>".encode()
     body, head = multipart({"source": "auto", "target": "de"}, "m.tmx", data)
     url = live.ask("POST", "/translate_file", body, head).json["translatedFileUrl"]
-    found = live.get(url.removeprefix(live.url)).body.decode()
-    assert f'<tuv xml:lang="de" creationid="heed"><seg>{output}</seg></tuv></tu>' in found
-    assert found.count("creationid") == 1
+    answer = live.get(url.removeprefix(live.url)).body.decode()
+    assert f'<tuv xml:lang="de" creationid="heed"><seg>{output}</seg></tuv></tu>' in answer
+    assert answer.count("creationid") == 1
 
 
 def test_subtitles_keep_numbers_times_and_lines(live: Live) -> None:
@@ -281,7 +288,7 @@ def test_other_files_are_refused(live: Live, name: str) -> None:
     assert "is not supported" in answer.json["error"]
 
 
-def test_names_of_files_lead_nowhere_else(live: Live) -> None:
+def test_file_names_cannot_lead_to_other_files(live: Live) -> None:
     body, head = multipart({"source": "en", "target": "de"}, '../../x\\..\\y z".txt', b"ba")
     url = live.ask("POST", "/translate_file", body, head).json["translatedFileUrl"]
     assert "/" not in url.rpartition("/download_file/")[2]

@@ -20,7 +20,7 @@ PROMPT = "the ba"
 
 @pytest.fixture(scope="module")
 def client(live: Live) -> Iterator[OpenAI]:
-    """The client as its users have it."""
+    """The official client."""
     with OpenAI(base_url=f"{live.url}/v1", api_key="none", max_retries=0) as client:
         yield client
 
@@ -33,7 +33,7 @@ def spelled(logprobs: Any) -> str:
     ).decode()
 
 
-def test_models_are_listed_and_found(client: OpenAI) -> None:
+def test_models_are_listed_and_retrieved(client: OpenAI) -> None:
     assert [model.id for model in client.models.list()] == ["lm"]
     assert client.models.retrieve("lm").owned_by == "heed"
     with pytest.raises(openai.NotFoundError) as error:
@@ -41,39 +41,39 @@ def test_models_are_listed_and_found(client: OpenAI) -> None:
     assert error.value.code == "model_not_found"
 
 
-def test_a_completion_is_what_the_model_says_without_a_server(client: OpenAI, loaded: list[Predictor]) -> None:
-    found = client.completions.create(model="lm", prompt=PROMPT, max_tokens=9, temperature=0.7, top_p=0.9, seed=5)
+def test_a_completion_equals_that_without_a_server(client: OpenAI, loaded: list[Predictor]) -> None:
+    completion = client.completions.create(model="lm", prompt=PROMPT, max_tokens=9, temperature=0.7, top_p=0.9, seed=5)
     options = SearchOptions(
         sample=True, beam_size=1, temperature=0.7, top_p=0.9, seed=5, max_tokens=9, length_norm="mean", length_penalty=1
     )
     [expected] = loaded[2].continuations(PROMPT, options)
-    [choice] = found.choices
+    [choice] = completion.choices
     assert choice.text == expected.text
     assert choice.finish_reason == ("stop" if expected.finished else "length")
-    assert found.usage is not None
-    assert found.usage.completion_tokens == len(expected.ids)
-    assert found.usage.total_tokens == found.usage.prompt_tokens + found.usage.completion_tokens
-    assert found.system_fingerprint is not None
-    assert found.system_fingerprint.startswith("heed-")
+    assert completion.usage is not None
+    assert completion.usage.completion_tokens == len(expected.ids)
+    assert completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens
+    assert completion.system_fingerprint is not None
+    assert completion.system_fingerprint.startswith("heed-")
 
 
 def test_temperature_0_is_greedy(client: OpenAI, loaded: list[Predictor]) -> None:
-    found = client.completions.create(model="lm", prompt=PROMPT, temperature=0, max_tokens=30)
-    assert found.choices[0].text == loaded[2].generate(PROMPT, SearchOptions(beam_size=1, max_tokens=30))[0]
+    completion = client.completions.create(model="lm", prompt=PROMPT, temperature=0, max_tokens=30)
+    assert completion.choices[0].text == loaded[2].generate(PROMPT, SearchOptions(beam_size=1, max_tokens=30))[0]
 
 
-def test_several_prompts_several_times_each(client: OpenAI) -> None:
-    found = client.completions.create(model="lm", prompt=[PROMPT, "the"], n=3, max_tokens=5, seed=2)
-    assert [choice.index for choice in found.choices] == list(range(6))
+def test_several_prompts_with_several_choices_each(client: OpenAI) -> None:
+    completion = client.completions.create(model="lm", prompt=[PROMPT, "the"], n=3, max_tokens=5, seed=2)
+    assert [choice.index for choice in completion.choices] == list(range(6))
     again = client.completions.create(model="lm", prompt=[PROMPT, "the"], n=3, max_tokens=5, seed=2)
-    assert [choice.text for choice in again.choices] == [choice.text for choice in found.choices]
-    assert len({choice.text for choice in found.choices}) > 1
+    assert [choice.text for choice in again.choices] == [choice.text for choice in completion.choices]
+    assert len({choice.text for choice in completion.choices}) > 1
     other = client.completions.create(model="lm", prompt=PROMPT, n=3, max_tokens=5)
     another = client.completions.create(model="lm", prompt=PROMPT, n=3, max_tokens=5)
-    assert [c.text for c in other.choices] != [c.text for c in another.choices], "without a seed each draw is new"
+    assert [c.text for c in other.choices] != [c.text for c in another.choices], "without a seed each sample is new"
 
 
-def test_prompts_may_be_token_ids(client: OpenAI, loaded: list[Predictor]) -> None:
+def test_a_prompt_of_token_ids(client: OpenAI, loaded: list[Predictor]) -> None:
     [ids] = loaded[2].run.tokenizers["tgt"].encode([PROMPT])
     by_text = client.completions.create(model="lm", prompt=PROMPT, seed=3, echo=True)
     for prompt in (ids, [ids]):
@@ -81,8 +81,8 @@ def test_prompts_may_be_token_ids(client: OpenAI, loaded: list[Predictor]) -> No
         assert by_ids.choices[0].text == by_text.choices[0].text
 
 
-def test_a_text_is_scored_by_echoing_it(client: OpenAI, loaded: list[Predictor]) -> None:
-    """The form that evaluation harnesses use."""
+def test_echo_scores_a_text(client: OpenAI, loaded: list[Predictor]) -> None:
+    """Evaluation harnesses score texts in this way."""
     text = "the ba sees the ce – für"
     [choice] = client.completions.create(model="lm", prompt=text, max_tokens=0, echo=True, logprobs=2).choices
     logprobs = choice.logprobs
@@ -114,7 +114,7 @@ def test_log_probabilities_of_a_completion_are_those_of_its_tokens(client: OpenA
         assert value <= max(top.values()) + 1e-6
 
 
-def test_a_text_ends_before_a_stop(client: OpenAI) -> None:
+def test_a_completion_ends_before_a_stop_text(client: OpenAI) -> None:
     free = client.completions.create(model="lm", prompt="the", max_tokens=12, temperature=0)
     stop = free.choices[0].text[4:7]
     assert stop.strip()
@@ -126,28 +126,28 @@ def test_a_text_ends_before_a_stop(client: OpenAI) -> None:
         assert choice.finish_reason == "stop"
 
 
-def test_the_best_of_several_is_the_likeliest(client: OpenAI) -> None:
-    found = client.completions.create(model="lm", prompt="the", n=1, best_of=5, max_tokens=5, logprobs=1, seed=6)
+def test_best_of_chooses_among_several(client: OpenAI) -> None:
+    completion = client.completions.create(model="lm", prompt="the", n=1, best_of=5, max_tokens=5, logprobs=1, seed=6)
     all_five = client.completions.create(model="lm", prompt="the", n=5, max_tokens=5, logprobs=1, seed=6)
-    assert found.usage is not None
+    assert completion.usage is not None
     assert all_five.usage is not None
-    assert found.usage.completion_tokens == all_five.usage.completion_tokens
-    assert found.choices[0].text in [choice.text for choice in all_five.choices]
+    assert completion.usage.completion_tokens == all_five.usage.completion_tokens
+    assert completion.choices[0].text in [choice.text for choice in all_five.choices]
 
 
-def test_bias_and_penalties_change_what_is_chosen(client: OpenAI, loaded: list[Predictor]) -> None:
-    said: dict[str, Any] = {"model": "lm", "prompt": "the", "temperature": 0, "max_tokens": 20}
-    free = client.completions.create(**said).choices[0].text
+def test_logit_bias_and_penalties_change_the_completion(client: OpenAI, loaded: list[Predictor]) -> None:
+    body: dict[str, Any] = {"model": "lm", "prompt": "the", "temperature": 0, "max_tokens": 20}
+    free = client.completions.create(**body).choices[0].text
     ids = loaded[2].translator.generate(["the"], SearchOptions(beam_size=1, max_tokens=20))[0][0].ids
-    assert client.completions.create(**said, logit_bias={str(ids[0]): -100}).choices[0].text != free
-    assert client.completions.create(**said, presence_penalty=2, frequency_penalty=2).choices[0].text != free
+    assert client.completions.create(**body, logit_bias={str(ids[0]): -100}).choices[0].text != free
+    assert client.completions.create(**body, presence_penalty=2, frequency_penalty=2).choices[0].text != free
 
 
-def test_a_stream_brings_the_same_text_in_pieces(client: OpenAI) -> None:
-    said: dict[str, Any] = {"model": "lm", "prompt": [PROMPT, "the"], "max_tokens": 12, "seed": 8, "n": 2}
-    whole = client.completions.create(**said, echo=True)
+def test_a_stream_has_the_same_texts_in_pieces(client: OpenAI) -> None:
+    body: dict[str, Any] = {"model": "lm", "prompt": [PROMPT, "the"], "max_tokens": 12, "seed": 8, "n": 2}
+    whole = client.completions.create(**body, echo=True)
     texts, ends, usage = [""] * 4, dict[int, str](), None
-    for chunk in client.completions.create(**said, echo=True, stream=True, stream_options={"include_usage": True}):
+    for chunk in client.completions.create(**body, echo=True, stream=True, stream_options={"include_usage": True}):
         usage = chunk.usage or usage
         for choice in chunk.choices:
             texts[choice.index] += choice.text
@@ -158,7 +158,7 @@ def test_a_stream_brings_the_same_text_in_pieces(client: OpenAI) -> None:
     assert usage == whole.usage
 
 
-def test_a_stream_ends_with_done_and_is_made_of_events(live: Live) -> None:
+def test_a_stream_consists_of_events_and_ends_with_done(live: Live) -> None:
     answer = live.post("/v1/completions", {"model": "lm", "prompt": "the", "max_tokens": 3, "stream": True})
     assert answer.headers["content-type"].startswith("text/event-stream")
     events = answer.body.decode().split("\n\n")
@@ -167,7 +167,7 @@ def test_a_stream_ends_with_done_and_is_made_of_events(live: Live) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "param"),
+    ("body", "param"),
     [
         ({"logprobs": 99}, "logprobs"),
         ({"prompt": [[-1] * 1000] * 100}, "prompt"),
@@ -189,9 +189,9 @@ def test_a_stream_ends_with_done_and_is_made_of_events(live: Live) -> None:
         ({"stream_options": {"include_usage": True}}, "stream_options"),
     ],
 )
-def test_wrong_requests_are_told_with_the_parameter(client: OpenAI, said: dict[str, Any], param: str) -> None:
+def test_an_invalid_request_names_the_parameter(client: OpenAI, body: dict[str, Any], param: str) -> None:
     with pytest.raises(openai.BadRequestError) as error:
-        client.completions.create(**{"model": "lm", "prompt": PROMPT, **said})
+        client.completions.create(**{"model": "lm", "prompt": PROMPT, **body})
     assert error.value.type == "invalid_request_error"
     assert error.value.param == param
 
@@ -204,7 +204,7 @@ def test_an_unknown_model_is_not_found(client: OpenAI) -> None:
         client.completions.create(model="en-de", prompt=PROMPT)
 
 
-def test_what_is_not_there_is_told_in_openais_form(live: Live) -> None:
+def test_an_unknown_route_is_an_error_in_openais_form(live: Live) -> None:
     answer = live.post("/v1/chat/completions", {"model": "lm"})
     assert answer.status == 404
     assert answer.json["error"].keys() == {"message", "type", "param", "code"}

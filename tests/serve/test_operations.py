@@ -11,7 +11,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from serving import ASK, Answer, Live, Runs, held, serving, until
+from serving import REQUEST, Answer, Live, Runs, held, serving, until
 
 from heed.serve.limits import Limits
 from heed.serve.server import bound_socket
@@ -19,7 +19,7 @@ from heed.tasks.predictor import Predictor
 
 
 def kill_worker(live: Live) -> None:
-    """An exception that nothing foresees ends the worker's thread."""
+    """End the worker's thread with an unexpected exception."""
     thread = live.service.worker._thread
     assert thread is not None
     assert thread.ident is not None
@@ -32,39 +32,39 @@ def test_health_and_readiness(live: Live) -> None:
 
 
 def test_small_answers_are_sent_at_once() -> None:
-    """Else the body of an answer would wait for its head to be acknowledged, which a client puts off by 40 ms."""
+    """Otherwise the body waits until the client has acknowledged the headers, which it delays by 40 ms."""
 
     async def option_of_a_connection() -> int:
-        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        option_value: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
         def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            found.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            option_value.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
             writer.close()
 
         with bound_socket("127.0.0.1", 0) as listener:
             async with await asyncio.start_server(connected, sock=listener):
                 _, writer = await asyncio.open_connection(*listener.getsockname())
-                option = await found
+                option = await option_value
                 writer.close()
                 return option
 
-    with ThreadPoolExecutor(1) as pool:  # in this thread the driver of a browser may have a loop running
+    with ThreadPoolExecutor(1) as pool:  # the driver of a browser may run a loop in this thread
         assert pool.submit(lambda: asyncio.run(option_of_a_connection())).result()
 
 
 def test_the_description_names_every_route_and_no_422(live: Live) -> None:
-    found = live.get("/spec").json
-    assert found == live.get("/openapi.json").json
-    assert {"/translate", "/detect", "/languages", "/v1/completions", "/api/translate", "/health"} <= found[
+    description = live.get("/spec").json
+    assert description == live.get("/openapi.json").json
+    assert {"/translate", "/detect", "/languages", "/v1/completions", "/api/translate", "/health"} <= description[
         "paths"
     ].keys()
-    assert '"422"' not in json.dumps(found["paths"])
+    assert '"422"' not in json.dumps(description["paths"])
     page = live.get("/docs")
     assert b"/api/translate" in page.body
-    assert b"https://" not in page.body, "it asks no other host"
+    assert b"https://" not in page.body, "it must not load anything from other hosts"
 
 
-def test_the_page_is_served_with_a_strict_policy_and_nothing_else_is(live: Live) -> None:
+def test_only_files_of_the_page_are_served_with_a_strict_policy(live: Live) -> None:
     index = live.get("/")
     assert index.status == 200
     assert index.headers["content-type"].startswith("text/html")
@@ -77,16 +77,16 @@ def test_the_page_is_served_with_a_strict_policy_and_nothing_else_is(live: Live)
         assert live.get(f"/page/{name}").status == 404
 
 
-def test_metrics_count_and_neither_they_nor_the_log_tell_what_was_said(loaded: list[Predictor]) -> None:
+def test_metrics_and_the_log_contain_no_text_key_or_address(loaded: list[Predictor]) -> None:
     with serving(loaded, keys=["canary-key"]) as live:
         head = {"Authorization": "Bearer canary-key"}
-        live.post("/translate", {**ASK, "q": "canary text ba", "api_key": "canary-key"})
+        live.post("/translate", {**REQUEST, "q": "canary text ba", "api_key": "canary-key"})
         live.post("/translate?api_key=canary-key&q=canary", {})
         live.post("/v1/completions", {"model": "lm", "prompt": "canary"}, **head)
         live.post("/v1/completions", {"model": "canary", "prompt": "canary"}, **head)
         live.get("/canary")
         live.get("/page/canary")
-        assert live.get("/metrics").status == 400, "it needs the key too"
+        assert live.get("/metrics").status == 400, "metrics need the key, too"
         text = live.get("/metrics", **head).body.decode()
         log = live.log.getvalue()
     for name in (
@@ -103,50 +103,50 @@ def test_metrics_count_and_neither_they_nor_the_log_tell_what_was_said(loaded: l
     assert all(line.keys() == {"time", "level", "event", "method", "route", "status", "seconds"} for line in lines)
 
 
-def test_a_dead_worker_is_told_and_started_again(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_worker_is_reported_and_restarted(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded, model = held(runs.translator)
     with serving([loaded], Limits(queue_seconds=60.0)) as live, ThreadPoolExecutor(4) as pool, model.shut():
-        revive, may_live = live.service.worker.revive, threading.Event()
-        monkeypatch.setattr(live.service.worker, "revive", lambda: may_live.is_set() and revive())
-        busy = [pool.submit(live.post, "/translate", {**ASK, "q": f"{word} ba"}) for word in ("ce", "di", "fo")]
-        until(lambda: model.is_held)
+        revive, may_restart = live.service.worker.revive, threading.Event()
+        monkeypatch.setattr(live.service.worker, "revive", lambda: may_restart.is_set() and revive())
+        busy = [pool.submit(live.post, "/translate", {**REQUEST, "q": f"{word} ba"}) for word in ("ce", "di", "fo")]
+        until(lambda: model.is_held and live.service.jobs.num_admitted == 3)
         kill_worker(live)
         model.open()
         until(lambda: live.get("/health").status == 503)
         assert live.get("/ready").status == 503
-        may_live.set()
+        may_restart.set()
         until(lambda: live.get("/health").status == 200)
         assert {answer.result().status for answer in busy} <= {200, 500}
-        assert live.post("/translate", ASK).status == 200
+        assert live.post("/translate", REQUEST).status == 200
         assert "heed_worker_restarts_total 1.0" in live.get("/metrics").body.decode()
         assert '"worker_died"' in live.log.getvalue()
 
 
-def test_a_model_that_fails_fails_its_own_requests_and_at_last_the_server(runs: Runs) -> None:
+def test_a_failing_model_fails_its_requests_and_after_five_the_health_check(runs: Runs) -> None:
     loaded, model = held(runs.translator)
     with serving([loaded]) as live:
         model.failure = RuntimeError("secret text")
         for _ in range(5):
-            answer = live.post("/translate", ASK)
+            answer = live.post("/translate", REQUEST)
             assert (answer.status, answer.json) == (500, {"error": "The model failed on this request."})
         assert live.get("/health").json["error"] == "the last searches all failed"
         assert "secret" not in live.log.getvalue()
         model.failure = None
-        assert live.post("/translate", ASK).status == 200
+        assert live.post("/translate", REQUEST).status == 200
         assert live.get("/health").status == 200
 
 
-def test_what_was_admitted_is_finished_before_the_end(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_admitted_requests_are_finished_after_sigterm(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heed.serve.engine.worker.STALE", 600.0)
     loaded, model = held(runs.translator)
     limits = Limits(queue_seconds=60.0, drain_seconds=600.0)
     with serving([loaded], limits) as live, ThreadPoolExecutor(40) as pool, model.shut():
-        admitted = [pool.submit(live.post, "/translate", {**ASK, "q": f"ba ce {n}"}) for n in range(30)]
+        admitted = [pool.submit(live.post, "/translate", {**REQUEST, "q": f"ba ce {n}"}) for n in range(30)]
         until(lambda: live.service.jobs.num_admitted == 30)
         live.server.handle_exit(signal.SIGTERM, None)
         ready = live.get("/ready")
         assert (ready.status, ready.headers["retry-after"]) == (503, "2")
-        late: Answer = live.post("/translate", ASK)
+        late: Answer = live.post("/translate", REQUEST)
         assert (late.status, late.headers["retry-after"]) == (503, "2")
         assert live.get("/health").status == 200
         assert not any(answer.done() for answer in admitted)
@@ -157,14 +157,14 @@ def test_what_was_admitted_is_finished_before_the_end(runs: Runs, monkeypatch: p
         assert not live.server.force_exit
 
 
-def test_draining_has_an_end(runs: Runs) -> None:
+def test_draining_has_a_time_limit(runs: Runs) -> None:
     loaded, model = held(runs.translator)
     with (
         serving([loaded], Limits(drain_seconds=0.2, seconds=600.0)) as live,
         ThreadPoolExecutor(1) as pool,
         model.shut(),
     ):
-        left = pool.submit(live.post, "/translate", ASK)
+        unfinished = pool.submit(live.post, "/translate", REQUEST)
         until(lambda: model.is_held)
         live.server.handle_exit(signal.SIGTERM, None)
         until(lambda: live.server.should_exit)
@@ -172,10 +172,10 @@ def test_draining_has_an_end(runs: Runs) -> None:
         model.open()
         live.thread.join(60)
         assert not live.thread.is_alive()
-        left.exception()
+        unfinished.exception()
 
 
-@pytest.mark.parametrize("path", ["/health", "/ready", "/", "/languages", "/frontend/settings", "/docs"])
-def test_what_a_page_needs_first_is_open_to_all(path: str, loaded: list[Predictor]) -> None:
+def test_some_routes_need_no_key(loaded: list[Predictor]) -> None:
     with serving(loaded[:1], keys=["k"]) as live:
-        assert live.get(path).status == 200
+        for path in ("/health", "/ready", "/", "/languages", "/frontend/settings", "/docs"):
+            assert live.get(path).status == 200, path

@@ -1,4 +1,4 @@
-"""A search that others join and leave finds what it finds alone, and one that fails does not affect the others."""
+"""Searches in a shared batch have the same results as alone, and one that fails does not affect the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from heed.serve.engine.scheduler import Outcome, Scheduler, Ticket
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
 
-__all__ = ["without_shape_checks"]  # the laws of shapes are examined elsewhere
+__all__ = ["without_shape_checks"]  # shapes are checked elsewhere
 
 WORDS = Word("abcdefgh")  # with the four special pieces: the twelve of the random models
 DICE = random.Random(1)
@@ -41,18 +41,18 @@ CASES = [*(("transformer", search) for search in SEARCHES), ("rnn_attention", "b
 
 
 def translator_of(model: Autoregressive) -> ModelTranslator:
-    """From words to words."""
+    """A translator from words to words."""
     return ModelTranslator(model, WORDS, WORDS, Normaliser())
 
 
 def language_model(name: str) -> ModelTranslator:
-    """One with random weights."""
+    """A language model with random weights."""
     return ModelTranslator(model_of(name), None, WORDS, Normaliser())
 
 
 @dataclass(eq=False)
 class Client:
-    """Asks for lines, and gets what was found for each."""
+    """Submits lines, and collects their outcomes."""
 
     scheduler: Scheduler
     translator: ModelTranslator
@@ -60,49 +60,52 @@ class Client:
     outcomes: dict[Request, Outcome] = field(default_factory=dict)
     tickets: list[Ticket] = field(default_factory=list)
 
-    def ask(self, request: Request, **said: Any) -> Ticket:
-        """One search."""
+    def ask(self, request: Request, **options: Any) -> Ticket:
+        """Submit one search."""
 
         def deliver(outcome: Outcome) -> None:
             assert request not in self.outcomes, "an outcome is delivered once"
             self.outcomes[request] = outcome
 
-        ticket = Ticket(self.translator, request, self.options, self, deliver, **said)
+        ticket = Ticket(self.translator, request, self.options, self, deliver, **options)
         self.tickets.append(ticket)
         self.scheduler.submit(ticket)
         return ticket
 
     def ask_lines(self, lines: Sequence[str], constraints: Sequence[Constraints] | None = None) -> None:
-        """The searches of some lines."""
+        """Submit the searches of some lines."""
         for request in dict.fromkeys(self.translator.requests(lines, constraints)):
             self.ask(request)
 
     def results(self) -> dict[Request, Hypothesis]:
-        """What was found, with texts and alternatives."""
-        return {request: self.translator.best_of(found, self.options) for request, found in self.found().items()}
+        """The results, with texts and alternatives."""
+        return {
+            request: self.translator.best_of(hypotheses, self.options)
+            for request, hypotheses in self.hypotheses().items()
+        }
 
-    def found(self) -> dict[Request, Sequence[Hypothesis]]:
-        """What was found, none having failed."""
+    def hypotheses(self) -> dict[Request, Sequence[Hypothesis]]:
+        """The hypotheses of each search; none may have failed."""
         assert not [outcome for outcome in self.outcomes.values() if isinstance(outcome, Exception)]
         return {request: outcome for request, outcome in self.outcomes.items() if not isinstance(outcome, Exception)}
 
 
 def run(scheduler: Scheduler) -> Iterator[int]:
-    """Steps until nothing is left to do; the rows of each."""
+    """Step until the scheduler is idle; yields the rows of each step."""
     for _ in range(10_000):
         if scheduler.is_idle:
             return
         yield scheduler.step()
-    pytest.fail("it never ends")
+    pytest.fail("the scheduler does not become idle")
 
 
-def same(found: Hypothesis, expected: Hypothesis) -> None:
+def assert_same(actual: Hypothesis, expected: Hypothesis) -> None:
     """The same texts, and the same numbers up to rounding."""
-    assert found.text == expected.text
-    assert [h.text for h in found.alternatives] == [h.text for h in expected.alternatives]
-    assert found.finished == expected.finished
-    assert found.score == pytest.approx(expected.score, rel=1e-4, abs=1e-5)
-    assert found.token_log_probs == pytest.approx(expected.token_log_probs, rel=1e-4, abs=1e-5)
+    assert actual.text == expected.text
+    assert [h.text for h in actual.alternatives] == [h.text for h in expected.alternatives]
+    assert actual.finished == expected.finished
+    assert actual.score == pytest.approx(expected.score, rel=1e-4, abs=1e-5)
+    assert actual.token_log_probs == pytest.approx(expected.token_log_probs, rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize(("name", "search"), CASES, ids=[", ".join(case) for case in CASES])
@@ -120,8 +123,8 @@ def test_results_do_not_depend_on_other_running_searches(name: str, search: str)
     for client in clients:
         results = client.results()
         assert len(results) == len(set(LINES))
-        for request, found in results.items():
-            same(found, translator.search_in_batches([request], client.options)[request])
+        for request, result in results.items():
+            assert_same(result, translator.search_in_batches([request], client.options)[request])
 
 
 def test_searches_with_prefixes_and_terms_may_join() -> None:
@@ -131,12 +134,12 @@ def test_searches_with_prefixes_and_terms_may_join() -> None:
     client.ask_lines(LINES[:3])
     for _ in range(3):
         scheduler.step()
-    wanted = [Constraints("a b"), Constraints(terms=("c d",)), Constraints(terms=("a", "e")), Constraints("h")]
-    client.ask_lines(LINES[3:7], wanted)
+    constraints = [Constraints("a b"), Constraints(terms=("c d",)), Constraints(terms=("a", "e")), Constraints("h")]
+    client.ask_lines(LINES[3:7], constraints)
     assert sum(1 for _ in run(scheduler)) > 0
     results = client.results()
-    for request, found in results.items():
-        same(found, translator.search_in_batches([request], BEAM)[request])
+    for request, result in results.items():
+        assert_same(result, translator.search_in_batches([request], BEAM)[request])
     assert next(h.text for request, h in results.items() if request.terms == ("c d",)).count("c d")
 
 
@@ -150,12 +153,12 @@ def test_prompts_of_different_lengths_are_continued_together(name: str) -> None:
         client.ask(Request((), tuple(WORDS.encode([prompt])[0]), draw=index))
         scheduler.step()
     list(run(scheduler))
-    by_draw = sorted(client.found().items(), key=lambda item: item[0].draw)
-    found = [
+    by_draw = sorted(client.hypotheses().items(), key=lambda item: item[0].draw)
+    result = [
         [translator.detokenizer.continuation(prompt, h).text for h in translator.ranked(each, options)]
         for prompt, (_, each) in zip(prompts, by_draw, strict=True)
     ]
-    assert found == [[h.text for h in each] for each in translator.generate(prompts, options)]
+    assert result == [[h.text for h in each] for each in translator.generate(prompts, options)]
 
 
 def test_equal_searches_are_made_once() -> None:
@@ -168,7 +171,7 @@ def test_equal_searches_are_made_once() -> None:
         client.ask_lines(LINES[:1])
     assert scheduler.num_waiting == 1
     assert max(run(scheduler)) == BEAM.width
-    assert clients[0].found() == clients[1].found() == clients[2].found()
+    assert clients[0].hypotheses() == clients[1].hypotheses() == clients[2].hypotheses()
 
 
 def test_a_ticket_may_share_a_running_search() -> None:
@@ -180,7 +183,7 @@ def test_a_ticket_may_share_a_running_search() -> None:
     second.ask_lines(LINES[:1])
     assert second.tickets[0].has_departed
     list(run(scheduler))
-    assert first.found() == second.found() != {}
+    assert first.hypotheses() == second.hypotheses() != {}
 
 
 def test_a_sentence_does_not_wait_for_a_whole_book() -> None:
@@ -196,8 +199,8 @@ def test_a_sentence_does_not_wait_for_a_whole_book() -> None:
     assert len(book.outcomes) <= 4 < len(LINES) - 1
 
 
-def test_a_long_sentence_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It fits only into an empty batch, and other searches come and go all the time."""
+def test_a_long_sentence_is_not_overtaken_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fits only into an empty batch, while other searches keep arriving."""
     monkeypatch.setattr("heed.serve.engine.scheduler.MAX_POSITIONS", 2 * BEAM.width * 10)
     translator = translator_of(half_trained("transformer"))
     scheduler = Scheduler(max_rows=BEAM.width * 2, join_every=1)
@@ -240,14 +243,14 @@ def test_cancelled_rows_are_freed() -> None:
         for ticket in leaves.tickets:
             scheduler.cancel(ticket)
         assert scheduler.num_waiting == 0
-        ended = set(leaves.outcomes)  # a short one may have
+        ended = set(leaves.outcomes)  # a short one may have ended
         rows += run(scheduler)
         assert rows[0] == 2 * options.width or (options.sample and rows[0] > options.width)  # a draw may end at once
         assert set(rows[3:]) <= {options.width, options.width - 1, 0}
         assert set(leaves.outcomes) == ended
         assert len(ended) < len(leaves.tickets)
-        [found] = stays.results().items()
-        same(found[1], translator.search_in_batches([found[0]], options)[found[0]])
+        [(request, result)] = stays.results().items()
+        assert_same(result, translator.search_in_batches([request], options)[request])
         assert not scheduler.tickets
 
 
@@ -260,11 +263,11 @@ def test_one_of_two_tickets_of_a_search_may_be_cancelled() -> None:
     scheduler.cancel(clients[0].tickets[0])
     list(run(scheduler))
     assert not clients[0].outcomes
-    assert len(clients[1].found()) == 1
+    assert len(clients[1].hypotheses()) == 1
 
 
 class Failing:
-    """A model that cannot stand one token in a source, or more than so many rows."""
+    """A model that fails on one token in a source, or on too many rows."""
 
     count_based = False
 
@@ -276,15 +279,15 @@ class Failing:
         self.error = error or RuntimeError("a kernel failed")
         self.started: list[int] = []
 
-    def start(self, source: Source | None, *said: Any, **more: Any) -> Any:
-        """Remembers how many came together."""
+    def start(self, source: Source | None, *args: Any, **kwargs: Any) -> Any:
+        """Record the number of sources."""
         assert source is not None
         self.started.append(len(source))
-        state = self.model.start(source, *said, **more)
+        state = self.model.start(source, *args, **kwargs)
         return (state, bool((source.ids == self.poison[0]).any()))
 
     def advance(self, ids: torch.Tensor, state: Any, trace: Any = None) -> Any:
-        """Fails where the poison is."""
+        """Fail where the poison is."""
         if state[1] or len(ids) > self.max_rows:
             raise self.error
         features, after = self.model.advance(ids, state[0], trace)
@@ -304,9 +307,9 @@ class _Poisoned(tuple[Any, bool]):
         return _Poisoned(self[0].join(other[0]), self[1] or other[1])
 
 
-def failing_translator(**said: Any) -> tuple[Failing, ModelTranslator]:
-    """With the model that fails."""
-    model: Any = Failing(**said)
+def failing_translator(**kwargs: Any) -> tuple[Failing, ModelTranslator]:
+    """A translator with a model that fails."""
+    model: Any = Failing(**kwargs)
     return model, ModelTranslator(model, WORDS, WORDS, Normaliser())
 
 
@@ -339,7 +342,7 @@ def test_batches_shrink_when_memory_runs_out() -> None:
     client = Client(scheduler, translator, BEAM)
     client.ask_lines(LINES)
     list(run(scheduler))
-    assert len(client.found()) == len(set(LINES))
+    assert len(client.hypotheses()) == len(set(LINES))
     assert scheduler.max_rows <= len(LINES) * BEAM.width // 2
 
 
@@ -350,7 +353,7 @@ def test_a_watch_sees_growing_prefixes_of_the_output() -> None:
     [request] = translator.requests([LINES[2]], None)
     client.ask(request, watch=seen.append)
     list(run(scheduler))
-    ids = client.found()[request][0].ids
+    ids = client.hypotheses()[request][0].ids
     assert [len(tokens) for tokens in seen] == list(range(1, len(seen) + 1))
     assert all(tuple(tokens) == ids[: len(tokens)] for tokens in seen)
 
@@ -372,4 +375,4 @@ def test_searches_that_finish_in_a_failing_step_are_delivered(monkeypatch: pytes
     client.ask_lines(LINES)
     list(run(scheduler))
     assert failed
-    assert len(client.found()) == len(set(LINES))
+    assert len(client.hypotheses()) == len(set(LINES))

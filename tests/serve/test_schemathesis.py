@@ -1,4 +1,4 @@
-"""Conformance to the OpenAPI description, under generated requests."""
+"""Conformance to the OpenAPI description under generated requests."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from serving import Live
 
-# Languages that have no model between them, and a file of another kind, are refused though each field is right.
+# Languages without a model between them, and files of other types, are refused though each field is valid.
 REFUSED = "positive_data_acceptance"
 
 
 def problems(live: Live, folder: Path, *flags: str) -> str:
-    """What `schemathesis` prints when it finds something; nothing when it does not."""
+    """The report of `schemathesis`; empty if it finds no problem."""
     program = "from schemathesis.cli import schemathesis; schemathesis()"
     command = [sys.executable, "-c", program, "run", f"{live.url}/openapi.json", "--exclude-checks", REFUSED, *flags]
     result = subprocess.run([*command, "--seed", "1"], capture_output=True, text=True, check=False, cwd=folder)
@@ -22,14 +22,14 @@ def problems(live: Live, folder: Path, *flags: str) -> str:
     return result.stdout if result.returncode else ""
 
 
-def test_a_few_odd_requests_meet_no_server_error_and_nothing_undocumented(live: Live, tmp_path: Path) -> None:
-    found = problems(live, tmp_path, "--max-examples", "2", "--phases", "fuzzing")
-    assert not found, found
+def test_a_few_generated_requests_get_documented_answers(live: Live, tmp_path: Path) -> None:
+    report = problems(live, tmp_path, "--max-examples", "2", "--phases", "fuzzing")
+    assert not report, report
     assert '"level": "error"' not in live.log.getvalue()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_many_odd_requests_meet_no_server_error_and_nothing_undocumented(live: Live, tmp_path: Path) -> None:
-    found = problems(live, tmp_path, "--max-examples", "50")
-    assert not found, found
+def test_many_generated_requests_get_documented_answers(live: Live, tmp_path: Path) -> None:
+    report = problems(live, tmp_path, "--max-examples", "50")
+    assert not report, report

@@ -12,7 +12,7 @@ from heed.serve.telemetry import Log
 
 
 class Full(io.StringIO):
-    """A stream on a disk that is full."""
+    """A stream on a full disk."""
 
     def write(self, text: str) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -23,7 +23,7 @@ def test_a_log_that_cannot_be_written_raises_nothing() -> None:
     Log(stream=Full()).error("failed", ValueError("text"))
 
 
-def test_an_event_is_one_line_and_an_error_tells_no_text() -> None:
+def test_an_event_is_one_line_and_an_error_is_logged_without_its_message() -> None:
     stream = io.StringIO()
     log = Log(stream=stream)
     log.event("started", port=1)
@@ -38,7 +38,7 @@ def test_an_event_is_one_line_and_an_error_tells_no_text() -> None:
 
 
 @pytest.mark.parametrize(("quiet", "events"), [(True, ["failed"]), (False, ["started", "failed"])])
-def test_a_quiet_log_tells_failures_alone(quiet: bool, events: list[str]) -> None:
+def test_a_quiet_log_has_only_errors(quiet: bool, events: list[str]) -> None:
     stream = io.StringIO()
     log = Log(quiet, stream)
     log.event("started")

@@ -1,8 +1,8 @@
-"""Which words does a model look at when it writes a word? Its attention, merged from tokens to words.
+"""Attention between words, merged from attention between tokens.
 
-The attention to the pieces of a word is added up, that from the pieces of a word is averaged: each row still sums to
-one. The attention to the output itself is that to what was written before: its columns are the begin and the words, and
-the row of a word says where the model looked when it was about to write it.
+Attention to the tokens of a word is summed, attention from the tokens of a word is averaged, so each row still sums to
+one. The row of a word shows where the model looked when it predicted that word. Attention of the output to itself has a
+column for the begin of sentence and for each earlier word.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from heed.nn.contract import Trace
 
 MAX_NUMBERS = 200_000
-"""Of one kind of attention; what has more is shown without heads, then without layers, then not at all."""
+"""Maximum weights of one kind of attention. Beyond it, heads are averaged, then layers; then there is none at all."""
 
 Kind = Literal["source", "self"]
 
@@ -27,49 +27,49 @@ class Layer:
     """One attention of the model."""
 
     name: str
-    """What the model calls it: `decoder.2.cross`."""
+    """Its name in the model, e.g. `decoder.2.cross`."""
     heads: list[list[list[float]]]
-    """For each head a row for each word that is written, in it a number for each word that is looked at."""
+    """Weights [head][output word][attended word]."""
 
 
 @dataclass(frozen=True)
 class Attention:
-    """The attention of one kind, from the lowest layer to the highest."""
+    """All attention of one kind, from the lowest layer to the highest."""
 
     kind: Kind
-    """To the source, or to what was written before."""
+    """Attention to the source, or to the earlier output."""
     detail: Literal["heads", "layers", "mean"]
-    """Whether heads and layers are told apart, or only layers, or nothing."""
+    """All heads of all layers; the mean over heads for each layer; or the mean over heads and the upper layers."""
     layers: list[Layer]
 
 
 def word_attention(trace: Trace, src_words: Sequence[slice], tgt_words: Sequence[slice]) -> list[Attention]:
-    """What the trace holds, for words given by the places of their tokens, the ends being words too."""
-    before = [slice(0, 1), *(slice(word.start + 1, word.stop + 1) for word in tgt_words[:-1])]
-    found = [
+    """The attention in a trace, between words given as slices of their tokens. Each side includes its end."""
+    previous = [slice(0, 1), *(slice(word.start + 1, word.stop + 1) for word in tgt_words[:-1])]
+    kinds = [
         _of_kind(trace, "source", "cross", src_words, tgt_words),
-        _of_kind(trace, "self", "self", before, tgt_words),
+        _of_kind(trace, "self", "self", previous, tgt_words),
     ]
-    return [attention for attention in found if attention is not None]
+    return [attention for attention in kinds if attention is not None]
 
 
 def _of_kind(
-    trace: Trace, kind: Kind, ending: str, columns: Sequence[slice], rows: Sequence[slice]
+    trace: Trace, kind: Kind, suffix: str, columns: Sequence[slice], rows: Sequence[slice]
 ) -> Attention | None:
-    """None where the model has no such attention, or keeps less of it than the words need."""
+    """None if the model has no such attention, or recorded less of it than the words need."""
     if not columns:
         return None
     layers: dict[str, Tensor] = {}
     shape = (rows[-1].stop, columns[-1].stop)
     for name, parts in trace.weights.items():
-        if name.endswith(ending):
-            if len({part.shape[3] for part in parts}) > 1:  # a long text that was read in parts
+        if name.endswith(suffix):
+            if len({part.shape[3] for part in parts}) > 1:  # a long text, read in several parts
                 return None
             weights = torch.cat(parts, dim=2)[0].float()  # [H, T, S]
             if weights.shape[1:] != shape:
                 return None
             layers[name] = _merged(weights, columns, rows)
-    return _small_enough(kind, layers) if layers else None
+    return _within_limit(kind, layers) if layers else None
 
 
 def _merged(weights: Tensor, columns: Sequence[slice], rows: Sequence[slice]) -> Tensor:
@@ -78,7 +78,7 @@ def _merged(weights: Tensor, columns: Sequence[slice], rows: Sequence[slice]) ->
     return torch.stack([by_column[:, row].mean(dim=1) for row in rows], dim=1)
 
 
-def _small_enough(kind: Kind, layers: dict[str, Tensor]) -> Attention | None:
+def _within_limit(kind: Kind, layers: dict[str, Tensor]) -> Attention | None:
     if _count(layers) <= MAX_NUMBERS:
         return Attention(kind, "heads", _as_lists(layers))
     layers = {name: weights.mean(dim=0, keepdim=True) for name, weights in layers.items()}

@@ -1,7 +1,7 @@
-"""What did the beam keep, and what did it drop, at each step?
+"""Tree of a beam search: the prefixes that it considered, kept and dropped at each step.
 
-`BeamRecorder` watches a search of one sentence. A node is a beginning that was considered; beginnings that several
-beams consider are one node. What is not watched costs nothing: see `watch` in `decoding/beam.py`.
+`BeamRecorder` records the search of one sentence (see `Watch` in `decoding/beam.py`). Each node is a prefix; a prefix
+that several beams consider is one node.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heed.decoding.beam import NEVER, Continuations
-from heed.inspect.rounding import probability
-from heed.inspect.words import goes_on
+from heed.inspect.words import continues_word, probability
 from heed.text.tokenizers import Tokenizer
 
 Fate = Literal["dropped", "kept", "finished"]
-_BY_WORTH: tuple[Fate, ...] = ("dropped", "kept", "finished")
+_FATES: tuple[Fate, ...] = ("dropped", "kept", "finished")
+"""Ascending: a prefix that two beams consider gets the higher one."""
 
 
 @dataclass
@@ -26,92 +26,91 @@ class Considered:
     """A continuation that a beam considered."""
 
     step: float
-    """The log-probability of its last token."""
+    """Log-probability of its last token."""
     total: float
-    """That of the whole."""
+    """Log-probability of all its tokens."""
     fate: Fate
 
 
 @dataclass(frozen=True)
 class Node:
-    """A beginning."""
+    """A prefix."""
 
     parent: int
-    """The number of the node that it goes on from; -1 where the search began."""
+    """Index of the prefix without the last token; -1 at the first step."""
     depth: int
-    """How many steps from there, from 1."""
+    """Step of the search, from 1."""
     text: str
     """Its last token; empty for the end of the sentence."""
     goes_on: bool
-    """Whether that goes on with the word of the one before it."""
+    """Whether that token continues the previous word."""
     prob: float
-    """The probability of that token."""
+    """Probability of that token."""
     log_prob: float
-    """That of the whole beginning, in nats."""
+    """Log-probability of the whole prefix, in nats."""
     fate: Fate
-    """Kept ones without children were alive when the search stopped."""
+    """A kept prefix without children was active when the search stopped."""
     best: bool
-    """Whether it leads to the hypothesis that was chosen."""
+    """Whether it is a prefix of the output."""
 
 
 @dataclass(frozen=True)
 class BeamTree:
-    """All that a beam considered, from step to step, best first in each."""
+    """All prefixes that a beam considered, step by step, the best first in each."""
 
     beam_size: int
     nodes: list[Node]
 
 
 class BeamRecorder:
-    """Sees the search of one sentence: pass its `see` as `watch`."""
+    """Records the search of one sentence: pass `record` as its `watch`."""
 
     def __init__(self, eos_id: int) -> None:
         self.eos_id = eos_id
         self.considered: dict[tuple[int, ...], Considered] = {}
-        """By all tokens, the end of sentence included."""
+        """Keyed by all token ids of the prefix, end of sentence included."""
 
-    def see(
-        self, tokens: Int[Tensor, "S W T"], found: Continuations, accepted: Bool[Tensor, "S M"],
-        going_on: Int[Tensor, "S W"],
+    def record(
+        self, tokens: Int[Tensor, "S W T"], continuations: Continuations, accepted: Bool[Tensor, "S M"],
+        kept: Int[Tensor, "S W"],
     ) -> None:  # fmt: skip
         """One step."""
+        columns = (continuations.beams, continuations.tokens, continuations.steps, continuations.scores)
         for source, beams in enumerate(tokens.tolist()):
-            kept = set(going_on[source].tolist())
+            kept_places = set(kept[source].tolist())
             finished = {place for place, is_accepted in enumerate(accepted[source].tolist()) if is_accepted}
-            rows = (found.beams, found.tokens, found.steps, found.scores)
-            for place, (beam, token, step, total) in enumerate(
-                zip(*(row[source].tolist() for row in rows), strict=True)
-            ):
+            rows = zip(*(column[source].tolist() for column in columns), strict=True)
+            for place, (beam, token, step, total) in enumerate(rows):
                 if total > NEVER:
-                    fate: Fate = "finished" if place in finished else "kept" if place in kept else "dropped"
-                    self._note((*beams[beam], token), Considered(step, total, fate))
+                    fate: Fate = "finished" if place in finished else "kept" if place in kept_places else "dropped"
+                    self._add((*beams[beam], token), Considered(step, total, fate))
 
-    def _note(self, ids: tuple[int, ...], new: Considered) -> None:
+    def _add(self, ids: tuple[int, ...], new: Considered) -> None:
         if new.fate == "kept" and ids[-1] == self.eos_id:
-            new.fate = "dropped"  # an end that is out of the running fills a place that nothing goes on from
-        known = self.considered.setdefault(ids, new)
-        known.fate = max(known.fate, new.fate, key=_BY_WORTH.index)
-
-    def paths(self) -> list[tuple[int, ...]]:
-        """The beginnings in the order of the tree: by length, best first."""
-        return sorted(self.considered, key=lambda ids: (len(ids), -self.considered[ids].total))
+            new.fate = "dropped"  # an end of sentence that was not accepted only fills the slot
+        recorded = self.considered.setdefault(ids, new)
+        recorded.fate = max(recorded.fate, new.fate, key=_FATES.index)
 
 
 def beam_tree(recorder: BeamRecorder, tokenizer: Tokenizer, chosen: tuple[int, ...], beam_size: int) -> BeamTree | None:
-    """The nodes of what was recorded, `chosen` being the ids of the output with its end. None if there was no beam."""
-    paths = recorder.paths()
+    """The tree of a recorded search; None without a beam. `chosen`: ids of the output with its end of sentence."""
+    considered = recorder.considered
+    paths = sorted(considered, key=lambda ids: (len(ids), -considered[ids].total))
     if not paths:
         return None
     number = {ids: place for place, ids in enumerate(paths)}
-    before = len(paths[0]) - 1  # tokens of a forced prefix
-    spelled = tokenizer.pieces([ids[-1] for ids in paths])
+    prefix_length = len(paths[0]) - 1  # tokens of a forced prefix
     nodes = []
-    for ids, text in zip(paths, spelled, strict=True):
-        facts = recorder.considered[ids]
+    for ids, text in zip(paths, tokenizer.pieces([ids[-1] for ids in paths]), strict=True):
         node = Node(
-            number.get(ids[:-1], -1), len(ids) - before, "" if ids[-1] == recorder.eos_id else text,
-            len(ids) > 1 and goes_on(*tokenizer.bytes_of(ids[-2:])), probability(facts.step), round(facts.total, 4),
-            facts.fate, ids == chosen[: len(ids)],
-        )  # fmt: skip
+            parent=number.get(ids[:-1], -1),
+            depth=len(ids) - prefix_length,
+            text="" if ids[-1] == recorder.eos_id else text,
+            goes_on=len(ids) > 1 and continues_word(*tokenizer.bytes_of(ids[-2:])),
+            prob=probability(considered[ids].step),
+            log_prob=round(considered[ids].total, 4),
+            fate=considered[ids].fate,
+            best=ids == chosen[: len(ids)],
+        )
         nodes.append(node)
     return BeamTree(beam_size, nodes)

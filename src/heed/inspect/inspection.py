@@ -1,35 +1,32 @@
-"""What is there to see of one translation, or of one text that a language model reads? Plain values."""
+"""Inspection of one translation, or of one text of a language model, as plain values."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from heed.core.errors import UsageError
+from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
+from heed.decoding.scoring import TokenStats
 from heed.decoding.translator import ModelTranslator
 from heed.inspect.attention import Attention, word_attention
 from heed.inspect.beam_tree import BeamRecorder, BeamTree, beam_tree
-from heed.inspect.forced_pass import forced_pass
-from heed.inspect.id_pair import IdPair
 from heed.inspect.next_words import next_words
-from heed.inspect.rounding import rounded
-from heed.inspect.tokens import (
-    Choice,
-    Word,
-    choices_of_words,
-    source_slices,
-    source_words,
-    target_slices,
-    target_words,
-)
+from heed.inspect.teacher_forcing import EncodedPair, forced_pass
+from heed.inspect.words import Choice, Token, Word, continues_word, probability, word_slices
+from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID
 
 MAX_SENTENCE = 2000
-"""Characters of a source or a target: a sentence has fewer."""
+"""Maximum characters of a source or a translation."""
 MAX_TEXT = 20_000
-"""Characters of a text that a language model reads."""
+"""Maximum characters of a text of a language model."""
+MAX_POSITIONS = 48
+"""Maximum words of an output with likely words at every position; a longer one has them only at its end."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Alternative:
     text: str
     log_prob: float | None
     score: float | None
-    """What it was ranked by."""
+    """The score that ranks it."""
     finished: bool
 
 
@@ -49,33 +46,33 @@ class Inspection:
 
     task: Literal["translation", "language-model"]
     source: tuple[Word, ...]
-    """With its tag and its end; a language model has none."""
+    """The words of the source with its tag and its end; empty for a language model."""
     target: tuple[Word, ...]
-    """The output with its end, or the text and what comes next."""
+    """The words of the output and its end, or of the text and the position after it."""
     attention: tuple[Attention, ...]
-    """Of each kind that the model has."""
+    """Each kind of attention that the model has."""
     alternatives: tuple[Alternative, ...] = ()
-    """The n-best, the chosen one first; none where the target was given."""
+    """The n-best outputs, the best first; empty if the output was given."""
     tree: BeamTree | None = None
-    """None where there was no beam."""
+    """None without a beam."""
     finished: bool = True
-    """False where the longest allowed length cut the output off."""
+    """False if the output was cut off at its maximum length."""
     confidence: float | None = None
-    """The probability that the output is good, where the run has learned to tell."""
+    """Probability that the output is good; None for a run without calibrated confidences."""
     flags: tuple[str, ...] = ()
-    """What the guard finds wrong with the best output."""
+    """Output checks that the best output failed."""
     fallback: bool = False
-    """Whether the output was given in its place."""
+    """Whether this output replaces a better-scored one that failed the checks."""
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The fields as a JSON object."""
         return asdict(self)
 
 
 def inspect_translation(
     translator: ModelTranslator, source: str, target: str | None, options: SearchOptions
 ) -> Inspection:
-    """A translation of one sentence: the best that is found, or the given `target`, which is not searched for.
+    """Inspect the translation of a sentence: the given `target`, or the best output of a search.
 
     Raises UsageError for a side that is blank, or longer than MAX_SENTENCE.
     """
@@ -83,38 +80,38 @@ def inspect_translation(
         if text is not None:
             _require_text(side, text, MAX_SENTENCE)
     if target is not None:
-        return _inspection(translator, IdPair.of_translation(*translator.encoded(source, target)))
+        return _inspection(translator, EncodedPair.of_translation(*translator.encoded(source, target)))
     best = translator.translate([source], options)[0]
     src_ids, text_ids = translator.encoded(source, best.text)
-    pair = IdPair.of_translation(src_ids, list(best.ids) if best.ids else text_ids)
-    found = [best, *best.alternatives] if best.ids else []
+    pair = EncodedPair.of_translation(src_ids, list(best.ids) if best.ids else text_ids)
+    hypotheses = [best, *best.alternatives] if best.ids else []
     return replace(
         _inspection(translator, pair),
-        alternatives=tuple(map(_alternative, found)),
+        alternatives=tuple(map(_alternative, hypotheses)),
         tree=_tree(translator, source, best, options),
         finished=best.finished,
-        confidence=None if best.confidence is None else rounded(best.confidence),
+        confidence=None if best.confidence is None else _rounded(best.confidence),
         flags=best.flags,
         fallback=best.fallback,
     )
 
 
 def inspect_text(translator: ModelTranslator, text: str) -> Inspection:
-    """A text as a language model reads it; the place behind it says what could follow.
+    """Inspect a text of a language model, and what could follow it.
 
     Raises UsageError for a text that is blank, or longer than MAX_TEXT.
     """
     _require_text("text", text, MAX_TEXT)
-    return _inspection(translator, IdPair.of_text(translator, text))
+    return _inspection(translator, EncodedPair.of_text(translator, text))
 
 
 def likely_words(translator: ModelTranslator, source: str | None, prefix: str) -> tuple[Choice, ...]:
-    """The likeliest words behind the beginning of a translation, or of a text: put together they read right."""
+    """The likeliest words after a prefix of a translation or, without a source, of a text, ready to be appended."""
     if source is None:
-        pair = IdPair.of_text(translator, prefix)
+        pair = EncodedPair.of_text(translator, prefix)
     else:
-        pair = IdPair.of_translation(*translator.encoded(source, prefix))
-    choices = choices_of_words(next_words(translator, pair, [len(pair.said)])[0])
+        pair = EncodedPair.of_translation(*translator.encoded(source, prefix))
+    [choices] = next_words(translator, pair, [len(pair.output)])
     form = translator.detokenizer
     if not form.space_after_words:
         return choices
@@ -125,33 +122,103 @@ def likely_words(translator: ModelTranslator, source: str | None, prefix: str) -
     )
 
 
-def _require_text(side: str, text: str, longest: int) -> None:
+def _require_text(side: str, text: str, limit: int) -> None:
     if not text.strip():
-        raise UsageError(f"there is nothing to inspect: the {side} is blank. Give a sentence.")
-    if len(text) > longest:
-        raise UsageError(
-            f"the {side} has {len(text):,} characters, and at most {longest:,} can be shown: give a sentence of it."
-        )
+        raise UsageError(f"the {side} is blank. Give a sentence to inspect.")
+    if len(text) > limit:
+        raise UsageError(f"the {side} has {len(text):,} characters; the limit is {limit:,}. Give a part of it.")
 
 
-def _inspection(translator: ModelTranslator, pair: IdPair) -> Inspection:
-    """An output that was not searched for."""
-    seen = forced_pass(translator, pair)
-    src_slices, tgt_slices = source_slices(translator, pair), target_slices(translator, pair)
+def _inspection(translator: ModelTranslator, pair: EncodedPair) -> Inspection:
+    """The inspection of a given output."""
+    forced = forced_pass(translator, pair)
+    form, src = translator.detokenizer, pair.src or ()
+    src_tokenizer = None if pair.src is None else translator.src_tokenizer
+    src_slices = _with_end(src_tokenizer.bytes_of(src)) if src_tokenizer else []
+    tgt_slices = _with_end([form.token_bytes[id] for id in pair.output])
     return Inspection(
         task="language-model" if pair.src is None else "translation",
-        source=source_words(translator, pair, src_slices),
-        target=target_words(translator, pair, tgt_slices, seen),
-        attention=tuple(word_attention(seen.trace, src_slices, tgt_slices)),
+        source=_source_words(src_tokenizer, src, src_slices) if src_tokenizer else (),
+        target=_target_words(translator, pair, tgt_slices, forced.stats),
+        attention=tuple(word_attention(forced.trace, src_slices, tgt_slices)),
     )
 
 
+def _with_end(parts: Sequence[bytes]) -> list[slice]:
+    """The tokens of each word, and the position after the last one."""
+    return [*word_slices(parts), slice(len(parts), len(parts) + 1)]
+
+
+def _source_words(tokenizer: Tokenizer, ids: Sequence[int], slices: Sequence[slice]) -> tuple[Word, ...]:
+    parts, pieces = tokenizer.bytes_of(ids), tokenizer.pieces(ids)
+    tokens = [
+        Token(piece, continues_word(previous, part))
+        for piece, previous, part in zip(pieces, [b"", *parts], parts, strict=False)
+    ]
+    words = [_word(parts[place], tokens[place]) for place in slices[:-1]]
+    return (*words, Word("", "end", None, (Token("", False),)))
+
+
+def _target_words(
+    translator: ModelTranslator, pair: EncodedPair, slices: Sequence[slice], stats: Sequence[TokenStats]
+) -> tuple[Word, ...]:
+    form = translator.detokenizer
+    parts = [form.token_bytes[id] for id in pair.output]
+    tokens = [
+        _token(id, previous, stat, form)
+        for id, previous, stat in zip([*pair.output, EOS_ID], [b"", *parts], stats, strict=True)
+    ]
+    words = [_word(parts[place], tokens[place], stats[place]) for place in slices[:-1]]
+    words.append(_last_word(tokens[-1], stats[-1], form))
+    first = 0 if len(words) <= MAX_POSITIONS else len(words) - 1
+    choices = next_words(translator, pair, [place.start for place in slices[first:]])
+    with_choices = [replace(word, choices=each) for word, each in zip(words[first:], choices, strict=True)]
+    return (*words[:first], *with_choices)
+
+
+def _word(parts: Sequence[bytes], tokens: Sequence[Token], stats: Sequence[TokenStats] | None = None) -> Word:
+    text = b"".join(parts).decode("utf-8", "replace")
+    prob = None if stats is None else probability(math.fsum(stat.log_prob for stat in stats))
+    return Word(text or "".join(token.text for token in tokens), "word" if text else "tag", prob, tuple(tokens))
+
+
+def _last_word(token: Token, stat: TokenStats, form: Detokenizer) -> Word:
+    """The end of the sentence; for texts without an end, the position after the text."""
+    if form.line_end is None:
+        return Word("", "end", probability(stat.log_prob), (token,))
+    return Word("", "next", None, (replace(token, text="", prob=None, rank=None),))
+
+
+def _token(id: int, previous: bytes, stat: TokenStats, form: Detokenizer) -> Token:
+    """A token of an output, after a token that adds `previous` to the text."""
+    choices = tuple(
+        Choice(
+            text := _piece(form, other), continues_word(previous, form.token_bytes[other]), probability(value), not text
+        )
+        for other, value in stat.choices
+    )
+    goes_on = continues_word(previous, form.token_bytes[id])
+    return Token(_piece(form, id), goes_on, probability(stat.log_prob), stat.rank, choices)
+
+
+def _piece(form: Detokenizer, id: int) -> str:
+    """A token as text; empty for the end of the sentence."""
+    if id == EOS_ID:
+        return form.token_bytes[EOS_ID].decode()
+    return form.tokenizer.pieces([id])[0]
+
+
+def _rounded(number: float) -> float | None:
+    """Rounded to four places; None if it is not finite, as JSON has no infinity."""
+    return round(number, 4) if math.isfinite(number) else None
+
+
 def _alternative(hypothesis: Hypothesis) -> Alternative:
-    return Alternative(hypothesis.text, rounded(hypothesis.log_prob), rounded(hypothesis.score), hypothesis.finished)
+    return Alternative(hypothesis.text, _rounded(hypothesis.log_prob), _rounded(hypothesis.score), hypothesis.finished)
 
 
 def _tree(translator: ModelTranslator, source: str, best: Hypothesis, options: SearchOptions) -> BeamTree | None:
-    """The search once more, this time watched."""
+    """The tree of a second, recorded search."""
     recorder = BeamRecorder(EOS_ID)
-    translator.watched(source, options, recorder.see)
+    translator.watched(source, options, recorder.record)
     return beam_tree(recorder, translator.tgt_tokenizer, (*best.ids, EOS_ID), options.width)

@@ -1,7 +1,7 @@
-"""How does a view become a file: one page that needs nothing else, asks no host, and runs only the code in it?
+"""Page of an inspection: one HTML file that loads nothing from the network and runs only its own script.
 
-What is shown stands in the file as JSON and is put on the page by `textContent`. The policy in its head names the
-hashes of the one script and the one style sheet, so nothing in the data can run or load anything.
+The inspection is in the file as JSON, and becomes text of the page, never markup. The Content-Security-Policy allows
+only the hashes of the script and of the style sheet, so nothing in the data can run code or load anything.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from heed.report.description import model_sentence
 from heed.run import Run
 
 PAGE = Path(__file__).parent / "page"
-"""The folder with the scripts and the style sheet of the views."""
+"""Folder of the scripts and the style sheet."""
 SCRIPTS = (
     "dom.js", "weights.js", "sentence.js", "heat_map.js", "choices.js", "alternatives.js", "tree.js", "view.js",
     "file.js",
 )  # fmt: skip
-"""Each imports only from those before it."""
+"""Concatenated in this order: each imports only from those before it."""
 STYLE = "view.css"
 
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
@@ -34,7 +34,7 @@ _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Languages:
-    """Codes; empty where they are not known."""
+    """Language codes; empty if unknown."""
 
     source: str
     target: str
@@ -42,7 +42,7 @@ class Languages:
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What a page says of the model."""
+    """The model, as the page introduces it."""
 
     name: str
     description: str
@@ -50,12 +50,12 @@ class ModelCard:
 
     @staticmethod
     def of(run: Run) -> ModelCard:
-        """From the run's folder and recipe."""
+        """The card of a run."""
         return ModelCard(run.folder.resolve().name, model_sentence(run), Languages(*run.predictor.languages))
 
 
 def render(inspection: Inspection, model: ModelCard) -> str:
-    """The page."""
+    """The page as HTML."""
     script = "".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in SCRIPTS)
     style = _read(STYLE)
     document = {
@@ -77,7 +77,7 @@ def render(inspection: Inspection, model: ModelCard) -> str:
 </head>
 <body>
 <header></header>
-<main><noscript>This page draws its views with JavaScript; the numbers stand in its source.</noscript></main>
+<main><noscript>This page needs JavaScript. The numbers are in its source, as JSON.</noscript></main>
 <script type="application/json" id="data">{data}</script>
 <script type="module">{script}</script>
 </body>

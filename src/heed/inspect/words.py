@@ -1,59 +1,101 @@
-"""Which tokens make a word, so that a person sees words and not pieces?
+"""Words made of tokens: segmentation, and the values shown of each word.
 
-White space separates words; punctuation at a word's ends stands alone, as do the tokens of scripts that write no
-spaces. A word is never less than a token, and the texts of all words, one after the other, are the text.
+White space separates words. Punctuation at either end of a word is a word of its own, and so is each token in a script
+without spaces. A word has at least one token, and the texts of all words, concatenated, are the whole text.
 """
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from heed.text.language.scripts import is_unspaced
 
-_CONTINUES = range(0x80, 0xC0)
-"""The bytes that go on with a character of UTF-8."""
+WordKind = Literal["word", "tag", "end", "next"]
+"""Text; a tag before a source; the end of a sentence; the position after a text that has no end."""
+_CONTINUATION_BYTES = range(0x80, 0xC0)
+"""Bytes of UTF-8 that are not the first of their character."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of the likeliest tokens or words at a position."""
+
+    text: str
+    goes_on: bool
+    """Whether it continues the previous word."""
+    prob: float
+    end: bool
+    """Whether it is the end of the sentence or text."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token of a word. Only those of an output have a probability, a rank (1 is the likeliest) and choices."""
+
+    text: str
+    goes_on: bool
+    """Whether it continues the previous word."""
+    prob: float | None = None
+    rank: int | None = None
+    choices: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word, a tag, or an end. The texts of those of kind "word", concatenated, are the whole text."""
+
+    text: str
+    kind: WordKind
+    prob: float | None
+    """The product of the probabilities of its tokens."""
+    tokens: tuple[Token, ...]
+    choices: tuple[Choice, ...] = ()
+    """The likeliest words at its position; in a long output only after the last word."""
+
+
+def probability(log_prob: float) -> float:
+    """The probability of a log-probability in nats, rounded to four significant digits."""
+    return float(f"{math.exp(log_prob):.4g}")
 
 
 def word_slices(parts: Sequence[bytes]) -> list[slice]:
-    """The places of the tokens of each word; `parts` is what each token adds to the text (nothing: not text)."""
-    starts = [place for place in range(len(parts)) if place == 0 or _starts_word(parts, place)]
+    """The tokens of each word, as slices. `parts`: the bytes that each token adds to the text; none for a tag."""
+    starts = [index for index in range(len(parts)) if index == 0 or _starts_word(parts, index)]
     return [
         slice(*bounds)
         for begin, end in pairwise([*starts, len(parts)])
-        for bounds in pairwise(_without_punctuation(parts, begin, end))
+        for bounds in pairwise(_split_punctuation(parts, begin, end))
     ]
 
 
-def goes_on(before: bytes, here: bytes) -> bool:
-    """Whether a token goes on with the word of the one before it."""
-    return bool(before and here) and not (
-        _starts_word([before, here], 1) or _is_punctuation(here) or _is_punctuation(before)
+def continues_word(previous: bytes, token: bytes) -> bool:
+    """Whether a token belongs to the same word as the token before it."""
+    return bool(previous and token) and not (
+        _starts_word([previous, token], 1) or _is_punctuation(token) or _is_punctuation(previous)
     )
 
 
-def _starts_word(parts: Sequence[bytes], place: int) -> bool:
-    """Whether a token stands at the begin of a word, whatever punctuation is in it."""
-    here, before = parts[place], parts[place - 1]
-    if not here or not before:
+def _starts_word(parts: Sequence[bytes], index: int) -> bool:
+    """Whether a word starts at a token, regardless of punctuation."""
+    token, previous = parts[index], parts[index - 1]
+    if not token or not previous:
         return True
-    if here[0] in _CONTINUES:
+    if token[0] in _CONTINUATION_BYTES:
         return False
-    left, right = before.decode("utf-8", "replace"), here.decode("utf-8", "replace")
-    if not left.strip():  # white space stands before its word, a line break alone
+    left, right = previous.decode("utf-8", "replace"), token.decode("utf-8", "replace")
+    if not left.strip():  # white space belongs to the word after it, and a line break is a word of its own
         return "\n" in left or (not right.strip() and "\n" in right)
-    first = _first_character(parts, place)
+    first = b"".join(parts[index : index + 4]).decode("utf-8", "ignore")[:1]  # a token may hold a part of it only
     return left[-1].isspace() or right[0].isspace() or (first != "" and is_unspaced(first))
 
 
-def _first_character(parts: Sequence[bytes], place: int) -> str:
-    """Of a token, which may hold no more than a part of it."""
-    return b"".join(parts[place : place + 4]).decode("utf-8", "ignore")[:1]
-
-
-def _without_punctuation(parts: Sequence[bytes], begin: int, end: int) -> list[int]:
-    """The bounds of the words between: punctuation before the first and behind the last letter is cut off."""
+def _split_punctuation(parts: Sequence[bytes], begin: int, end: int) -> list[int]:
+    """Bounds of the words in a span without inner white space, with punctuation at its ends cut off."""
     first, last = begin, end
     while last - first > 1 and _is_punctuation(parts[last - 1]):
         last -= 1

@@ -1,4 +1,4 @@
-"""The FastAPI application: routes, middleware and error handlers."""
+"""FastAPI application of the server: routes, middleware and error handlers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from heed.core.environment import library_versions
@@ -17,7 +16,7 @@ from heed.core.errors import HeedError
 from heed.serve.apis import heed, libretranslate, openai, operations
 from heed.serve.apis.schema import without_422
 from heed.serve.engine.job import ClientLeftError
-from heed.serve.errors import ApiError, BadRequestError, NotFoundError, body_of, status_of
+from heed.serve.errors import ApiError, error_response
 from heed.serve.limits import BodyLimit
 from heed.serve.service import Service
 from heed.serve.telemetry import CLIENT_CLOSED, Observed
@@ -27,7 +26,7 @@ WATCH_EVERY = 0.25
 
 
 def make_app(service: Service, cors_origins: Sequence[str] = ()) -> FastAPI:
-    """The application. The worker runs as long as it does."""
+    """The application. It starts the worker, and stops it when it shuts down."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -57,7 +56,7 @@ def make_app(service: Service, cors_origins: Sequence[str] = ()) -> FastAPI:
 
 
 async def _watch(service: Service) -> None:
-    """Restart the worker when it has died."""
+    """Restart the worker whenever it has died."""
     while True:
         await asyncio.sleep(WATCH_EVERY)
         service.worker.revive()
@@ -66,25 +65,20 @@ async def _watch(service: Service) -> None:
 def _handle_errors(app: FastAPI, service: Service) -> None:
     """Answer every error in the form of the API that was called."""
 
-    def answer(request: Request, error: ApiError, more: dict[str, str] | None = None) -> Response:
-        path = request.url.path
-        return JSONResponse(body_of(error, path), status_of(error, path), headers={**error.headers, **(more or {})})
-
     async def failed(request: Request, error: Exception) -> Response:
-        return answer(request, service.reported(error, "request_failed"))
+        return error_response(service.reported(error, "request_failed"), request.url.path)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return answer(request, _first_invalid(error))
+        return error_response(_first_invalid(error), request.url.path)
 
     async def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        known = NotFoundError("There is no such route.") if error.status_code == 404 else ApiError(str(error.detail))
-        known.status = error.status_code
-        return answer(request, known, dict(error.headers or {}))
+        message = "There is no such route." if error.status_code == 404 else str(error.detail)
+        return error_response(ApiError(error.status_code, message), request.url.path, error.headers)
 
     async def left(request: Request, error: Exception) -> Response:
-        return Response(status_code=CLIENT_CLOSED)  # never sent
+        return Response(status_code=CLIENT_CLOSED)  # nobody receives it
 
     app.add_exception_handler(ApiError, failed)
     app.add_exception_handler(HeedError, failed)
@@ -94,11 +88,10 @@ def _handle_errors(app: FastAPI, service: Service) -> None:
     app.add_exception_handler(Exception, failed)
 
 
-def _first_invalid(error: RequestValidationError) -> BadRequestError:
+def _first_invalid(error: RequestValidationError) -> ApiError:
     """The first invalid field, without its value."""
     first = error.errors()[0]
-    place = [str(part) for part in first["loc"] if part != "body"]
-    param = place[0] if place else None
-    if first["type"] in ("json_invalid", "missing") and param is None:
-        return BadRequestError("Invalid JSON format")
-    return BadRequestError(f"{'.'.join(place[:2]) or 'body'}: {first['msg']}", param)
+    location = [str(part) for part in first["loc"] if part != "body"]
+    if first["type"] in ("json_invalid", "missing") and not location:
+        return ApiError(400, "Invalid JSON format")
+    return ApiError(400, f"{'.'.join(location[:2]) or 'body'}: {first['msg']}", location[0] if location else None)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from heed.core.errors import MissingInputError, UsageError
-from heed.serve.errors import MissingKeyError, RateLimitError, WrongKeyError
+from heed.serve.errors import ApiError
 
 MAX_CLIENTS = 10_000
 """Clients whose rate is tracked."""
@@ -44,14 +44,14 @@ class ApiKeys:
         return bool(self._digests)
 
     def check(self, key: str | None) -> None:
-        """Raise MissingKeyError or WrongKeyError. All keys are compared, so that the time reveals nothing."""
+        """Raise ApiError without a valid key. All keys are compared, so that the time reveals nothing."""
         if not self.required:
             return
         if not key:
-            raise MissingKeyError("Please contact the server operator to get an API key")
+            raise ApiError(401, "Please contact the server operator to get an API key")
         digest = _digest(key)
-        if not sum(hmac.compare_digest(digest, known) for known in self._digests):
-            raise WrongKeyError("Invalid API key")
+        if not sum(hmac.compare_digest(digest, accepted) for accepted in self._digests):
+            raise ApiError(403, "Invalid API key", code="unauthorized")
 
 
 class RateLimiter:
@@ -64,7 +64,7 @@ class RateLimiter:
         self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # (requests left, time of the last one)
 
     def check(self, client: str) -> None:
-        """Count a request of a client, by key or address. Raises RateLimitError."""
+        """Count a request of a client, identified by key or address. Raises ApiError beyond the rate."""
         if not self.per_minute:
             return
         name, now = _digest(client), self._clock()
@@ -75,4 +75,4 @@ class RateLimiter:
             self._buckets.popitem(last=False)
         if left < 1:
             wait = (1 - left) * 60 / self.per_minute
-            raise RateLimitError(f"Slowdown: {self.per_minute} per 1 minute", retry_after=int(wait) + 1)
+            raise ApiError(429, f"Slowdown: {self.per_minute} per 1 minute", retry_after=int(wait) + 1)

@@ -35,7 +35,8 @@ class Downloads:
 
     def put(self, name: str, language: str, data: bytes) -> str:
         """Keep the translation of a file, named with its language: `a.txt` becomes `a.de.txt`. Returns its key."""
-        shown = _NOT_IN_NAMES.sub("_", _translated_name(name, language))[-80:].lstrip(".") or "file"
+        path = PurePosixPath(PurePosixPath(name.replace("\\", "/")).name)
+        shown = _NOT_IN_NAMES.sub("_", f"{path.stem}.{language}{path.suffix}")[-80:].lstrip(".") or "file"
         key = f"{uuid.uuid4()}.{shown}"
         with self._lock:
             self._held[key] = Held(shown, data, self._clock())
@@ -55,8 +56,3 @@ class Downloads:
             or next(iter(self._held.values())).since < oldest_allowed
         ):
             self._held.popitem(last=False)
-
-
-def _translated_name(name: str, language: str) -> str:
-    path = PurePosixPath(PurePosixPath(name.replace("\\", "/")).name)
-    return f"{path.stem}.{language}{path.suffix}"

@@ -1,4 +1,4 @@
-"""Errors that are sent to clients, and how each API writes them.
+"""Errors that are sent to clients, in the form of the API that was called.
 
 LibreTranslate: `{"error": "text"}`. OpenAI: `{"error": {"message", "type", "param", "code"}}`. heed's own: `{"error":
 {"message", "code"}}`. The path of the request decides.
@@ -6,127 +6,62 @@ LibreTranslate: `{"error": "text"}`. OpenAI: `{"error": {"message", "type", "par
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from fastapi.responses import JSONResponse
 
-class ApiError(Exception):
-    """The server failed to handle a request. Subclasses are more specific."""
-
-    status = 500
-    code = "server_error"
-
-    def __init__(self, message: str, param: str | None = None, retry_after: int | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.param = param
-        """The invalid parameter."""
-        self.retry_after = retry_after
-        """Seconds after which the client may retry."""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """HTTP headers of the answer."""
-        return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
-
-
-class BadRequestError(ApiError):
-    """The request is invalid."""
-
-    status, code = 400, "bad_request"
-
-
-class MissingKeyError(ApiError):
-    """The server requires a key, and there is none."""
-
-    status, code = 401, "unauthorized"
-
-
-class WrongKeyError(ApiError):
-    """The key is not accepted."""
-
-    status, code = 403, "unauthorized"
-
-
-class DisabledError(ApiError):
-    """The route is disabled."""
-
-    status, code = 403, "disabled"
-
-
-class NotFoundError(ApiError):
-    """There is no such model or route."""
-
-    status, code = 404, "not_found"
-
-
-class SlowBodyError(ApiError):
-    """The body of the request did not arrive in time."""
-
-    status, code = 408, "timeout"
-
-
-class TooLargeError(ApiError):
-    """The body is too large."""
-
-    status, code = 413, "too_large"
-
-
-class RateLimitError(ApiError):
-    """The client has sent too many requests."""
-
-    status, code = 429, "rate_limited"
-
-
-class OverloadError(ApiError):
-    """The server is busy."""
-
-    status, code = 503, "overloaded"
-
-
-class LateError(ApiError):
-    """The request took too long."""
-
-    status, code = 504, "timeout"
-
-
+MODEL_NOT_FOUND = "model_not_found"
+_CODES = {
+    400: "bad_request", 401: "unauthorized", 403: "disabled", 404: "not_found", 408: "timeout", 413: "too_large",
+    429: "rate_limited", 503: "overloaded", 504: "timeout",
+}  # fmt: skip
 _OPENAI_CODES = {
     "unauthorized": "invalid_api_key",
     "rate_limited": "rate_limit_exceeded",
-    "model_not_found": "model_not_found",
+    MODEL_NOT_FOUND: MODEL_NOT_FOUND,
     "overloaded": "overloaded",
 }
 
 
-class ModelNotFoundError(NotFoundError):
-    """There is no such model."""
+class ApiError(Exception):
+    """A request that failed, with the HTTP status and the message for the client."""
 
-    code = "model_not_found"
+    def __init__(
+        self, status: int, message: str, param: str | None = None, code: str = "", retry_after: int | None = None
+    ) -> None:
+        """`param`: the invalid parameter. `code`: by default that of the status. `retry_after`: seconds to wait."""
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.param = param
+        self.code = code or _CODES.get(status, "server_error")
+        self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
 
 
-def is_openai(path: str) -> bool:
-    """Whether a path belongs to OpenAI's API."""
-    return path == "/v1" or path.startswith("/v1/")
-
-
-def is_own(path: str) -> bool:
-    """Whether a path belongs to heed's own API."""
-    return path == "/api" or path.startswith("/api/")
+def _api_of(path: str) -> str:
+    """`v1` for OpenAI's API, `api` for heed's own, anything else for the others."""
+    return path.removeprefix("/").partition("/")[0]
 
 
 def body_of(error: ApiError, path: str) -> dict[str, Any]:
     """The JSON body of an error, in the form of the API of this path."""
-    if is_openai(path):
+    if _api_of(path) == "v1":
         kind = "server_error" if error.status >= 500 else "invalid_request_error"
         code = _OPENAI_CODES.get(error.code)
         return {"error": {"message": error.message, "type": kind, "param": error.param, "code": code}}
-    if is_own(path):
-        code = "not_found" if error.code == "model_not_found" else error.code
+    if _api_of(path) == "api":
+        code = "not_found" if error.code == MODEL_NOT_FOUND else error.code
         return {"error": {"message": error.message, "code": code}}
     return {"error": error.message}
 
 
-def status_of(error: ApiError, path: str) -> int:
-    """The HTTP status. For a wrong key OpenAI sends 401, and for a missing one LibreTranslate sends 400."""
+def error_response(error: ApiError, path: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The response to a failed request.
+
+    OpenAI's and heed's own API answer a missing or wrong key with 401, LibreTranslate a missing one with 400.
+    """
+    status = error.status
     if error.code == "unauthorized":
-        return 401 if is_openai(path) or is_own(path) else (400 if error.status == 401 else 403)
-    return error.status
+        status = 401 if _api_of(path) in ("v1", "api") else 400 if status == 401 else 403
+    return JSONResponse(body_of(error, path), status, headers={**error.headers, **(headers or {})})

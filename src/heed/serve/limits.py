@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heed.serve.errors import ApiError, BadRequestError, SlowBodyError, TooLargeError, body_of
+from heed.serve.errors import ApiError, error_response
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,17 @@ class Limits:
     """Time for a body to arrive."""
 
     def require_text(self, text: str) -> None:
-        """Raise BadRequestError for a text that is too long."""
+        """Raise ApiError for a text that is too long."""
         if len(text) > self.characters:
-            raise BadRequestError(
-                f"Invalid request: request ({len(text)}) exceeds text limit ({self.characters})", "text"
+            raise ApiError(
+                400, f"Invalid request: request ({len(text)}) exceeds text limit ({self.characters})", "text"
             )
 
-    def require_texts(self, count: int) -> None:
-        """Raise BadRequestError for too many texts."""
-        if count > self.texts:
-            raise BadRequestError(f"Invalid request: request ({count}) exceeds batch limit ({self.texts})", "text")
+    def require_texts(self, texts: Sequence[str]) -> None:
+        """Raise ApiError for too many texts, or texts that together are too long."""
+        if len(texts) > self.texts:
+            raise ApiError(400, f"Invalid request: request ({len(texts)}) exceeds batch limit ({self.texts})", "text")
+        self.require_text("".join(texts))
 
 
 class BodyLimit:
@@ -72,16 +74,14 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         try:
-            body = await asyncio.wait_for(self._body(receive), self.limits.body_seconds)
-        except (TooLargeError, TimeoutError) as error:
-            refusal = (
-                error
-                if isinstance(error, ApiError)
-                else SlowBodyError("The body of the request did not arrive in time.")
-            )
-            await _refuse(send, scope["path"], refusal)
+            body = await asyncio.wait_for(self._body(Request(scope, receive)), self.limits.body_seconds)
+        except ClientDisconnect:
             return
-        if body is None:  # the client has disconnected
+        except TimeoutError:
+            await _refuse(scope, receive, send, ApiError(408, "The body of the request did not arrive in time."))
+            return
+        except ApiError as error:
+            await _refuse(scope, receive, send, error)
             return
         is_sent = False
 
@@ -94,23 +94,16 @@ class BodyLimit:
 
         await self.app(scope, replay, send)
 
-    async def _body(self, receive: Receive) -> bytes | None:
-        parts, size, more = [], 0, True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
+    async def _body(self, request: Request) -> bytes:
+        parts, size = [], 0
+        async for part in request.stream():
+            parts.append(part)
+            size += len(part)
             if size > self.limits.body_bytes:
-                raise TooLargeError(f"The body is larger than the limit of {self.limits.body_bytes:,} bytes.")
-            more = message.get("more_body", False)
+                raise ApiError(413, f"The body is larger than the limit of {self.limits.body_bytes:,} bytes.")
         return b"".join(parts)
 
 
-async def _refuse(send: Send, path: str, error: ApiError) -> None:
-    body = json.dumps(body_of(error, path)).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers.append((b"connection", b"close"))  # the rest of the body is not read
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _refuse(scope: Scope, receive: Receive, send: Send, error: ApiError) -> None:
+    close = {"connection": "close"}  # the rest of the body is not read
+    await error_response(error, scope["path"], close)(scope, receive, send)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
 import socket
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
@@ -18,7 +15,7 @@ from heed.core.errors import HeedError
 from heed.serve.service import Service
 
 WARM_UP_SECONDS = 300.0
-"""Time in which every model must have answered once."""
+"""Maximum time until every model has run once."""
 
 
 class Server(uvicorn.Server):
@@ -35,22 +32,8 @@ class Server(uvicorn.Server):
         self.failure: str | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Replace uvicorn's signal handlers. Only the main thread may have any."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        names = (signal.SIGTERM, signal.SIGINT)
-        before = {name: signal.signal(name, self.handle_exit) for name in names}
-        try:
-            yield
-        finally:
-            for name, handler in before.items():
-                signal.signal(name, handler)
-
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
+        """Start draining; at a second signal, end at once. uvicorn calls this."""
         self.signals.append(sig)
         self.service.jobs.is_draining = True
         if len(self.signals) > 1:
@@ -62,7 +45,7 @@ class Server(uvicorn.Server):
         self._tasks = [asyncio.create_task(self._await_models()), asyncio.create_task(self._drain())]
 
     async def _await_models(self) -> None:
-        """Call `ready` when the models are warm. If one fails, so does the start of the server."""
+        """Call `ready` when the models are warm, or end the server if one fails."""
         waited = 0.0
         while not self.service.worker.is_warm and not self.should_exit:
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The parts of one server, which all routes share."""
+"""Services that all routes of a server share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heed.serve.downloads import Downloads
 from heed.serve.engine.admission import Jobs
 from heed.serve.engine.catalogue import Catalogue
 from heed.serve.engine.worker import Worker
-from heed.serve.errors import ApiError, BadRequestError
+from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.serve.telemetry import Log, Metrics
 from heed.text.language.identify import LanguageIdentifier
@@ -20,7 +20,7 @@ from heed.text.language.identify import LanguageIdentifier
 
 @dataclass(frozen=True)
 class Service:
-    """One server's parts."""
+    """The services of one server."""
 
     catalogue: Catalogue
     detector: LanguageIdentifier
@@ -39,28 +39,27 @@ class Service:
         client = request.client.host if request.client else ""
         self.rates.check(key if key and self.keys.required else client)
 
+    async def admit_bearer(self, request: Request) -> None:
+        """`admit` with the key in the header Authorization; a dependency of routes."""
+        self.admit(request, bearer_key(request))
+
     def reported(self, error: Exception, event: str = "stream_failed") -> ApiError:
         """The error to send to a client. An unexpected one is logged, and its message is not sent."""
         if isinstance(error, ApiError):
             return error
         if isinstance(error, HeedError):
-            return BadRequestError(str(error))
+            return ApiError(400, str(error))
         self.log.error(event, error)
-        return ApiError("The server failed to handle this request.")
+        return ApiError(500, "The server failed to handle this request.")
 
 
 def make_service(
     catalogue: Catalogue, limits: Limits | None = None, keys: ApiKeys | None = None, per_minute: int = 0,
     log: Log | None = None,
 ) -> Service:  # fmt: skip
-    """The parts of a server. Nothing runs yet."""
+    """The services of a server. The worker is not started."""
     limits, log, metrics = limits or Limits(), log or Log(), Metrics()
-
-    def warm_up() -> None:
-        for model in catalogue.models.values():
-            model.warm_up()
-
-    worker = Worker(warm_up, metrics, log)
+    worker = Worker(catalogue.warm_up, metrics, log)
     jobs = Jobs(worker, limits, metrics)
     return Service(
         catalogue, catalogue.detector(), worker, jobs, limits, keys or ApiKeys(), RateLimiter(per_minute), metrics, log

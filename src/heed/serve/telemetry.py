@@ -23,7 +23,7 @@ from heed.decoding.options import Request
 
 Value = str | int | float | bool | None
 CLIENT_CLOSED = 499
-"""Recorded status of a request whose client disconnected; it is never sent."""
+"""The recorded status of a request whose client disconnected; it is never sent."""
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -98,7 +98,7 @@ class Metrics:
         self.truncations.labels(model).inc(sum(not best.finished for best in outputs.values()))
 
     def render(self) -> bytes:
-        """In Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
 

@@ -1,13 +1,13 @@
-// Which other outputs were close? The n-best, with what differs from the first.
+// Alternatives: the n-best outputs, with their differences from the first.
 
 import { el } from "./dom.js";
 
-const LONGEST = 400;
+const MAX_WORDS = 400; // of a text that is compared
 
-/** The words of `text`, and whether they are not in the longest common subsequence with `other`: [word, differs]. */
+/** Pairs [word, differs] of `text`: a word differs if it is not in the longest common subsequence with `other`. */
 export function difference(text, other) {
   const [a, b] = [text, other].map((line) => line.match(/\s*\S+/gu) ?? []);
-  if (a.length > LONGEST || b.length > LONGEST) return a.map((word) => [word, false]);
+  if (a.length > MAX_WORDS || b.length > MAX_WORDS) return a.map((word) => [word, false]);
   const [x, y] = [a, b].map((words) => words.map((word) => word.trim()));
   const length = Array.from({ length: x.length + 1 }, () => new Uint16Array(y.length + 1));
   for (let i = x.length - 1; i >= 0; i--) {
@@ -33,11 +33,11 @@ function signed(number) {
   return number === null ? "unknown" : number.toFixed(2).replace("-", "\u2212");
 }
 
-/** `choose` (of the page, not of a file) shows another output in the place of the first. */
+/** `choose(text)` inspects another output; null in a file, which has no server. */
 export function alternativesView(data, languages, chosen, choose) {
   const best = data.alternatives[0];
-  const items = data.alternatives.map((each, place) => {
-    const words = place === 0 ? [[each.text, false]] : difference(each.text, best.text);
+  const items = data.alternatives.map((each, rank) => {
+    const words = rank === 0 ? [[each.text, false]] : difference(each.text, best.text);
     const text = el(
       "span",
       { class: "text", dir: "auto", lang: languages.target || null },
@@ -49,7 +49,7 @@ export function alternativesView(data, languages, chosen, choose) {
       `score ${signed(each.score)}, log-probability ${signed(each.log_prob)}`,
     );
     const notes = [
-      place === 0 && data.fallback ? "given in place of one that the guard doubts" : "",
+      rank === 0 && data.fallback ? "replaces an output that failed the output checks" : "",
       each.finished ? "" : "cut off",
     ].filter(Boolean);
     const body = [text, score, ...notes.map((note) => el("span", { class: "mark" }, note))];
@@ -62,8 +62,8 @@ export function alternativesView(data, languages, chosen, choose) {
     });
     return el("li", {}, el("label", {}, radio, ...body));
   });
-  const marked = "What differs from the first is marked. The score is the log-probability, corrected for length.";
-  const lead = choose ? `Choose one to look into it. ${marked}` : marked;
+  const legend = "Differences from the first are marked. The score is the log-probability, corrected for length.";
+  const lead = choose ? `Choose one to inspect it. ${legend}` : legend;
   return {
     node: el("div", {}, el("p", { class: "lead" }, lead), el("ol", { class: "alternatives" }, ...items)),
     paint() {},

@@ -1,9 +1,9 @@
-// What else could have stood there? The likeliest tokens in the place of a word.
+// Likely words and tokens at a position.
 
 import { el, percent, pieceName, setNumber } from "./dom.js";
 import { nameOf } from "./sentence.js";
 
-/** One table: choices of a place, with the token that stands there marked. `pick` makes each of them a button. */
+/** A table of choices. `taken`: the one in the text, or null. `pick(choice)`: makes each of them a button. */
 export function choiceTable(name, choices, taken, language, pick) {
   const rows = choices.map((choice, place) => {
     const text = choice.end ? "end" : pieceName(choice);
@@ -21,7 +21,7 @@ export function choiceTable(name, choices, taken, language, pick) {
         pick && !choice.end
           ? el("button", { type: "button", class: "pick", onclick: () => pick(choice) }, shown)
           : shown,
-        isTaken ? el("span", { class: "mark" }, "stands here") : null,
+        isTaken ? el("span", { class: "mark" }, "in the text") : null,
       ),
       el("td", { class: "share" }, bar, el("span", { class: "number" }, percent(choice.prob))),
     );
@@ -36,7 +36,7 @@ export function choiceTable(name, choices, taken, language, pick) {
           "th",
           { scope: "row" },
           el("bdi", { class: "piece", lang: language || null }, taken.text ? pieceName(taken) : "end"),
-          el("span", { class: "mark" }, "stands here"),
+          el("span", { class: "mark" }, "in the text"),
         ),
         el("td", { class: "share" }, el("span", { class: "number" }, percent(taken.prob))),
       ),
@@ -52,7 +52,7 @@ export function choiceTable(name, choices, taken, language, pick) {
   return el("table", { class: "choices" }, el("caption", {}, name), el("thead", {}, head), el("tbody", {}, ...rows));
 }
 
-/** The words that could stand in the place of one, and its pieces. `pick(beginning, place)`: from another one on. */
+/** Likely words at the position of a word, and likely tokens. `pick(prefix, position)` continues from another one. */
 export function choicesView(data, languages, state, pick = null) {
   const node = el("div", {});
   let shown = -1,
@@ -64,31 +64,31 @@ export function choicesView(data, languages, state, pick = null) {
     const name = el(
       "strong",
       {},
-      { end: "The end", next: "What comes next" }[word.kind] ??
+      { end: "The end", next: "The next word" }[word.kind] ??
         el("bdi", { lang: languages.target || null }, nameOf(word)),
     );
     const title = el(
       "p",
       { class: "lead" },
       name,
-      word.prob === null ? ". " : ` had ${percent(word.prob)} in its place. `,
+      word.prob === null ? ". " : ` has probability ${percent(word.prob)}. `,
       pick
-        ? "Choose a word or token to go on from it, or another word above to see its place."
-        : "Choose another word above to see its place.",
+        ? "Choose a word or token to continue from it, or choose another word above."
+        : "Choose another word above to see what else was likely there.",
     );
     const words = wordTable(
       data,
       word,
       languages.target,
-      pick && ((choice) => pick(beginning(data, shown, 0) + choice.text, shown)),
+      pick && ((choice) => pick(prefixOf(data, shown, 0) + choice.text, shown)),
     );
     const pieces = word.tokens.map((token, place) =>
       choiceTable(
-        word.tokens.length === 1 ? "Likeliest tokens" : `Piece ${place + 1}: ${token.text ? pieceName(token) : "end"}`,
+        word.tokens.length === 1 ? "Likeliest tokens" : `Token ${place + 1}: ${token.text ? pieceName(token) : "end"}`,
         token.choices,
         token.rank === null ? null : token,
         languages.target,
-        pick && ((choice) => pick(beginning(data, shown, place) + choice.text, shown)),
+        pick && ((choice) => pick(prefixOf(data, shown, place) + choice.text, shown)),
       ),
     );
     const tables = el("div", { class: "tables" }, ...pieces);
@@ -105,7 +105,7 @@ export function choicesView(data, languages, state, pick = null) {
   return { node, paint };
 }
 
-/** The likeliest words in the place of one, where they were looked for. */
+/** The likeliest words at the position of a word; null if there are none in the data. */
 function wordTable(data, word, language, pick) {
   if (!word.choices.length) return null;
   if (word.kind === "next") return choiceTable("Likeliest words", word.choices, null, language, pick);
@@ -113,22 +113,22 @@ function wordTable(data, word, language, pick) {
     word.choices.findIndex((choice) => (word.kind === "end" ? choice.end : choice.text.trim() === word.text.trim())) +
     1;
   const taken = { text: word.text, goes_on: false, prob: word.prob, rank: rank || Infinity };
-  return choiceTable("Likeliest words, each with its end", word.choices, taken, language, pick);
+  return choiceTable("Likeliest words", word.choices, taken, language, pick);
 }
 
-/** The output before a piece of a word. */
-function beginning(data, word, piece) {
+/** The output before a token of a word. */
+function prefixOf(data, word, token) {
   const before = data.target.slice(0, word).map((each) => (each.kind === "word" ? each.text : ""));
   return (
     before.join("") +
     data.target[word].tokens
-      .slice(0, piece)
-      .map((token) => token.text)
+      .slice(0, token)
+      .map(({ text }) => text)
       .join("")
   );
 }
 
-/** The place that the model was least sure of. */
+/** The position of the least likely word; in a text of a language model, its end. */
 export function leastSure(data) {
   if (data.task === "language-model") return data.target.length - 1;
   return data.target.reduce(

@@ -1,6 +1,6 @@
-// How is text put on a page so that it stays text, and how are numbers shown?
+// Elements, text, numbers and keyboard navigation of the pages.
 
-/** An element; attributes that are null or false are left out, strings become text and never markup. */
+/** An element. Attributes that are null or false are omitted; strings become text, never markup. */
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -18,12 +18,12 @@ export function svg(tag, attributes = {}) {
   return node;
 }
 
-/** A number that the style sheet reads, as `--name`. */
+/** Sets the custom property `--name` for the style sheet. */
 export function setNumber(node, name, value) {
   node.style.setProperty(`--${name}`, String(Math.round(value * 1000) / 1000));
 }
 
-/** Fades the edges of a box beyond which it can be scrolled. */
+/** Fades the edges of a box that has more to scroll to. */
 export function scrollable(box) {
   const update = () => {
     const fade = (name, hidden) => box.style.setProperty(`--${name}`, hidden > 1 ? "2.5rem" : "0px");
@@ -52,7 +52,7 @@ const SIGNS = new Map([
 ]);
 const INVISIBLE = /[\u0000-\u001f\u007f-\u00a0\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu;
 
-/** Text of a token as a person can see it: nothing in it is invisible, and nothing turns the reading direction. */
+/** The text of a token without invisible characters and without changes of the writing direction. */
 export function visible(text) {
   const trimmed = text.trim() === "" ? text.replaceAll(" ", "␣") : text.replace(/^ +| +$/g, "");
   return trimmed.replace(
@@ -61,7 +61,7 @@ export function visible(text) {
   );
 }
 
-/** Whether text runs from the right or the left, by its first letter; parts that are isolated count too. */
+/** The writing direction, from the first letter; isolated parts count too. */
 export function directionOf(text) {
   const letter = /\p{L}/u.exec(text)?.[0] ?? "a";
   return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u.test(letter)
@@ -69,7 +69,7 @@ export function directionOf(text) {
     : "ltr";
 }
 
-/** A token by its text: one that goes on with a word says so. */
+/** The visible text of a token, after an ellipsis if it continues a word. */
 export function pieceName({ text, goes_on: goesOn }) {
   return (goesOn ? "…" : "") + visible(text);
 }
@@ -82,12 +82,12 @@ export function percent(share) {
 
 const BITS = { translation: 4, "language-model": 12 };
 
-/** From 0 to 1, how little a model expected a word: by its bits, of which a text has more than a translation. */
+/** Surprise at a word, from 0 to 1: its bits, relative to a usual number of bits for the task. */
 export function doubt(prob, task) {
   return Math.max(0, Math.min(1, (-Math.log2(Math.max(prob, 1e-9)) - 0.5) / BITS[task]));
 }
 
-/** Arrow keys move the focus among the elements of `rows`; one of all is reached with the tab key. */
+/** Roving tab index: the tab key reaches one element of `rows`, arrow keys move the focus among them. */
 export function rove(container, rows) {
   const places = new Map();
   rows.forEach((row, r) =>
@@ -122,7 +122,7 @@ export function rove(container, rows) {
   });
 }
 
-/** A labelled choice. `options` are [value, text]. */
+/** A labelled select. `options` are pairs [value, text]. */
 export function select(label, options, value, onchange) {
   const choice = el(
     "select",

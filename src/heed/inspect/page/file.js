@@ -1,4 +1,4 @@
-// The page of one inspection: the numbers are in the file, in the element `data`.
+// The page of one inspection. Its data is in the element `data` of the file.
 
 import { el } from "./dom.js";
 import { inspectionView } from "./view.js";
@@ -19,11 +19,11 @@ document
     ),
   );
 const warnings = [
-  ...inspection.flags.map((flag) => `The guard doubts the best output: ${flag}.`),
-  ...(inspection.finished ? [] : ["The output was cut off at its longest allowed length."]),
+  ...inspection.flags.map((flag) => `The best output failed an output check: ${flag}.`),
+  ...(inspection.finished ? [] : ["The output was cut off at its maximum length."]),
   ...(inspection.confidence === null
     ? []
-    : [`Confidence that it is good: ${Math.round(inspection.confidence * 100)}\u202f%.`]),
+    : [`Confidence in the output: ${Math.round(inspection.confidence * 100)}\u202f%.`]),
 ];
 document
   .querySelector("main")

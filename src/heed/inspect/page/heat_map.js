@@ -1,12 +1,12 @@
-// Where did each word look? A table of shares, and a small picture of every head.
+// Attention as a heat map, with a thumbnail of every head.
 
 import { checkbox, el, percent, rove, scrollable, select, setNumber } from "./dom.js";
 import { nameOf } from "./sentence.js";
 import { columnsOf, headChoices, layerChoices, matrixOf } from "./weights.js";
 
-const KINDS = { source: "to the source", self: "to its own words before" };
+const KINDS = { source: "to the source", self: "to earlier words" };
 
-/** Choosing what is shown, the table, and the heads. */
+/** Controls, the table, and the thumbnails of all heads. */
 export function heatMapView(data, languages, state, changed) {
   const controls = el("div", { class: "controls" });
   const frame = scrollable(el("div", { class: "frame" }));
@@ -61,7 +61,7 @@ export function heatMapView(data, languages, state, changed) {
           "td",
           {
             role: "gridcell",
-            "aria-label": `${nameOf(word)} looked at ${nameOf(column)}: ${percent(matrix[r][c])}`,
+            "aria-label": `${nameOf(word)} attends to ${nameOf(column)}: ${percent(matrix[r][c])}`,
             onmouseenter: () => at(r, c),
             onfocus: () => at(r, c),
             onmouseleave: () => at(null, null),
@@ -103,7 +103,7 @@ export function heatMapView(data, languages, state, changed) {
       {
         class: "heat",
         role: "grid",
-        "aria-label": `Attention ${KINDS[state.kind]}: a row for each word, a column for each word it could look at`,
+        "aria-label": `Attention ${KINDS[state.kind]}: a row for each output word, a column for each attended word`,
       },
       el("thead", { role: "rowgroup" }, head),
       el("tbody", { role: "rowgroup" }, ...rows),
@@ -163,13 +163,13 @@ function fillHeads(details, data, state, changed) {
               details.querySelectorAll("button.head")[l * count + h]?.focus();
             },
           },
-          picture(matrixOf(attention, l, h)),
+          thumbnail(matrixOf(attention, l, h)),
         );
       }),
     );
     const grid = el(
       "div",
-      { class: "gallery", role: "group", "aria-label": "layers from the lowest down, heads from left to right" },
+      { class: "gallery", role: "group", "aria-label": "a row of heads for each layer, the lowest first" },
       ...rows.map((row, l) => el("div", { class: "layer" }, el("span", { class: "quiet" }, String(l + 1)), ...row)),
     );
     setNumber(grid, "count", count);
@@ -181,8 +181,8 @@ function fillHeads(details, data, state, changed) {
   fill();
 }
 
-/** The matrix as pixels, in the colours of the page. */
-function picture(matrix) {
+/** The matrix as an image, in the colours of the page. */
+function thumbnail(matrix) {
   const canvas = el("canvas", { width: matrix[0].length, height: matrix.length, "aria-hidden": "true" });
   const context = canvas.getContext("2d");
   context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--heat").trim();

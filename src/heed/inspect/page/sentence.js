@@ -1,22 +1,22 @@
-// Which words belong together? Source and output as words that light up, each with how sure the model was of it.
+// Source and output as words, highlighted by attention and underlined by probability.
 
 import { directionOf, doubt, el, percent, rove, setNumber, visible } from "./dom.js";
 import { columnsOf } from "./weights.js";
 
 const NAMES = { begin: "begin", end: "end", next: "next" };
 
-/** What a word is called where it stands alone. */
+/** The visible text of a word, or the name of an end. */
 export function nameOf(word) {
   return NAMES[word.kind] ?? visible(word.text);
 }
 
 function label(word) {
-  const sure = word.prob === null ? "" : `, ${percent(word.prob)}`;
-  const name = { end: "end of the sentence", next: "what comes next" }[word.kind] ?? nameOf(word);
-  return name + sure;
+  const prob = word.prob === null ? "" : `, ${percent(word.prob)}`;
+  const name = { end: "end of the sentence", next: "next word" }[word.kind] ?? nameOf(word);
+  return name + prob;
 }
 
-/** A line of words. `on`: of which task, and what happens when one is looked at (null: when none is) or chosen. */
+/** A line of words. `on`: the task, `look(index)` for the word pointed at (null: none), and `choose(index)`. */
 function line(words, name, language, on) {
   const buttons = words.map((word, place) => {
     const button = el(
@@ -54,7 +54,7 @@ function line(words, name, language, on) {
   return { node, buttons };
 }
 
-/** The lines of an inspection. `state` is shared with the other views, `changed` tells them. */
+/** Both sentences. `state` is shared with the other views, and `changed()` repaints them. */
 export function sentenceView(data, languages, state, changed) {
   const translation = data.task === "translation";
   const look = (name) => (place) => {
@@ -102,7 +102,7 @@ function quoted(word) {
   return word.kind === "word" ? `“\u2068${nameOf(word)}\u2069”` : nameOf(word);
 }
 
-/** In words what is lit. */
+/** Describes the highlighted words. */
 export function sentenceStatus(data, state, matrix) {
   const { row, column } = state;
   const strongest = (pairs) =>
@@ -114,14 +114,14 @@ export function sentenceStatus(data, state, matrix) {
       .join(" · ");
   if (row !== null) {
     const word = data.target[row];
-    const sure = word.prob === null ? "" : ` (${percent(word.prob)} sure)`;
-    if (!matrix) return quoted(word) + sure;
-    const found = strongest(columnsOf(data, state.kind).map((other, c) => [other, matrix[row][c]]));
-    return `${quoted(word)}${sure} looked at: ${found || "nothing much"}`;
+    const prob = word.prob === null ? "" : ` (probability ${percent(word.prob)})`;
+    if (!matrix) return quoted(word) + prob;
+    const attended = strongest(columnsOf(data, state.kind).map((other, c) => [other, matrix[row][c]]));
+    return `${quoted(word)}${prob} attends to: ${attended || "no word in particular"}`;
   }
   if (column !== null && matrix) {
-    const found = strongest(data.target.map((other, r) => [other, matrix[r][column]]));
-    return `${quoted(columnsOf(data, state.kind)[column])} was looked at by: ${found || "nothing much"}`;
+    const attending = strongest(data.target.map((other, r) => [other, matrix[r][column]]));
+    return `${quoted(columnsOf(data, state.kind)[column])} is attended to by: ${attending || "no word in particular"}`;
   }
   return "";
 }

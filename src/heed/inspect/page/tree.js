@@ -1,8 +1,6 @@
-// What did the beam keep, and what did it drop, at each step? Columns of beginnings, a line from each to its parent.
+// The beam as a tree: a column of prefixes for each step, and a line from each to its parent.
 
 import { checkbox, el, percent, pieceName, scrollable, svg, visible } from "./dom.js";
-
-const FATES = { kept: "kept", dropped: "dropped", finished: "finished" };
 
 export function treeView(data, languages) {
   const { nodes } = data.tree;
@@ -30,13 +28,13 @@ export function treeView(data, languages) {
     el(
       "p",
       { class: "lead" },
-      `At each step the ${data.tree.beam_size} most likely beginnings go on. `,
-      "The thick line is the output; what is pale was dropped.",
+      `Each step keeps the ${data.tree.beam_size} most likely prefixes. `,
+      "The thick line is the output; dropped prefixes are pale.",
     ),
     el(
       "div",
       { class: "controls" },
-      checkbox("show what was dropped", true, (on) => {
+      checkbox("show dropped prefixes", true, (on) => {
         field.classList.toggle("bare", !on);
         draw();
       }),
@@ -52,7 +50,7 @@ export function treeView(data, languages) {
       {
         type: "button",
         class: `node ${each.fate}${each.best ? " best" : ""}`,
-        "aria-label": `${name}, ${percent(each.prob)}, ${FATES[each.fate]}`,
+        "aria-label": `${name}, ${percent(each.prob)}, ${each.fate}`,
         onmouseenter: () => look(number),
         onfocus: () => look(number),
         onmouseleave: () => look(null),
@@ -80,15 +78,15 @@ export function treeView(data, languages) {
       return;
     }
     const { fate, log_prob: total } = nodes[number];
-    const said = path.map((each) => (spaced && !nodes[each].goes_on ? " " : "") + nodes[each].text).join("");
-    const open = fate === "kept" && children[number].length === 0 ? "alive when the search stopped" : FATES[fate];
+    const text = path.map((each) => (spaced && !nodes[each].goes_on ? " " : "") + nodes[each].text).join("");
+    const open = fate === "kept" && children[number].length === 0 ? "active when the search stopped" : fate;
     status.replaceChildren(
-      el("bdi", { lang: languages.target || null }, visible(said) || "(end)"),
+      el("bdi", { lang: languages.target || null }, visible(text) || "(end)"),
       ` · log-probability ${total.toFixed(2)} · ${open}`,
     );
   }
 
-  /** Where an arrow key leads from a node; undefined for nowhere. */
+  /** The node that an arrow key moves to, if there is one. */
   function neighbour(number, key) {
     const here = (each) => buttons[each].offsetParent !== null;
     const column = columns[nodes[number].depth - 1].filter(here);
@@ -142,7 +140,7 @@ export function treeView(data, languages) {
   return { node, paint() {} };
 }
 
-/** The numbers of the nodes of each step: those that go on in the order of their parents, so that no lines cross. */
+/** The nodes of each step: first those kept, in the order of their parents so that no lines cross, then the dropped. */
 function ordered(nodes, children) {
   const columns = [];
   let parents = [-1];
@@ -150,11 +148,11 @@ function ordered(nodes, children) {
   while (true) {
     const all = parents.flatMap((parent) => (parent < 0 ? roots : children[parent]));
     if (!all.length) return columns;
-    const goOn = all.filter((number) => nodes[number].fate !== "dropped");
+    const kept = all.filter((number) => nodes[number].fate !== "dropped");
     const dropped = all
       .filter((number) => nodes[number].fate === "dropped")
       .sort((a, b) => nodes[b].log_prob - nodes[a].log_prob);
-    columns.push([...goOn, ...dropped]);
-    parents = goOn;
+    columns.push([...kept, ...dropped]);
+    parents = kept;
   }
 }

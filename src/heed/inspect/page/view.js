@@ -1,4 +1,4 @@
-// The views of one inspection, put together: the sentence, where it looked, what else was possible, what the beam did.
+// All views of an inspection: the sentence, and tabs for attention, next words, alternatives and the beam.
 
 import { alternativesView } from "./alternatives.js";
 import { choicesView, leastSure } from "./choices.js";
@@ -9,11 +9,11 @@ import { treeView } from "./tree.js";
 import { layerChoices, matrixOf } from "./weights.js";
 
 let count = 0;
-let lastView = null; // the view that was opened last: the next inspection begins with it
+let lastView = null; // the view that was opened last; the next inspection opens it again
 
 /**
- * Tabs of the views of `data`. What a page with a server can do, and a file cannot: `choose(text)` when another output
- * is chosen, `pick(beginning, place)` when another word is to stand somewhere. `at`: the word to begin with.
+ * The views of `data`. `at`: index of the word to select. With a server: `chosen` is the text of the alternative shown,
+ * `choose(text)` is called for another alternative, and `pick(prefix, position)` for another word at a position.
  */
 export function inspectionView(data, languages, { chosen = null, choose = null, pick = null, at = null } = {}) {
   const first = data.attention[0];
@@ -69,17 +69,18 @@ export function inspectionView(data, languages, { chosen = null, choose = null, 
   return node;
 }
 
-function legend(data, attends) {
+function legend(data, hasAttention) {
   const parts = [
     data.task === "translation"
-      ? "Underlined: the model was not sure."
-      : "The thicker the line, the less the model expected the word.",
+      ? "Underlined words were unlikely."
+      : "The thicker the underline, the less likely the word.",
   ];
-  if (attends) parts.push("Point at a word, or reach it with the tab and arrow keys, to see where it looked.");
+  if (hasAttention)
+    parts.push("Point at a word, or move to it with the tab and arrow keys, to see what it attends to.");
   return el("p", { class: "legend quiet" }, parts.join(" "));
 }
 
-/** Panels of which one is shown, as the pattern of tabs has it: arrow keys go from name to name. */
+/** Tabs: arrow keys move between them. `shown()` is called after a change; `first`: name of the tab to open. */
 export function tabView(panels, shown, first = null) {
   const prefix = `tabs${++count}`;
   const names = panels.map(([name], place) =>

@@ -1,6 +1,6 @@
-// Which numbers are on show: of which attention, which layer, which head?
+// Attention weights of a layer and a head.
 
-/** The words that attention of a kind looks at. */
+/** The words that attention of a kind attends to: the columns of its matrices. */
 export function columnsOf(data, kind) {
   return kind === "source"
     ? data.source
@@ -35,7 +35,7 @@ export function layerChoices(attention) {
 export function headChoices(attention) {
   const count = attention.layers[0].heads.length;
   return [
-    ["mean", count > 1 ? "mean of all heads" : attention.detail === "heads" ? "its only head" : "mean of all heads"],
+    ["mean", count > 1 ? "mean of all heads" : attention.detail === "heads" ? "the only head" : "mean of all heads"],
     ...(count > 1 ? Array.from({ length: count }, (_, place) => [place, `head ${place + 1}`]) : []),
   ];
 }

@@ -1,64 +1,45 @@
-"""heed's own API: scores, token probabilities, attention, the beam, forced prefixes, events as a text grows."""
+"""heed's own API: translation, inspection, scores, next words, predictions and generation."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.translator import ModelTranslator
 from heed.documents.formats import FORMATS
-from heed.documents.translation import TranslateOptions
+from heed.documents.html_spans import spoken_text
+from heed.documents.text_translator import TextTranslator
+from heed.documents.translation import Partial, TranslateOptions
+from heed.documents.translation import Sentence as TranslatedSentence
 from heed.inspect import inspect_text, inspect_translation, likely_words
-from heed.serve.apis.heed_answers import (
-    DEFAULT_MAX_TOKENS,
-    Continuation,
-    Detected,
-    DetectedLanguages,
-    Generated,
-    HeedError,
-    LanguageWithTargets,
-    LimitsCard,
-    ModelCard,
-    Models,
-    Next,
-    NextToken,
-    NextWord,
-    Prediction,
-    Predictions,
-    Score,
-    Token,
-    Translated,
-)  # fmt: skip
-from heed.serve.apis.heed_requests import (
-    DetectBody,
-    DirectionBody,
-    GenerateBody,
-    InspectBody,
-    NextBody,
-    PredictBody,
-    ScoreBody,
-    TranslateBody,
-)  # fmt: skip
-from heed.serve.apis.heed_translate import find_route, translate
+from heed.report.description import model_sentence
+from heed.serve.apis import heed_schema as schema
 from heed.serve.apis.schema import Answer, content, errors
-from heed.serve.engine.catalogue import ServedModel
+from heed.serve.engine.catalogue import Direction, Route, ServedModel
 from heed.serve.engine.generation import Prompt, continuations, temperature_of
 from heed.serve.engine.job import SEPARATE_BATCH, Job
-from heed.serve.engine.probabilities import finite, next_choices
-from heed.serve.errors import BadRequestError, NotFoundError, body_of
-from heed.serve.service import Service, bearer_key
+from heed.serve.engine.languages import Language
+from heed.serve.engine.probabilities import next_tokens, spell_one
+from heed.serve.errors import ApiError, body_of
+from heed.serve.service import Service
+from heed.text.language.identify import Detected
 
 T = TypeVar("T")
+Output = TypeVar("Output", schema.Hypothesis, schema.Continuation)
 Event = tuple[str, Answer | dict[str, Any]]
 """Name and data of a server-sent event."""
 Send = Callable[[Event], None]
+
+DEFAULT_MAX_TOKENS = 64
+"""Length of a generated text if neither the request nor the run's recipe has a limit."""
 
 
 class HeedApi:
@@ -68,68 +49,100 @@ class HeedApi:
         self.service = service
         self.catalogue = service.catalogue
 
-    def _admit(self, request: Request) -> None:
-        self.service.admit(request, bearer_key(request))
-
     # --- models --------------------------------------------------------------------------------------
 
-    async def models(self, request: Request) -> Models:
-        """GET /api/models"""
-        self._admit(request)
-        catalogue, limits = self.catalogue, self.service.limits
+    async def models(self) -> schema.Models:
+        """Models, languages and limits of the server."""
         languages = [
-            LanguageWithTargets(
+            schema.LanguageWithTargets(
                 code=each.code, name=each.name, direction=each.direction,
-                targets=[target.code for target in catalogue.targets(each)],
+                targets=[target.code for target in self.catalogue.targets(each)],
             )
-            for each in catalogue.languages
+            for each in self.catalogue.languages
         ]  # fmt: skip
-        return Models(
-            models=[ModelCard.of(model, limits.max_tokens) for model in catalogue.models.values()],
+        limits = self.service.limits
+        return schema.Models(
+            models=[_model_card(model, limits.max_tokens) for model in self.catalogue.models.values()],
             languages=languages,
             files=list(FORMATS),
-            limits=LimitsCard.model_validate(limits, from_attributes=True),
+            limits=schema.LimitsCard.model_validate(limits),
         )
 
-    async def report(self, request: Request, name: str) -> Response:
-        """GET /api/models/NAME/report"""
-        self._admit(request)
+    async def report(self, name: str) -> Response:
+        """A model's report.md: its data and its quality."""
         model = self.catalogue.models.get(name)
         if model is None or not model.report.is_file():
-            raise NotFoundError("There is no model of this name with a report.")
+            raise ApiError(404, "There is no model of this name with a report.")
         return PlainTextResponse(model.report.read_text(encoding="utf-8"), media_type="text/markdown; charset=utf-8")
 
-    async def detect(self, request: Request, body: DetectBody) -> DetectedLanguages:
-        """POST /api/detect"""
-        self._admit(request)
+    async def detect(self, body: schema.DetectBody) -> schema.DetectedLanguages:
+        """Detect the language of a text."""
         self.service.limits.require_text(body.text)
-        return DetectedLanguages(languages=[Detected.of(each) for each in self.service.detector.detect(body.text)])
+        return schema.DetectedLanguages(languages=self.service.detector.detect(body.text))
 
     # --- translation ---------------------------------------------------------------------------------
 
-    async def translate(self, request: Request, body: TranslateBody) -> Response | Translated:
-        """POST /api/translate"""
-        self._admit(request)
+    async def translate(self, request: Request, body: schema.TranslateBody) -> Response | schema.Translated:
+        """Translate a text."""
         self.service.limits.require_text(body.text)
-        route = await asyncio.to_thread(find_route, self.service, body)
+        route = await asyncio.to_thread(self._route, body)
         if not body.stream:
-            return await self.service.jobs.run(request, lambda job: translate(job, body, route))
+            return await self.service.jobs.run(request, lambda job: _translate(job, body, route))
 
         def stream(job: Job, send: Send) -> None:
             def send_partial(number: int, source: str, text: str) -> None:
                 send(("partial", {"sentence": number, "source": source, "text": text}))
 
-            send(("done", translate(job, body, route, send_partial)))
+            send(("done", _translate(job, body, route, send_partial)))
 
         return await self._streamed(stream)
 
+    def _route(self, body: schema.TranslateBody) -> Route:
+        """The languages of a translation and the models on the way. Raises ApiError if there are none."""
+        catalogue = self.catalogue
+        model = catalogue.model(body.model, "translate") if body.model is not None else None
+        directions = model.directions if model else catalogue.directions
+        if not directions:
+            raise ApiError(404, "This server has no translation model.")
+        target = self._language(body.target) if body.target else None
+        detected = None
+        if body.source not in ("", "auto"):
+            source = self._language(body.source)
+        else:
+            detected = self._detect(body, [direction.source for direction in directions], target)
+            source = Language(detected.language)
+        if target is None:
+            targets = (direction.target for direction in directions if direction.source == source)
+            target = next(targets, None)
+        if target is None:
+            raise ApiError(404, f"No model translates from {source.code}.", "source")
+        path = catalogue.path(source, target, model)
+        if path is None:
+            raise ApiError(404, f"No model translates from {source.code} to {target.code}.", "target")
+        return Route(source, target, path, detected)
+
+    def _detect(self, body: schema.TranslateBody, sources: Sequence[Language], target: Language | None) -> Detected:
+        """The likeliest language that can be translated to the target."""
+        text = spoken_text(body.text) if body.format == "html" else body.text
+        for guess in self.service.detector.detect(text):
+            language = Language(guess.language)
+            if language in sources and (target is None or self.catalogue.path(language, target) is not None):
+                return guess
+        raise ApiError(404, "No model translates this text to the target language.", "target")
+
+    def _language(self, code: str) -> Language:
+        language = self.catalogue.language(code)
+        if language is None:
+            available = ", ".join(each.code for each in self.catalogue.languages)
+            raise ApiError(404, f"{code[:40]} is not supported; available languages: {available}.", "language")
+        return language
+
     # --- inspection ----------------------------------------------------------------------------------
 
-    async def inspect(self, request: Request, body: InspectBody) -> dict[str, Any]:
-        """POST /api/inspect"""
-        self._admit(request)
+    async def inspect(self, request: Request, body: schema.InspectBody) -> dict[str, Any]:
+        """Attention, probabilities, alternatives and the beam."""
         if (body.text is None) == (body.source is None):
-            raise BadRequestError("Give either source (with an optional target) or text.", "source")
+            raise ApiError(400, "Give either source (with an optional target) or text.", "source")
         if body.text is not None:
             model, text = self.catalogue.model(body.model, "generate"), body.text
             await asyncio.to_thread(self._require_tokens, model, text)
@@ -144,80 +157,74 @@ class HeedApi:
             request, lambda: inspect_translation(translator, source, body.target, options).to_json()
         )
 
-    async def next(self, request: Request, body: NextBody) -> Next:
-        """POST /api/next"""
-        self._admit(request)
+    async def next(self, request: Request, body: schema.NextBody) -> schema.Next:
+        """Likely next tokens and words."""
         model = self._scoring_model(body)
         await asyncio.to_thread(self._require_tokens, model, body.prefix)
         translator = _translator(model, body)
 
-        def look() -> Next:
-            tokens = next_choices(translator, body.source, body.prefix, body.size)
+        def work() -> schema.Next:
             words = likely_words(translator, body.source, body.prefix)
-            return Next(
-                tokens=[NextToken.model_validate(token) for token in tokens],
-                words=[NextWord(text=word.text, probability=word.prob, end=word.end) for word in words],
+            return schema.Next(
+                tokens=next_tokens(translator, body.source, body.prefix, body.size),
+                words=[schema.NextWord(text=word.text, probability=word.prob, end=word.end) for word in words],
             )
 
-        return await self._call(request, look)
+        return await self._call(request, work)
 
-    async def score(self, request: Request, body: ScoreBody) -> Score:
-        """POST /api/score"""
-        self._admit(request)
+    async def score(self, request: Request, body: schema.ScoreBody) -> schema.Score:
+        """Log-probability of a text."""
         model = self._scoring_model(body)
         await asyncio.to_thread(self._require_tokens, model, body.text)
         translator = _translator(model, body)
 
-        def look() -> Score:
+        def work() -> schema.Score:
             if body.source is not None:
                 lines = translator.score([body.text], [body.source])
             else:
                 lines = model.loaded.score(body.text.split("\n"))
-            tokens = [token for line in lines for token in Token.all_of(model, line.ids, line.log_probs)]
-            return Score(log_prob=finite(sum(line.log_prob for line in lines)), tokens=tokens)
+            tokens = [token for line in lines for token in _tokens(model, line.ids, line.log_probs)]
+            return schema.Score(log_prob=sum(line.log_prob for line in lines), tokens=tokens)
 
-        return await self._call(request, look)
+        return await self._call(request, work)
 
-    def _scoring_model(self, body: NextBody | ScoreBody) -> ServedModel:
-        """The model by name, or by whether there is a source. Raises BadRequestError or ModelNotFoundError."""
+    def _scoring_model(self, body: schema.NextBody | schema.ScoreBody) -> ServedModel:
+        """The model by name, or by whether there is a source. Raises ApiError."""
         named = self.catalogue.models.get(body.model or "")
         translates = named.can("translate") if named else body.model is None and body.source is not None
         if translates and body.source is None:
-            raise BadRequestError("A translation model needs a source.", "source")
+            raise ApiError(400, "A translation model needs a source.", "source")
         if body.source is not None and not translates:
-            raise BadRequestError("A language model takes no source.", "source")
+            raise ApiError(400, "A language model takes no source.", "source")
         return self.catalogue.model(body.model, "translate" if translates else "generate")
 
     def _require_tokens(self, model: ServedModel, text: str) -> None:
-        """Raise BadRequestError for a text that would hold up the searches of other clients for too long."""
+        """Raise ApiError for a text that would hold up the searches of other clients for too long."""
         num_tokens, limit = len(model.translator.encoded(None, text)[1]), self.service.limits.sentence_tokens
         if num_tokens > limit:
-            raise BadRequestError(f"The text has {num_tokens:,} tokens; the limit is {limit:,}.", "text")
+            raise ApiError(400, f"The text has {num_tokens:,} tokens; the limit is {limit:,}.", "text")
 
-    async def _call(self, request: Request, look: Callable[[], T]) -> T:
-        return await self.service.jobs.run(request, lambda job: job.call(look))
+    async def _call(self, request: Request, work: Callable[[], T]) -> T:
+        return await self.service.jobs.run(request, lambda job: job.call(work))
 
-    async def predict(self, request: Request, body: PredictBody) -> Predictions:
-        """POST /api/predict"""
-        self._admit(request)
+    async def predict(self, request: Request, body: schema.PredictBody) -> schema.Predictions:
+        """Answers of any model to texts."""
         self.service.limits.require_text("".join(body.inputs))
         model = self.catalogue.model(body.model, "predict")
 
-        def work(job: Job) -> Predictions:
+        def work(job: Job) -> schema.Predictions:
             outputs = []
             for first in range(0, len(body.inputs), SEPARATE_BATCH):  # in parts, so that other requests get turns
                 inputs = body.inputs[first : first + SEPARATE_BATCH]
-                for ranked in job.call(partial(model.loaded.predict, inputs, body.top)):
-                    outputs.append([Prediction.model_validate(each, from_attributes=True) for each in ranked])
-            return Predictions(outputs=outputs)
+                outputs += job.call(partial(model.loaded.predict, inputs, body.top))
+            return schema.Predictions(outputs=outputs)
 
         return await self.service.jobs.run(request, work)
 
     # --- generation ----------------------------------------------------------------------------------
 
-    async def generate(self, request: Request, body: GenerateBody) -> Response | Generated:
-        """POST /api/generate"""
-        self._admit(request)
+    async def generate(self, request: Request, body: schema.GenerateBody) -> Response | schema.Generated:
+        """Continue a text."""
         self.service.limits.require_text(body.prompt)
         model = self.catalogue.model(body.model, "generate")
         seed = secrets.randbelow(1 << 31) if body.seed is None else body.seed
@@ -229,9 +236,11 @@ class HeedApi:
         prompt_request = await asyncio.to_thread(model.translator.prompt_request, body.prompt)
         prompt = Prompt(body.prompt, prompt_request.prefix)
 
-        def work(job: Job, on_piece: Callable[[int, str], None] | None = None) -> Generated:
+        def work(job: Job, on_piece: Callable[[int, str], None] | None = None) -> schema.Generated:
             outputs = continuations(job, model, [prompt], body.samples, options, on_piece)
-            return Generated(continuations=[Continuation.of(model, each) for each in outputs], seed=seed)
+            return schema.Generated(
+                continuations=[_output(schema.Continuation, model, each) for each in outputs], seed=seed
+            )
 
         if not body.stream:
             return await self.service.jobs.run(request, work)
@@ -268,8 +277,31 @@ def _text_of(event: Event) -> str:
     return f"event: {name}\ndata: {data}\n\n"
 
 
-def _translator(model: ServedModel, body: DirectionBody) -> ModelTranslator:
-    """The model in the requested direction. Raises NotFoundError."""
+def _translate(
+    job: Job, body: schema.TranslateBody, route: Route, on_partial: Callable[[int, str, str], None] | None = None
+) -> schema.Translated:
+    """The answer to a request. `on_partial` gets the number, source and text so far of sentences as they grow."""
+    options = TranslateOptions(
+        body.nbest, body.beam_size, body.length_penalty, body.prefix,
+        {term.source: term.target for term in body.glossary}, body.keep,
+    )  # fmt: skip
+    translator = TextTranslator(job, route.steps, options)
+    if body.format == "html":
+        translation = translator.html(body.text)
+    else:
+        translation = translator.text(body.text, Partial(on_partial) if on_partial and route.path else None)
+    return schema.Translated(
+        text=translation.text,
+        source=route.source.code,
+        target=route.target.code,
+        detected=route.detected,
+        path=[direction.model.name for direction in route.path],
+        sentences=[_sentence(route.path, sentence) for sentence in translation.sentences],
+    )
+
+
+def _translator(model: ServedModel, body: schema.DirectionBody) -> ModelTranslator:
+    """The model in the requested direction. Raises ApiError if it has none."""
     codes = (body.source_language, body.target_language)
     if not model.directions or codes == (None, None):
         return model.translator
@@ -277,28 +309,71 @@ def _translator(model: ServedModel, body: DirectionBody) -> ModelTranslator:
         offered = (direction.source.code, direction.target.code)
         if all(code in (None, own) for code, own in zip(codes, offered, strict=True)):
             return direction.translator
-    raise NotFoundError(f"{model.name} does not translate in this direction.", "target_language")
+    raise ApiError(404, f"{model.name} does not translate in this direction.", "target_language")
+
+
+# --- answers -----------------------------------------------------------------------------------------
+
+
+def _model_card(model: ServedModel, max_tokens: int) -> schema.ModelCard:
+    """`max_tokens`: the server's limit."""
+    run, options, generates = model.run, model.options, model.can("generate")
+    fields = {
+        "name": model.name, "task": run.recipe.task, "kind": run.recipe.model.kind, "parameters": run.num_parameters,
+        "source": model.directions[0].source if model.directions else None, "target": model.language,
+        "directions": model.directions, "attends": model.attends,
+        "confidence": model.searches and model.translator.checks.confidence is not None,
+        "report": model.report.is_file(), "description": model_sentence(run),
+        "decoding": options if model.searches else None,
+        "drawing": options.of_text(DEFAULT_MAX_TOKENS, max_tokens, sample=True) if generates else None,
+        "abilities": sorted(model.abilities),
+    }  # fmt: skip
+    return schema.ModelCard.model_validate(fields)
+
+
+def _tokens(model: ServedModel, ids: Sequence[int], log_probs: Sequence[float]) -> list[schema.Token]:
+    """The tokens of an output. The end of the sentence has a log-probability and no id."""
+    spelled = model.translator.detokenizer.token_bytes
+    texts = [spell_one(spelled[id]) for id in ids]
+    texts += [""] * (len(log_probs) - len(texts))
+    return [schema.Token(text=text, log_prob=value) for text, value in zip(texts, log_probs, strict=False)]
+
+
+def _output(kind: type[Output], model: ServedModel | None, hypothesis: Hypothesis) -> Output:
+    """An output of a model; without a model it has no tokens."""
+    tokens = _tokens(model, hypothesis.ids, hypothesis.token_log_probs) if model else []
+    return kind.model_validate({**vars(hypothesis), "tokens": tokens})
+
+
+def _sentence(path: Sequence[Direction], sentence: TranslatedSentence) -> schema.Sentence:
+    """A sentence as the last model of a path read it."""
+    is_direct = len(path) <= 1
+    best = sentence.hypothesis or Hypothesis((), 0.0, 0.0, text=sentence.texts[-1])
+    model = path[-1].model if path else None
+    return schema.Sentence(
+        start=sentence.start if is_direct else None,
+        end=sentence.start + len(sentence.texts[0]) if is_direct else None,
+        source=sentence.texts[-2] if len(sentence.texts) > 1 else sentence.texts[0],
+        hypotheses=[_output(schema.Hypothesis, model, each) for each in (best, *best.alternatives)],
+    )
 
 
 def routes(service: Service) -> APIRouter:
     """heed's own API of one server."""
-    api, router = HeedApi(service), APIRouter(prefix="/api", tags=["heed"])
-    failures = errors(HeedError, 400, 401, 404, 429, 503, 504)
+    api = HeedApi(service)
+    router = APIRouter(prefix="/api", tags=["heed"], dependencies=[Depends(service.admit_bearer)])
+    failures = errors(schema.HeedError, 400, 401, 404, 429, 503, 504)
     streams = {**content("The answer; with `stream` its pieces, as events.", "text/event-stream"), **failures}
+    report = {**content("report.md", "text/markdown"), **failures}
     get = partial(router.add_api_route, methods=["GET"])
     post = partial(router.add_api_route, methods=["POST"])
-    get("/models", api.models, summary="Models, languages and limits of the server.", responses=failures)
-    get(
-        "/models/{name}/report", api.report, summary="A model's report.md: its data and its quality.",
-        response_model=None, responses={**content("report.md", "text/markdown"), **failures},
-    )  # fmt: skip
-    post(
-        "/translate", api.translate, summary="Translate a text.", response_model=Translated, responses=streams,
-    )  # fmt: skip
-    post("/detect", api.detect, summary="Detect the language of a text.", responses=failures)
-    post("/inspect", api.inspect, summary="Attention, probabilities, alternatives and the beam.", responses=failures)
-    post("/next", api.next, summary="Likely next tokens and words.", responses=failures)
-    post("/score", api.score, summary="Log-probability of a text.", responses=failures)
-    post("/predict", api.predict, summary="Answers of any model to texts.", responses=failures)
-    post("/generate", api.generate, summary="Continue a text.", response_model=Generated, responses=streams)
+    get("/models", api.models, responses=failures)
+    get("/models/{name}/report", api.report, response_model=None, responses=report)
+    post("/translate", api.translate, response_model=schema.Translated, responses=streams)
+    post("/generate", api.generate, response_model=schema.Generated, responses=streams)
+    for path, endpoint in (
+        ("/detect", api.detect), ("/inspect", api.inspect), ("/next", api.next), ("/score", api.score),
+        ("/predict", api.predict),
+    ):  # fmt: skip
+        post(path, endpoint, responses=failures)
     return router

@@ -17,18 +17,29 @@ from heed.documents.formats import BILINGUAL, FORMATS, MARKUP, sample_of, suffix
 from heed.documents.html_spans import spoken_text
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import TranslateOptions, Translation
-from heed.serve.apis import libretranslate_fields as fields_of
-from heed.serve.apis.libretranslate_fields import AUTO, MULTIPART, request_body
+from heed.serve.apis.libretranslate_fields import (
+    AUTO,
+    MULTIPART,
+    DetectFields,
+    FileFields,
+    KeyField,
+    SuggestFields,
+    TranslateFields,
+    read_fields,
+    request_body,
+    validated,
+)
 from heed.serve.apis.schema import Answer, PlainError, content, errors
 from heed.serve.engine.catalogue import Direction, Route
 from heed.serve.engine.job import Job
 from heed.serve.engine.languages import Language
-from heed.serve.errors import BadRequestError, DisabledError, NotFoundError
+from heed.serve.errors import ApiError
 from heed.serve.service import Service
 from heed.text.language.identify import Detected as Guess
 from heed.text.readers.columns import Sides
 
 T = TypeVar("T")
+F = TypeVar("F", bound=KeyField)
 
 
 class Detected(Answer):
@@ -36,12 +47,6 @@ class Detected(Answer):
 
     confidence: float = Field(ge=0, le=100)
     language: str
-
-    @classmethod
-    def of(cls, guess: Guess | None) -> Detected:
-        """From the detector."""
-        assert guess is not None
-        return cls(confidence=guess.confidence, language=guess.language)
 
 
 class Translated(Answer):
@@ -53,8 +58,6 @@ class Translated(Answer):
 
 
 class TranslatedFile(Answer):
-    """POST /translate_file"""
-
     translatedFileUrl: str  # noqa: N815
 
 
@@ -73,40 +76,37 @@ class LibreTranslateApi:
         self.service = service
         self.catalogue = service.catalogue
 
-    async def _fields(self, request: Request) -> dict[str, Any]:
-        """The fields of a request, its key checked."""
-        fields = await fields_of.read_fields(request)
-        self.service.admit(request, fields_of.text_or_none(fields, "api_key"))
-        return fields
+    async def _fields(self, request: Request, kind: type[F]) -> F:
+        """The fields of a request, after its key and rate have been checked. Raises ApiError."""
+        fields = await read_fields(request)
+        self.service.admit(request, validated(KeyField, fields).api_key)
+        return validated(kind, fields)
 
     async def translate(self, request: Request) -> Translated:
-        """POST /translate"""
-        fields = await self._fields(request)
-        query = fields_of.required(fields, "q")
-        texts = self._texts(query)
-        source, target = self._language(fields, "source"), self._language(fields, "target")
-        is_html = fields_of.format_of(fields) == "html"
-        if target is None:
-            raise BadRequestError("auto is not supported as a target language")
-        nbest = fields_of.alternatives_of(fields, self.service.limits.nbest) + 1
-        wanted = TranslateOptions(nbest, glossary=fields_of.glossary_of(fields), keep=fields_of.keep_of(fields))
+        """Translate one or several texts."""
+        fields = await self._fields(request, TranslateFields)
+        is_list, texts, is_html = isinstance(fields.q, list), fields.texts, fields.format == "html"
+        self.service.limits.require_texts(texts)
+        source, target = self._source(fields.source), self._target(fields.target)
+        options = TranslateOptions(fields.alternatives + 1, glossary=fields.glossary, keep=fields.keep)
         routes = await asyncio.to_thread(lambda: [self._route(text, source, target, is_html) for text in texts])
-        done = await self.service.jobs.run(request, lambda job: _translate(job, texts, routes, wanted, is_html))
-        is_list = isinstance(query, list)
+        done = await self.service.jobs.run(request, lambda job: _translate(job, texts, routes, options, is_html))
         answer: dict[str, Any] = {"translatedText": _one_or_all([each.text for each in done], is_list)}
         if source is None:
-            answer["detectedLanguage"] = _one_or_all([Detected.of(route.detected) for route in routes], is_list)
-        if nbest > 1:
+            answer["detectedLanguage"] = _one_or_all([route.detected for route in routes], is_list)
+        if fields.alternatives:
             answer["alternatives"] = _one_or_all([list(each.alternatives) for each in done], is_list)
-        return Translated(**answer)
+        return Translated.model_validate(answer)
 
     async def detect(self, request: Request) -> list[Detected]:
-        """POST /detect"""
-        text = "\n".join(self._texts(fields_of.required(await self._fields(request), "q")))
-        return [Detected.of(guess) for guess in self.service.detector.detect(text) if guess.confidence > 0]
+        """Detect the language of a text."""
+        texts = (await self._fields(request, DetectFields)).texts
+        self.service.limits.require_texts(texts)
+        guesses = self.service.detector.detect("\n".join(texts))
+        return [Detected.model_validate(guess) for guess in guesses if guess.confidence > 0]
 
-    async def languages(self, request: Request) -> list[LanguageCard]:
-        """GET /languages: a language that is only a target is listed too, with itself as its target."""
+    async def languages(self) -> list[LanguageCard]:
+        """Languages and their targets. A language that is only a target is listed with itself as its target."""
         return [
             LanguageCard(
                 code=each.code,
@@ -116,8 +116,8 @@ class LibreTranslateApi:
             for each in self.catalogue.languages
         ]
 
-    async def settings(self, request: Request) -> dict[str, Any]:
-        """GET /frontend/settings"""
+    async def settings(self) -> dict[str, Any]:
+        """Settings for a web page."""
         required = self.service.keys.required
         directions = self.catalogue.directions
         target = directions[0].target if directions else Language("en")
@@ -136,95 +136,90 @@ class LibreTranslateApi:
         }
 
     async def suggest(self, request: Request) -> None:
-        """POST /suggest: always refused."""
-        await self._fields(request)
-        raise DisabledError("Suggestions are disabled on this server.")
+        """Suggest a translation; disabled on this server."""
+        await self._fields(request, KeyField)
+        raise ApiError(403, "Suggestions are disabled on this server.")
 
     async def translate_file(self, request: Request) -> TranslatedFile:
-        """POST /translate_file"""
-        fields = await self._fields(request)
-        file = fields_of.uploaded_file(fields)
-        source, target = self._language(fields, "source"), self._language(fields, "target")
-        if target is None:
-            raise BadRequestError("auto is not supported as a target language")
-        model = fields_of.text_or_none(fields, "model")
+        """Translate a file; see /frontend/settings for the supported formats."""
+        fields = await self._fields(request, FileFields)
+        file, source, target = fields.file, self._source(fields.source), self._target(fields.target)
         sample, suffix = sample_of(file.name, file.data), suffix_of(file.name)
         route = await asyncio.to_thread(
-            self._route, sample, source, target, suffix in MARKUP, suffix in BILINGUAL, model
+            self._route, sample, source, target, suffix in MARKUP, suffix in BILINGUAL, fields.model
         )
-        wanted = TranslateOptions(glossary=fields_of.glossary_of(fields), keep=fields_of.keep_of(fields))
-        columns = fields_of.column_of(fields, "src_column"), fields_of.column_of(fields, "tgt_column")
-        sides = Sides(*route.codes, *columns)
+        options = TranslateOptions(glossary=fields.glossary, keep=fields.keep)
+        sides = Sides(*route.codes, fields.src_column, fields.tgt_column)
 
         def work(job: Job) -> bytes:
-            return translate_file(file.name, file.data, TextTranslator(job, route.steps, wanted), sides)
+            return translate_file(file.name, file.data, TextTranslator(job, route.steps, options), sides)
 
-        done = await self.service.jobs.run(request, work, self.service.limits.file_seconds)
-        key = self.service.downloads.put(file.name, target.code, done)
+        data = await self.service.jobs.run(request, work, self.service.limits.file_seconds)
+        key = self.service.downloads.put(file.name, target.code, data)
         return TranslatedFile(translatedFileUrl=f"{request.base_url}download_file/{key}")
 
-    async def download_file(self, request: Request, filename: str) -> Response:
-        """GET /download_file/NAME"""
-        held = self.service.downloads.get(filename)
-        if held is None:
-            raise NotFoundError("There is no such file, or it has expired.")
-        head = {"Content-Disposition": f'attachment; filename="{held.name}"', "X-Content-Type-Options": "nosniff"}
-        return Response(held.data, media_type="application/octet-stream", headers=head)
+    async def download_file(self, filename: str) -> Response:
+        """Download a translated file."""
+        file = self.service.downloads.get(filename)
+        if file is None:
+            raise ApiError(404, "There is no such file, or it has expired.")
+        head = {"Content-Disposition": f'attachment; filename="{file.name}"', "X-Content-Type-Options": "nosniff"}
+        return Response(file.data, media_type="application/octet-stream", headers=head)
 
-    def _texts(self, query: Any) -> list[str]:
-        texts = fields_of.texts_of(query)
-        self.service.limits.require_texts(len(texts))
-        self.service.limits.require_text("".join(texts))
-        return texts
+    def _source(self, code: str) -> Language | None:
+        """None for `auto`."""
+        return None if code == AUTO else self._language(code)
 
-    def _language(self, fields: dict[str, Any], name: str) -> Language | None:
-        """None for `auto`. Raises BadRequestError for a language of no model."""
-        code = fields_of.required(fields, name)
+    def _target(self, code: str) -> Language:
         if code == AUTO:
-            return None
-        language = self.catalogue.language(code) if isinstance(code, str) else None
+            raise ApiError(400, "auto is not supported as a target language")
+        return self._language(code)
+
+    def _language(self, code: str) -> Language:
+        language = self.catalogue.language(code)
         if language is None:
-            raise BadRequestError(f"{fields_of.encodable(str(code))[:40]} is not supported")
+            raise ApiError(400, f"{code[:40]} is not supported")
         return language
 
     def _route(
         self, text: str, source: Language | None, target: Language, is_html: bool, is_bilingual: bool = False,
-        model: str | None = None,
+        model: str = "",
     ) -> Route:  # fmt: skip
-        """The models on the way, `model` if it is given. Raises BadRequestError where none lead there."""
+        """The languages of a translation and the models on the way. Raises ApiError if there are none.
+
+        `model`: name of the only model to use.
+        """
         detected = None
         if source is None:
             detected = self._detect(spoken_text(text) if is_html else text, target, is_bilingual)
             source = Language(detected.language)
-        path = self.catalogue.path(source, target)
-        if path and model:
-            directions = self.catalogue.model(model, "translate").directions
-            path = [each for each in directions if (each.source, each.target) == (source, target)] or None
+        only = self.catalogue.model(model, "translate") if model else None
+        path = [] if source == target else self.catalogue.path(source, target, only)
         if path is None:
             to, of = (f"{language.name} ({language.code})" for language in (target, source))
-            raise BadRequestError(f"{to} is not available as a target language from {of}")
+            raise ApiError(400, f"{to} is not available as a target language from {of}")
         return Route(source, target, path, detected)
 
     def _detect(self, text: str, target: Language, is_bilingual: bool) -> Guess:
-        """The likeliest language with a path to the target; of a bilingual text, another one than the target."""
+        """The likeliest language with a path to the target; for a bilingual text, not the target itself."""
         for guess in self.service.detector.detect(text):
             path = self.catalogue.path(Language(guess.language), target)
             if path or (path is not None and not is_bilingual):
                 return guess
-        raise BadRequestError(f"{target.name} ({target.code}) is not available as a target language")
+        raise ApiError(400, f"{target.name} ({target.code}) is not available as a target language")
 
 
 def _translate(
-    job: Job, texts: Sequence[str], routes: Sequence[Route], wanted: TranslateOptions, is_html: bool
+    job: Job, texts: Sequence[str], routes: Sequence[Route], options: TranslateOptions, is_html: bool
 ) -> list[Translation]:
-    """Texts with the same route are translated together; one without a letter stays as it is."""
+    """Texts with the same route are translated together; a text without letters is returned unchanged."""
     done = [Translation(text) for text in texts]
     groups: dict[tuple[Direction, ...], list[int]] = {}
     for number, route in enumerate(routes):
         if route.path and any(map(str.isalpha, texts[number])):
             groups.setdefault(tuple(route.path), []).append(number)
     for numbers in groups.values():
-        translator = TextTranslator(job, routes[numbers[0]].steps, wanted)
+        translator = TextTranslator(job, routes[numbers[0]].steps, options)
         translate = translator.htmls if is_html else translator.texts
         for number, translation in zip(numbers, translate([texts[n] for n in numbers]), strict=True):
             done[number] = translation
@@ -243,25 +238,22 @@ def routes(service: Service) -> APIRouter:
     post = partial(router.add_api_route, methods=["POST"])
     failures = errors(PlainError, 400, 403, 429, 503, 504)
     post(
-        "/translate", api.translate, summary="Translate one or several texts.", response_model_exclude_unset=True,
-        responses=failures, openapi_extra=request_body(fields_of.TranslateFields, codes),
+        "/translate", api.translate, response_model_exclude_unset=True, responses=failures,
+        openapi_extra=request_body(TranslateFields, codes),
+    )  # fmt: skip
+    post("/detect", api.detect, responses=failures, openapi_extra=request_body(DetectFields))
+    post(
+        "/suggest", api.suggest, status_code=403, responses=errors(PlainError, 400, 403, 429),
+        openapi_extra=request_body(SuggestFields),
     )  # fmt: skip
     post(
-        "/detect", api.detect, summary="Detect the language of a text.", responses=failures,
-        openapi_extra=request_body(fields_of.DetectFields),
+        "/translate_file", api.translate_file, responses={**failures, **errors(PlainError, 404)},
+        openapi_extra=request_body(FileFields, codes, [MULTIPART]),
     )  # fmt: skip
-    post(
-        "/suggest", api.suggest, summary="Suggest a translation; disabled on this server.", status_code=403,
-        responses=errors(PlainError, 400, 403, 429), openapi_extra=request_body(fields_of.SuggestFields),
-    )  # fmt: skip
-    post(
-        "/translate_file", api.translate_file, summary=f"Translate a file: {', '.join(FORMATS)}.", responses=failures,
-        openapi_extra=request_body(fields_of.FileFields, codes, [MULTIPART]),
-    )  # fmt: skip
-    get("/languages", api.languages, summary="Languages and their targets.", responses=errors(PlainError))
-    get("/frontend/settings", api.settings, summary="Settings for a web page.", responses=errors(PlainError))
+    get("/languages", api.languages, responses=errors(PlainError))
+    get("/frontend/settings", api.settings, responses=errors(PlainError))
     get(
-        "/download_file/{filename}", api.download_file, summary="Download a translated file.", response_model=None,
+        "/download_file/{filename}", api.download_file, response_model=None,
         responses={**content("The file.", "application/octet-stream"), **errors(PlainError, 404)},
     )  # fmt: skip
     return router

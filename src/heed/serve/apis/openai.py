@@ -4,27 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
 from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TokenStats
-from heed.serve.apis.openai_answers import Choice, Completion, Logprobs, ModelCard, ModelList, OpenAIError, Usage
-from heed.serve.apis.openai_requests import CheckedRequest, CompletionRequest, check
+from heed.serve.apis.openai_schema import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    Logprobs,
+    ModelCard,
+    ModelList,
+    OpenAIError,
+    Usage,
+)
 from heed.serve.apis.schema import content, errors
 from heed.serve.engine.catalogue import ServedModel
-from heed.serve.engine.generation import Prompt, continuations
+from heed.serve.engine.generation import Prompt, continuations, temperature_of
 from heed.serve.engine.job import Job
-from heed.serve.engine.probabilities import finite, places_in_text, spell, spell_one
-from heed.serve.errors import BadRequestError, ModelNotFoundError, body_of
-from heed.serve.service import Service, bearer_key
+from heed.serve.engine.probabilities import as_written, spell, spell_one, text_stats
+from heed.serve.errors import MODEL_NOT_FOUND, ApiError, body_of
+from heed.serve.service import Service
 
 PATH = "/v1/completions"
+DEFAULT_MAX_TOKENS = 16
+"""OpenAI's, if neither the request nor the run's recipe has a limit."""
+MAX_COMPLETIONS = 128
+"""Completions of one request."""
+_MIN_TOP_P = 1e-6
+"""OpenAI allows 0, which leaves only the likeliest token."""
 
 Event = Choice | Usage
 """What a stream consists of: pieces of choices, then the usage."""
@@ -37,30 +55,26 @@ class OpenAIApi:
         self.service = service
         self.started = int(time.time())
 
-    async def models(self, request: Request) -> ModelList:
-        """GET /v1/models"""
-        self.service.admit(request, bearer_key(request))
+    async def models(self) -> ModelList:
+        """Models that complete texts."""
         return ModelList(data=[self._card(model) for model in self.service.catalogue.able_to("generate")])
 
-    async def model(self, request: Request, model: str) -> ModelCard:
-        """GET /v1/models/NAME"""
-        self.service.admit(request, bearer_key(request))
+    async def model(self, model: str) -> ModelCard:
+        """One model."""
         for served in self.service.catalogue.able_to("generate"):
             if served.name == model:
                 return self._card(served)
-        raise ModelNotFoundError(f"The model {model!r} does not exist.", "model")
+        raise ApiError(404, f"The model {model!r} does not exist.", "model", MODEL_NOT_FOUND)
 
     def _card(self, model: ServedModel) -> ModelCard:
         return ModelCard(id=model.name, created=self.started)
 
     async def completions(self, request: Request, body: CompletionRequest) -> Response | Completion:
-        """POST /v1/completions"""
-        self.service.admit(request, bearer_key(request))
+        """Complete a text."""
         texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
         self.service.limits.require_text("".join(text for text in texts if isinstance(text, str)))
         model = self.service.catalogue.model(body.model, "generate")
-        checked = await asyncio.to_thread(check, body, model, self.service.limits.max_tokens)
-        self._require_tokens(checked)
+        checked = await asyncio.to_thread(_check, body, model, self.service)
         empty = Completion(
             id=f"cmpl-{uuid.uuid4().hex}",
             created=int(time.time()),
@@ -73,14 +87,8 @@ class OpenAIApi:
         choices, usage = await self.service.jobs.run(request, lambda job: _complete(job, checked))
         return empty.model_copy(update={"choices": choices, "usage": usage})
 
-    def _require_tokens(self, request: CheckedRequest) -> None:
-        """Raise BadRequestError for a prompt that is too long."""
-        length, limit = max(len(prompt.ids) for prompt in request.prompts), self.service.limits.sentence_tokens
-        if length > limit:
-            raise BadRequestError(f"A prompt has {length:,} tokens; the limit is {limit:,}.", "prompt")
-
     async def _events(
-        self, empty: Completion, request: CheckedRequest, events: AsyncIterator[Event]
+        self, empty: Completion, request: _CheckedRequest, events: AsyncIterator[Event]
     ) -> AsyncIterator[str]:
         """Server-sent events. An error is one too, as the status has been sent already."""
         options = request.body.stream_options
@@ -101,15 +109,103 @@ def _data(text: str) -> str:
     return f"data: {text}\n\n"
 
 
-def _complete(job: Job, request: CheckedRequest) -> tuple[list[Choice], Usage]:
-    """All choices of a request."""
+# --- checks ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _CheckedRequest:
+    """A completion request, checked against its model."""
+
+    body: CompletionRequest
+    model: ServedModel
+    prompts: list[Prompt]
+    options: SearchOptions
+    n: int
+    candidates: int
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens to generate."""
+        return 0 if self.body.max_tokens == 0 else self.options.max_tokens
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether a stream sends text as it grows: log-probabilities and a choice of the best are known at the end."""
+        return self.candidates == self.n and self.body.logprobs is None
+
+    def prompt_of(self, index: int) -> Prompt:
+        """The prompt of a choice."""
+        return self.prompts[index // self.n]
+
+
+def _check(body: CompletionRequest, model: ServedModel, service: Service) -> _CheckedRequest:
+    """Check what depends on several fields or on the model. Raises ApiError."""
+    n = body.n or 1
+    candidates = max(n, body.best_of or 1)
+    if body.best_of is not None and body.best_of < n:
+        raise ApiError(400, "best_of must be at least n.", "best_of")
+    if body.stream and candidates > n:
+        raise ApiError(400, "best_of cannot be streamed.", "best_of")
+    if body.stream_options is not None and not body.stream:
+        raise ApiError(400, "stream_options requires stream.", "stream_options")
+    is_one = isinstance(body.prompt, str) or isinstance(body.prompt[0], int)
+    several: Sequence[Any] = [body.prompt] if is_one else body.prompt
+    prompts = [_prompt(each, model) for each in several]
+    if len(prompts) * candidates > MAX_COMPLETIONS:
+        raise ApiError(400, f"At most {MAX_COMPLETIONS} completions can be requested at once.", "n")
+    options = _options(body, model.options, service.limits.max_tokens)
+    if any(token >= len(model.translator.tgt_tokenizer.vocabulary) for token, _ in options.bias):
+        raise ApiError(400, "logit_bias has a token id that is not in this model's vocabulary.", "logit_bias")
+    length, limit = max(len(prompt.ids) for prompt in prompts), service.limits.sentence_tokens
+    if length > limit:
+        raise ApiError(400, f"A prompt has {length:,} tokens; the limit is {limit:,}.", "prompt")
+    return _CheckedRequest(body, model, prompts, options, n, candidates)
+
+
+def _prompt(prompt: str | Sequence[int], model: ServedModel) -> Prompt:
+    translator = model.translator
+    if isinstance(prompt, str):
+        prompt = prompt.encode("utf-8", "replace").decode("utf-8")
+        return Prompt(prompt, translator.prompt_request(prompt).prefix)
+    if any(id >= len(translator.tgt_tokenizer.vocabulary) for id in prompt):
+        raise ApiError(400, "The prompt has a token id that is not in this model's vocabulary.", "prompt")
+    form = translator.detokenizer
+    return Prompt(form.texts([as_written(form, prompt)])[0], tuple(prompt))
+
+
+def _options(body: CompletionRequest, default: SearchOptions, max_tokens: int) -> SearchOptions:
+    stop = (body.stop,) if isinstance(body.stop, str) else body.stop
+    seed = secrets.randbelow(1 << 31) if body.seed is None else abs(body.seed) % (1 << 31)
+    return default.of_text(
+        DEFAULT_MAX_TOKENS, max_tokens, sample=body.temperature != 0, temperature=temperature_of(body.temperature),
+        top_p=None if body.top_p is None else max(body.top_p, _MIN_TOP_P), max_tokens=body.max_tokens or None,
+        seed=seed, stop=stop if stop is None else tuple(stop), presence_penalty=body.presence_penalty,
+        frequency_penalty=body.frequency_penalty, bias=_logit_bias(body) or None, length_norm="mean",
+        length_penalty=1.0,
+    )  # fmt: skip
+
+
+def _logit_bias(body: CompletionRequest) -> tuple[tuple[int, float], ...]:
+    try:
+        bias = tuple(sorted((int(token), value) for token, value in (body.logit_bias or {}).items()))
+    except ValueError:
+        bias = ((-1, 0.0),)
+    if any(token < 0 for token, _ in bias) or len({token for token, _ in bias}) < len(bias):
+        raise ApiError(400, "The keys of logit_bias must be token ids, each given once.", "logit_bias")
+    return bias
+
+
+# --- completions -------------------------------------------------------------------------------------
+
+
+def _complete(job: Job, request: _CheckedRequest) -> tuple[list[Choice], Usage]:
     candidates = _candidates(job, request)
     chosen = [best for number in range(len(request.prompts)) for best in _best(request, candidates, number)]
     choices = [_choice(job, request, index, hypothesis) for index, hypothesis in enumerate(chosen)]
     return choices, _usage(request, candidates)
 
 
-def _stream(job: Job, send: Callable[[Event], None], request: CheckedRequest) -> None:
+def _stream(job: Job, send: Callable[[Event], None], request: _CheckedRequest) -> None:
     """The same in pieces."""
 
     def send_piece(index: int, text: str) -> None:
@@ -126,7 +222,7 @@ def _stream(job: Job, send: Callable[[Event], None], request: CheckedRequest) ->
 
 
 def _candidates(
-    job: Job, request: CheckedRequest, on_piece: Callable[[int, str], None] | None = None
+    job: Job, request: _CheckedRequest, on_piece: Callable[[int, str], None] | None = None
 ) -> list[Hypothesis]:
     """All candidates of the first prompt, then those of the second, and so on."""
     if not request.max_tokens:
@@ -134,7 +230,7 @@ def _candidates(
     return continuations(job, request.model, request.prompts, request.candidates, request.options, on_piece)
 
 
-def _best(request: CheckedRequest, candidates: Sequence[Hypothesis], prompt: int) -> list[Hypothesis]:
+def _best(request: _CheckedRequest, candidates: Sequence[Hypothesis], prompt: int) -> list[Hypothesis]:
     """The `n` candidates of a prompt with the highest mean log-probability."""
     of_prompt = candidates[prompt * request.candidates : (prompt + 1) * request.candidates]
     if request.candidates == request.n:
@@ -142,7 +238,7 @@ def _best(request: CheckedRequest, candidates: Sequence[Hypothesis], prompt: int
     return sorted(of_prompt, key=lambda hypothesis: -hypothesis.score)[: request.n]
 
 
-def _choice(job: Job, request: CheckedRequest, index: int, hypothesis: Hypothesis) -> Choice:
+def _choice(job: Job, request: _CheckedRequest, index: int, hypothesis: Hypothesis) -> Choice:
     prompt = request.prompt_of(index)
     return Choice(
         index=index,
@@ -152,33 +248,30 @@ def _choice(job: Job, request: CheckedRequest, index: int, hypothesis: Hypothesi
     )
 
 
-def _logprobs(job: Job, request: CheckedRequest, prompt: Prompt, hypothesis: Hypothesis) -> Logprobs:
-    """Of the tokens of a choice's text. The first token of an echoed prompt has none, as in OpenAI's API."""
+def _logprobs(job: Job, request: _CheckedRequest, prompt: Prompt, hypothesis: Hypothesis) -> Logprobs:
+    """Log-probabilities of a choice's tokens. The first token of an echoed prompt has none, as in OpenAI's API."""
     translator, form = request.model.translator, request.model.translator.detokenizer
     num_choices, echo = request.body.logprobs or 0, request.body.echo
     ids = (*prompt.ids, *hypothesis.ids)
-    places: list[TokenStats | None] = list(job.call(lambda: places_in_text(translator, ids, max(1, num_choices))))
+    stats: list[TokenStats | None] = list(job.call(lambda: text_stats(translator, ids, max(1, num_choices))))
     if echo and prompt.ids:
-        places[0] = None
+        stats[0] = None
     first = 0 if echo else len(prompt.ids)
     gap = 0 if echo else len(form.space_between(prompt.text, hypothesis.text.lstrip(" ")))
     tokens, offsets = spell(form, ids[first:], gap)
+
+    def top(stat: TokenStats | None) -> dict[str, float] | None:
+        return {spell_one(form.token_bytes[id]): value for id, value in stat.choices} if stat else None
+
     return Logprobs(
         tokens=tokens,
-        token_logprobs=[None if place is None else finite(place.log_prob) for place in places[first:]],
-        top_logprobs=[_top(request, place) for place in places[first:]] if num_choices else None,
+        token_logprobs=[stat.log_prob if stat else None for stat in stats[first:]],
+        top_logprobs=[top(stat) for stat in stats[first:]] if num_choices else None,
         text_offset=offsets,
     )
 
 
-def _top(request: CheckedRequest, place: TokenStats | None) -> dict[str, float] | None:
-    if place is None:
-        return None
-    spelled = request.model.translator.detokenizer.token_bytes
-    return {spell_one(spelled[id]): finite(log_prob) for id, log_prob in place.choices}
-
-
-def _usage(request: CheckedRequest, candidates: Sequence[Hypothesis]) -> Usage:
+def _usage(request: _CheckedRequest, candidates: Sequence[Hypothesis]) -> Usage:
     prompt = sum(len(each.ids) for each in request.prompts)
     completion = sum(len(hypothesis.ids) for hypothesis in candidates)
     return Usage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
@@ -186,16 +279,13 @@ def _usage(request: CheckedRequest, candidates: Sequence[Hypothesis]) -> Usage:
 
 def routes(service: Service) -> APIRouter:
     """OpenAI's API of one server."""
-    api, router = OpenAIApi(service), APIRouter(prefix="/v1", tags=["OpenAI"])
+    api = OpenAIApi(service)
+    router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(service.admit_bearer)])
+    streamed = content("The completion; with `stream` its pieces, as events.", "text/event-stream")
     router.add_api_route(
-        "/completions", api.completions, methods=["POST"], summary="Complete a text.", response_model=Completion,
-        responses={
-            **content("The completion; with `stream` its pieces, as events.", "text/event-stream"),
-            **errors(OpenAIError, 400, 401, 404, 429, 503, 504),
-        },
+        "/completions", api.completions, methods=["POST"], response_model=Completion,
+        responses={**streamed, **errors(OpenAIError, 400, 401, 404, 429, 503, 504)},
     )  # fmt: skip
-    router.add_api_route("/models", api.models, summary="Models.", responses=errors(OpenAIError, 401, 429))
-    router.add_api_route(
-        "/models/{model}", api.model, summary="One model.", responses=errors(OpenAIError, 401, 404, 429)
-    )
+    router.add_api_route("/models", api.models, responses=errors(OpenAIError, 401, 429))
+    router.add_api_route("/models/{model}", api.model, responses=errors(OpenAIError, 401, 404, 429))
     return router

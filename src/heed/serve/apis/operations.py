@@ -14,7 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from heed.inspect import PAGE as VIEWS
 from heed.serve.apis.schema import Answer, PlainError, content, errors
-from heed.serve.errors import NotFoundError
+from heed.serve.errors import ApiError
 from heed.serve.service import Service, bearer_key
 
 PAGE = Path(__file__).parent.parent / "page"
@@ -22,6 +22,12 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; "
     "frame-ancestors 'none'; form-action 'none'"
 )
+_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
 
 
@@ -37,33 +43,31 @@ class Operations:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        folders = (VIEWS, PAGE)
-        self._files = {path.name: path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())}
+        self._files = {path.name: path for folder in (VIEWS, PAGE) for path in sorted(folder.iterdir())}
 
-    async def health(self, request: Request) -> Response:
-        """GET /health"""
-        self.service.metrics.heartbeat.set(self.service.worker.heartbeat_age)
+    async def health(self) -> Response:
+        """Whether the server and its worker are alive."""
         return _status(self.service.worker.trouble)
 
-    async def ready(self, request: Request) -> Response:
-        """GET /ready"""
-        jobs = self.service.jobs
-        return _status("the server is shutting down" if jobs.is_draining else self.service.worker.trouble)
+    async def ready(self) -> Response:
+        """Whether the server accepts requests."""
+        is_draining = self.service.jobs.is_draining
+        return _status("the server is shutting down" if is_draining else self.service.worker.trouble)
 
     async def metrics(self, request: Request) -> Response:
-        """GET /metrics"""
+        """Prometheus metrics."""
         self.service.keys.check(bearer_key(request))
         self.service.metrics.heartbeat.set(self.service.worker.heartbeat_age)
         return Response(self.service.metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     async def spec(self, request: Request) -> Response:
-        """GET /spec"""
+        """This description, as OpenAPI."""
         return JSONResponse(request.app.openapi())
 
     async def docs(self, request: Request) -> Response:
-        """GET /docs: a list of all routes."""
+        """List of all routes."""
         rows = "".join(
-            f"<tr><td><code>{html.escape(f'{method.upper()} {path}')}</code><td>{html.escape(operation['summary'])}"
+            f"<tr><td><code>{html.escape(f'{method.upper()} {path}')}</code><td>{html.escape(operation['description'])}"
             for path, methods in request.app.openapi()["paths"].items()
             for method, operation in methods.items()
         )
@@ -74,27 +78,17 @@ class Operations:
         )
         return HTMLResponse(text, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
-    async def index(self, request: Request) -> Response:
-        """GET /"""
-        return self._file("index.html")
+    async def index(self) -> Response:
+        """The web page."""
+        return await self.page("index.html")
 
-    async def page(self, request: Request, name: str) -> Response:
-        """GET /page/NAME"""
-        return self._file(name)
-
-    def _file(self, name: str) -> Response:
-        """A file that existed at the start. No path is ever built from a request."""
-        path = self._files.get(name)
+    async def page(self, name: str) -> Response:
+        """A file of the web page."""
+        path = self._files.get(name)  # a file that existed at the start: no path is built from a request
         if path is None:
-            raise NotFoundError("There is no such file.")
+            raise ApiError(404, "There is no such file.")
         kind = _TYPES.get(path.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        head = {
-            "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-            "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": "no-referrer",
-            "Cache-Control": "no-cache",
-        }
-        return Response(path.read_bytes(), media_type=kind, headers=head)
+        return Response(path.read_bytes(), media_type=kind, headers=_HEADERS)
 
 
 def _status(trouble: str | None) -> Response:
@@ -107,20 +101,16 @@ def routes(service: Service) -> APIRouter:
     """Operation of one server, and its web page."""
     api, router = Operations(service), APIRouter(tags=["Operation"])
     get = partial(router.add_api_route, methods=["GET"])
-    for path, endpoint, summary in (
-        ("/health", api.health, "Whether the server and its worker are alive."),
-        ("/ready", api.ready, "Whether the server accepts requests."),
+    described = {**errors(PlainError), **errors(Status, 503)}
+    get("/health", api.health, response_model=Status, responses=described)
+    get("/ready", api.ready, response_model=Status, responses=described)
+    for path, endpoint, media_type, statuses in (
+        ("/metrics", api.metrics, "text/plain", (400, 403)),
+        ("/spec", api.spec, "application/json", ()),
+        ("/docs", api.docs, "text/html", ()),
+        ("/", api.index, "text/html", (404,)),
+        ("/page/{name}", api.page, "*/*", (404,)),
     ):
-        described = {**errors(PlainError), **errors(Status, 503)}
-        get(path, endpoint, summary=summary, response_model=Status, responses=described)
-    files = errors(PlainError, 404)
-    for path, page, summary, media_type, failures in (
-        ("/metrics", api.metrics, "Prometheus metrics.", "text/plain", errors(PlainError, 400, 403)),
-        ("/spec", api.spec, "This description, as OpenAPI.", "application/json", errors(PlainError)),
-        ("/docs", api.docs, "List of all routes.", "text/html", errors(PlainError)),
-        ("/", api.index, "The web page.", "text/html", files),
-        ("/page/{name}", api.page, "Files of the web page.", "*/*", files),
-    ):
-        described = {**content(summary, media_type), **failures}
-        get(path, page, summary=summary, response_model=None, responses=described)
+        described = {**content(endpoint.__doc__ or "", media_type), **errors(PlainError, *statuses)}
+        get(path, endpoint, response_model=None, responses=described)
     return router

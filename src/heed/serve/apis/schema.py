@@ -1,11 +1,13 @@
-"""Parts of the OpenAPI description that all APIs share."""
+"""Types of requests and answers that the APIs share, and parts of their OpenAPI description."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+
+from heed.serve.engine.probabilities import finite
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -30,12 +32,14 @@ def _as_whole(value: Any) -> Any:
 
 Whole = Annotated[int, BeforeValidator(_as_whole)]
 """A whole number, which JSON may write as 1.0."""
+LogProb = Annotated[float, AfterValidator(finite)]
+"""A log-probability in nats; -1e9 for minus infinity, which JSON lacks."""
 
 
 class Answer(BaseModel):
     """A JSON object that the server sends."""
 
-    model_config = ConfigDict(protected_namespaces=(), use_attribute_docstrings=True)
+    model_config = ConfigDict(protected_namespaces=(), use_attribute_docstrings=True, from_attributes=True)
 
 
 class PlainError(Answer):

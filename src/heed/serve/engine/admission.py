@@ -1,4 +1,4 @@
-"""Admission of requests, their deadlines, and the end of their work when a client disconnects."""
+"""Admission of requests: limits, deadlines, and cancellation when a client disconnects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from heed.serve.engine.job import RETRY_AFTER, ClientLeftError, Job
 from heed.serve.engine.worker import Worker
-from heed.serve.errors import LateError, OverloadError
+from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.serve.telemetry import Metrics
 
@@ -32,17 +32,17 @@ class Jobs:
         """Whether new requests are refused, as the server is shutting down."""
 
     def close(self) -> None:
-        """Admit nothing more. Threads that still wait end by themselves."""
+        """Refuse new requests. Threads that still wait end by themselves."""
         self.is_draining = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _admit(self, seconds: float) -> Job:
         if self.is_draining:
-            raise OverloadError("The server is shutting down.", retry_after=RETRY_AFTER)
+            raise ApiError(503, "The server is shutting down.", retry_after=RETRY_AFTER)
         if not self._worker.is_warm:
-            raise OverloadError("The server is loading its models.", retry_after=RETRY_AFTER)
+            raise ApiError(503, "The server is loading its models.", retry_after=RETRY_AFTER)
         if self.num_admitted >= self._limits.queue:
-            raise OverloadError("The server is full; retry later.", retry_after=RETRY_AFTER)
+            raise ApiError(503, "The server is full; retry later.", retry_after=RETRY_AFTER)
         return Job(self._worker, self._limits, self._metrics, seconds)
 
     def _begin(self, job: Job, work: Callable[[Job], T]) -> asyncio.Future[T]:
@@ -69,7 +69,7 @@ class Jobs:
                 job.cancel()
                 if leaving.done():
                     raise ClientLeftError
-                raise LateError("The request took too long.")
+                raise ApiError(504, "The request took too long.")
             return future.result()
         finally:
             leaving.cancel()

@@ -15,13 +15,13 @@ from heed.decoding.translator import ModelTranslator
 from heed.documents.translation import Step
 from heed.run import WEIGHTS, Run
 from heed.serve.engine.languages import Language, detector_of, language_pair
-from heed.serve.errors import BadRequestError, ModelNotFoundError
+from heed.serve.errors import MODEL_NOT_FOUND, ApiError
 from heed.tasks.predictor import Predictor
 from heed.text.language.codes import code_of
 from heed.text.language.identify import Detected, LanguageIdentifier
 
 MAX_HOPS = 3
-"""Models on the way from one language to another, at most."""
+"""Maximum number of models on the way from one language to another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Direction:
     source: Language
     target: Language
     tag: str = ""
-    """Prepended to each source; may be empty."""
+    """The tag before each source; may be empty."""
 
     @property
     def step(self) -> Step:
@@ -43,29 +43,30 @@ class Direction:
 
 @dataclass(frozen=True)
 class Route:
-    """How a text is translated: its languages, the source as detected if it was not given, and the models in turn."""
+    """The languages of a translation, and the models on the way."""
 
     source: Language
     target: Language
     path: list[Direction]
     detected: Detected | None
+    """The source language as it was detected; None if it was given."""
 
     @property
     def steps(self) -> list[Step]:
-        """The path, for translating."""
+        """The path as steps of a translation."""
         return [direction.step for direction in self.path]
 
     @property
     def codes(self) -> tuple[str, str]:
-        """The codes of the first and the last language; empty where a run does not name its own."""
+        """The codes of the first and the last language; empty if a run does not name them."""
         ends = (self.path[0].source, self.path[-1].target) if self.path else (Language("und"), Language("und"))
         source, target = (language.code if language.is_known else "" for language in ends)
         return source, target
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ServedModel:
-    """A run under its name."""
+    """A run and the name that clients know it by."""
 
     name: str
     loaded: Predictor
@@ -79,7 +80,7 @@ class ServedModel:
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What requests it answers."""
+        """What it can do: `translate`, `generate`, `predict`, ..."""
         return self.loaded.abilities
 
     def can(self, ability: str) -> bool:
@@ -88,7 +89,7 @@ class ServedModel:
 
     @property
     def searches(self) -> bool:
-        """Whether its outputs are texts found by a search."""
+        """Whether it generates text by a search."""
         return self.can("translate") or self.can("generate")
 
     @property
@@ -103,7 +104,7 @@ class ServedModel:
 
     @property
     def language(self) -> Language:
-        """Of its outputs."""
+        """The language of its outputs."""
         if not self.searches:
             return Language("und")
         data = self.run.recipe.data
@@ -166,18 +167,17 @@ class Catalogue:
         return [model for model in self.models.values() if model.can(ability)]
 
     def model(self, name: str | None, ability: str) -> ServedModel:
-        """A model by name; without one, the first with the ability. Raises ModelNotFoundError or BadRequestError."""
+        """A model by name; without a name, the first with the ability. Raises ApiError if there is none."""
         if name is None:
-            able = self.able_to(ability)
-            if not able:
-                raise ModelNotFoundError(f"No model of this server can {ability}.", "model")
-            return able[0]
+            for model in self.able_to(ability):
+                return model
+            raise ApiError(404, f"No model of this server can {ability}.", "model", MODEL_NOT_FOUND)
         if name not in self.models:
-            raise ModelNotFoundError(
-                f"The model {name!r} does not exist; available models: {', '.join(self.models)}.", "model"
-            )
+            available = ", ".join(self.models)
+            message = f"The model {name!r} does not exist; available models: {available}."
+            raise ApiError(404, message, "model", MODEL_NOT_FOUND)
         if not self.models[name].can(ability):
-            raise BadRequestError(f"The model {name!r} cannot {ability}.", "model")
+            raise ApiError(400, f"The model {name!r} cannot {ability}.", "model")
         return self.models[name]
 
     @property
@@ -199,8 +199,13 @@ class Catalogue:
         others = [language for language in self.languages if language != source]
         return [language for language in others if self.path(source, language) is not None]
 
-    def path(self, source: Language, target: Language) -> list[Direction] | None:
-        """The shortest path from one language to another, or None. From a language to itself it is empty."""
+    def path(self, source: Language, target: Language, model: ServedModel | None = None) -> list[Direction] | None:
+        """The shortest path from one language to another, or None. From a language to itself it is empty.
+
+        With a `model`, it is the model's own direction from one to the other.
+        """
+        if model is not None:
+            return [each for each in model.directions if (each.source, each.target) == (source, target)] or None
         seen, paths = {source}, deque[list[Direction]]([[]])
         while paths:
             path = paths.popleft()
@@ -212,6 +217,11 @@ class Catalogue:
                     seen.add(direction.target)
                     paths.append([*path, direction])
         return None
+
+    def warm_up(self) -> None:
+        """Run every model once."""
+        for model in self.models.values():
+            model.warm_up()
 
     def detector(self) -> LanguageIdentifier:
         """Detects the languages that are translated from or to."""
@@ -227,7 +237,7 @@ def _served(name: str, loaded: Predictor) -> ServedModel:
     for run, translator in _translators(loaded):
         pair = language_pair(run.predictor.languages)
         directions.setdefault(pair, Direction(model, translator, *pair, run.predictor.source_tag))
-    object.__setattr__(model, "directions", tuple(directions.values()))
+    model.directions = tuple(directions.values())
     return model
 
 

@@ -1,4 +1,4 @@
-"""The work of one request: a plain function in a thread of its own, which waits for searches of the worker."""
+"""Job of one request: a function in a thread of its own, which waits for searches of the worker."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from heed.decoding.translator import ModelTranslator
 from heed.documents.translation import Step, Watch
 from heed.serve.engine.scheduler import Outcome, Ticket
 from heed.serve.engine.worker import Worker
-from heed.serve.errors import ApiError, BadRequestError, LateError, OverloadError
+from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.serve.telemetry import Metrics
 
 T = TypeVar("T")
 
 SEPARATE_BATCH = 8
-"""Sentences that are searched together where the searches of other requests cannot join."""
+"""Sentences of a search that no other request can join, and inputs of a prediction, in one call of the worker."""
 WINDOW = 64
 """Sentences of one request that are submitted to the worker at once."""
 MAX_TERM_STEPS = 64
-"""Tokens of all terms that one output must contain: each of them widens its beam."""
+"""Maximum tokens of all terms that one output must contain: each of them widens its beam."""
 RETRY_AFTER = 2
 """Seconds that a client is asked to wait when the server is busy."""
 
@@ -75,7 +75,11 @@ class Job:
         watch: Watch | None = None,
     ) -> dict[Request, Hypothesis]:  # fmt: skip
         """Search each request in the worker."""
-        outputs = self._find(translator, requests, options, watch)
+        self._check(translator, requests)
+        if options.coverage_penalty:
+            outputs = self._find_separately(translator, requests, options)
+        else:
+            outputs = self._find_batched(translator, requests, options, watch)
         self._metrics.searched(model, outputs)
         return outputs
 
@@ -96,18 +100,21 @@ class Job:
         finally:
             future.cancel()  # no effect on what has started
 
-    def _find(
+    def _find_separately(
+        self, translator: ModelTranslator, requests: Sequence[Request], options: SearchOptions
+    ) -> dict[Request, Hypothesis]:
+        """A search that needs attention cannot join a batch. It runs in parts, so that other requests get turns."""
+        outputs: dict[Request, Hypothesis] = {}
+        for first in range(0, len(requests), SEPARATE_BATCH):
+            some = requests[first : first + SEPARATE_BATCH]
+            outputs |= self.call(partial(translator.search_in_batches, some, options))
+        return outputs
+
+    def _find_batched(
         self, translator: ModelTranslator, requests: Sequence[Request], options: SearchOptions, watch: Watch | None
     ) -> dict[Request, Hypothesis]:
-        self._check(translator, requests)
-        if options.coverage_penalty:  # needs attention, so it cannot join a batch; in parts, so that others get turns
-            separate: dict[Request, Hypothesis] = {}
-            for first in range(0, len(requests), SEPARATE_BATCH):
-                some = requests[first : first + SEPARATE_BATCH]
-                separate |= self.call(partial(translator.search_in_batches, some, options))
-            return separate
         if requests and not self._has_started and self._worker.num_waiting >= self._limits.queue:
-            raise OverloadError("The queue is full; retry later.", retry_after=RETRY_AFTER)
+            raise ApiError(503, "The queue is full; retry later.", retry_after=RETRY_AFTER)
         outputs: dict[Request, Hypothesis] = {}
         todo, missing = list(reversed(requests)), dict[Ticket, Request]()
         try:
@@ -128,14 +135,14 @@ class Job:
         return outputs
 
     def _check(self, translator: ModelTranslator, requests: Sequence[Request]) -> None:
-        """Raise BadRequestError for requests that are too long, before anything is searched."""
+        """Raise ApiError for requests that are too long, before anything is searched."""
         limit = self._limits.sentence_tokens
         for request in requests:
             if translator.num_steps(request) > MAX_TERM_STEPS:  # also raises for a term that cannot be encoded
-                raise BadRequestError("A sentence has too many required terms.", "glossary")
+                raise ApiError(400, "A sentence has too many required terms.", "glossary")
             length = len(request.source) + len(request.prefix)
             if length > limit:
-                raise BadRequestError(f"A sentence or prompt has {length:,} tokens; the limit is {limit:,}.", "text")
+                raise ApiError(400, f"A sentence or prompt has {length:,} tokens; the limit is {limit:,}.", "text")
 
     def _ticket(
         self, translator: ModelTranslator, request: Request, options: SearchOptions, watch: Watch | None
@@ -170,16 +177,18 @@ class Job:
     def _require_time(self) -> None:
         now = time.monotonic()
         if now > self._deadline:
-            raise LateError("The request took too long.")
+            raise ApiError(504, "The request took too long.")
         if not self._has_started and now > self._admitted + self._limits.queue_seconds and self._worker.num_waiting:
-            raise OverloadError("The request waited too long in the queue; retry later.", retry_after=RETRY_AFTER)
+            raise ApiError(503, "The request waited too long in the queue; retry later.", retry_after=RETRY_AFTER)
 
     def _received(self, translator: ModelTranslator, outcome: Outcome, options: SearchOptions) -> Hypothesis:
         failure = outcome if isinstance(outcome, Exception) else None
         self._worker.delivered(failure)
         if failure is not None:
             raise (
-                failure if isinstance(failure, HeedError | ApiError) else ApiError("The model failed on this request.")
+                failure
+                if isinstance(failure, HeedError | ApiError)
+                else ApiError(500, "The model failed on this request.")
             ) from failure
         assert not isinstance(outcome, Exception)
         return translator.best_of(outcome, options)

@@ -15,12 +15,12 @@ from heed.text.language.codes import code_of, is_right_to_left, name_of
 from heed.text.language.identify import FREQUENT_WORDS, LanguageIdentifier
 
 _NAMES = {"src": "Source language", "tgt": "Target language", "und": "Unknown language"}
-"""Stand-ins for languages that a run does not name."""
+"""Placeholders for languages that a run does not name."""
 PLACES, NEIGHBOURS = 200, 10
-"""Samples of the training data: rows are read at evenly spaced places, several neighbouring ones at each."""
+"""Sample of the training data: evenly spaced places, and consecutive rows read at each."""
 
 Pair = tuple[tuple[str, str], tuple[str, str]]
-"""The codes of source and target, empty where the run does not name them, and the texts."""
+"""Codes of source and target, empty if the run does not name them, and their texts."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Language:
 
     @property
     def name(self) -> str:
-        """In English; the code itself for an unknown one."""
+        """Its name in English; the code itself for an unknown language."""
         return _NAMES.get(self.code) or name_of(self.code)
 
     @property
@@ -41,12 +41,12 @@ class Language:
 
     @property
     def direction(self) -> Literal["ltr", "rtl"]:
-        """Writing direction: `ltr` or `rtl`."""
+        """Its writing direction."""
         return "rtl" if is_right_to_left(self.code) else "ltr"
 
 
 def language_pair(codes: tuple[str, str]) -> tuple[Language, Language]:
-    """Source and target, with stand-ins for those that a run does not name."""
+    """Source and target, with placeholders for those that a run does not name."""
     source, target = codes
     return Language(source or "src"), Language(target or "tgt")
 

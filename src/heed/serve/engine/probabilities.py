@@ -5,25 +5,63 @@ from __future__ import annotations
 import codecs
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
-from heed.data.batch import source_from_ids
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.scoring import TokenStats, token_stats
 from heed.decoding.translator import ModelTranslator
-from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from heed.inspect.teacher_forcing import EncodedPair
+from heed.text.vocabulary import BOS_ID, EOS_ID
+
+
+@dataclass(frozen=True)
+class NextToken:
+    """A possible next token."""
+
+    id: int
+    text: str
+    log_prob: float
+    probability: float
+    end: bool
 
 
 @torch.inference_mode()
-def places_in_text(translator: ModelTranslator, ids: Sequence[int], num_choices: int) -> list[TokenStats]:
-    """Probabilities of each id, given those before it. Call it from the thread that owns the model."""
+def text_stats(translator: ModelTranslator, ids: Sequence[int], num_choices: int) -> list[TokenStats]:
+    """Statistics of each id, given those before it. Call it from the thread that owns the model."""
     if not ids:
         return []
     model, form = translator.model, translator.detokenizer
-    read = torch.tensor([[BOS_ID, *as_read(form, ids)[:-1]]], device=translator.device)
-    features, _ = model.advance(read, model.start(None))
+    tgt_in = torch.tensor([[BOS_ID, *as_read(form, ids)[:-1]]], device=translator.device)
+    features, _ = model.advance(tgt_in, model.start(None))
     return token_stats(model, features[0], as_written(form, ids), num_choices)
+
+
+@torch.inference_mode()
+def next_tokens(translator: ModelTranslator, source: str | None, prefix: str, num_choices: int) -> list[NextToken]:
+    """The likeliest tokens after a prefix of a translation or a text, ready to be appended to it.
+
+    Call it from the thread that owns the model.
+    """
+    if source is None:
+        pair = EncodedPair.of_text(translator, prefix)
+    else:
+        pair = EncodedPair.of_translation(*translator.encoded(source, prefix.rstrip()))
+    model, form = translator.model, translator.detokenizer
+    tgt_in = torch.tensor([pair.tgt_in], device=translator.device)
+    features, _ = model.advance(tgt_in, model.start(pair.source(translator.device)))
+    log_probs = model.head.log_probs(features[0, -1:])[0].float()
+    best, ids = log_probs.topk(min(num_choices, log_probs.shape[0]))
+
+    def text(id: int) -> str:
+        token = spell_one(form.token_bytes[id])
+        return form.space_between(prefix, token) + (token.removesuffix(" ") if form.space_after_words else token)
+
+    return [
+        NextToken(id, "" if id == EOS_ID else text(id), finite(value), math.exp(value), id == EOS_ID)
+        for id, value in zip(ids.tolist(), best.tolist(), strict=True)
+    ]
 
 
 def finite(value: float) -> float:
@@ -61,34 +99,3 @@ def spell_one(piece: bytes) -> str:
         return piece.decode("utf-8")
     except UnicodeDecodeError:
         return "bytes:" + "".join(f"\\x{byte:02x}" for byte in piece)
-
-
-@torch.inference_mode()
-def next_choices(
-    translator: ModelTranslator, source: str | None, prefix: str, num_choices: int
-) -> list[dict[str, int | float | str | bool]]:
-    """The likeliest tokens after the beginning of an output or a text, as they read after it.
-
-    Call it from the thread that owns the model.
-    """
-    src_ids, ids = translator.encoded(source, prefix.rstrip() if source is not None else prefix)
-    if source is None:
-        ids = list(translator.prompt_request(prefix).prefix)
-    batch = source_from_ids([src_ids], EOS_ID, PAD_ID).to(translator.device) if source is not None else None
-    read = torch.tensor([[BOS_ID, *ids]], device=translator.device)
-    features, _ = translator.model.advance(read, translator.model.start(batch))
-    log_probs = translator.model.head.log_probs(features[0, -1:])[0].float()
-    best, tokens = log_probs.topk(min(num_choices, log_probs.shape[0]))
-    form = translator.detokenizer
-
-    def text(id: int) -> str:
-        token = spell_one(form.token_bytes[id])
-        return form.space_between(prefix, token) + (token.removesuffix(" ") if form.space_after_words else token)
-
-    return [
-        {
-            "id": id, "text": "" if id == EOS_ID else text(id), "log_prob": max(value, -1e9),
-            "probability": math.exp(value), "end": id == EOS_ID,
-        }
-        for id, value in zip(tokens.tolist(), best.tolist(), strict=True)
-    ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 - Owners (requests of clients) take turns, so a sentence does not wait for another client's book.
 - Searches of one model with the same number of rows join one continuous batch, every few steps: fewer groups make a
-step cheaper.
+  step cheaper.
 - Equal searches are made once, for all clients that ask while they run.
 - When a step fails, its searches are repeated in halves, isolated from all others, until the failing one is alone; it
   gets the error when it fails a second time.
@@ -24,13 +24,12 @@ from heed.decoding.translator import ModelTranslator
 from heed.nn.device import is_out_of_memory
 
 MAX_ROWS = 320
-"""Rows of one batch: sentences times beam."""
-
+"""Maximum rows of a batch: sentences times beam size."""
 JOIN_EVERY = 4
 """Steps between two groups that join a running batch."""
 
-_FROM_ONE_BATCH = {"guard": False, "batch_size": 1}
-"""Options that do not affect the search of one sentence."""
+_SEARCH_INDEPENDENT = {"guard": False, "batch_size": 1}
+"""Values for options that do not affect the search of one sentence, so that more searches are equal."""
 
 Outcome = Sequence[Hypothesis] | Exception
 """The hypotheses of a search, best first and without texts, or its error."""
@@ -56,7 +55,8 @@ class _Search:
     """One search, for all tickets that ask for it."""
 
     def __init__(self, ticket: Ticket) -> None:
-        translator, request, options = ticket.translator, ticket.request, _plain(ticket.options)
+        translator, request = ticket.translator, ticket.request
+        options = ticket.options.model_copy(update=_SEARCH_INDEPENDENT)
         num_steps = translator.num_steps(request)
         self.tickets = [ticket]
         self.translator, self.request, self.options = translator, request, options
@@ -75,10 +75,6 @@ class _Search:
         self.num_failures = 0
 
 
-def _plain(options: SearchOptions) -> SearchOptions:
-    return options.model_copy(update=_FROM_ONE_BATCH)
-
-
 @dataclass(eq=False)
 class _Running:
     """A continuous batch and the searches of its groups."""
@@ -94,13 +90,13 @@ class _Running:
 
 
 class _Joining:
-    """The searches that join a batch now."""
+    """The searches that join a batch at this step."""
 
     def __init__(self, running: _Running) -> None:
         self.searches: list[_Search] = []
-        there = running.searches
-        self.num_rows = sum(search.width for search in there)
-        self.longest = max((search.length for search in there), default=0)
+        active = running.searches
+        self.num_rows = sum(search.width for search in active)
+        self.longest = max((search.length for search in active), default=0)
 
     def takes(self, new: _Search, max_rows: int) -> bool:
         """Add a search if it fits; any search fits into an empty batch."""
@@ -164,11 +160,6 @@ class Scheduler:
         return sum(map(len, (*self._waiting.values(), *self._isolated)))
 
     @property
-    def num_rows(self) -> int:
-        """Rows of all running batches."""
-        return sum(running.batch.num_rows for running in self._batches.values())
-
-    @property
     def tickets(self) -> list[Ticket]:
         """Tickets that have not been delivered."""
         return list(self._search_of)
@@ -219,7 +210,7 @@ class Scheduler:
             self._deliver(searches[source], group.strategy.hypotheses(source))
 
     def _joining(self) -> Iterator[tuple[_Running, list[_Search]]]:
-        """(batch, searches of one group) to start now, in turn by owner, as many as there is room for."""
+        """Yields (batch, searches of one group) to start now: one of each owner in turn, while there is room."""
         closed: set[object] = {
             key for key, running in self._batches.items() if 0 < running.steps_since_join < self.join_every
         }
@@ -250,7 +241,7 @@ class Scheduler:
         first, requests = searches[0], [search.request for search in searches]
         try:
             group = running.batch.join(first.translator.search_inputs(requests, first.options))
-        except Exception as error:  # as above
+        except Exception as error:  # no other group may be affected
             self._failed(searches, error)
             return
         running.steps_since_join = 0
@@ -262,7 +253,6 @@ class Scheduler:
         self._after_step(running, group)
 
     def _deliver(self, search: _Search, outcome: Outcome) -> None:
-        """To all tickets that have not been cancelled."""
         waiting = [ticket for ticket in search.tickets if self._search_of.pop(ticket, None)]
         if waiting:
             del self._searches[search.key]

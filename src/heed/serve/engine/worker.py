@@ -29,12 +29,12 @@ TOO_MANY_FAILURES = 5
 IDLE = 1.0
 """Seconds between two turns without work."""
 LONGEST_WAIT = 30.0
-"""Seconds, at most, before a worker that keeps dying is restarted."""
+"""Maximum seconds before a worker that keeps dying is restarted."""
 
 
 @dataclass(eq=False)
 class _Call:
-    """A call that needs a model and is not a search."""
+    """A call that needs a model, other than a search."""
 
     work: Callable[[], Any]
     future: Future[Any]
@@ -52,27 +52,24 @@ class _Call:
 class Worker:
     """The thread and its queues."""
 
-    def __init__(
-        self, warm_up: Callable[[], None], metrics: Metrics, log: Log,
-        make_scheduler: Callable[[], Scheduler] = Scheduler,
-    ) -> None:  # fmt: skip
+    def __init__(self, warm_up: Callable[[], None], metrics: Metrics, log: Log) -> None:
         """`warm_up` runs every model once, in the thread, before any work."""
         self._warm_up = warm_up
         self._metrics = metrics
         self._log = log
-        self._make_scheduler = make_scheduler
         self._wake = threading.Condition()
         self._commands: deque[Callable[[Scheduler], None]] = deque()
         self._calls: deque[_Call] = deque()
         self._call: _Call | None = None
         self._num_submitted = 0  # tickets not yet given to the scheduler
         self._num_waiting = 0  # tickets that the scheduler has not started
-        self._scheduler = make_scheduler()
+        self._scheduler = Scheduler()
         self._thread: threading.Thread | None = None
         self._beat = time.monotonic()
         self._is_stopping = False
         self._has_worked = False  # since memory was released
-        self._deaths = 0
+        self.num_deaths = 0
+        """Deaths since the last turn."""
         self._died_at = 0.0
         self._failures = 0
         self.is_warm = False
@@ -123,11 +120,6 @@ class Worker:
         return time.monotonic() - self._beat
 
     @property
-    def num_deaths(self) -> int:
-        """Deaths since its last turn."""
-        return self._deaths
-
-    @property
     def trouble(self) -> str | None:
         """What is wrong with the worker; None if it works."""
         if self._thread is None or not self._thread.is_alive():
@@ -157,26 +149,25 @@ class Worker:
         if self._thread is not None:
             self._thread.join(timeout)
 
-    def revive(self) -> bool:
-        """Restart a dead thread. Call it regularly. Returns whether it did."""
+    def revive(self) -> None:
+        """Restart a dead thread, after a pause if it keeps dying. Call it regularly."""
         if self._thread is None or self._thread.is_alive() or self._is_stopping:
-            return False
-        if time.monotonic() - self._died_at < min(LONGEST_WAIT, float(self._deaths - 1)):
-            return False
+            return
+        if time.monotonic() - self._died_at < min(LONGEST_WAIT, float(self.num_deaths - 1)):
+            return
         self._metrics.deaths.inc()
         self._log.event("worker_restarted")
         self.start()
-        return True
 
     def _main(self) -> None:
         try:
             self._warm_up()
             self.is_warm = True
             while self._turn():
-                self._deaths = 0
+                self.num_deaths = 0
         except BaseException as error:  # even SystemExit must be logged
             self._log.error("worker_died", error)
-            self._deaths += 1
+            self.num_deaths += 1
         finally:
             self.is_warm = False
             self._died_at = time.monotonic()
@@ -184,8 +175,8 @@ class Worker:
 
     def _clean_up(self) -> None:
         """Fail the work in progress, and keep what waits."""
-        lost = ApiError("The worker died while it handled this request.")
-        old, self._scheduler = self._scheduler, self._make_scheduler()
+        lost = ApiError(500, "The worker died while it handled this request.")
+        old, self._scheduler = self._scheduler, Scheduler()
         call, self._call = self._call, None
         if call is not None and not call.future.done():
             call.future.set_exception(lost)

@@ -33,22 +33,22 @@ async function request(path, body, signal) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ServerError("The server does not answer. Is it still running?");
+    throw new ServerError("The server does not respond. Is it running?");
   }
   if (response.ok) return response;
   const retryAfter = response.headers.get("Retry-After");
   const answer = await response.json().catch(() => null);
   const message = typeof answer?.error === "string" ? answer.error : answer?.error?.message;
   const canRetry = response.status >= 500 || response.status === 408 || response.status === 429;
-  throw new ServerError(message || `The server answered ${response.status}.`, canRetry, retryAfter);
+  throw new ServerError(message || `The server responded with status ${response.status}.`, canRetry, retryAfter);
 }
 
-/** JSON from a path. A body is posted. */
+/** JSON from a path; a body is posted. */
 export async function ask(path, body = null, signal = undefined) {
   return (await request(path, body, signal)).json();
 }
 
-/** JSON from a path, to which a file and the fields of a form are posted. */
+/** JSON from a path to which a form with a file is posted. */
 export async function sendFile(path, file, fields, signal) {
   const form = new FormData();
   for (const [name, value] of Object.entries({ ...fields, ...(key ? { api_key: key } : {}) })) form.append(name, value);
@@ -60,7 +60,7 @@ export async function askText(path) {
   return (await request(path)).text();
 }
 
-/** The answer of a streaming call. `onPartial` gets the events before it. */
+/** The final answer of a streaming request. `onPartial(data)` is called for each event before it. */
 export async function follow(path, body, onPartial, signal) {
   const response = await request(path, { ...body, stream: true }, signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -83,9 +83,9 @@ export async function follow(path, body, onPartial, signal) {
     }
   } catch (error) {
     if (error instanceof ServerError || error.name === "AbortError") throw error;
-    throw new ServerError("The connection was lost before the answer was complete.");
+    throw new ServerError("The connection was lost before the response was complete.");
   }
-  throw new ServerError("The server's answer is incomplete.");
+  throw new ServerError("The server's response is incomplete.");
 }
 
 function parsed(text) {

@@ -1,8 +1,8 @@
-// The choice of languages, and of a model where there are several.
+// Selection of languages, and of a model if several translate between them.
 
 import { el, select } from "./dom.js";
 
-/** The choices of a server. `changed(swapped)` is called after a choice. */
+/** Selects for what a server offers. `changed(swapped)` is called after a change. */
 export function directionView(served, changed) {
   const { languages } = served;
   const sources = languages.filter((each) => each.targets.length);
@@ -12,8 +12,8 @@ export function directionView(served, changed) {
   const nameOf = (code) => find(code)?.name ?? code;
 
   function targets() {
-    const found = chosen.from === "auto" ? sources.flatMap((each) => each.targets) : find(chosen.from).targets;
-    return [...new Set(found)];
+    const codes = chosen.from === "auto" ? sources.flatMap((each) => each.targets) : find(chosen.from).targets;
+    return [...new Set(codes)];
   }
 
   function models() {

@@ -1,4 +1,4 @@
-// Translating a file: it is uploaded, and a link to its translation is shown.
+// Translation of a file: upload, and a link to the translated file.
 
 import { sendFile } from "./api.js";
 import { el } from "./dom.js";

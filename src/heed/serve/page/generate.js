@@ -1,4 +1,4 @@
-// The panel for generating text: continuations of a prompt, likely next words, and probabilities.
+// Panel for generating text: continuations of a prompt, likely next words, and probabilities.
 
 import { ask, follow } from "./api.js";
 import { doubt, el, percent, select, setNumber } from "./dom.js";
@@ -6,7 +6,7 @@ import { nextView } from "./next.js";
 import { after, alertBox, insideView, latest, onControlEnter } from "./panel.js";
 import { samplingFields } from "./sampling.js";
 
-const PAUSE = 400; // milliseconds without a key before what comes next is asked for
+const PAUSE = 400; // milliseconds without a keystroke before the next words are requested
 
 export function generatePanel(served, modelInUse) {
   const models = served.models.filter((each) => each.abilities.includes("generate"));
@@ -62,12 +62,12 @@ export function generatePanel(served, modelInUse) {
 
   function modelChosen() {
     modelInUse(state.model.name);
-    sampling.begin(state.model.drawing);
+    sampling.setDefaults(state.model.drawing);
     area.lang = state.model.target?.code ?? "";
     refreshNext();
   }
 
-  /** The list of next words waits for a pause, and is not for use until it fits the text again. */
+  /** The list of next words is updated after a pause, and disabled until then. */
   function typed() {
     next.wait();
     soon.start();
@@ -122,7 +122,7 @@ export function generatePanel(served, modelInUse) {
   function finish(index, prompt, continuation) {
     const { text, tokens, log_prob: total, finished } = continuation;
     const each = percent(Math.exp(total / Math.max(1, tokens.length)));
-    const summary = `${tokens.length} tokens · ${each} each on average · ${finished ? "finished" : "cut off"}`;
+    const summary = `${tokens.length} tokens · ${each} per token · ${finished ? "finished" : "cut off"}`;
     const controls = [
       el("span", { class: "quiet" }, summary),
       button("Continue from here", () => continueFrom(prompt + text)),

@@ -5,15 +5,15 @@ import { choiceTable } from "./choices.js";
 import { el } from "./dom.js";
 import { alertBox, latest } from "./panel.js";
 
-const MAX_PREFIX = 2000; // characters that the server accepts
+const MAX_PREFIX = 2000; // maximum characters that the server accepts
 
-/** A table of words or tokens. `write(text)` gets the text with the chosen one added. */
+/** A table of words or tokens. `write(text)` gets the text with the chosen one appended. */
 export function nextView(write) {
   const table = el("div", {});
   const box = alertBox();
   const work = latest();
 
-  /** The text has changed: until `refresh`, nothing can be chosen, as it would be added to the old text. */
+  /** Disable the choices until `refresh`, as they belong to an older text. */
   function wait() {
     work.stop();
     table.inert = true;

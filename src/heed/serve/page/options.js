@@ -1,4 +1,4 @@
-// The options of a translation.
+// Options of a translation.
 
 import { el } from "./dom.js";
 
@@ -13,7 +13,7 @@ function lines(input) {
     .filter(Boolean);
 }
 
-/** Fields, and the part of a request that they make, without empty ones. */
+/** Fields, and their part of a request, without empty ones. */
 export function optionFields(limits, changed) {
   const beam = el("input", {
     type: "number",

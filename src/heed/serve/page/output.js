@@ -1,4 +1,4 @@
-// The translation, with a button for each of its sentences.
+// The translation, with a button for each sentence.
 
 import { el, rove } from "./dom.js";
 
@@ -7,7 +7,7 @@ export function outputView(choose) {
   const node = el("div", { class: "output", dir: "auto", role: "region", "aria-label": "translation", tabindex: "0" });
   let answer = null;
 
-  /** Where a sentence begins in the text; -1 if the text does not contain it. */
+  /** Index of the first character of a sentence in the text; -1 if the text does not contain it. */
   function placeOf(sentence) {
     let begin = -1;
     for (let place = 0, end = 0; place <= sentence; place++) {

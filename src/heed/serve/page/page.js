@@ -1,4 +1,4 @@
-// The web page of a server: panels to translate and to generate text, and reports on its models.
+// Web page of the server: panels to translate and to generate text, and the reports of its models.
 
 import { ask, askText, useKey } from "./api.js";
 import { el } from "./dom.js";
@@ -50,7 +50,7 @@ function askForKey() {
         }
       },
     },
-    el("h2", {}, "This server asks for a key"),
+    el("h2", {}, "This server requires an API key"),
     el(
       "div",
       { class: "controls" },
@@ -71,7 +71,9 @@ async function open() {
     ["Write", ableTo("generate"), generatePanel],
   ].filter(([, models]) => models.length);
   if (!kinds.length) {
-    main.replaceChildren(el("p", { class: "card" }, "This page has no form for the models of this server. Use its API."));
+    main.replaceChildren(
+      el("p", { class: "card" }, "This page has no form for the models of this server. Use its API."),
+    );
     return;
   }
   const panels = kinds.map(([name, , panel]) => [name, panel(served, modelInUse)]);

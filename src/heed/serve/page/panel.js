@@ -1,4 +1,4 @@
-// Parts that the panels share: error messages, work that newer work cancels, and the inspection.
+// Parts shared by the panels: error messages, cancellable work, and the inspection.
 
 import { el } from "./dom.js";
 import { inspectionView } from "./view.js";
@@ -11,20 +11,21 @@ export function alertBox() {
     clear: () => node.replaceChildren(),
     show(error, retry) {
       const wait = error.retryAfter ? ` Try again in ${error.retryAfter} s.` : "";
-      const button = retry && error.canRetry !== false
-        ? el(
-            "button",
-            {
-              type: "button",
-              class: "button",
-              onclick: () => {
-                node.replaceChildren();
-                retry();
+      const button =
+        retry && error.canRetry !== false
+          ? el(
+              "button",
+              {
+                type: "button",
+                class: "button",
+                onclick: () => {
+                  node.replaceChildren();
+                  retry();
+                },
               },
-            },
-            "Try again",
-          )
-        : null;
+              "Try again",
+            )
+          : null;
       node.replaceChildren(el("div", { class: "alert" }, el("span", {}, error.message + wait), button));
     },
   };

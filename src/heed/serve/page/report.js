@@ -1,4 +1,4 @@
-// Renders report.md. Markdown that heed does not write stays text.
+// Renderer of report.md. Markdown that heed does not write is shown as text.
 
 import { el, scrollable } from "./dom.js";
 

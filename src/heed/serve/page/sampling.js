@@ -1,10 +1,10 @@
-// The options of sampling.
+// Options of sampling.
 
 import { el } from "./dom.js";
 
 /**
- * Fields, and the part of a request that they make.
- * `begin` fills in the defaults of a model.
+ * Fields, and their part of a request.
+ * `setDefaults` fills in the defaults of a model.
  */
 export function samplingFields(limits) {
   const inputs = {
@@ -29,8 +29,9 @@ export function samplingFields(limits) {
   const isGiven = ([, input]) => input.value !== "";
   const entry = ([key, input]) => [key, Number(input.value)];
   const values = () => ({ ...Object.fromEntries(Object.entries(inputs).filter(isGiven).map(entry)), stop: [] });
-  const begin = (drawing) => Object.entries(drawing).forEach(([key, value]) => (inputs[key].value = Math.min(value, inputs[key].max || value)));
-  return { node: el("div", { class: "controls" }, ...labels), values, begin };
+  const setDefaults = (drawing) =>
+    Object.entries(drawing).forEach(([key, value]) => (inputs[key].value = Math.min(value, inputs[key].max || value)));
+  return { node: el("div", { class: "controls" }, ...labels), values, setDefaults };
 }
 
 function number(attributes) {

@@ -1,4 +1,4 @@
-// The panel for translating: the text, its translation as it grows, and the inspection of its sentences.
+// Panel for translating: the text, its translation as it grows, and the inspection of its sentences.
 
 import { ask, follow } from "./api.js";
 import { directionView } from "./direction.js";
@@ -8,7 +8,7 @@ import { optionFields } from "./options.js";
 import { outputView } from "./output.js";
 import { after, alertBox, insideView, latest, onControlEnter } from "./panel.js";
 
-const PAUSE = 600; // milliseconds without a key before the text is translated
+const PAUSE = 600; // milliseconds without a keystroke before the text is translated
 
 export function translatePanel(served, modelInUse) {
   const { limits } = served;
@@ -42,10 +42,10 @@ export function translatePanel(served, modelInUse) {
     el("div", { class: "pane" }, output.node, el("div", { class: "under" }, facts, copy)),
   );
   const card = el("div", { class: "card" }, direction.node, panes, box.node, live, options.node, file.node);
-  tellDirection();
-  return { node: el("div", {}, card, inside.node), focus: () => area.focus(), shown: tellDirection };
+  showDirection();
+  return { node: el("div", {}, card, inside.node), focus: () => area.focus(), shown: showDirection };
 
-  function tellDirection() {
+  function showDirection() {
     const { from, to } = direction.chosen;
     area.lang = from === "auto" ? "" : from;
     output.node.lang = to;
@@ -54,7 +54,7 @@ export function translatePanel(served, modelInUse) {
 
   function directionChanged(swapped) {
     if (swapped && state.answer) area.value = state.answer.text;
-    tellDirection();
+    showDirection();
     translate();
   }
 
@@ -113,7 +113,7 @@ export function translatePanel(served, modelInUse) {
     if (sentences.length && path.length) inside.update();
   }
 
-  /** Texts and buttons about an answer. */
+  /** Facts about an answer, as texts and buttons. */
   function factsOf({ detected, path, sentences }) {
     const best = sentences.map(({ hypotheses }) => hypotheses[0]);
     const sure = best.map(({ confidence }) => confidence).filter((value) => typeof value === "number");
@@ -132,7 +132,11 @@ export function translatePanel(served, modelInUse) {
       output.node.querySelector('[aria-pressed="true"]')?.scrollIntoView({ block: "nearest" });
       inside.reveal();
     };
-    return el("button", { type: "button", class: "doubt", onclick }, `doubtful sentence ${place + 1}: ${flags.join(", ")}`);
+    return el(
+      "button",
+      { type: "button", class: "doubt", onclick },
+      `doubtful sentence ${place + 1}: ${flags.join(", ")}`,
+    );
   }
 
   function chooseSentence(place) {
@@ -173,7 +177,7 @@ export function translatePanel(served, modelInUse) {
     return modelOf(answer).directions.find(({ target }) => target.code === answer.target).source.code;
   }
 
-  /** Replace the sentence by another output. `at`: the word of it to inspect. */
+  /** Replace the sentence by another output. `at`: index of the word to inspect. */
   function take(text, at = null) {
     output.replace(state.sentence, text);
     output.mark(state.sentence);
@@ -181,14 +185,21 @@ export function translatePanel(served, modelInUse) {
     inside.update();
   }
 
-  /** Translate the sentence again with a prefix, whose last word was chosen. */
+  /** Translate the sentence again with a prefix. `place`: index of its last word. */
   function steer(prefix, place) {
     const { answer } = state;
     const model = modelOf(answer);
     const text = answer.sentences[state.sentence].source;
     work.run(
       async (signal) => {
-        const body = { text, source: sourceOf(answer), target: answer.target, model: model.name, prefix, ...options.values() };
+        const body = {
+          text,
+          source: sourceOf(answer),
+          target: answer.target,
+          model: model.name,
+          prefix,
+          ...options.values(),
+        };
         const steered = await ask("api/translate", body, signal);
         live.textContent = `Changed to: ${steered.text}`;
         take(steered.sentences[0].hypotheses[0].text, place);

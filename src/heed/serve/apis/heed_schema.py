@@ -1,0 +1,299 @@
+"""Requests and answers of heed's own API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from heed.serve.apis.schema import Answer, LogProb, Whole
+from heed.serve.engine.probabilities import NextToken
+from heed.tasks.predictor import Prediction
+from heed.text.language.identify import Detected
+
+Text = Annotated[str, Field(min_length=1)]
+Term = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S")]
+Name = Annotated[str, Field(max_length=200)]
+Short = Annotated[str, Field(max_length=2000)]
+Seed = Annotated[Whole, Field(ge=0, lt=1 << 31)]
+Stop = Annotated[str, Field(min_length=1, max_length=100)]
+BeamSize = Annotated[Whole, Field(ge=1, le=16)]
+Number = Annotated[Whole, Field(ge=1, le=10)]
+"""Number of hypotheses, continuations or answers."""
+
+
+# --- requests ----------------------------------------------------------------------------------------
+
+
+class _Body(BaseModel):
+    """A request body. Unknown fields are refused; an unpaired surrogate becomes a question mark."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
+
+    @field_validator("*")
+    @classmethod
+    def _encodable(cls, value: Any) -> Any:
+        return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
+
+    @field_validator("model", check_fields=False)
+    @classmethod
+    def _named(cls, value: str | None) -> str | None:
+        return value or None
+
+
+class GlossaryTerm(_Body):
+    """A term of the source and its translation."""
+
+    source: Term
+    target: Term
+
+
+class TranslateBody(_Body):
+    text: Text
+    source: Name = "auto"
+    """Language of the text, or `auto`."""
+    target: Name | None = None
+    """Language to translate to; by default that of the model."""
+    model: Name | None = None
+    """Model to use, if several translate between these languages."""
+    nbest: Number = 1
+    beam_size: BeamSize | None = None
+    length_penalty: Annotated[float, Field(ge=0, le=10)] | None = None
+    prefix: str = ""
+    """Beginning of the translation, for a text of one sentence."""
+    glossary: Annotated[list[GlossaryTerm], Field(max_length=1000)] = []
+    keep: Annotated[list[Term], Field(max_length=1000)] = []
+    """Terms that are not translated."""
+    format: Literal["text", "html"] = "text"
+    stream: bool = False
+    """Send events: `partial` with sentences as they grow, then `done` with the answer, or `error`."""
+
+
+class DirectionBody(_Body):
+    """A request to one direction of a model; by default its first."""
+
+    model: Name | None = None
+    source_language: Name | None = None
+    target_language: Name | None = None
+
+
+class InspectBody(DirectionBody):
+    """POST /api/inspect: `source` with an optional `target`, or `text`."""
+
+    source: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
+    target: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
+    text: Annotated[str, Field(max_length=10_000, pattern=r"\S")] | None = None
+    """Text for a language model, instead of source and target."""
+    beam_size: BeamSize | None = None
+    nbest: Number | None = None
+    """By default the beam size, at most five."""
+
+
+class NextBody(DirectionBody):
+    source: Short | None = None
+    """Source sentence, for a translation model."""
+    prefix: Short = ""
+    size: Annotated[Whole, Field(ge=1, le=100)] = 20
+
+
+class ScoreBody(DirectionBody):
+    text: Short
+    source: Short | None = None
+    """Source sentence, for a translation model."""
+
+
+class GenerateBody(_Body):
+    model: Name | None = None
+    prompt: str = ""
+    max_tokens: Annotated[Whole, Field(ge=1, le=1024)] | None = None
+    """Default: the limit in the run's recipe, or 64 if it has none."""
+    samples: Number = 1
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """0 always chooses the likeliest token."""
+    top_k: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: Seed | None = None
+    stop: Annotated[list[Stop], Field(max_length=4)] = []
+    stream: bool = False
+
+
+class PredictBody(_Body):
+    model: Name | None = None
+    inputs: Annotated[list[Text], Field(min_length=1, max_length=128)]
+    top: Number = 1
+    """Number of answers to each input, the most probable first."""
+
+
+class DetectBody(_Body):
+    text: Text
+
+
+# --- answers -----------------------------------------------------------------------------------------
+
+
+class ErrorDetail(Answer):
+    """The message and the code of an error."""
+
+    message: str
+    code: str
+
+
+class HeedError(Answer):
+    """An error as heed's own API writes it."""
+
+    error: ErrorDetail
+
+
+class LanguageCard(Answer):
+    """A language and its writing direction."""
+
+    code: str
+    name: str
+    direction: Literal["ltr", "rtl"]
+
+
+class LanguageWithTargets(LanguageCard):
+    """A language, and those that it can be translated to."""
+
+    targets: list[str]
+
+
+class DirectionCard(Answer):
+    """One direction of a translation model."""
+
+    source: LanguageCard
+    target: LanguageCard
+    tag: str
+
+
+class DecodingDefaults(Answer):
+    """How a model searches by default."""
+
+    beam_size: int
+    length_penalty: float
+
+
+class SamplingDefaults(Answer):
+    """How a model samples by default."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    max_tokens: int
+
+
+class ModelCard(Answer):
+    """A served model."""
+
+    name: str
+    task: str
+    kind: str
+    parameters: int
+    source: LanguageCard | None
+    target: LanguageCard
+    directions: list[DirectionCard]
+    attends: bool
+    confidence: bool
+    report: bool
+    description: str
+    decoding: DecodingDefaults | None
+    """None for a model that does not generate text."""
+    drawing: SamplingDefaults | None
+    """None for a model that is not a language model."""
+    abilities: list[str]
+
+
+class LimitsCard(Answer):
+    """What the server accepts."""
+
+    characters: int
+    beam_size: int
+    nbest: int
+    max_tokens: int
+
+
+class Models(Answer):
+    models: list[ModelCard]
+    languages: list[LanguageWithTargets]
+    files: list[str]
+    limits: LimitsCard
+
+
+class DetectedLanguages(Answer):
+    languages: list[Detected]
+
+
+class Token(Answer):
+    """A token and its log-probability. The end of the sentence is a token without text."""
+
+    text: str
+    log_prob: LogProb
+
+
+class Hypothesis(Answer):
+    """One translation of a sentence."""
+
+    text: str
+    score: LogProb
+    log_prob: LogProb
+    confidence: float | None
+    flags: list[str]
+    fallback: bool
+    finished: bool
+    tokens: list[Token]
+
+
+class Sentence(Answer):
+    """A sentence with its position in the text and its translations. Through a third language it has no position."""
+
+    start: int | None
+    end: int | None
+    source: str
+    hypotheses: list[Hypothesis]
+
+
+class Translated(Answer):
+    text: str
+    source: str
+    target: str
+    detected: Detected | None
+    path: list[str]
+    sentences: list[Sentence]
+
+
+class Predictions(Answer):
+    """POST /api/predict: for each input its answers, the most probable first."""
+
+    outputs: list[list[Prediction]]
+
+
+class NextWord(Answer):
+    """A possible next word."""
+
+    text: str
+    probability: float
+    end: bool
+
+
+class Next(Answer):
+    tokens: list[NextToken]
+    words: list[NextWord]
+
+
+class Score(Answer):
+    log_prob: LogProb
+    tokens: list[Token]
+
+
+class Continuation(Answer):
+    """A generated text."""
+
+    text: str
+    log_prob: LogProb
+    finished: bool
+    tokens: list[Token]
+
+
+class Generated(Answer):
+    continuations: list[Continuation]
+    seed: int
