@@ -11,9 +11,9 @@ from random_models import half_trained
 from scripted import ScriptedModel
 
 from heed.core.errors import DataError, UsageError
+from heed.decoding.constraints import RequiredTerms, ends_word
 from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.phrases import is_boundary
-from heed.decoding.terms import RequiredTerms, ends_word
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Autoregressive
 from heed.text.normalise import Normaliser

@@ -7,8 +7,7 @@ import torch
 from hashed_model import HashedModel
 from random_models import BOS, EOS, PAD, random_source
 
-from heed.decoding.beam import BeamSearch
-from heed.decoding.diverse import DiverseBeamSearch
+from heed.decoding.beam import BeamSearch, DiverseBeamSearch
 from heed.decoding.engine import SearchInputs, search
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.logit_rules import Forbidden

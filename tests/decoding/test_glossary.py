@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heed.core.errors import DataError
-from heed.decoding.terms import Glossary
+from heed.decoding.phrases import Glossary
 
 GLOSSARY = Glossary(
     {

@@ -6,9 +6,8 @@ import pytest
 from scripted import ScriptedModel
 
 from heed.core.errors import DataError
-from heed.decoding.guard import Guard, is_loop
 from heed.decoding.options import Constraints, SearchOptions
-from heed.decoding.output_checks import OutputChecks, fallback_searches, no_repeat_size
+from heed.decoding.output_checks import Guard, OutputChecks, fallback_searches, is_loop, no_repeat_size
 from heed.decoding.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.byte_level import Byte

@@ -12,8 +12,8 @@ from toy_language import TinyRecurrent, prepared_text, text, tiny_model
 
 from heed.core.errors import DataError
 from heed.data.text_stream import TextStream
-from heed.decoding import readers, scoring
-from heed.decoding.readers import LineReader, Reader, StreamReader, TextScorer, WindowReader, make_reader
+from heed.decoding import scoring
+from heed.decoding.scoring import LineReader, Reader, StreamReader, TextScorer, WindowReader, make_reader
 from heed.nn.contract import Vocabularies
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import TokenizerConfig, encode_ended, train_tokenizer
@@ -64,10 +64,10 @@ def begin_of_window(context: int, stride: int) -> Callable[[TextStream, int], in
 )
 def test_each_token_has_the_probability_that_the_model_gives_it_after_what_was_shown(
     model: TinyRecurrent, stream: TextStream, monkeypatch: pytest.MonkeyPatch,
-    text_as: readers.TextAs, context: int, stride: int, first: Callable[[TextStream, int], int], signature: str,
+    text_as: scoring.TextAs, context: int, stride: int, first: Callable[[TextStream, int], int], signature: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(readers, "SEGMENT", 11)
-    monkeypatch.setattr(readers, "MAX_SCORED_POSITIONS", 40)
+    monkeypatch.setattr(scoring, "SEGMENT", 11)
+    monkeypatch.setattr(scoring, "MAX_SCORED_POSITIONS", 40)
     reader = make_reader(text_as, model, CPU, context, stride)
     assert reader.signature == signature
     found = reader.read(stream)

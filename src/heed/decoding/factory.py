@@ -15,10 +15,9 @@ from torch import Tensor
 
 from heed.core.errors import UsageError
 from heed.data.batch import source_from_ids
-from heed.decoding.beam import BeamSearch
-from heed.decoding.constrained import ConstrainedBeamSearch
+from heed.decoding.beam import BeamSearch, DiverseBeamSearch
+from heed.decoding.constraints import ConstrainedBeamSearch, RequiredTerms, ends_word
 from heed.decoding.detokenizer import Detokenizer, StopTexts
-from heed.decoding.diverse import DiverseBeamSearch
 from heed.decoding.engine import DecodingStrategy, SearchInputs
 from heed.decoding.logit_rules import (
     BadWords,
@@ -34,7 +33,6 @@ from heed.decoding.options import Request, SearchOptions
 from heed.decoding.ranking import Coverage, LengthPenalty
 from heed.decoding.sampling import RandomDraw, Sampler, greedy
 from heed.decoding.scoring import token_log_probs
-from heed.decoding.terms import RequiredTerms, ends_word
 from heed.nn.contract import Autoregressive, Trace
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import LineEnd, Tokenizer

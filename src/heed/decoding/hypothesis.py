@@ -24,7 +24,7 @@ class Hypothesis:
     alternatives: tuple[Hypothesis, ...] = ()
     """The next best hypotheses, best first, if n-best was requested."""
     flags: tuple[str, ...] = ()
-    """Problems that the guard found in the best hypothesis: see `guard.py`."""
+    """Problems that the guard found in the best hypothesis: see `output_checks.py`."""
     fallback: bool = False
     """Whether this hypothesis replaces a best one that was flagged."""
     confidence: float | None = None

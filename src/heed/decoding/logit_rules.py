@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heed.decoding.phrases import Phrases, State, is_word_character, kind, lowered
-from heed.decoding.terms import Glossary, RequiredTerms
+from heed.decoding.constraints import RequiredTerms
+from heed.decoding.phrases import Glossary, Phrases, State, first_character, is_word_character, kind, lowered
 from heed.text.vocabulary import EOS_ID
 
 _NEVER = float("-inf")
@@ -121,7 +121,7 @@ class BannedPhrases:
         self._without_phrase: dict[tuple[str, bool], Tensor] = {}
         self._by_first: dict[str, list[int]] = {}  # tokens by the first whole character they add, if any
         for token, added in enumerate(token_bytes):
-            self._by_first.setdefault(lowered(_first_character(added)), []).append(token)
+            self._by_first.setdefault(lowered(first_character(added)), []).append(token)
         signs = [char for char in self._by_first if char and not is_word_character(char)]
         self._ends_word = torch.tensor([token for char in signs for token in self._by_first[char]], dtype=torch.long)
 
@@ -165,12 +165,6 @@ class BannedPhrases:
         tried = [self._phrases.peek(state, token) for token in tokens]
         completes = [bool(certain or (is_last and self._phrases.pending(after))) for after, certain in tried]
         return torch.tensor(completes, dtype=torch.bool)
-
-
-def _first_character(added: bytes) -> str:
-    """The first whole character that these bytes add; empty if they start inside of one."""
-    whole = added.decode("utf-8", errors="ignore")
-    return whole[:1] if added.startswith(whole[:1].encode()) else ""
 
 
 class BadWords:

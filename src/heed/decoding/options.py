@@ -157,7 +157,7 @@ class Constraints:
     prefix: str = ""
     """How it begins; spaces at the end are ignored."""
     terms: tuple[str, ...] = ()
-    """Words and phrases that it must contain, exactly as written (see `terms.py`)."""
+    """Words and phrases that it must contain, exactly as written (see `constraints.py`)."""
 
 
 @dataclass(frozen=True, order=True)

@@ -1,4 +1,4 @@
-"""Model translator: lines of text in, lines of text out, for any model; also scores and continuations of prompts.
+"""Model translator: translations, continuations of prompts, scores and word alignments, for any model.
 
 A line's output never depends on the other lines: lines are sorted and batched only for speed, identical lines are
 computed once, and results come in the order of the input.
@@ -11,6 +11,8 @@ from copy import copy
 from dataclasses import replace
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from heed.core.errors import DataError, UsageError
 from heed.data.batch import collate
@@ -21,7 +23,7 @@ from heed.decoding.factory import SearchFactory
 from heed.decoding.hypothesis import Hypothesis, single_spaced
 from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.output_checks import OutputChecks, Searcher, no_repeat_size
-from heed.decoding.ranking import minimum_bayes_risk
+from heed.decoding.ranking import cross_attention, minimum_bayes_risk
 from heed.decoding.scoring import MAX_POSITIONS, TokenScores, batches, halve_on_oom, score_rows
 from heed.decoding.sentences import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_pieces
 from heed.nn.contract import Autoregressive, Trace
@@ -271,3 +273,36 @@ def _require_usable(prefix: str, ids: Sequence[int]) -> None:
             f"a prefix has {len(ids):,} tokens, but at most {MAX_TOKENS:,} are allowed: {prefix[:60]!r}. Give only the "
             "beginning of the sentence, and what precedes it as a line of its own."
         )
+
+
+def mean_attention(translator: ModelTranslator, source: str, target: str) -> Float[Tensor, "T S"]:
+    """Mean cross-attention of one pair: target tokens and their end by source tokens and their end."""
+    trace, _, _ = translator.trace(source, target)
+    return cross_attention(trace)[0]
+
+
+def word_links(translator: ModelTranslator, source: str, target: str) -> list[tuple[int, int]]:
+    """Word alignment by attention: (source word, target word) links, words separated by white space and counted from 0.
+
+    Cross-attention under teacher forcing, averaged over the heads and blocks of the decoder's second half, is summed
+    over the tokens of a source word and averaged over those of a target word; each target word links to its strongest
+    source word. A line that is translated in sentences has no links.
+    """
+    if translator.src_tokenizer is None:
+        raise ValueError("alignment needs a model with a source")
+    src_words = translator.src_tokenizer.word_ids(translator.normaliser.apply(source))
+    src_words = [*(None for _ in translator.before_source), *src_words]
+    tgt_words = translator.tgt_tokenizer.word_ids(translator.normaliser.apply(target))
+    if not any(word is not None for word in src_words) or len(source) > MAX_CHARACTERS:
+        return []
+    weights = mean_attention(translator, source, target)
+    by_source: dict[int, Tensor] = {}
+    for column, word in enumerate(src_words):
+        if word is not None:
+            by_source[word] = by_source.get(word, torch.zeros(weights.shape[0])) + weights[:, column].cpu()
+    links = []
+    for word in sorted({word for word in tgt_words if word is not None}):
+        rows = [row for row, word_of_row in enumerate(tgt_words) if word_of_row == word]
+        best = max(by_source, key=lambda source_word: float(by_source[source_word][rows].mean()))
+        links.append((best, word))
+    return links

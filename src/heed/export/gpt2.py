@@ -28,7 +28,7 @@ from torch import Tensor
 from heed.core.config import Config, to_toml
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, atomic_write, storage_errors
-from heed.decoding.readers import TextAs
+from heed.decoding.scoring import TextAs
 from heed.models.gpt import Gpt, GptConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import read_header, require_shapes, save_weights, shapes_of
