@@ -108,7 +108,7 @@ def score_rows(
         ended = [(*tgt_ids[i], EOS_ID) for i in rows]
         return [TokenScores(ids, tuple(row[: len(ids)])) for ids, row in zip(ended, log_probs, strict=True)]
 
-    return in_length_order(lengths, list(map(len, tgt_ids)), MAX_SCORED_ROWS, MAX_SCORED_POSITIONS, score)
+    return in_length_order(lengths, list(map(len, tgt_ids)), score)
 
 
 def require_short(num_tokens: int, model: Autoregressive) -> None:
@@ -172,7 +172,7 @@ def make_reader(
     """The reader of a model that was trained on text as `text_as`.
 
     `stride`: new tokens in each window (0: half of the window). `num_streams`: a text read as a stream is split into as
-    many parts that are read side by side; faster, but each part starts with a fresh state.
+    many parts that are read in parallel; faster, but each part starts with a fresh state.
     """
     if text_as == "lines":
         return LineReader(model, device)
@@ -202,10 +202,7 @@ class LineReader:
             log_probs, _ = real_log_probs(self.model, batch.to(self.device), None)
             return np.split(log_probs, np.cumsum(lengths[rows])[:-1])
 
-        scores = in_length_order(
-            lengths[lines].tolist(), range(len(lines)), MAX_SCORED_ROWS, MAX_SCORED_POSITIONS, score
-        )
-        return np.concatenate([np.zeros(0), *scores])
+        return np.concatenate([np.zeros(0), *in_length_order(lengths[lines].tolist(), range(len(lines)), score)])
 
 
 class StreamReader:
@@ -226,7 +223,7 @@ class StreamReader:
         log_probs = np.empty(len(text), dtype=np.float64)
         for batch in self._segments(text):
             log_probs_here, self._state = real_log_probs(self.model, batch.to(self.device), self._state)
-            log_probs[real_positions(batch)] = log_probs_here
+            log_probs[positions(batch)[batch.tgt_mask.cpu().numpy()]] = log_probs_here
         return log_probs
 
     def _segments(self, text: TextStream) -> Iterator[Batch]:
@@ -263,15 +260,15 @@ class WindowReader:
 
     def read(self, text: TextStream) -> LogProbs:
         """The next part of the text."""
-        origin = self._position - len(self._past)  # position of `known[0]` in the whole text
-        known = np.concatenate((self._past, text.ids.astype(np.int64)))
+        origin = self._position - len(self._past)  # position of `ids[0]` in the whole text
+        ids = np.concatenate((self._past, text.ids.astype(np.int64)))
         end = self._position + len(text)
         grid = np.arange(self._position // self.stride, -(-end // self.stride), dtype=np.int64) * self.stride
         scored_from = np.maximum(grid, self._position) - origin
         ends = np.minimum(grid + self.stride, end) - origin
         begins = np.maximum(grid + self.stride - self.context - origin, 0)
-        stream = TextStream(known, np.array([0, len(known)]))
-        log_probs = np.empty(len(known), dtype=np.float64)
+        stream = TextStream(ids, np.array([0, len(ids)]))
+        log_probs = np.empty(len(ids), dtype=np.float64)
         num_rows = max(1, MAX_SCORED_POSITIONS // self.context)
         for start in range(0, len(grid), num_rows):
             rows = slice(start, start + num_rows)
@@ -279,20 +276,14 @@ class WindowReader:
             mask = torch.from_numpy(positions(batch) >= scored_from[rows, None]) & batch.tgt_mask
             log_probs_here, _ = real_log_probs(self.model, batch.to(self.device), None, mask.to(self.device))
             log_probs[positions(batch)[mask.numpy()]] = log_probs_here
-        self._position, self._past = end, known[-self.context - 1 :]
-        return log_probs[len(known) - len(text) :]
+        self._position, self._past = end, ids[-self.context - 1 :]
+        return log_probs[len(ids) - len(text) :]
 
 
 def positions(batch: Batch) -> Positions:
     """The position in the text of each element `[B, T]` of a batch, padding included."""
     rows: Positions = batch.rows.cpu().numpy()
     return rows[:, None] + np.arange(batch.tgt_mask.shape[1])
-
-
-def real_positions(batch: Batch) -> Positions:
-    """The positions in the text of the real tokens of a batch, row by row."""
-    real: Positions = positions(batch)[batch.tgt_mask.cpu().numpy()]
-    return real
 
 
 @dataclass(frozen=True)
@@ -376,15 +367,14 @@ def warn_of_halving() -> None:
 
 
 def in_length_order(
-    lengths: Sequence[int], ties: Sequence[int], max_rows: int, max_positions: int,
-    work: Callable[[Sequence[int]], Sequence[Result]],
-) -> list[Result]:  # fmt: skip
-    """`work` on the indices of all rows, in batches from the longest to the shortest; results in the rows' order.
+    lengths: Sequence[int], ties: Sequence[int], score: Callable[[Sequence[int]], Sequence[Result]]
+) -> list[Result]:
+    """`score` on the indices of all rows, in batches from the longest to the shortest; results in the rows' order.
 
     `ties` orders rows of equal length.
     """
     order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], ties[i]))
     results: dict[int, Result] = {}
-    for part in batches([lengths[i] for i in order], max_rows, max_positions):
-        results.update(zip(order[part], halve_on_oom(order[part], work), strict=True))
+    for part in batches([lengths[i] for i in order], MAX_SCORED_ROWS, MAX_SCORED_POSITIONS):
+        results.update(zip(order[part], halve_on_oom(order[part], score), strict=True))
     return [results[i] for i in range(len(lengths))]
