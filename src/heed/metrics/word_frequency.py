@@ -157,8 +157,8 @@ def _matches(
     """The matches of each kind of word."""
     reference, output, right = Counter[K](), Counter[K](), Counter[K]()
     for output_line, reference_line in zip(outputs, references, strict=True):
-        hypothesis, wanted = Counter(training.cut(output_line)), Counter(training.cut(reference_line))
-        for totals, words in ((reference, wanted), (output, hypothesis), (right, hypothesis & wanted)):
+        produced, expected = Counter(training.cut(output_line)), Counter(training.cut(reference_line))
+        for totals, words in ((reference, expected), (output, produced), (right, produced & expected)):
             for word, count in words.items():
                 for kind in kinds(word):
                     totals[kind] += count
