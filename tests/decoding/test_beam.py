@@ -81,7 +81,7 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive_search(seed: int, penalty: Le
 
 
 @pytest.mark.parametrize("name", ["transformer", "rnn_attention"])
-def test_the_same_holds_for_a_network(name: str) -> None:
+def test_a_wide_beam_is_exhaustive_search_for_a_network_too(name: str) -> None:
     """Up to two tokens out of nine words: 91 outputs."""
     penalty, model = LengthPenalty(0.6), half_trained(name)
     source = random_source([2, 1], 1, Vocabularies(12, 12))
@@ -226,7 +226,7 @@ def test_forbidden_tokens_are_never_chosen(beam_size: int) -> None:
     assert 5 in {id for [best] in lenient for id in best.ids}, "otherwise the test shows nothing"
 
 
-def test_a_prompt_starts_every_row_and_is_no_part_of_the_output() -> None:
+def test_a_prompt_starts_every_row_and_is_not_part_of_the_output() -> None:
     model, prefix = HashedModel(7), torch.tensor([[BOS, 5, 4]])
     strategy = BeamSearch(2, [6], LengthPenalty(0.0))
     [[best]] = search(model, SearchInputs(None, strategy, [forbid], prefix.expand(2, -1), 6))

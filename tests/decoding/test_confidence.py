@@ -1,4 +1,4 @@
-"""Confidence follows the calibration file of a run, and a damaged file is refused."""
+"""Confidence follows the calibration file of a run; a damaged file is an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEARNED = Confidence(
 WORDS = Word("abcdefgh")
 
 
-def test_features_are_those_that_are_named() -> None:
+def test_features_are_in_the_order_of_their_names() -> None:
     found = features(Hypothesis((5, 6), -1.4, 0.0, (-0.2, -0.9, -0.3), flags=("loop",)))
     assert len(found) == len(FEATURES)
     assert found == pytest.approx((-1.4 / 3, -0.9, math.log(3), 1.0))
@@ -46,7 +46,7 @@ def test_a_defective_output_has_an_upper_limit() -> None:
     assert LEARNED.of(unsure) < 0.01
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert Confidence.read(tmp_path) is None
     LEARNED.write(tmp_path)
     assert Confidence.read(tmp_path) == LEARNED
@@ -59,7 +59,7 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
         Confidence.read(tmp_path)
 
 
-def test_every_output_gets_one_but_what_was_drawn_and_what_is_nothing() -> None:
+def test_every_searched_output_has_a_confidence_and_samples_have_none() -> None:
     translator = ModelTranslator(
         half_trained("transformer"), WORDS, WORDS, Normaliser(), checks=OutputChecks(confidence=LEARNED)
     )
@@ -70,7 +70,7 @@ def test_every_output_gets_one_but_what_was_drawn_and_what_is_nothing() -> None:
     assert translator.translate(["a b"], SearchOptions(sample=True, max_tokens=8))[0].confidence is None
 
 
-def test_what_the_guard_would_say_counts_where_it_is_off() -> None:
+def test_flags_are_a_feature_even_if_the_guard_is_off() -> None:
     checks = OutputChecks(guard=Guard(longest=0.0), confidence=LEARNED)  # everything is too long
     translator = ModelTranslator(half_trained("transformer"), WORDS, WORDS, Normaliser(), checks=checks)
     greedy = SearchOptions(beam_size=1, max_tokens=8)

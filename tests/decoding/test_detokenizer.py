@@ -1,4 +1,4 @@
-"""Prompts and tokens detokenizer the text that a model of lines, or of running text, was trained on."""
+"""Detokenizer: prompts and texts of models of lines and of running text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_after_an_end_token_begin_of_sentence_is_read() -> None:
     assert detokenizer.token_after_eos == BOS_ID
 
 
-def test_a_newline_character_is_a_token_like_others() -> None:
+def test_a_newline_token_is_treated_like_other_tokens() -> None:
     detokenizer = Detokenizer(LETTERS, "newline")
     assert detokenizer.encode_prompt("a\nb", Normaliser()) == [A, NEWLINE, B]
     assert detokenizer.texts([[A, NEWLINE, NEWLINE, B]]) == ["a\n\nb"]

@@ -78,7 +78,7 @@ def test_groups_of_one_follow_the_algorithm_of_the_paper(strength: float, row: i
     assert [h.score for h in found] == pytest.approx([score for score, _ in expected], abs=1e-4)
 
 
-def test_groups_that_do_not_shun_one_another_are_beams_of_their_width() -> None:
+def test_groups_without_a_penalty_are_plain_beams() -> None:
     """With next to no cost the first group finds what one beam of its width finds; no other may give that again."""
     model, source = HashedModel(8), random_source([2, 5, 1, 7])
     found = diverse_search(model, source, 6, 2, 1e-9, limit=9)
@@ -88,12 +88,12 @@ def test_groups_that_do_not_shun_one_another_are_beams_of_their_width() -> None:
 
 
 @pytest.mark.parametrize("strength", [1e-9, 0.5, 100.0])
-def test_there_are_as_many_different_outputs_as_were_asked_for(strength: float) -> None:
+def test_n_best_outputs_differ_and_are_as_many_as_requested(strength: float) -> None:
     for hypotheses in diverse_search(HashedModel(8), random_source([2, 5, 1, 7]), 6, 6, strength, limit=60):
         assert len({h.ids for h in hypotheses}) == len(hypotheses) == 6
 
 
-def test_a_high_cost_makes_every_output_begin_in_its_own_way() -> None:
+def test_a_high_penalty_makes_all_first_tokens_differ() -> None:
     model, source = HashedModel(12), random_source([2, 5, 1, 7])
     shunned = diverse_search(model, source, 8, 4, 100.0, limit=9)
     plain = beam_search(model, source, 8, 9, nbest=4)
@@ -102,7 +102,7 @@ def test_a_high_cost_makes_every_output_begin_in_its_own_way() -> None:
     assert sum(len({h.ids[:1] for h in hypotheses}) for hypotheses in plain) < 16, "plain beams repeat first tokens"
 
 
-def test_scores_are_those_of_the_outputs_whatever_was_shunned() -> None:
+def test_the_penalty_is_not_part_of_scores() -> None:
     model, source = HashedModel(8), random_source([2, 5, 1, 7])
     for hypotheses in diverse_search(model, source, 6, 3, 3.0, limit=9):
         assert [h.score for h in hypotheses if h.finished] == sorted(
@@ -119,7 +119,7 @@ def test_cancelling_a_source_drops_all_its_groups_and_no_other() -> None:
     assert strategy._limits == [9, 9, 0, 0, 9, 9]
 
 
-def test_sources_do_not_shun_one_another() -> None:
+def test_one_source_is_not_penalised_for_the_tokens_of_another() -> None:
     model, source = HashedModel(8), random_source([2, 5, 1, 7])
     together = diverse_search(model, source, 6, 3, 3.0, limit=9)
     alone = [diverse_search(model, one_of(source, row), 6, 3, 3.0, limit=9)[0] for row in range(4)]

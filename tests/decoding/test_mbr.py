@@ -71,7 +71,7 @@ def test_an_unfinished_hypothesis_is_chosen_only_if_none_finished(drawn: bool) -
     assert [h.text for h in minimum_bayes_risk(cut, "chrf", drawn)] in (["a b c", "a b"], ["a b", "a b c"])
 
 
-def test_an_unfinished_hypothesis_is_no_reference_for_a_beam() -> None:
+def test_an_unfinished_hypothesis_is_not_a_reference_for_a_beam() -> None:
     cut = Hypothesis((), -0.1, 0.0, text="a b c d", finished=False)
     ended = [Hypothesis((), -3.0, 0.0, text="a b c e"), *[Hypothesis((), -2.0, 0.0, text="x y z")] * 2]
     assert minimum_bayes_risk([cut, *ended], "chrf", False)[0].text == "x y z"
@@ -83,7 +83,7 @@ A, B, C, D, E, F, G, H = LETTERS
 SCRIPT = {(A,): {(H, H): 0.3, (A, B, C, D): 0.27, (A, B, C, E): 0.23, (A, B, C, F): 0.2}}
 
 
-def test_many_that_agree_win_against_one_that_is_likelier() -> None:
+def test_many_similar_hypotheses_outrank_a_likelier_one() -> None:
     translator = ModelTranslator(ScriptedModel(12, SCRIPT), WORDS, WORDS, Normaliser())
     plain = SearchOptions(beam_size=4, length_penalty=0.0)
     assert translator.translate(["a"], plain)[0].text == "h h"

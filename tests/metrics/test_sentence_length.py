@@ -1,4 +1,4 @@
-"""Are sentences put into the right bucket, and scored there as alone?"""
+"""Scores by sentence length."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ def test_the_ends_of_the_buckets_are_5_10_15_20_30_and_50_words():
     ]  # fmt: skip
 
 
-def test_a_bucket_scores_as_its_sentences_do_alone():
+def test_the_score_of_a_bucket_is_that_of_its_sentences():
     sources = ["one two", "one two three four five six seven", "one", "six words are in this line"]
     outputs = ["the small cat runs home", "a man sleeps in the green park", "a dog", "people stand on the street"]
     references = ["the small dog runs home", "a man sleeps in a green park", "a dog", "people stand in the street"]

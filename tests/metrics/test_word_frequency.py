@@ -1,4 +1,4 @@
-"""Is F1 by frequency what one counts by hand?"""
+"""Word F1 by frequency in the training data."""
 
 import json
 from collections import Counter
@@ -53,7 +53,7 @@ words = st.lists(st.sampled_from(["a", "dog", "yak", "zebu", "emu"]), max_size=6
 
 
 @given(st.lists(st.tuples(words, words), min_size=1, max_size=5))
-def test_all_bands_together_have_every_word_and_perfect_output_is_perfect(pairs):
+def test_the_bands_cover_every_word_and_perfect_output_has_f1_one(pairs):
     outputs, references = [list(side) for side in zip(*pairs, strict=True)]
     found = by_frequency(outputs, references, TRAINING)
     assert sum(band.num_output for band in found) == sum(len(line.split()) for line in outputs)
@@ -79,21 +79,21 @@ def test_rare_words_are_those_beyond_the_most_frequent_and_unseen_ones_are_rare_
     assert nothing["rare"] == nothing["unseen"]
 
 
-def test_which_of_equally_frequent_words_is_rare_does_not_depend_on_their_order():
+def test_ties_in_frequency_do_not_depend_on_the_order_of_words():
     for words in ("b a", "a b"):
         counts = WordCounts("none", Counter(words.split()))
         assert unigram_f1(["a b"], ["b c"], counts, 1)["rare"].num_output == 1
         assert unigram_f1(["a"], ["a"], counts, 1)["rare"].num_output == 0
 
 
-def test_words_are_cut_as_bleu_cuts_them_and_case_counts():
+def test_words_are_split_as_by_bleu_and_case_counts():
     counts = WordCounts("13a")
     for line in ("Der Hund, der Hund.", "der Hund"):
         counts.add(line)
     assert counts.counts == {"Der": 1, "Hund": 3, ",": 1, "der": 2, ".": 1}
 
 
-def test_words_that_cannot_be_cut_here_are_no_reason_to_have_no_scores(tmp_path, monkeypatch, capsys):
+def test_a_missing_tokenizer_only_leaves_out_the_scores_by_frequency(tmp_path, monkeypatch, capsys):
     path = tmp_path / "words.json"
     path.write_text(json.dumps({"tokenizer": "ja-mecab", "counts": {"a": 2}}))
     monkeypatch.setattr(translation, "_installed", lambda code: False)
@@ -101,7 +101,7 @@ def test_words_that_cannot_be_cut_here_are_no_reason_to_have_no_scores(tmp_path,
     assert "no scores by frequency: BLEU's tokenizer 'ja-mecab' needs the package" in capsys.readouterr().err
 
 
-def test_counts_come_back_from_their_file_the_most_frequent_first(tmp_path):
+def test_counts_are_written_by_frequency_and_restored(tmp_path):
     path = tmp_path / "words.json"
     assert WordCounts.read(path) is None
     TRAINING.write(path)
@@ -111,7 +111,7 @@ def test_counts_come_back_from_their_file_the_most_frequent_first(tmp_path):
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"counts": {}}', '{"tokenizer": "13a", "counts": 3}',
                                   '{"tokenizer": "13a", "counts": {"a": "b"}}'])  # fmt: skip
-def test_damaged_counts_are_told(tmp_path, text):
+def test_damaged_counts_are_an_error(tmp_path, text):
     path = tmp_path / "words.json"
     path.write_text(text)
     with pytest.raises(DataError, match=r"words\.json is damaged .* Remove it"):

@@ -82,7 +82,7 @@ def sets_of(found: Clustering) -> tuple[set[frozenset[int]], list[frozenset[int]
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 5))
-def test_clusters_are_those_of_the_definition(seed: int, num_clusters: int) -> None:
+def test_clusters_equal_the_definition(seed: int, num_clusters: int) -> None:
     """Random text is without ties, which two equally right answers would come from."""
     random = np.random.default_rng(seed)
     odds = random.dirichlet(np.full(8, 0.7), size=9)
@@ -107,7 +107,7 @@ def test_clusters_are_those_of_the_definition(seed: int, num_clusters: int) -> N
 SUBJECTS, VERBS, OBJECTS = (1, 2, 3), (4, 5, 6), (7, 8, 9)
 
 
-def test_words_that_stand_in_the_same_places_come_together() -> None:
+def test_words_with_the_same_neighbours_share_a_cluster() -> None:
     sentences = list(itertools.product(SUBJECTS, VERBS, OBJECTS)) * 3
     clusters, _ = sets_of(cluster_words(pairs_of(sentences, 11), 3, apart=(END,)))
     assert clusters == {frozenset(SUBJECTS), frozenset(VERBS), frozenset(OBJECTS)}
@@ -135,6 +135,6 @@ def test_clusters_are_numbered_by_their_most_frequent_words() -> None:
     assert found.clusters.tolist() == [-1, 2, 1, 0]
 
 
-def test_more_clusters_than_words_are_refused() -> None:
+def test_more_clusters_than_words_are_an_error() -> None:
     with pytest.raises(UsageError, match="num_classes = 3 is more than the 2 different words"):
         cluster_words(pairs_of([(1, 2)], 5), 3, apart=(END,))

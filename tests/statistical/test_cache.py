@@ -42,7 +42,7 @@ def by_definition(model: Cached, ids: list[int]) -> np.ndarray:
 
 @settings(max_examples=60)
 @given(ids_of_text, st.integers(1, 4), st.sampled_from([0.5, 1.0]))
-def test_probabilities_are_those_of_the_definition(ids: list[int], size: int, decay: float) -> None:
+def test_probabilities_equal_the_definition(ids: list[int], size: int, decay: float) -> None:
     model = cached(cache_size=size, cache_decay=decay)
     contexts = model.follow(model.start[None], np.array([ids]))[0]
     rows = model.log_probs(contexts)
@@ -66,13 +66,13 @@ def test_a_text_may_be_followed_in_parts(ids: list[int], size: int) -> None:
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
-def test_rows_have_caches_of_their_own() -> None:
+def test_each_row_has_its_own_cache() -> None:
     model = cached()
     both = model.follow(np.tile(model.start, (2, 1)), np.array([[BOS, A, A], [B, EOS, BOS]]))[:, -1]
     assert both[:, -3:].tolist() == [[-1, A, A], [-1, -1, B]]
 
 
-def test_the_cache_goes_on_over_the_ends_of_sentences_and_keeps_the_newest() -> None:
+def test_the_cache_continues_over_ends_of_sentences_and_keeps_the_newest_words() -> None:
     model = cached()
     found = model.follow(model.start[None], np.array([[BOS, A, B, EOS, BOS, C, UNK]]))[0, -1]
     assert found[-3:].tolist() == [B, C, UNK]
@@ -85,7 +85,7 @@ def test_the_end_of_a_sentence_is_as_likely_as_without_a_cache() -> None:
     assert model.log_prob(context, end) == MODEL.log_prob(context[:, :1], end)
 
 
-def test_many_contexts_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_contexts_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     model = cached()
     contexts = model.follow(model.start[None], np.array([[BOS, A, B, C, A, A, B]]))[0]
     words = np.array([A, B, C, A, A, B, EOS])

@@ -131,7 +131,7 @@ def test_probabilities_add_up_to_one(options: dict[str, Any], sentences: list[li
 
 @settings(max_examples=25)
 @given(texts, st.integers(2, 3))
-def test_backing_off_keeps_the_discounted_share_of_what_was_seen(sentences: list[list[int]], order: int) -> None:
+def test_backing_off_keeps_the_discounted_share_of_seen_words(sentences: list[list[int]], order: int) -> None:
     """Seen: u(w | h) of the interpolated model, without what shorter n-grams add; unseen: in proportion to these."""
     alone, mixed = (model_of(sentences, order, smoothing="witten-bell", interpolate=way) for way in (False, True))
     [after, shorter] = rows(alone, [(A, B)[-order + 1 :], (A, B)[-order + 2 :] if order > 2 else ()])
@@ -163,7 +163,7 @@ def test_a_model_of_no_text_is_uniform() -> None:
 # --- discounts --------------------------------------------------------------------------------------------
 
 
-def test_discounts_are_those_of_the_formula() -> None:
+def test_discounts_equal_the_formula() -> None:
     counts = np.repeat([1, 2, 3, 4, 9], [10, 5, 3, 2, 7])
     y = 10 / (10 + 2 * 5)
     expected = [0, 1 - 2 * y * 5 / 10, 2 - 3 * y * 3 / 5, 3 - 4 * y * 2 / 3]
@@ -174,31 +174,31 @@ def test_discounts_are_those_of_the_formula() -> None:
 @pytest.mark.parametrize(
     "numbers", [[5, 3, 0, 2], [0, 5, 5, 5], [1, 9, 200, 1]], ids=["no n3", "no n1", "out of range"]
 )
-def test_where_counts_give_no_discounts_others_are_taken_or_it_is_told(numbers: list[int]) -> None:
+def test_discounts_that_cannot_be_estimated_have_a_fallback_or_are_an_error(numbers: list[int]) -> None:
     counts = np.repeat([1, 2, 3, 4], numbers)
     assert modified_discounts(counts).tolist() == [0, 0.5, 1, 1.5]
     with pytest.raises(DataError, match=r"1, 2, 3 and 4 times.*discount_fallback = true"):
         modified_discounts(counts, fallback=False)
 
 
-def test_where_nothing_is_added_to_it_no_ngram_keeps_nothing() -> None:
+def test_without_interpolation_no_ngram_loses_its_whole_count() -> None:
     counts = np.array([1] * 9 + [2] * 4 + [3] * 2 + [7])  # none was seen four times: D3 = 3
     assert modified_discounts(counts)[3] == 3
     assert modified_discounts(counts, interpolate=False).tolist() == [0, 0.5, 1, 1.5]
 
 
 @pytest.mark.parametrize("counts", [[], [1], [2], [3, 3]])
-def test_the_absolute_discount_is_one_half_where_the_counts_tell_nothing(counts: list[int]) -> None:
+def test_the_absolute_discount_is_one_half_if_it_cannot_be_estimated(counts: list[int]) -> None:
     assert absolute_discount(np.array(counts, dtype=np.int64)) == 0.5
 
 
 @pytest.mark.parametrize(("prune", "why"), [((1,), "min_frequency"), ((0, 2, 1), "a threshold must not be below")])
-def test_thresholds_that_make_no_sense_are_refused(prune: tuple[int, ...], why: str) -> None:
+def test_invalid_thresholds_are_an_error(prune: tuple[int, ...], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         SmoothingConfig(prune=prune)
 
 
-def test_pruned_ngrams_are_gone_and_their_share_goes_to_shorter_ones() -> None:
+def test_the_share_of_pruned_ngrams_goes_to_shorter_ones() -> None:
     sentences = [[A, B], [A, B], [A, C], [B]]
     model = model_of(sentences, 2, prune=(0, 1))
     assert model.num_ngrams == [VOCAB_SIZE, 3]  # bos a, a b, b end
@@ -276,7 +276,7 @@ def test_the_penn_treebank_is_estimated_as_lmplz_does(
 # --- vocabularies -----------------------------------------------------------------------------------------
 
 
-def test_an_open_vocabulary_has_the_words_that_were_seen_and_one_for_all_others() -> None:
+def test_an_open_vocabulary_has_the_seen_words_and_one_for_all_others() -> None:
     lines = [["a", "b"], ["a"]]
     ids = numbered(lines)
     counts = counts_of([[ids[word] for word in line] for line in lines], 2, len(ids) + 6)  # two more that never come

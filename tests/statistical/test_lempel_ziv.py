@@ -89,18 +89,18 @@ def adaptive_bits(data: bytes, primer: bytes) -> float:
 
 @settings(max_examples=40)
 @given(st.binary(max_size=12) | st.text("ab", max_size=25).map(str.encode), st.text("ab", max_size=20).map(str.encode))
-def test_the_code_is_as_long_as_the_predictions_say(data: bytes, primer: bytes) -> None:
+def test_the_length_of_the_code_equals_the_sum_of_the_predictions(data: bytes, primer: bytes) -> None:
     assert code_bits(data, primer) == pytest.approx(adaptive_bits(data, primer))
 
 
-def test_what_repeats_becomes_short() -> None:
+def test_repetition_makes_the_code_short() -> None:
     assert code_bits(b"") == 0
     assert code_bits(b"a") == 8
     assert code_bits(b"ab" * 5000) < 0.5 * 10_000
     assert code_bits(b"the dog", b"the dog and the cat " * 50) < code_bits(b"the dog")
 
 
-def test_a_tree_comes_back_from_its_arrays() -> None:
+def test_a_tree_is_restored_from_its_arrays() -> None:
     tree = learn([A, A, B, A, B, A, B], [A, B, A])
     again = PhraseTree.from_arrays(tree.arrays(), PREDICTABLE, EOS)
     contexts = np.arange(7)[:, None]
@@ -117,7 +117,7 @@ def test_a_tree_of_no_text_is_uniform() -> None:
     [{"parents": [5, 0]}, {"parents": [-1, 0]}, {"words": [A, 9]}, {"words": [A, 1]}, {"words": [A]},
      {"words": [[A], [B]]}, {"words": [A, A]}, {"parents": None}],
 )  # fmt: skip
-def test_arrays_that_are_no_tree_are_refused(changes: dict[str, Any]) -> None:
+def test_inconsistent_arrays_are_an_error(changes: dict[str, Any]) -> None:
     arrays = {"parents": [0, 0], "words": [A, B], **changes}
     whole = {name: np.array(array, dtype=np.int32) for name, array in arrays.items() if array is not None}
     with pytest.raises(DataError, match="not a phrase tree"):
