@@ -25,9 +25,9 @@ WORDS = Word("abcdefgh")
 
 
 def test_features_are_in_the_order_of_their_names() -> None:
-    found = features(Hypothesis((5, 6), -1.4, 0.0, (-0.2, -0.9, -0.3), flags=("loop",)))
-    assert len(found) == len(FEATURES)
-    assert found == pytest.approx((-1.4 / 3, -0.9, math.log(3), 1.0))
+    actual = features(Hypothesis((5, 6), -1.4, 0.0, (-0.2, -0.9, -0.3), flags=("loop",)))
+    assert len(actual) == len(FEATURES)
+    assert actual == pytest.approx((-1.4 / 3, -0.9, math.log(3), 1.0))
     assert features(Hypothesis((), 0.0, 0.0, (), finished=False)) == (0.0, 0.0, 0.0, 0.0)
 
 
@@ -63,9 +63,9 @@ def test_every_searched_output_has_a_confidence_and_samples_have_none() -> None:
     translator = ModelTranslator(
         half_trained("transformer"), WORDS, WORDS, Normaliser(), checks=OutputChecks(confidence=LEARNED)
     )
-    found = translator.translate(["a b", " ", "c"], SearchOptions(beam_size=2, max_tokens=8))
-    assert found[1].confidence is None
-    for h in (found[0], found[2]):
+    actual = translator.translate(["a b", " ", "c"], SearchOptions(beam_size=2, max_tokens=8))
+    assert actual[1].confidence is None
+    for h in (actual[0], actual[2]):
         assert h.confidence == pytest.approx(LEARNED.of(h))
     assert translator.translate(["a b"], SearchOptions(sample=True, max_tokens=8))[0].confidence is None
 
@@ -74,7 +74,7 @@ def test_flags_are_a_feature_even_if_the_guard_is_off() -> None:
     checks = OutputChecks(guard=Guard(longest=0.0), confidence=LEARNED)  # everything is too long
     translator = ModelTranslator(half_trained("transformer"), WORDS, WORDS, Normaliser(), checks=checks)
     greedy = SearchOptions(beam_size=1, max_tokens=8)
-    [told] = translator.translate(["a b"], greedy)
+    [flagged] = translator.translate(["a b"], greedy)
     [silent] = translator.translate(["a b"], greedy.model_copy(update={"guard": False}))
-    assert "long" in told.flags and silent.flags == ()
-    assert silent.confidence == told.confidence
+    assert "long" in flagged.flags and silent.flags == ()
+    assert silent.confidence == flagged.confidence

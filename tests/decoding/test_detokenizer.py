@@ -64,6 +64,6 @@ def test_only_tokens_after_a_stop_are_dropped(kind: str, text: str, num_kept: in
     ids = (a, EOS_ID, b, EOS_ID, EOS_ID, i)
     detokenizer = Detokenizer(tokenizer, "eos")
     assert detokenizer.texts([ids]) == ["a\nb\n\nI"]
-    found = detokenizer.drop_after_stop(Hypothesis(ids, -6.0, -6.0, token_log_probs=(-1.0,) * 6, text=text))
-    assert len(found.ids) == len(found.token_log_probs) == num_kept
-    assert found.log_prob == -num_kept
+    actual = detokenizer.drop_after_stop(Hypothesis(ids, -6.0, -6.0, token_log_probs=(-1.0,) * 6, text=text))
+    assert len(actual.ids) == len(actual.token_log_probs) == num_kept
+    assert actual.log_prob == -num_kept

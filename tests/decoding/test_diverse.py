@@ -44,46 +44,46 @@ def by_the_paper(
 ) -> list[tuple[float, tuple[int, ...]]]:
     """Algorithm 1 with groups of one beam: each in its turn takes the best token after what the others have taken."""
     seen = tuple(id for id in source.ids[0].tolist() if id != PAD)
-    said: list[list[int]] = [[] for _ in range(groups)]
+    tokens_of: list[list[int]] = [[] for _ in range(groups)]
     totals, ended = [0.0] * groups, [False] * groups
     for _ in range(limit):
         taken: list[int] = []
         for group in range(groups):
             if ended[group]:
                 continue
-            log_probs = model.distribution((*seen, *(-1 - id for id in (BOS, *said[group]))))
+            log_probs = model.distribution((*seen, *(-1 - id for id in (BOS, *tokens_of[group]))))
             log_probs[[PAD, BOS]] = float("-inf")
             costs = torch.tensor([strength * taken.count(token) for token in range(model.vocab_size)])
-            if any(ended[other] and said[other] == said[group] for other in range(groups)):
-                log_probs[EOS] = float("-inf")  # somebody has said just that
+            if any(ended[other] and tokens_of[other] == tokens_of[group] for other in range(groups)):
+                log_probs[EOS] = float("-inf")  # another group has this output
             token = int((log_probs - costs).argmax())
             totals[group] += log_probs[token].item()
             taken.append(token)
             if token == EOS:
                 ended[group] = True
             else:
-                said[group].append(token)
+                tokens_of[group].append(token)
     assert all(ended), "choose a longer limit"
-    found = {tuple(ids): total / PENALTY.divisor(len(ids) + 1) for ids, total in zip(said, totals, strict=True)}
-    return sorted(((score, ids) for ids, score in found.items()), reverse=True)
+    actual = {tuple(ids): total / PENALTY.divisor(len(ids) + 1) for ids, total in zip(tokens_of, totals, strict=True)}
+    return sorted(((score, ids) for ids, score in actual.items()), reverse=True)
 
 
 @pytest.mark.parametrize("strength", [0.5, 2.0])
 @pytest.mark.parametrize("row", range(4))
 def test_groups_of_one_follow_the_algorithm_of_the_paper(strength: float, row: int) -> None:
     model, source = HashedModel(6, seed=3), one_of(random_source([2, 5, 1, 4], 3), row)
-    [found] = diverse_search(model, source, 3, 3, strength, limit=40)
+    [actual] = diverse_search(model, source, 3, 3, strength, limit=40)
     expected = by_the_paper(model, source, 3, strength, limit=40)
-    assert [h.ids for h in found] == [ids for _, ids in expected]
-    assert [h.score for h in found] == pytest.approx([score for score, _ in expected], abs=1e-4)
+    assert [h.ids for h in actual] == [ids for _, ids in expected]
+    assert [h.score for h in actual] == pytest.approx([score for score, _ in expected], abs=1e-4)
 
 
 def test_groups_without_a_penalty_are_plain_beams() -> None:
     """With next to no cost the first group finds what one beam of its width finds; no other may give that again."""
     model, source = HashedModel(8), random_source([2, 5, 1, 7])
-    found = diverse_search(model, source, 6, 2, 1e-9, limit=9)
+    actual = diverse_search(model, source, 6, 2, 1e-9, limit=9)
     alone = beam_search(model, source, 3, 9, nbest=1)
-    for hypotheses, [best] in zip(found, alone, strict=True):
+    for hypotheses, [best] in zip(actual, alone, strict=True):
         assert best in hypotheses
 
 

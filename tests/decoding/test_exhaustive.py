@@ -136,8 +136,8 @@ def test_a_beam_as_wide_as_the_space_returns_the_best_allowed_outputs(name: str)
     changes, constraints, allowed = SEARCHES[name]
     options = SearchOptions.model_validate({**WIDE.model_dump(), **changes})
     translator = translator_of(seed=0)
-    found = translator.translate(LINES, options, [constraints] * len(LINES) if constraints else None)
-    for line, best in zip(LINES, found, strict=True):
+    actual = translator.translate(LINES, options, [constraints] * len(LINES) if constraints else None)
+    for line, best in zip(LINES, actual, strict=True):
         outputs = [output for output in every_output(translator, line) if allowed(output, line)]
         expected = distinct(sorted(outputs, key=lambda output: -output.score(options))[: options.nbest])
         hypotheses = [h for h in (best, *best.alternatives) if h.finished]
@@ -219,9 +219,9 @@ def test_a_coverage_penalty_ranks_by_the_attention_to_each_source_word(name: str
         penalties = [0.7 * sum(math.log(min(attention, 1.0)) for attention in row) for row in covered]
         return {output: output.score(options) + p for output, p in zip(outputs, penalties, strict=True)}
 
-    found = translator.translate(lines, options, [Constraints(prefix=prefix)] * 3)
+    actual = translator.translate(lines, options, [Constraints(prefix=prefix)] * 3)
     plain = translator.translate(lines, options.model_copy(update={"coverage_penalty": 0.0}), [Constraints(prefix)] * 3)
-    for line, best in zip(lines, found, strict=True):
+    for line, best in zip(lines, actual, strict=True):
         outputs = [o for o in every_output(translator, line, 2) if o.text.startswith(prefix)]
         by_length = [[o for o in outputs if len(o.ids) == length] for length in range(3)]
         score = {o: s for group in by_length if group for o, s in scores(group, line).items()}
@@ -230,4 +230,4 @@ def test_a_coverage_penalty_ranks_by_the_attention_to_each_source_word(name: str
         assert [h.ids for h in hypotheses] == [output.ids for output in expected]
         assert [h.score for h in hypotheses] == pytest.approx([score[o] for o in expected], abs=1e-4)
         assert [h.log_prob for h in hypotheses] == pytest.approx([o.log_prob for o in expected], abs=1e-4)
-    assert [h.score for h in plain] != [h.score for h in found]
+    assert [h.score for h in plain] != [h.score for h in actual]

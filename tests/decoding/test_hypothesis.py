@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.ranking import LengthPenalty
 
@@ -25,11 +24,6 @@ from heed.decoding.ranking import LengthPenalty
 def test_length_penalties_follow_their_formulas(penalty: LengthPenalty, length: int, expected: float) -> None:
     """((5 + |y|) / 6)^α of Wu et al. (2016), or |y|^α."""
     assert penalty.divisor(length) == pytest.approx(expected)
-
-
-def test_adding_the_text_keeps_the_rest_of_a_hypothesis() -> None:
-    plain = Hypothesis((4, 5), -1.5, -1.2, (-0.5, -1.0), False)
-    assert plain.with_text("a b") == Hypothesis((4, 5), -1.5, -1.2, (-0.5, -1.0), False, "a b")
 
 
 def test_the_length_limit_is_twice_the_source_plus_20_tokens_unless_set() -> None:

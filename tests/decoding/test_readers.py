@@ -70,9 +70,9 @@ def test_each_token_has_its_probability_given_the_context_of_the_signature(
     monkeypatch.setattr(scoring, "MAX_SCORED_POSITIONS", 40)
     reader = make_reader(text_as, model, CPU, context, stride)
     assert reader.signature == signature
-    found = reader.read(stream)
+    actual = reader.read(stream)
     expected = [log_prob(model, stream, position, first(stream, position)) for position in range(len(stream))]
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -93,18 +93,18 @@ def test_a_text_read_in_parts_has_the_probabilities_of_the_whole(
     reader = make(model)
     lines = np.split(stream.ids, stream.offsets[1:-1])
     parts = [lines[a:b] for a, b in zip([0, *cuts], [*cuts, len(lines)], strict=True)]
-    found = np.concatenate([reader.read(TextStream.of_lines([line.tolist() for line in part])) for part in parts])
-    np.testing.assert_allclose(found, whole, rtol=1e-4)
+    actual = np.concatenate([reader.read(TextStream.of_lines([line.tolist() for line in part])) for part in parts])
+    np.testing.assert_allclose(actual, whole, rtol=1e-4)
 
 
 def test_a_stream_split_into_parts_differs_only_at_their_beginnings(model: TinyRecurrent, stream: TextStream) -> None:
     reader = StreamReader(model, CPU, num_streams=3)
     assert reader.signature == "context:stream|streams:3"
-    whole, found = StreamReader(model, CPU).read(stream), reader.read(stream)
+    whole, actual = StreamReader(model, CPU).read(stream), reader.read(stream)
     cut = len(stream) // 3
-    np.testing.assert_allclose(found[:cut], whole[:cut], rtol=1e-4)
-    assert abs(found[cut] - whole[cut]) > 1e-6
-    np.testing.assert_array_equal(reader.read(stream), found)
+    np.testing.assert_allclose(actual[:cut], whole[:cut], rtol=1e-4)
+    assert abs(actual[cut] - whole[cut]) > 1e-6
+    np.testing.assert_array_equal(reader.read(stream), actual)
 
 
 def test_likelihoods_count_the_tokens_words_and_bytes_of_each_line(model: TinyRecurrent) -> None:

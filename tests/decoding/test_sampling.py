@@ -22,7 +22,7 @@ NUM_DRAWS = 4000
 
 
 def draws(pick: RandomDraw, probs: Tensor = PROBS, step: int = 3) -> Tensor:
-    """How often each token is drawn by as many streams."""
+    """Count of each token over NUM_DRAWS streams."""
     tokens = pick(probs.log().expand(NUM_DRAWS, -1), range(NUM_DRAWS), step)
     return torch.bincount(tokens, minlength=len(probs)).double()
 
@@ -88,10 +88,10 @@ def sampled(rows_per_source: int, streams: list[int], seed: int = 1) -> list[lis
     repeated = type(source)(source.ids.expand(num_sources, -1), source.mask.expand(num_sources, -1))
     strategy = Sampler(rows_per_source, [9] * num_sources, LengthPenalty(0.6), RandomDraw(seed), streams)
     prefix = torch.full((num_sources * rows_per_source, 1), BOS)
-    found = search(HashedModel(8), SearchInputs(repeated, strategy, [Forbidden((PAD, BOS))], prefix, 9))
-    for hypotheses in found:
+    actual = search(HashedModel(8), SearchInputs(repeated, strategy, [Forbidden((PAD, BOS))], prefix, 9))
+    for hypotheses in actual:
         assert hypotheses == sorted(hypotheses, key=lambda h: -h.score)
-    return [sorted(h.ids for h in hypotheses) for hypotheses in found]
+    return [sorted(h.ids for h in hypotheses) for hypotheses in actual]
 
 
 def test_samples_of_one_source_differ_and_depend_on_its_stream_alone() -> None:
@@ -106,13 +106,13 @@ def test_rows_that_end_leave_the_batch() -> None:
     model, source = HashedModel(6), random_source(range(1, 9))
     strategy = Sampler(1, [12] * 8, LengthPenalty(), greedy, range(8))
     prefix = torch.full((8, 1), BOS)
-    found = search(model, SearchInputs(source, strategy, [Forbidden((PAD, BOS))], prefix, 12))
-    steps = [len(h.ids) + 1 for [h] in found]
+    actual = search(model, SearchInputs(source, strategy, [Forbidden((PAD, BOS))], prefix, 12))
+    steps = [len(h.ids) + 1 for [h] in actual]
     assert len(set(steps)) > 2, "otherwise the test shows nothing"
     assert model.advanced == [(sum(n > step for n in steps), 1) for step in range(max(steps))]
 
 
-# How the order is found
+# Partial sorting
 
 
 def sorted_whole(pick: RandomDraw, log_probs: Tensor, streams: range, step: int) -> Tensor:

@@ -32,20 +32,20 @@ def shout(lines: list[str]) -> list[Hypothesis]:
 
 
 def test_the_translations_of_each_line_are_joined_in_order() -> None:
-    found = translate_pieces([line("one.", "  ", "two"), [], line("  "), line("x.", " ", "y.", " ", "x.")], shout)
-    assert [h.text for h in found] == ["ONE.  TWO", "", "  ", "X. Y. X."]
-    assert [h.log_prob for h in found] == [-7.0, 0.0, 0.0, -6.0]
-    assert [h.score for h in found] == [-2.0, 0.0, 0.0, -3.0]
-    assert [h.flags for h in found] == [(), (), (), ("loop",)]
-    assert all(h.ids == () and h.token_log_probs == () and h.alternatives == () for h in found)
+    actual = translate_pieces([line("one.", "  ", "two"), [], line("  "), line("x.", " ", "y.", " ", "x.")], shout)
+    assert [h.text for h in actual] == ["ONE.  TWO", "", "  ", "X. Y. X."]
+    assert [h.log_prob for h in actual] == [-7.0, 0.0, 0.0, -6.0]
+    assert [h.score for h in actual] == [-2.0, 0.0, 0.0, -3.0]
+    assert [h.flags for h in actual] == [(), (), (), ("loop",)]
+    assert all(h.ids == () and h.token_log_probs == () and h.alternatives == () for h in actual)
 
 
 def test_scores_of_minimum_bayes_risk_are_averaged() -> None:
     def alike(lines: list[str]) -> list[Hypothesis]:
         return [replace(h, score=float(len(h.text))) for h in shout(lines)]
 
-    found = translate_pieces([line("one.", "  ", "seven."), line("  ")], alike, mean_score=True)
-    assert [h.score for h in found] == [5.0, 0.0]
+    actual = translate_pieces([line("one.", "  ", "seven."), line("  ")], alike, mean_score=True)
+    assert [h.score for h in actual] == [5.0, 0.0]
 
 
 def test_language_model_scores_are_summed_if_every_sentence_has_one() -> None:
@@ -54,8 +54,8 @@ def test_language_model_scores_are_summed_if_every_sentence_has_one() -> None:
             replace(h, lm_log_prob=None if "x" in text else -2.0) for h, text in zip(shout(lines), lines, strict=True)
         ]
 
-    found = translate_pieces([line("a.", " ", "b."), line("a.", " ", "x."), line(" ")], judged)
-    assert [h.lm_log_prob for h in found] == [-4.0, None, None]
+    actual = translate_pieces([line("a.", " ", "b."), line("a.", " ", "x."), line(" ")], judged)
+    assert [h.lm_log_prob for h in actual] == [-4.0, None, None]
 
 
 def test_a_line_of_one_sentence_keeps_its_hypothesis() -> None:
@@ -63,8 +63,8 @@ def test_a_line_of_one_sentence_keeps_its_hypothesis() -> None:
 
 
 def test_a_line_is_finished_when_all_of_its_pieces_are() -> None:
-    found = translate_pieces([line("one.", " ", "two."), line("one.", " ", "seven.")], shout)
-    assert [h.finished for h in found] == [True, False]
+    actual = translate_pieces([line("one.", " ", "two."), line("one.", " ", "seven.")], shout)
+    assert [h.finished for h in actual] == [True, False]
 
 
 def test_all_pieces_are_translated_at_once() -> None:

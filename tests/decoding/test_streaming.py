@@ -80,5 +80,5 @@ def test_prompts_are_continued_together_as_alone() -> None:
     together = translator.generate(prompts, options)
     with torch.inference_mode():
         alone = [translator.generate([*[""] * draw, prompt], options)[-1] for draw, prompt in enumerate(prompts)]
-    assert [[h.text for h in found] for found in together] == [[h.text for h in found] for found in alone]
+    assert [[h.text for h in actual] for actual in together] == [[h.text for h in actual] for actual in alone]
     assert together[0][0].text != together[3][0].text, "each prompt has a random stream of its own"

@@ -103,9 +103,9 @@ def test_a_line_has_the_same_text_alone_and_in_any_batch_and_order(
 @every_case
 def test_the_score_of_an_output_is_its_forced_score(name: str, options: SearchOptions) -> None:
     lines = list(dict.fromkeys(LINES))
-    found = network(name).translate(lines, options)
+    actual = network(name).translate(lines, options)
     finished = [
-        (line, h) for line, best in zip(lines, found, strict=True) for h in (best, *best.alternatives) if h.finished
+        (line, h) for line, best in zip(lines, actual, strict=True) for h in (best, *best.alternatives) if h.finished
     ]
     assert len(finished) > 5
     scores = network(name).score([h.text for _, h in finished], [line for line, _ in finished])
@@ -128,38 +128,38 @@ def test_several_tokenizations_of_one_text_are_one_alternative() -> None:
     pieces = CharBigram(["ab", "a@@", "b", "c"])
     translator = ModelTranslator(HashedModel(8), pieces, pieces, Normaliser())
     [ab, a, b, c] = [pieces.vocabulary.id(piece) for piece in ("ab", "a@@", "b", "c")]
-    found = [Hypothesis((ab,), -1.0, -1.0), Hypothesis((a, b), -2.0, -2.0), Hypothesis((c,), -3.0, -3.0)]
-    assert [h.text for h in translator.ranked(found, BEAM)] == ["ab", "c"]
-    assert [h.text for h in translator.ranked(found, SAMPLES)] == ["ab", "ab", "c"]
+    actual = [Hypothesis((ab,), -1.0, -1.0), Hypothesis((a, b), -2.0, -2.0), Hypothesis((c,), -3.0, -3.0)]
+    assert [h.text for h in translator.ranked(actual, BEAM)] == ["ab", "c"]
+    assert [h.text for h in translator.ranked(actual, SAMPLES)] == ["ab", "ab", "c"]
 
 
 def test_lines_of_white_space_are_returned_unchanged_in_their_place() -> None:
     translator = translator_of(HashedModel(12))
-    found = translator.translate(["", "a b", " \t ", "c", "\u3000"], GREEDY)
-    outputs = [h.text for h in found]
+    actual = translator.translate(["", "a b", " \t ", "c", "\u3000"], GREEDY)
+    outputs = [h.text for h in actual]
     assert outputs[::2] == ["", " \t ", "\u3000"]
     assert outputs[1::2] == [translator.translate([line], GREEDY)[0].text for line in ("a b", "c")]
-    assert all(h.ids == () and h.log_prob == 0.0 and h.finished for h in found[::2])
+    assert all(h.ids == () and h.log_prob == 0.0 and h.finished for h in actual[::2])
     assert translator.translate([], GREEDY) == []
 
 
 def test_white_space_is_returned_unchanged_even_if_it_has_tokens() -> None:
     translator = ModelTranslator(HashedModel(260), Byte(), Byte(), Normaliser())
-    found = translator.translate([" \t ", "a"], GREEDY)
-    assert (found[0].text, found[0].ids) == (" \t ", ())
-    assert found[1].ids
+    actual = translator.translate([" \t ", "a"], GREEDY)
+    assert (actual[0].text, actual[0].ids) == (" \t ", ())
+    assert actual[1].ids
 
 
 def test_a_line_that_normalisation_empties_is_returned_unchanged() -> None:
-    [found] = translator_of(HashedModel(12)).translate(["\u0007"], GREEDY)
-    assert found.text == "\u0007"
+    [actual] = translator_of(HashedModel(12)).translate(["\u0007"], GREEDY)
+    assert actual.text == "\u0007"
 
 
 def test_equal_lines_are_translated_once() -> None:
     model = HashedModel(12)
-    found = translator_of(model).translate(["a b", "c", "a b", " a  b "], BEAM)
+    actual = translator_of(model).translate(["a b", "c", "a b", " a  b "], BEAM)
     assert model.advanced[0] == (2 * 3, 1)
-    assert texts(found)[0] == texts(found)[2] == texts(found)[3] != texts(found)[1]
+    assert texts(actual)[0] == texts(actual)[2] == texts(actual)[3] != texts(actual)[1]
 
 
 def test_at_most_batch_size_lines_are_searched_at_once() -> None:
@@ -185,9 +185,9 @@ def test_a_huge_line_does_not_affect_short_ones() -> None:
     translator = network("transformer")
     options = BEAM.model_copy(update={"max_tokens": 5})
     alone = translator.translate(["a b c"], options)
-    found = translator.translate(["a b c", huge], options)
-    assert texts(found)[:1] == texts(alone)
-    assert len(found[1].ids) <= 5
+    actual = translator.translate(["a b c", huge], options)
+    assert texts(actual)[:1] == texts(alone)
+    assert len(actual[1].ids) <= 5
 
 
 def test_no_output_exceeds_its_limit_or_contains_a_special_piece() -> None:

@@ -25,8 +25,8 @@ LIMITS = {
 
 def same_as_sacrebleu(hypothesis: Words, reference: Words) -> bool:
     expected = lib_ter.translation_edit_rate(hypothesis, reference)
-    found = translation_edit_rate(hypothesis, reference)
-    assert found == expected, f"{found}, not {expected}: {' '.join(hypothesis)} ||| {' '.join(reference)}"
+    actual = translation_edit_rate(hypothesis, reference)
+    assert actual == expected, f"{actual}, not {expected}: {' '.join(hypothesis)} ||| {' '.join(reference)}"
     return True
 
 
@@ -166,16 +166,16 @@ def test_statistics_and_signature_are_those_of_sacrebleu(
         hypotheses = [line.replace("今天去", "去今天的") for line in hypotheses]
     oracle = TER(**options)
     expected = oracle._extract_corpus_statistics(hypotheses, [references])
-    found = Ter(language, tokenised).statistics(hypotheses, references)
-    assert found.rows.tolist() == expected
-    assert found.score().signature == oracle.get_signature().format()
+    actual = Ter(language, tokenised).statistics(hypotheses, references)
+    assert actual.rows.tolist() == expected
+    assert actual.score().signature == oracle.get_signature().format()
 
 
 def test_several_references_count_as_in_sacrebleu() -> None:
     references, first, second = corpus()
     streams = [first, [line if number % 3 else None for number, line in enumerate(second)]]
-    found, expected = FastTer(), TER()
-    for scorer in (found, expected):
+    actual, expected = FastTer(), TER()
+    for scorer in (actual, expected):
         scorer.statistics = scorer._extract_corpus_statistics(references, streams)
-    assert found.statistics == expected.statistics
-    assert found.get_signature().format() == expected.get_signature().format()
+    assert actual.statistics == expected.statistics
+    assert actual.get_signature().format() == expected.get_signature().format()

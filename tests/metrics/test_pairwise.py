@@ -18,10 +18,10 @@ TEXTS = st.lists(st.text("abc .é日", max_size=20), min_size=1, max_size=5)
 @settings(max_examples=60)
 @given(texts=TEXTS)
 def test_each_pair_has_the_sentence_score_of_sacrebleu(name: str, texts: list[str]) -> None:
-    found = pairwise_scores(name, texts)
+    actual = pairwise_scores(name, texts)
     for row, text in enumerate(texts):
         expected = sentence_scores(name, [text] * len(texts), texts)
-        np.testing.assert_allclose(found[row], expected, atol=1e-9)
+        np.testing.assert_allclose(actual[row], expected, atol=1e-9)
 
 
 def test_words_are_split_as_the_language_requires() -> None:

@@ -48,12 +48,12 @@ def test_the_paired_bootstrap_draws_as_sacrebleu_does_and_keeps_the_sign(name):
 def shares_below_5_percent(num_lines, num_trials):
     """Of comparisons of equal systems: by the bootstrap, and by randomisation."""
     random = np.random.default_rng(0)
-    found = []
+    actual = []
     for _ in range(num_trials):
         texts = [TextLikelihood.of_sentence("ab" * 20, -float(n), 3) for n in random.normal(60, 10, size=2 * num_lines)]
         a, b = LikelihoodStatistics.of(texts[:num_lines]), LikelihoodStatistics.of(texts[num_lines:])
-        found.append((paired_bootstrap(a, b, samples=100)[1], paired_randomisation(a, b, samples=100)[1]))
-    return np.mean(np.array(found) < 0.05, axis=0)
+        actual.append((paired_bootstrap(a, b, samples=100)[1], paired_randomisation(a, b, samples=100)[1]))
+    return np.mean(np.array(actual) < 0.05, axis=0)
 
 
 def test_one_of_twenty_comparisons_of_equal_systems_is_significant():
@@ -66,8 +66,8 @@ def test_one_of_twenty_comparisons_of_equal_systems_is_significant():
 def test_paired_randomisation_is_that_of_sacrebleu(name):
     # 64 sentences: sacreBLEU draws all its random bits at once, and only whole groups of 32 come out the same
     texts = corpus(noise=(0.40, 0.36), num_sentences=64)
-    found = paired_randomisation(*statistics(name, *texts), samples=200)
-    assert found == pytest.approx(by_sacrebleu("ar", name, *texts))
+    actual = paired_randomisation(*statistics(name, *texts), samples=200)
+    assert actual == pytest.approx(by_sacrebleu("ar", name, *texts))
 
 
 def test_paired_randomisation_estimates_the_share_of_all_ways_to_swap():
@@ -108,9 +108,9 @@ def test_a_difference_in_one_sentence_is_not_significant_by_randomisation():
 
 def test_a_comparison_makes_both_tests():
     a, b = statistics("ter", *corpus(num_sentences=20))
-    found = compare(a, b)
-    assert (found.difference, found.p_bootstrap) == paired_bootstrap(a, b)
-    assert (found.difference, found.p_randomisation) == paired_randomisation(a, b)
+    actual = compare(a, b)
+    assert (actual.difference, actual.p_bootstrap) == paired_bootstrap(a, b)
+    assert (actual.difference, actual.p_randomisation) == paired_randomisation(a, b)
 
 
 def test_language_models_are_compared_by_bits_per_byte():
@@ -123,9 +123,9 @@ def test_language_models_are_compared_by_bits_per_byte():
         for gain in (0.0, 0.5)
     )
     num_bytes = sum(len(text) + 1 for text in texts)
-    found = compare(first, better)
-    assert found.difference == pytest.approx(-0.5 * 60 / num_bytes / np.log(2))
-    assert found.p_bootstrap < 0.01 and found.p_randomisation < 0.01
+    actual = compare(first, better)
+    assert actual.difference == pytest.approx(-0.5 * 60 / num_bytes / np.log(2))
+    assert actual.p_bootstrap < 0.01 and actual.p_randomisation < 0.01
     same = compare(first, first)
     assert same.p_bootstrap == same.p_randomisation == 1
 
@@ -139,6 +139,6 @@ def test_on_five_lines_only_randomisation_keeps_its_error_rate():
 @pytest.mark.parametrize(("num_lines", "has_bootstrap"), [(19, False), (20, True)])
 def test_few_lines_have_only_the_randomisation_test(num_lines, has_bootstrap):
     texts = [TextLikelihood.of_sentence("ab" * 20, -float(n), 3) for n in range(2 * num_lines)]
-    found = compare(LikelihoodStatistics.of(texts[:num_lines]), LikelihoodStatistics.of(texts[num_lines:]))
-    assert (found.p_bootstrap is not None) == has_bootstrap
-    assert 0 < found.p_randomisation <= 1
+    actual = compare(LikelihoodStatistics.of(texts[:num_lines]), LikelihoodStatistics.of(texts[num_lines:]))
+    assert (actual.p_bootstrap is not None) == has_bootstrap
+    assert 0 < actual.p_randomisation <= 1

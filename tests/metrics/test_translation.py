@@ -207,10 +207,10 @@ def test_selected_statistics_score_as_the_selected_text():
     part = [[line for line, chosen in zip(lines, short, strict=True) if chosen] for lines in (hypotheses, references)]
     for name in OUTPUT_METRICS:
         metric = output_metric(name)
-        found = metric.statistics(hypotheses, references)
-        assert found.select(short).score(100) == metric.score(*part, intervals=100)
-        assert found.score() == metric.score(hypotheses, references)  # the draws leave no trace in the signature
-        assert found.sentence_scores() == metric.sentence_scores(hypotheses, references)
+        actual = metric.statistics(hypotheses, references)
+        assert actual.select(short).score(100) == metric.score(*part, intervals=100)
+        assert actual.score() == metric.score(hypotheses, references)  # the draws leave no trace in the signature
+        assert actual.sentence_scores() == metric.sentence_scores(hypotheses, references)
 
 
 def test_words_are_split_as_by_bleu():

@@ -17,8 +17,8 @@ TRAINING = WordCounts("none", Counter({"a": 1000, "dog": 150, "cat": 12, "fox": 
 def test_the_table_is_the_one_counted_by_hand():
     outputs = ["a dog a yak", "a zebu emu emu", "owl"]
     references = ["a dog a dog", "a yak zebu emu", "fox"]
-    found = {band.label: band for band in by_frequency(outputs, references, TRAINING)}
-    assert {label: (b.num_reference, b.num_output, b.num_right) for label, b in found.items()} == {
+    actual = {band.label: band for band in by_frequency(outputs, references, TRAINING)}
+    assert {label: (b.num_reference, b.num_output, b.num_right) for label, b in actual.items()} == {
         "never": (1, 1, 1),  # zebu
         "once": (1, 1, 0),  # yak, each time in the wrong sentence
         "2–4": (1, 3, 1),  # emu is right once of twice, owl is wrong
@@ -27,8 +27,8 @@ def test_the_table_is_the_one_counted_by_hand():
         "100–999": (2, 1, 1),  # dog
         "1,000 or more": (3, 3, 3),  # a
     }
-    assert (found["2–4"].precision, found["2–4"].recall, found["2–4"].f1) == (1 / 3, 1.0, 0.5)
-    assert (found["10–99"].precision, found["10–99"].recall, found["10–99"].f1) == (0, 0, 0)
+    assert (actual["2–4"].precision, actual["2–4"].recall, actual["2–4"].f1) == (1 / 3, 1.0, 0.5)
+    assert (actual["10–99"].precision, actual["10–99"].recall, actual["10–99"].f1) == (0, 0, 0)
 
 
 def test_f1_is_the_harmonic_mean_of_precision_and_recall():
@@ -45,8 +45,8 @@ def test_f1_is_the_harmonic_mean_of_precision_and_recall():
                                               (9, "5–9"), (10, "10–99"), (99, "10–99"), (100, "100–999"),
                                               (999, "100–999"), (1000, "1,000 or more")])  # fmt: skip
 def test_a_word_is_in_the_band_of_its_frequency(times, label):
-    found = by_frequency(["w"], ["w"], WordCounts("none", Counter({"w": times})))
-    assert [band.label for band in found if band.num_right] == [label]
+    actual = by_frequency(["w"], ["w"], WordCounts("none", Counter({"w": times})))
+    assert [band.label for band in actual if band.num_right] == [label]
 
 
 words = st.lists(st.sampled_from(["a", "dog", "yak", "zebu", "emu"]), max_size=6).map(" ".join)
@@ -55,10 +55,10 @@ words = st.lists(st.sampled_from(["a", "dog", "yak", "zebu", "emu"]), max_size=6
 @given(st.lists(st.tuples(words, words), min_size=1, max_size=5))
 def test_the_bands_cover_every_word_and_perfect_output_has_f1_one(pairs):
     outputs, references = [list(side) for side in zip(*pairs, strict=True)]
-    found = by_frequency(outputs, references, TRAINING)
-    assert sum(band.num_output for band in found) == sum(len(line.split()) for line in outputs)
-    assert sum(band.num_reference for band in found) == sum(len(line.split()) for line in references)
-    assert all(band.num_right <= min(band.num_output, band.num_reference) for band in found)
+    actual = by_frequency(outputs, references, TRAINING)
+    assert sum(band.num_output for band in actual) == sum(len(line.split()) for line in outputs)
+    assert sum(band.num_reference for band in actual) == sum(len(line.split()) for line in references)
+    assert all(band.num_right <= min(band.num_output, band.num_reference) for band in actual)
     assert all(band.f1 in (0, 1) for band in by_frequency(references, references, TRAINING))
 
 
@@ -66,14 +66,14 @@ def test_rare_words_are_those_beyond_the_most_frequent_and_unseen_ones_are_rare_
     """Sennrich et al. 2016: rare is what is not among the 50,000 most frequent words of the training data."""
     outputs = ["a dog a yak", "a zebu emu emu", "owl"]
     references = ["a dog a dog", "a yak zebu emu", "fox"]
-    found = unigram_f1(outputs, references, TRAINING, num_common=3)  # a, dog, cat
-    assert {kind: (m.num_reference, m.num_output, m.num_right) for kind, m in found.items()} == {
+    actual = unigram_f1(outputs, references, TRAINING, num_common=3)  # a, dog, cat
+    assert {kind: (m.num_reference, m.num_output, m.num_right) for kind, m in actual.items()} == {
         "all": (9, 9, 6),
         "rare": (4, 5, 2),  # yak and fox are wrong, emu right once of twice, zebu right
         "unseen": (1, 1, 1),
     }
-    assert found["rare"].f1 == 2 * 2 / (4 + 5)
-    assert found["all"].f1 == 2 * 6 / (9 + 9)
+    assert actual["rare"].f1 == 2 * 2 / (4 + 5)
+    assert actual["all"].f1 == 2 * 6 / (9 + 9)
     everything, nothing = (unigram_f1(outputs, references, TRAINING, number) for number in (0, 1000))
     assert everything["rare"] == everything["all"]
     assert nothing["rare"] == nothing["unseen"]

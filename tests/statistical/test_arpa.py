@@ -171,10 +171,10 @@ def test_perplexities_equal_those_of_kenlm_to_a_hundredth_of_a_percent(
 ) -> None:
     files = {part: shared_data / corpus / FILES[corpus].format(part) for part in ("train", "valid", "test")}
     model, ids = model_of_words(words_of(files["train"]), order, discount_fallback=False)
-    found = [
+    actual = [
         perplexity(np.concatenate(scored(model, ids, words_of(files[part]))).tolist()) for part in ("valid", "test")
     ]
-    assert found == pytest.approx(PUBLISHED[corpus, order], rel=1e-4)
+    assert actual == pytest.approx(PUBLISHED[corpus, order], rel=1e-4)
 
 
 @pytest.mark.slow
@@ -185,8 +185,8 @@ def test_lines_are_scored_as_by_kenlms_query(shared_data: Path) -> None:
     reference = (shared_data / "kenlm_reference" / "ptb.train.o5.test-head200.scores").read_text(encoding="utf-8")
     totals = [float(line.split()[1]) for line in reference.splitlines() if line.startswith("Total:")]
     assert len(totals) == 200
-    found = [line.sum() / math.log(10) for line in scored(model, ids, test)]
-    np.testing.assert_allclose(found, totals, rtol=1e-4)
+    actual = [line.sum() / math.log(10) for line in scored(model, ids, test)]
+    np.testing.assert_allclose(actual, totals, rtol=1e-4)
 
 
 def test_begin_of_sentence_is_never_predicted(tmp_path: Path) -> None:

@@ -67,17 +67,17 @@ def test_a_text_may_be_followed_in_parts_of_any_length(
     whole = walk(model, ids)
     context, parts = model.start[None], []
     for begin in range(0, len(ids), size):
-        found = model.follow(context, np.array([ids[begin : begin + size]]))
-        context = found[:, -1]
-        parts.append(found[0])
+        actual = model.follow(context, np.array([ids[begin : begin + size]]))
+        context = actual[:, -1]
+        parts.append(actual[0])
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
 def test_a_context_is_the_longest_ngram_that_the_words_end_with() -> None:
     model = model_of(SENTENCES, 3)
     names = [(), *stored(model)[0]]
-    found = [names[node] for node in walk(model, [BOS, A, B, B, C, UNK])[:, 0]]
-    assert found == [(BOS,), (BOS, A), (A, B), (B,), (B, C), (UNK,)]
+    actual = [names[node] for node in walk(model, [BOS, A, B, B, C, UNK])[:, 0]]
+    assert actual == [(BOS,), (BOS, A), (A, B), (B,), (B, C), (UNK,)]
 
 
 def test_a_sentence_begins_after_an_end_of_sentence() -> None:

@@ -25,7 +25,7 @@ def cached(**options: Any) -> Cached:
 
 
 def by_definition(model: Cached, ids: list[int]) -> np.ndarray:
-    """The probabilities of all words behind these, [V]."""
+    """The probabilities of all words after these, [V]."""
     node = MODEL.follow(MODEL.start[None], np.array([ids]))[:, -1]
     alone = np.exp(MODEL.log_probs(node))[0]
     words = [id for id in ids if id not in (PAD, BOS, EOS)][::-1][: model.config.cache_size]
@@ -33,11 +33,11 @@ def by_definition(model: Cached, ids: list[int]) -> np.ndarray:
         return alone
     weights = [model.config.cache_decay**age for age in range(len(words))]
     share = model.config.cache_share
-    found = (1 - share) * alone
+    actual = (1 - share) * alone
     for word, weight in zip(words, weights, strict=True):
-        found[word] += share * (1 - alone[EOS]) * weight / sum(weights)
-    found[EOS] = alone[EOS]
-    return found
+        actual[word] += share * (1 - alone[EOS]) * weight / sum(weights)
+    actual[EOS] = alone[EOS]
+    return actual
 
 
 @settings(max_examples=60)
@@ -60,9 +60,9 @@ def test_a_text_may_be_followed_in_parts(ids: list[int], size: int) -> None:
     whole = model.follow(model.start[None], np.array([ids]))[0]
     context, parts = model.start[None], []
     for begin in range(0, len(ids), size):
-        found = model.follow(context, np.array([ids[begin : begin + size]]))
-        context = found[:, -1]
-        parts.append(found[0])
+        actual = model.follow(context, np.array([ids[begin : begin + size]]))
+        context = actual[:, -1]
+        parts.append(actual[0])
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
@@ -74,8 +74,8 @@ def test_each_row_has_its_own_cache() -> None:
 
 def test_the_cache_continues_over_ends_of_sentences_and_keeps_the_newest_words() -> None:
     model = cached()
-    found = model.follow(model.start[None], np.array([[BOS, A, B, EOS, BOS, C, UNK]]))[0, -1]
-    assert found[-3:].tolist() == [B, C, UNK]
+    actual = model.follow(model.start[None], np.array([[BOS, A, B, EOS, BOS, C, UNK]]))[0, -1]
+    assert actual[-3:].tolist() == [B, C, UNK]
 
 
 def test_the_end_of_a_sentence_is_as_likely_as_without_a_cache() -> None:

@@ -51,8 +51,8 @@ def test_an_unseen_word_counts_as_half_an_occurrence() -> None:
 
 def test_words_of_a_class_are_one_context() -> None:
     model = model_of(3)
-    found = model.follow(np.tile(model.start, (2, 1)), np.array([[BOS, 4, 7], [BOS, 5, 6]]))
-    np.testing.assert_array_equal(found[0], found[1])
+    actual = model.follow(np.tile(model.start, (2, 1)), np.array([[BOS, 4, 7], [BOS, 5, 6]]))
+    np.testing.assert_array_equal(actual[0], actual[1])
 
 
 def test_each_word_has_the_path_of_its_class() -> None:

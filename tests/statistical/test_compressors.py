@@ -42,5 +42,5 @@ def test_an_unknown_name_is_an_error_that_lists_the_compressors() -> None:
 def test_the_penn_treebank_has_its_known_sizes(shared_data) -> None:  # type: ignore[no-untyped-def]
     """Bits per byte of the test file alone: gzip 2.654, bzip2 1.960, xz 2.197."""
     data = lzma.decompress((shared_data / "ptb" / "ptb.test.txt.xz").read_bytes())
-    found = {name: compressed_bits(name, data) / len(data) for name in ("gzip", "bzip2", "xz")}
-    assert found == pytest.approx({"gzip": 2.654, "bzip2": 1.960, "xz": 2.197}, abs=0.002)
+    actual = {name: compressed_bits(name, data) / len(data) for name in ("gzip", "bzip2", "xz")}
+    assert actual == pytest.approx({"gzip": 2.654, "bzip2": 1.960, "xz": 2.197}, abs=0.002)

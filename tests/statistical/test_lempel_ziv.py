@@ -25,10 +25,10 @@ def learn(*sentences: list[int]) -> PhraseTree:
 
 def phrases(tree: PhraseTree) -> list[tuple[int, ...]]:
     """The tokens of each node, the root's first."""
-    found: list[tuple[int, ...]] = [()]
+    actual: list[tuple[int, ...]] = [()]
     for parent, word in zip(tree.parents.tolist(), tree.words.tolist(), strict=True):
-        found.append((*found[parent], word))
-    return found
+        actual.append((*actual[parent], word))
+    return actual
 
 
 def test_a_text_falls_into_phrases_one_token_longer_than_any_before() -> None:
@@ -108,8 +108,8 @@ def test_a_tree_is_restored_from_its_arrays() -> None:
 
 
 def test_a_tree_of_no_text_is_uniform() -> None:
-    found = np.exp(learn().log_probs(np.array([[ROOT]])))[0]
-    np.testing.assert_allclose(found[PREDICTABLE], 1 / 5)
+    actual = np.exp(learn().log_probs(np.array([[ROOT]])))[0]
+    np.testing.assert_allclose(actual[PREDICTABLE], 1 / 5)
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ from heed.statistical.ngram_counts import NEVER, NgramCounts
 
 def spelled(counts: NgramCounts) -> list[list[tuple[int, ...]]]:
     """The words of every n-gram, for each length."""
-    found = [[(word,) for word in counts.levels[0].words.tolist()]]
+    actual = [[(word,) for word in counts.levels[0].words.tolist()]]
     for level in counts.levels[1:]:
         ends = zip(level.parents.tolist(), level.words.tolist(), strict=True)
-        found.append([(*found[-1][parent], word) for parent, word in ends])
-    return found
+        actual.append([(*actual[-1][parent], word) for parent, word in ends])
+    return actual
 
 
 @settings(max_examples=60)
@@ -30,8 +30,8 @@ def spelled(counts: NgramCounts) -> list[list[tuple[int, ...]]]:
 def test_counts_equal_those_of_a_dictionary(sentences: list[list[int]], order: int) -> None:
     counts = counts_of(sentences, order)
     for n, (level, words) in enumerate(zip(counts.levels, spelled(counts), strict=True), start=1):
-        found = {ngram: count for ngram, count in zip(words, level.counts.tolist(), strict=True) if count}
-        assert found == dict(ngrams(sentences, n))
+        actual = {ngram: count for ngram, count in zip(words, level.counts.tolist(), strict=True) if count}
+        assert actual == dict(ngrams(sentences, n))
 
 
 @settings(max_examples=60)

@@ -41,7 +41,6 @@ class Continuations:
     """Log-probability of the whole hypothesis."""
 
     def pick(self, index: Int[Tensor, "S W"]) -> Continuations:
-        """The continuations at these indices."""
         return Continuations(*(x.gather(1, index) for x in (self.beams, self.tokens, self.steps, self.scores)))
 
 
@@ -59,7 +58,6 @@ class _Beams:
 
     @staticmethod
     def start(num_sources: int, width: int, device: torch.device | None) -> _Beams:
-        """One empty hypothesis for each source."""
         scores = torch.full((num_sources, width), NEVER, device=device)
         scores[:, 0] = 0.0
         none = torch.zeros((num_sources, width, 0), device=device)
@@ -72,14 +70,12 @@ class _Beams:
         return _Beams(self.scores + log_probs.sum(dim=1, keepdim=True), *wide)
 
     def extend(self, by: Continuations) -> _Beams:
-        """Each chosen beam with its next token."""
         history = by.beams[..., None].expand(-1, -1, self.tokens.shape[2])
         tokens = torch.cat((self.tokens.gather(1, history), by.tokens[..., None]), dim=-1)
         log_probs = torch.cat((self.log_probs.gather(1, history), by.steps[..., None]), dim=-1)
         return _Beams(by.scores, tokens, log_probs)
 
     def select(self, sources: Int[Tensor, " N"]) -> _Beams:
-        """The beams of some sources."""
         return _Beams(self.scores[sources], self.tokens[sources], self.log_probs[sources])
 
 
@@ -105,20 +101,16 @@ class BeamSearch:
         self._beams = _Beams.start(num_sources, beam_size, device)
 
     def force_prefix(self, tokens: Int[Tensor, "N P"], log_probs: Float[Tensor, "N P"]) -> None:
-        """Start all hypotheses of each source with these tokens; their log-probabilities count in the score."""
         self._beams = self._beams.with_prefix(tokens, log_probs)
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of each row so far."""
         return self._beams.tokens.shape[2]
 
     def row_sources(self) -> list[int]:
-        """The source number of each row."""
         return [source for source in self._sources for _ in range(self.width)]
 
     def row_tokens(self) -> Int[Tensor, "R T"]:
-        """The tokens of each row so far."""
         return self._beams.tokens.flatten(0, 1)
 
     def choose(self, log_probs: Float[Tensor, "R V"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
@@ -197,7 +189,6 @@ class BeamSearch:
         return worst_kept >= best_active / self.penalty.divisor(limit)  # a coverage penalty is never above 0
 
     def cancel(self, source: int) -> None:
-        """Drop a source at the next step."""
         self._limits[source] = 0
 
     def hypotheses(self, source: int) -> list[Hypothesis]:
@@ -252,7 +243,6 @@ class DiverseBeamSearch(BeamSearch):
         self._ended: list[set[tuple[int, ...]]] = [set() for _ in limits]
 
     def force_prefix(self, tokens: Int[Tensor, "N P"], log_probs: Float[Tensor, "N P"]) -> None:
-        """Start all groups of each source with these tokens."""
         super().force_prefix(*(x.repeat_interleave(self.num_groups, dim=0) for x in (tokens, log_probs)))
 
     def row_sources(self) -> list[int]:
@@ -260,7 +250,6 @@ class DiverseBeamSearch(BeamSearch):
         return [group // self.num_groups for group in super().row_sources()]
 
     def cancel(self, source: int) -> None:
-        """Drop all groups of a source."""
         for group in range(source * self.num_groups, (source + 1) * self.num_groups):
             super().cancel(group)
 

@@ -53,7 +53,6 @@ class Forbidden:
         self.ids = torch.tensor(sorted(ids), dtype=torch.long)
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """Minus infinity for each of them."""
         return log_probs.index_fill_(1, self.ids.to(log_probs.device), _NEVER)
 
 
@@ -65,7 +64,6 @@ class MinLength:
         self._largest = max(minima, default=0)
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """Minus infinity for the end of sentence of rows that are too short."""
         if rows.num_tokens < self._largest:
             is_short = [rows.num_tokens < self.minima[source] for source in rows.row_sources()]
             log_probs[torch.tensor(is_short, device=log_probs.device), EOS_ID] = _NEVER
@@ -81,7 +79,6 @@ class NoRepeatNgram:
         self.terms = terms
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """Minus infinity for every token that would complete an n-gram a second time."""
         tokens = rows.row_tokens()
         if tokens.shape[1] < self.size:
             return log_probs
@@ -176,7 +173,6 @@ class BadWords:
         self.limits = limits
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """Minus infinity for each token that would complete a phrase."""
         is_last = [rows.num_tokens + 2 >= self.limits[source] for source in rows.row_sources()]
         forbidden = map(self.banned.forbidden, rows.row_tokens().tolist(), is_last)
         return log_probs.masked_fill_(torch.stack([*forbidden]).to(log_probs.device), _NEVER)
@@ -189,7 +185,6 @@ class LogitBias:
         self.bias = bias
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """The sums."""
         ids = torch.tensor([token for token, _ in self.bias], dtype=torch.long, device=log_probs.device)
         values = torch.tensor([value for _, value in self.bias], dtype=log_probs.dtype, device=log_probs.device)
         log_probs[:, ids] += values
@@ -207,7 +202,6 @@ class FrequencyPenalty:
         self.frequency = frequency
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """The log-probabilities less both penalties."""
         tokens = rows.row_tokens().to(log_probs.device)
         counts = torch.zeros_like(log_probs).scatter_add_(1, tokens, torch.ones_like(tokens, dtype=log_probs.dtype))
         return log_probs - counts * self.frequency - (counts > 0) * self.presence

@@ -31,7 +31,6 @@ class LengthPenalty:
     kind: str = "gnmt"
 
     def divisor(self, length: int) -> float:
-        """What the log-probability of `length` tokens is divided by."""
         base = (5 + length) / 6 if self.kind == "gnmt" else max(length, 1)
         return float(base**self.alpha)
 
@@ -79,7 +78,6 @@ class Coverage:
         return self.beta * float(covered.clamp(min=_SMALLEST, max=1.0).log().sum())
 
     def select(self, rows: Int[Tensor, " N"]) -> None:
-        """Keep these rows."""
         self._covered = self._covered[rows]
 
 

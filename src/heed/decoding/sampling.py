@@ -157,7 +157,6 @@ class Sampler:
         self._num_tokens = 0
 
     def force_prefix(self, tokens: Int[Tensor, "S P"], log_probs: Float[Tensor, "S P"]) -> None:
-        """Start all rows of each source with these tokens; their log-probabilities count in the score."""
         width = self.rows_per_source
         self._tokens = [list(ids) for ids in tokens.tolist() for _ in range(width)]
         self._log_probs = [list(steps) for steps in log_probs.tolist() for _ in range(width)]
@@ -165,15 +164,12 @@ class Sampler:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of each row so far."""
         return self._num_tokens
 
     def row_sources(self) -> list[int]:
-        """The source number of each row."""
         return [row // self.rows_per_source for row in self._active]
 
     def row_tokens(self) -> Int[Tensor, "R T"]:
-        """The tokens of each row so far."""
         rows = [self._tokens[row] for row in self._active]
         return torch.tensor(rows, dtype=torch.long).reshape(len(rows), self._num_tokens)
 
@@ -208,12 +204,10 @@ class Sampler:
         return kept_rows, chosen
 
     def cancel(self, source: int) -> None:
-        """Drop the rows of a source at the next step."""
         begin = source * self.rows_per_source
         self._limits[begin : begin + self.rows_per_source] = [0] * self.rows_per_source
 
     def hypotheses(self, source: int) -> list[Hypothesis]:
-        """The rows of a source, best score first."""
         begin = source * self.rows_per_source
         return by_score([self._hypothesis(row) for row in range(begin, begin + self.rows_per_source)])
 

@@ -255,7 +255,6 @@ class WindowReader:
 
     @property
     def signature(self) -> str:
-        """The size of a window, and how many of its tokens are scored."""
         return f"context:{self.context}|stride:{self.stride}"
 
     def read(self, text: TextStream) -> LogProbs:
@@ -324,7 +323,6 @@ class TextScorer:
 
     @property
     def signature(self) -> str:
-        """How the text is read."""
         return self.reader.signature
 
     def score(self, lines: Sequence[str]) -> ScoredText:

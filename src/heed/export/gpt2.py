@@ -197,7 +197,6 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _read_config(path: Path) -> tuple[GptConfig, int]:
-    """The sizes of a model, and of its vocabulary."""
     document = _read_json(path)
     supported = {
         "model_type": ("gpt2",), "activation_function": ("gelu_new", "gelu_pytorch_tanh"),

@@ -38,11 +38,9 @@ class WordCounts:
 
     @cached_property
     def cut(self) -> Callable[[str], list[str]]:
-        """A line's words."""
         return word_cutter(self.tokenizer)
 
     def add(self, line: str) -> None:
-        """Count one more line."""
         self.counts.update(self.cut(line))
 
     def write(self, path: Path) -> None:
@@ -120,7 +118,6 @@ class FrequencyBand(WordMatches):
         return {0: "never", 1: "once"}.get(self.commonest, f"{self.rarest}–{self.commonest}")
 
     def to_json(self) -> dict[str, str | int | float | None]:
-        """With its label."""
         return {**super().to_json(), "label": self.label}
 
 

@@ -158,7 +158,6 @@ class _Reader:
         self.fail("the file ends before \\end\\.")
 
     def arpa(self) -> Arpa:
-        """Read the whole file."""
         while self.next_line() != "\\data\\":
             pass
         sizes: list[int] = []
@@ -182,7 +181,6 @@ class _Reader:
         return Arpa(tree.model(), Vocabulary(list(self.ids)[len(SPECIAL_PIECES) :]))
 
     def section(self, n: int, size: int) -> _Section:
-        """Read the section of n-grams of length n."""
         first = self.number + 1
         lines = [line.rstrip("\r\n") for line in islice(self.lines, size)]
         self.number += len(lines)
@@ -249,7 +247,6 @@ class _Tree:
         self.backoffs.append(backoffs)
 
     def model(self) -> BackoffModel:
-        """The model of all levels."""
         return BackoffModel.of_levels(
             self.parents, self.last, self.log_probs, self.backoffs[:-1], Vocabulary.bos_id, Vocabulary.eos_id
         )

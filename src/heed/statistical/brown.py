@@ -186,7 +186,6 @@ class _Margin:
         """log(l_a + l_b)."""
 
     def add(self, slot: int, count: float) -> None:
-        """Add to the count of a cluster."""
         self.counts[slot] += count
         self._logs[slot] = self._logs[:, slot] = np.log(np.maximum(self.counts + self.counts[slot], 1))
 
