@@ -30,7 +30,7 @@ def tried(phrases: list[str], tokens: list[int], is_last: bool) -> list[bool]:
     return forbidden
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     tokens=st.lists(st.sampled_from([*COMMON, *range(3 + len(SINGLE_BYTES), len(TOKEN_BYTES))]), max_size=7),
     phrases=st.lists(st.sampled_from(PHRASES), min_size=1, max_size=4),

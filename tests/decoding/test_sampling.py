@@ -27,7 +27,6 @@ def draws(pick: RandomDraw, probs: Tensor = PROBS, step: int = 3) -> Tensor:
     return torch.bincount(tokens, minlength=len(probs)).double()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(
     ("choices", "expected"),
     [
@@ -44,9 +43,9 @@ def draws(pick: RandomDraw, probs: Tensor = PROBS, step: int = 3) -> Tensor:
     ],
 )
 def test_draws_have_the_distribution_that_the_options_describe(
-    choices: dict[str, float], expected: list[float], seed: int
+    choices: dict[str, float], expected: list[float]
 ) -> None:
-    counts = draws(RandomDraw(seed, **choices))
+    counts = draws(RandomDraw(seed=1, **choices))
     mean = torch.tensor(expected, dtype=torch.float64) / sum(expected) * NUM_DRAWS
     possible = mean > 0
     assert not counts[~possible].any()

@@ -248,7 +248,7 @@ def test_a_language_model_can_be_searched_for_its_likeliest_text() -> None:
 
 
 def test_a_method_that_a_model_does_not_support_is_an_error() -> None:
-    with pytest.raises(ValueError, match="does not translate"):
+    with pytest.raises(ValueError, match="has no source to translate"):
         language_model().translate(["a"], GREEDY)
     with pytest.raises(ValueError, match="needs a source"):
         network("transformer").score(["a"])

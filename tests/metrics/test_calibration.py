@@ -95,5 +95,5 @@ def test_the_area_is_the_share_of_pairs_in_order() -> None:
 
 @pytest.mark.parametrize("good", [np.ones(100, bool), np.zeros(100, bool), np.arange(20) % 2 == 0])
 def test_too_little_data_is_an_error(good: np.ndarray) -> None:
-    with pytest.raises(DataError, match="Too little data to calibrate on"):
+    with pytest.raises(DataError, match="too little data for calibration"):
         cross_validated(np.zeros((len(good), 1)), good)

@@ -74,7 +74,7 @@ class NoRepeatNgram:
     """No n-gram twice in one output (Paulus et al. 2018, section 2.5, with n = 3), except for required terms."""
 
     def __init__(self, size: int, terms: Sequence[RequiredTerms] = ()) -> None:
-        """`terms`: those of each source, or none at all. A token that leads to a missing term may repeat an n-gram."""
+        """`terms`: of each source, or empty. A token that leads to a missing term may repeat an n-gram."""
         self.size = size
         self.terms = terms
 

@@ -326,14 +326,14 @@ class TextScorer:
         return self.reader.signature
 
     def score(self, lines: Sequence[str]) -> ScoredText:
-        """The lines of a text, or the next lines of the text that is being read."""
+        """Score a text, or the next lines of the text that is being read."""
         lines = [self.normaliser.apply(line) for line in lines]
         text = TextStream.of_lines(encode_ended(self.tokenizer, lines, self.line_end))
         return ScoredText(lines, text, self.reader.read(text), self.line_end)
 
 
 def batches(lengths: Sequence[int], max_rows: int, max_positions: int) -> Iterator[slice]:
-    """Slices of rows sorted from the longest to the shortest, bounded in rows and in positions, padding included."""
+    """Slices of rows sorted from longest to shortest, with limited rows and positions (padding included)."""
     begin = 0
     while begin < len(lengths):
         end = begin + max(1, min(max_rows, max_positions // lengths[begin]))

@@ -85,12 +85,14 @@ class ModelTranslator:
     def generate(self, prompts: Sequence[str], options: SearchOptions, first: int = 0) -> list[list[Hypothesis]]:
         """Continuations of each prompt, with texts that can be appended to it.
 
-        Sampling returns `options.nbest` of them, a beam at most as many, since it returns each text once. `first`: how
-        many prompts came before, as each has a random stream of its own. Raises UsageError for a beam over text without
-        ends.
+        Sampling returns `options.nbest` of them; a beam may return fewer, since it returns each text once. `first`: the
+        number of earlier prompts, since each prompt has its own random stream. Raises UsageError for a beam search over
+        text without ends.
         """
         if self.detokenizer.line_end not in (None, "eos") and not options.sample and options.width > 1:
-            raise UsageError("this model's text has no ends, which beam search needs: sample, or use a beam of 1.")
+            raise UsageError(
+                "beam search needs a model of texts that end, which this is not: use sampling or a beam size of 1."
+            )
         requests = [self.prompt_request(prompt, draw) for draw, prompt in enumerate(prompts, start=first)]
         best = self._searcher(requests, options)
         ranked = [[replace(best[request], alternatives=()), *best[request].alternatives] for request in requests]
@@ -102,7 +104,7 @@ class ModelTranslator:
     def stream(self, prompt: str, options: SearchOptions, draw: int = 0) -> Iterator[str]:
         """The continuation of a prompt piece by piece; joined, it equals number `draw` of `generate`.
 
-        `options` must ask for one hypothesis, sampled or greedy, since a beam revises its choices.
+        `options` must request one hypothesis, sampled or greedy, since a beam revises its choices.
         """
         assert options.width == 1
         inputs = self.search_inputs([self.prompt_request(prompt, draw)], options)
@@ -123,7 +125,7 @@ class ModelTranslator:
         if self.src_tokenizer is None:
             return score_rows(self.model, tgt_ids, self.device)
         if sources is None:
-            raise ValueError("a translation model needs a source for each target that it scores")
+            raise ValueError("a translation model needs a source for each target to score")
         return score_rows(self.model, tgt_ids, self.device, self._encode_sources(sources))
 
     def trace(self, source: str, target: str) -> tuple[Trace, list[int], list[int]]:
@@ -159,7 +161,7 @@ class ModelTranslator:
         return [ids_of[line] for line in lines]
 
     def _encode_sources(self, lines: Sequence[str]) -> list[list[int]]:
-        """With the tag before each; a source without tokens stays empty."""
+        """The ids of each source after its tag; a source without tokens stays empty."""
         assert self.src_tokenizer is not None
         return [[*self.before_source, *ids] if ids else [] for ids in self._encode(self.src_tokenizer, lines)]
 
@@ -174,7 +176,7 @@ class ModelTranslator:
     ) -> list[Request]:
         """One request for each line; a line of white space has an empty source."""
         if self.src_tokenizer is None:
-            raise ValueError("a language model generates; it does not translate")
+            raise ValueError("a language model has no source to translate: use `generate`")
         encoded = self._encode_sources(lines)
         sources = [tuple(ids) if line.strip() else () for line, ids in zip(lines, encoded, strict=True)]
         if constraints is None:
@@ -189,13 +191,13 @@ class ModelTranslator:
         ]
 
     def searched_by(self, searcher: Searcher) -> ModelTranslator:
-        """A copy whose searches are made by another searcher, as by a server's scheduler."""
+        """A copy that uses another searcher, such as the scheduler of a server."""
         other = copy(self)
         other._searcher = searcher
         return other
 
     def search_in_batches(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
-        """The best hypothesis of each request; requests whose tensors have the same shapes are searched together."""
+        """The best hypothesis of each request; requests with tensors of the same shapes are searched together."""
         by_shape: dict[tuple[int, int], list[Request]] = {}
         for request in requests:
             by_shape.setdefault((len(request.prefix), self.num_steps(request)), []).append(request)
@@ -213,7 +215,7 @@ class ModelTranslator:
         return self.factory.terms(request.terms).num_steps if request.terms else 0
 
     def search_inputs(self, requests: Sequence[Request], options: SearchOptions) -> SearchInputs:
-        """The inputs of one search. Requests must have prefixes of one length and terms with as many steps."""
+        """The inputs of one search. Requests must have equally long prefixes and terms with equally many steps."""
         return self.factory.inputs(self.model, requests, options, self.src_tokenizer is not None)
 
     def _search(
@@ -224,12 +226,12 @@ class ModelTranslator:
         return [self.best_of(hypotheses, options) for hypotheses in search(self.model, inputs)]
 
     def best_of(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> Hypothesis:
-        """The best of the hypotheses that a search gave for one request, with the others as its alternatives."""
+        """The best hypothesis of one request, with the others as its alternatives."""
         best, *others = self.ranked(hypotheses, options)
         return replace(best, alternatives=tuple(others))
 
     def ranked(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-        """With their texts; by minimum Bayes risk if the options say so. Only samples may repeat a text."""
+        """The hypotheses with texts, by score or minimum Bayes risk; only samples may repeat a text."""
         hypotheses = self.detokenizer.with_texts(hypotheses, options.stop)
         if options.mbr:
             utilities = minimum_bayes_risk(hypotheses, options.mbr, options.sample, self.checks.tgt_lang)
@@ -245,7 +247,7 @@ class ModelTranslator:
     # --- output checks -----------------------------------------------------------------------------------
 
     def flags(self, lines: Sequence[str], outputs: Sequence[Hypothesis]) -> list[tuple[str, ...]]:
-        """The guard's flags of an output for each line, whatever the options."""
+        """The guard's flags for the output of each line, whatever the options."""
         assert self.src_tokenizer is not None
         if self.checks.guard is None:
             return [() for _ in lines]
@@ -253,7 +255,7 @@ class ModelTranslator:
         return [self.checks.guard.flags(text, h.text) for text, h in zip(sources, outputs, strict=True)]
 
     def _checked(self, best: dict[Request, Hypothesis], options: SearchOptions) -> dict[Request, Hypothesis]:
-        """The same with flags and replacements, confidences, and log-probabilities of a fused language model."""
+        """Add flags, replacements, confidences, and log-probabilities of a fused language model."""
         assert self.src_tokenizer is not None
         texts = self.src_tokenizer.decode([request.source for request in best])
         sources = dict(zip(best, texts, strict=True))
@@ -271,7 +273,7 @@ def _require_usable(prefix: str, ids: Sequence[int]) -> None:
     if len(ids) > MAX_TOKENS:
         raise DataError(
             f"a prefix has {len(ids):,} tokens, but at most {MAX_TOKENS:,} are allowed: {prefix[:60]!r}. Give only the "
-            "beginning of the sentence, and what precedes it as a line of its own."
+            "beginning of the sentence, and the text before it as a separate line."
         )
 
 
