@@ -20,15 +20,15 @@ from heed.compress.codec import compress, decompress
 from heed.core.errors import DataError
 from heed.tasks.predictor import Predictor
 
-SPEAKERS = {"characters": CHARACTERS, "words": WORDS_OF_STREAM, "bytes": BYTES_OF_LINES}
+RUNS = {"characters": CHARACTERS, "words": WORDS_OF_STREAM, "bytes": BYTES_OF_LINES}
 
 
 @pytest.fixture(scope="module")
-def speakers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Predictor]:
+def predictors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Predictor]:
     """A tiny GPT for each kind of text, and a bigram."""
     predictors = {}
     with unchecked_shapes():
-        for name, keys in SPEAKERS.items():
+        for name, keys in RUNS.items():
             predictors[name] = heed.load(train_speaker(tmp_path_factory.mktemp(name), keys))
         counted = {"task": "language-model", "data.hold_out": 8, "tokenizer.kind": "word", "model.kind": "bigram",
                    "training.stop_metric": "perplexity"}  # fmt: skip
@@ -40,26 +40,26 @@ def speakers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Predictor]:
 
 
 @pytest.fixture(scope="module")
-def blob(speakers: dict[str, Predictor]) -> bytes:
+def blob(predictors: dict[str, Predictor]) -> bytes:
     """TEXT compressed by the GPT of bytes."""
-    return compress(speakers["bytes"], TEXT).blob
+    return compress(predictors["bytes"], TEXT).blob
 
 
-NAMES = [*SPEAKERS, "bigram"]
+NAMES = [*RUNS, "bigram"]
 TEXT = "".join(line + "\n" for line in random.Random(3).choices(LINES, k=8)).encode()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_text_is_restored_from_parts_coded_in_parallel(name: str, speakers: dict[str, Predictor]) -> None:
-    result = compress(speakers[name], TEXT, rows=4)
-    assert decompress(speakers[name], result.blob) == TEXT
+def test_a_text_is_restored_from_parts_coded_in_parallel(name: str, predictors: dict[str, Predictor]) -> None:
+    result = compress(predictors[name], TEXT, rows=4)
+    assert decompress(predictors[name], result.blob) == TEXT
     assert result.num_payload_bytes < len(TEXT) / 2
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_text_is_restored_and_takes_its_entropy_under_the_model(name: str, speakers: dict[str, Predictor]) -> None:
+def test_a_text_is_restored_and_takes_its_entropy_under_the_model(name: str, predictors: dict[str, Predictor]) -> None:
     """At most 1 % and 64 bits more than the entropy of the text as one stream, or of its lines."""
-    loaded = speakers[name]
+    loaded = predictors[name]
     result = compress(loaded, TEXT)
     assert decompress(loaded, result.blob) == TEXT
     assert result.num_payload_bytes < len(TEXT) / 2
@@ -91,24 +91,24 @@ def entropy_of_stream(loaded: Predictor, text: str) -> float:
 @pytest.mark.parametrize(
     "data", [b"", b"\n", b"x", b"the ba", b"\n\nthe", bytes(range(256)), b"\xff" * 50, "é\r\n".encode()]
 )
-def test_odd_texts_are_restored(name: str, data: bytes, speakers: dict[str, Predictor]) -> None:
-    assert decompress(speakers[name], compress(speakers[name], data, rows=1 + len(data) % 3).blob) == data
+def test_odd_texts_are_restored(name: str, data: bytes, predictors: dict[str, Predictor]) -> None:
+    assert decompress(predictors[name], compress(predictors[name], data, rows=1 + len(data) % 3).blob) == data
 
 
 @pytest.mark.parametrize("name", ["characters", "bytes"])
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.binary(max_size=30))
-def test_any_bytes_are_restored(name: str, data: bytes, speakers: dict[str, Predictor]) -> None:
-    assert decompress(speakers[name], compress(speakers[name], data).blob) == data
+def test_any_bytes_are_restored(name: str, data: bytes, predictors: dict[str, Predictor]) -> None:
+    assert decompress(predictors[name], compress(predictors[name], data).blob) == data
 
 
-def test_a_text_that_the_model_cannot_shorten_is_stored_unchanged(speakers: dict[str, Predictor]) -> None:
+def test_a_text_that_the_model_cannot_shorten_is_stored_unchanged(predictors: dict[str, Predictor]) -> None:
     data = random.Random(1).randbytes(400)
-    blob = compress(speakers["bytes"], data).blob
+    blob = compress(predictors["bytes"], data).blob
     header, payload = container.unpack(blob)
     assert not header.coded
     assert payload == data
-    assert decompress(speakers["bytes"], blob) == data
+    assert decompress(predictors["bytes"], blob) == data
 
 
 def rewritten(blob: bytes, **changes: object) -> bytes:
@@ -117,18 +117,18 @@ def rewritten(blob: bytes, **changes: object) -> bytes:
     return container.pack(header.model_copy(update=changes), payload)
 
 
-def test_the_same_text_gives_the_same_file(speakers: dict[str, Predictor], blob: bytes) -> None:
-    assert compress(speakers["bytes"], TEXT).blob == blob
+def test_the_same_text_gives_the_same_file(predictors: dict[str, Predictor], blob: bytes) -> None:
+    assert compress(predictors["bytes"], TEXT).blob == blob
 
 
-def test_a_file_of_another_model_is_an_error(speakers: dict[str, Predictor], blob: bytes) -> None:
+def test_a_file_of_another_model_is_an_error(predictors: dict[str, Predictor], blob: bytes) -> None:
     with pytest.raises(DataError, match="compressed with another model than"):
-        decompress(speakers["words"], blob)
+        decompress(predictors["words"], blob)
 
 
-def test_an_older_header_with_the_number_of_processes_is_read(speakers: dict[str, Predictor], blob: bytes) -> None:
+def test_an_older_header_with_the_number_of_processes_is_read(predictors: dict[str, Predictor], blob: bytes) -> None:
     older = {"processes": "1", **container.unpack(blob)[0].arithmetic}
-    assert decompress(speakers["bytes"], rewritten(blob, arithmetic=older)) == TEXT
+    assert decompress(predictors["bytes"], rewritten(blob, arithmetic=older)) == TEXT
 
 
 @pytest.mark.parametrize(
@@ -136,29 +136,29 @@ def test_an_older_header_with_the_number_of_processes_is_read(speakers: dict[str
     [("torch", "9.9.9"), ("instructions", "of no processor"), ("threads", "64"), ("precision", "bfloat16")],
 )
 def test_a_file_of_other_arithmetic_is_an_error(
-    fact: str, value: str, speakers: dict[str, Predictor], blob: bytes
+    fact: str, value: str, predictors: dict[str, Predictor], blob: bytes
 ) -> None:
     arithmetic = {**container.unpack(blob)[0].arithmetic, fact: value}
     with pytest.raises(DataError, match=rf"compressed with {fact} {value}, but this machine has {fact} "):
-        decompress(speakers["bytes"], rewritten(blob, arithmetic=arithmetic))
+        decompress(predictors["bytes"], rewritten(blob, arithmetic=arithmetic))
 
 
 @pytest.mark.parametrize("name", ["words", "bytes", "bigram"])
-def test_different_probabilities_never_give_another_text(name: str, speakers: dict[str, Predictor]) -> None:
+def test_different_probabilities_never_give_another_text(name: str, predictors: dict[str, Predictor]) -> None:
     """A changed code simulates arithmetic that differs without being noticed."""
-    blob = compress(speakers[name], TEXT).blob
+    blob = compress(predictors[name], TEXT).blob
     header, payload = container.unpack(blob)
     for place in (0, len(payload) // 2, len(payload) - 1):
         wrong = payload[:place] + bytes([payload[place] ^ 4]) + payload[place + 1 :]
         try:
-            restored = decompress(speakers[name], container.pack(header, wrong))
+            restored = decompress(predictors[name], container.pack(header, wrong))
             assert restored == TEXT, "allowed where the last bits are unused"
         except DataError as error:
             assert re.search(r"differs from the original|does not end", str(error))
 
 
-def test_a_header_of_another_kind_of_model_is_an_error(speakers: dict[str, Predictor], blob: bytes) -> None:
+def test_a_header_of_another_kind_of_model_is_an_error(predictors: dict[str, Predictor], blob: bytes) -> None:
     with pytest.raises(DataError, match="another kind of model"):
-        decompress(speakers["bytes"], rewritten(blob, lengths=(3,)))
+        decompress(predictors["bytes"], rewritten(blob, lengths=(3,)))
     with pytest.raises(DataError, match="more tokens than its text can have"):
-        decompress(speakers["bytes"], rewritten(blob, num_lines=10**12))
+        decompress(predictors["bytes"], rewritten(blob, num_lines=10**12))
