@@ -65,7 +65,7 @@ def test_a_draw_depends_on_seed_stream_and_step_and_on_nothing_else() -> None:
 
 def test_numbers_of_neighbouring_steps_and_streams_are_uniform_and_uncorrelated() -> None:
     pick = RandomDraw(seed=1)
-    numbers = torch.tensor([[pick.uniform(stream, step) for step in range(40)] for stream in range(50)])
+    numbers = torch.tensor([[pick.uniform(stream, step) for step in range(20)] for stream in range(50)])
     assert 0 <= numbers.min() < 0.01
     assert 0.99 < numbers.max() < 1
     assert numbers.mean().item() == pytest.approx(0.5, abs=4 * 0.29 / 2000**0.5)
@@ -130,14 +130,14 @@ def sorted_whole(pick: RandomDraw, log_probs: Tensor, streams: range, step: int)
 
 
 def rows_of(kind: str) -> Tensor:
-    """Log-probabilities of 40 rows of 5,003 tokens: no share of these is asked for that is a whole number of them."""
+    """Log-probabilities of 20 rows of 5,003 tokens: no share of these is asked for that is a whole number of them."""
     generator = torch.Generator().manual_seed(3)
-    scores = torch.randn(40, 5003, generator=generator)
+    scores = torch.randn(20, 5003, generator=generator)
     return {
         "sharp": scores * 4,
         "flat": scores * 0.01,
         "equal": (scores * 2).round(),  # as counting models have it: many tokens that are as likely
-        "all equal": torch.zeros(40, 5003),
+        "all equal": torch.zeros(20, 5003),
         "some forbidden": scores.masked_fill(scores > 1, -math.inf),
     }[kind].log_softmax(-1)
 
@@ -150,7 +150,7 @@ def rows_of(kind: str) -> Tensor:
 )  # fmt: skip
 def test_a_draw_is_what_sorting_all_tokens_would_give(kind: str, choices: dict[str, float]) -> None:
     pick, log_probs = RandomDraw(7, **choices), rows_of(kind)
-    assert pick(log_probs, range(40), 2).equal(sorted_whole(pick, log_probs, range(40), 2))
+    assert pick(log_probs, range(20), 2).equal(sorted_whole(pick, log_probs, range(20), 2))
 
 
 @pytest.mark.parametrize("choices", [{"temperature": 1.5}, {"top_p": 0.9}])
@@ -177,8 +177,8 @@ def test_only_a_flat_distribution_is_sorted_whole(monkeypatch: pytest.MonkeyPatc
         return original(scores, k)
 
     monkeypatch.setattr("heed.decoding.sampling.stable_top_k", counted)
-    RandomDraw(1, top_p=0.95)(rows_of("sharp"), range(40), 0)
-    RandomDraw(1, top_p=0.95)(rows_of("flat"), range(40), 0)
+    RandomDraw(1, top_p=0.95)(rows_of("sharp"), range(20), 0)
+    RandomDraw(1, top_p=0.95)(rows_of("flat"), range(20), 0)
     assert sizes == [256, 256, 4096, 5003]
 
 
