@@ -1,9 +1,8 @@
 """Sentence-by-sentence translation: splitting a text, and joining the translations with its white space.
 
 Paragraphs, documents and lines beyond the limits are split into sentences, so that time and memory grow linearly with
-the length of a line, and a model trained on sentences gets sentences. White space is
-kept as in the source, except between scripts: Chinese and Japanese write no space between sentences, other languages
-do.
+the length of a line, and a model trained on sentences gets sentences. White space is kept as in the source, except
+between scripts: Chinese and Japanese write no space between sentences, other languages do.
 """
 
 from __future__ import annotations
