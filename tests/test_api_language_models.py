@@ -49,5 +49,5 @@ def test_a_beam_ends_with_the_line_where_lines_have_ends(speakers: list[Path]) -
     if loaded.run.recipe.data.line_end == "eos":
         assert all("\n" not in text for text in loaded.generate("the", beam))
         return
-    with pytest.raises(UsageError, match="this model's text has no ends, which beam search needs"):
+    with pytest.raises(UsageError, match="beam search needs a model of texts that end"):
         loaded.generate("the", beam)

@@ -136,7 +136,7 @@ def test_what_is_no_arpa_file_is_told(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "text", ["just text"])
     result = call("import", path, "--out", tmp_path / "run")
     assert result.code == 65
-    assert "Is this a whole ARPA file?" in result.err
+    assert "Is this a complete ARPA file?" in result.err
     assert not (tmp_path / "run").exists()
     assert call("import", tmp_path / "nothing", "--out", tmp_path / "run").code == 66
 

@@ -26,13 +26,13 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def logits_of(run: Path, ids: list[int]) -> torch.Tensor:
-    """What a run's model says after these ids."""
+    """The logits of a run's model after these ids."""
     model: Any = Run(run).model
     with torch.inference_mode():
         return model.head.logits(model.advance(torch.tensor([ids]), model.start(None, 1))[0])
 
 
-def test_an_exported_model_says_the_same_in_transformers(ours: Path, tmp_path: Path) -> None:
+def test_an_exported_model_has_the_same_logits_in_transformers(ours: Path, tmp_path: Path) -> None:
     result = call("export", ours, "--to", "gpt2", "--out", tmp_path / "gpt2")
     assert result.code == 0, result.err
     theirs, tokenizer = (
@@ -58,7 +58,7 @@ def test_export_and_import_give_the_same_weights_bit_for_bit(ours: Path, tmp_pat
     assert call("generate", tmp_path / "back", *flags).stdout == call("generate", ours, *flags).stdout
 
 
-def test_a_model_that_comes_back_reads_a_text_as_it_did(tmp_path: Path) -> None:
+def test_an_imported_model_reads_text_as_the_exported_one(tmp_path: Path) -> None:
     ended = {**PIECES, "data.line_end": "eos", "data.normaliser.collapse_spaces": True, "training.context": 9}
     ours = train_speaker(tmp_path, ended, num_steps=10)
     call("export", ours, "--out", tmp_path / "gpt2")
@@ -70,18 +70,18 @@ def test_a_model_that_comes_back_reads_a_text_as_it_did(tmp_path: Path) -> None:
     assert call("generate", tmp_path / "back", *flags).stdout == call("generate", ours, *flags).stdout
 
 
-@pytest.mark.parametrize("said", [3, {"text_as": "sideways"}, {"context": 9}, {"dir": "/"}, CROOKED])
-def test_what_heed_did_not_write_about_reading_is_refused(ours: Path, tmp_path: Path, said: object) -> None:
+@pytest.mark.parametrize("reading", [3, {"text_as": "sideways"}, {"context": 9}, {"dir": "/"}, CROOKED])
+def test_an_invalid_description_of_reading_is_an_error(ours: Path, tmp_path: Path, reading: object) -> None:
     call("export", ours, "--out", tmp_path / "gpt2")
     config = json.loads((tmp_path / "gpt2" / "config.json").read_text())
-    (tmp_path / "gpt2" / "config.json").write_text(json.dumps({**config, "heed": said}))
+    (tmp_path / "gpt2" / "config.json").write_text(json.dumps({**config, "heed": reading}))
     result = call("import", tmp_path / "gpt2", "--out", tmp_path / "back")
     assert result.code == 65
-    assert "'heed' is not what heed writes there" in result.err
+    assert "the value of 'heed' is invalid" in result.err
 
 
-def another_makers(folder: Path, **changes: object) -> GPT2LMHeadModel:
-    """A GPT-2 as its makers keep it: `<|endoftext|>` behind the other pieces, weights with random values."""
+def foreign_gpt2(folder: Path, **changes: object) -> GPT2LMHeadModel:
+    """A GPT-2 as published: `<|endoftext|>` after the other pieces, random weights."""
     library = Tokenizer(models.BPE())
     library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     library.decoder = decoders.ByteLevel()
@@ -111,16 +111,16 @@ def another_makers(folder: Path, **changes: object) -> GPT2LMHeadModel:
     [{"normalizer": {"type": "Lowercase"}}, {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}],
     ids=["lower case", "a space before"],
 )
-def test_a_gpt2_that_reads_a_text_in_another_way_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
-    another_makers(tmp_path / "gpt2")
+def test_a_gpt2_that_reads_text_differently_is_an_error(tmp_path: Path, changes: dict[str, object]) -> None:
+    foreign_gpt2(tmp_path / "gpt2")
     path = tmp_path / "gpt2" / "tokenizer.json"
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
     result = call("import", tmp_path / "gpt2", "--out", tmp_path / "run")
-    assert (result.code, "changes or cuts a text in another way" in result.err) == (65, True)
+    assert (result.code, "normalises or splits text differently" in result.err) == (65, True)
 
 
-def test_another_makers_gpt2_says_the_same_here(tmp_path: Path) -> None:
-    theirs = another_makers(tmp_path / "gpt2")
+def test_a_foreign_gpt2_has_the_same_probabilities_here(tmp_path: Path) -> None:
+    theirs = foreign_gpt2(tmp_path / "gpt2")
     result = call("import", tmp_path / "gpt2", "--out", tmp_path / "run")
     assert result.code == 0, result.err
     library = Tokenizer.from_file(str(tmp_path / "gpt2" / "tokenizer.json"))
@@ -131,7 +131,7 @@ def test_another_makers_gpt2_says_the_same_here(tmp_path: Path) -> None:
     with torch.inference_mode():
         expected = theirs(input_ids=torch.tensor([[end, *there]])).logits.softmax(-1)[0]
     found = logits_of(tmp_path / "run", [1, *ids]).softmax(-1)[0]
-    assert found[:, [0, 1, 3]].max() == 0, "padding, begin and the unknown are never said"
+    assert found[:, [0, 1, 3]].max() == 0, "padding, begin of sentence and unknown are never predicted"
     pieces = Run(tmp_path / "run").tokenizers["tgt"].vocabulary
     order = [library.token_to_id(pieces.piece(id)) for id in range(4, len(pieces))]
     torch.testing.assert_close(found[:, 4:], expected[:, order], rtol=1e-4, atol=1e-6)
@@ -154,15 +154,17 @@ def test_another_makers_gpt2_says_the_same_here(tmp_path: Path) -> None:
         ({"n_positions": None}, "does not describe a GPT-2"),
     ],
 )
-def test_what_is_not_computed_exactly_is_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
-    another_makers(tmp_path / "gpt2", **changes)
+def test_a_gpt2_that_heed_cannot_compute_exactly_is_an_error(
+    changes: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    foreign_gpt2(tmp_path / "gpt2", **changes)
     result = call("import", tmp_path / "gpt2", "--out", tmp_path / "run")
     assert result.code == 65, result.err
     assert message in result.err
     assert not (tmp_path / "run").exists()
 
 
-def test_what_is_no_gpt2_is_refused(bigram: Path, translator: Path, speaker: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_not_a_gpt2_is_an_error(bigram: Path, translator: Path, speaker: Path, tmp_path: Path) -> None:
     counted = call("export", bigram, "--out", tmp_path / "a")
     assert counted.code == 2
     assert "is of kind bigram" in counted.err

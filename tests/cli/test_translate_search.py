@@ -279,7 +279,7 @@ def test_strange_input_is_told(translator: Path) -> None:
         (("--no-guard", "--decoding.guard=true"), "--decoding.guard and the option for the same key"),
         (("--sample", "--decoding.beam_size=2"), "--sample replaces beam search"),
         (("--decoding.top_k=2",), "need --sample"),
-        (("--decoding.bias=[[9999, -1.0]]",), "bias names token 9,999; the last token of this vocabulary is"),
+        (("--decoding.bias=[[9999, -1.0]]",), "bias contains token 9,999, but the last token of this vocabulary is"),
         (("--ban", "\ufeff"), "ban contains an empty phrase"),
     ],
 )
@@ -312,7 +312,7 @@ def test_calibration_is_printed_kept_and_used(translator: Path, tmp_path: Path) 
     assert "confidence" not in records(run)[0]
     few = call("evaluate", run, "--calibrate")
     assert few.code == 65
-    assert "Too little data to calibrate on" in few.err
+    assert "too little data for calibration" in few.err
     rows = "".join(json.dumps(pair) + "\n" for pair in pairs(80, seed=9))
     (run / "data" / "valid.jsonl").write_text(rows, encoding="utf-8")
     result = call("evaluate", run, "--calibrate")

@@ -1,4 +1,4 @@
-"""Does each target word link to the source word whose pieces it attends to most?"""
+"""Word alignment by attention: each target word links to the source word that it attends to most."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import pytest
 import torch
 from random_models import half_trained, model_of
 
-from heed.decoding.alignment import mean_attention, word_links
-from heed.decoding.translator import ModelTranslator
+from heed.decoding.translator import ModelTranslator, mean_attention, word_links
 from heed.nn.contract import Trace
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Character, Word
@@ -45,12 +44,12 @@ CROSSED = [
 STRAIGHT = [[1.0, 0.0, 0.0, 0.0, 0.0]] * 2 + [[0.0, 0.0, 0.0, 1.0, 0.0]] * 3
 
 
-def test_pieces_of_a_source_word_are_summed_and_those_of_a_target_word_averaged() -> None:
+def test_weights_are_summed_over_a_source_word_and_averaged_over_a_target_word() -> None:
     """d: ab 0.2, c 0.4. ef: ab (0.2 + 0.6) / 2, c (0.4 + 0.3) / 2. Ends and spaces have no links."""
     assert word_links(HandMade([CROSSED]), "ab c", "d ef") == [(1, 0), (0, 1)]
 
 
-def test_the_upper_half_of_the_blocks_counts_in_the_order_of_the_blocks() -> None:
+def test_only_the_upper_half_of_the_blocks_counts() -> None:
     assert word_links(HandMade([STRAIGHT, CROSSED]), "ab c", "d ef") == [(1, 0), (0, 1)]
     assert word_links(HandMade([CROSSED, STRAIGHT]), "ab c", "d ef") == [(0, 0), (1, 1)]
     twelve = [STRAIGHT] * 6 + [CROSSED] * 6  # sorted as text, block 10 would come before block 2

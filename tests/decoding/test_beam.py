@@ -17,7 +17,7 @@ from heed.decoding.ranking import LengthPenalty
 from heed.decoding.sampling import Sampler, greedy
 from heed.nn.contract import Autoregressive, Source, TokenSource, Vocabularies
 
-SMALL = Vocabularies(src_size=8, tgt_size=5)  # two words beside padding, begin and end
+SMALL = Vocabularies(src_size=8, tgt_size=5)  # two words and padding, begin, end
 PENALTIES = [LengthPenalty(0.0), LengthPenalty(0.6), LengthPenalty(2.0), LengthPenalty(1.0, "mean")]
 penalties = pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: f"{p.kind} {p.alpha}")
 forbid = Forbidden((PAD, BOS))
@@ -74,22 +74,22 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive_search(seed: int, penalty: Le
     model, source = HashedModel(SMALL.tgt_size, seed), random_source([2, 5, 1], seed, SMALL)
     expected = [every_output(model, one_of(source, row), range(3, 5), 5, penalty) for row in range(3)]
     for nbest in (1, 10):  # for one alone the search may stop earlier
-        found = beam_search(model, source, 32, penalty, limit=5, nbest=nbest)
-        for hypotheses, ranked in zip(found, expected, strict=True):
+        actual = beam_search(model, source, 32, penalty, limit=5, nbest=nbest)
+        for hypotheses, ranked in zip(actual, expected, strict=True):
             assert [h.ids for h in hypotheses] == [ids for _, ids in ranked[:nbest]]
             assert [h.score for h in hypotheses] == pytest.approx([score for score, _ in ranked[:nbest]], abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["transformer", "rnn_attention"])
-def test_the_same_holds_for_a_network(name: str) -> None:
+def test_a_wide_beam_is_exhaustive_search_for_a_network_too(name: str) -> None:
     """Up to two tokens out of nine words: 91 outputs."""
     penalty, model = LengthPenalty(0.6), half_trained(name)
     source = random_source([2, 1], 1, Vocabularies(12, 12))
-    found = beam_search(model, source, 92, penalty, limit=3, nbest=5)
+    actual = beam_search(model, source, 92, penalty, limit=3, nbest=5)
     for row in range(2):
         expected = every_output(model, one_of(source, row), range(3, 12), 3, penalty)[:5]
-        assert [h.ids for h in found[row]] == [ids for _, ids in expected]
-        assert [h.score for h in found[row]] == pytest.approx([score for score, _ in expected], abs=1e-4)
+        assert [h.ids for h in actual[row]] == [ids for _, ids in expected]
+        assert [h.score for h in actual[row]] == pytest.approx([score for score, _ in expected], abs=1e-4)
 
 
 def plain_argmax(model: Autoregressive, source: Source, limit: int) -> tuple[tuple[int, ...], bool]:
@@ -123,8 +123,8 @@ def test_a_beam_of_one_equals_greedy_equals_a_plain_loop(name: str) -> None:
 
 @penalties
 def test_n_best_lists_are_sorted_and_distinct(penalty: LengthPenalty) -> None:
-    found = beam_search(HashedModel(9), random_source([2, 5, 1, 7]), 6, penalty, limit=7, nbest=6)
-    for hypotheses in found:
+    actual = beam_search(HashedModel(9), random_source([2, 5, 1, 7]), 6, penalty, limit=7, nbest=6)
+    for hypotheses in actual:
         assert len(hypotheses) == len({h.ids for h in hypotheses}) == 6
         for kind in (True, False):
             scores = [h.score for h in hypotheses if h.finished == kind]
@@ -143,7 +143,7 @@ def test_a_longer_n_best_list_begins_with_the_shorter_one() -> None:
 
 
 def test_sources_that_are_done_leave_the_batch() -> None:
-    """Each source alone takes as many steps as it needs; together they leave one by one."""
+    """Sources take as many steps together as alone, and leave one by one."""
     model, source, penalty = HashedModel(6), random_source(range(1, 9)), LengthPenalty(0.0)
     needed = []
     for row in range(len(source)):
@@ -204,8 +204,8 @@ def test_finished_hypotheses_precede_those_cut_off_without_duplicates() -> None:
 def test_every_source_has_its_own_limit() -> None:
     source = random_source([3, 3, 3])
     strategy = BeamSearch(2, [4, 1, 2], LengthPenalty(0.0))
-    found = search(Endless(5), SearchInputs(source, strategy, [forbid], torch.full((6, 1), BOS), 4))
-    assert [len(best.ids) for [best, *_] in found] == [3, 0, 1]
+    actual = search(Endless(5), SearchInputs(source, strategy, [forbid], torch.full((6, 1), BOS), 4))
+    assert [len(best.ids) for [best, *_] in actual] == [3, 0, 1]
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -226,7 +226,7 @@ def test_forbidden_tokens_are_never_chosen(beam_size: int) -> None:
     assert 5 in {id for [best] in lenient for id in best.ids}, "otherwise the test shows nothing"
 
 
-def test_a_prompt_starts_every_row_and_is_no_part_of_the_output() -> None:
+def test_a_prompt_starts_every_row_and_is_not_part_of_the_output() -> None:
     model, prefix = HashedModel(7), torch.tensor([[BOS, 5, 4]])
     strategy = BeamSearch(2, [6], LengthPenalty(0.0))
     [[best]] = search(model, SearchInputs(None, strategy, [forbid], prefix.expand(2, -1), 6))

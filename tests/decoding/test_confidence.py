@@ -1,4 +1,4 @@
-"""Confidence follows the calibration file of a run, and a damaged file is refused."""
+"""Confidence follows the calibration file of a run; a damaged file is an error."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import pytest
 from random_models import half_trained
 
 from heed.core.errors import DataError
-from heed.decoding.guard import Guard
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.output_checks import CONFIDENCE, FEATURES, Confidence, OutputChecks, features
+from heed.decoding.output_checks import CONFIDENCE, FEATURES, Confidence, Guard, OutputChecks, features
 from heed.decoding.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
@@ -25,10 +24,10 @@ LEARNED = Confidence(
 WORDS = Word("abcdefgh")
 
 
-def test_features_are_those_that_are_named() -> None:
-    found = features(Hypothesis((5, 6), -1.4, 0.0, (-0.2, -0.9, -0.3), flags=("loop",)))
-    assert len(found) == len(FEATURES)
-    assert found == pytest.approx((-1.4 / 3, -0.9, math.log(3), 1.0))
+def test_features_are_in_the_order_of_their_names() -> None:
+    actual = features(Hypothesis((5, 6), -1.4, 0.0, (-0.2, -0.9, -0.3), flags=("loop",)))
+    assert len(actual) == len(FEATURES)
+    assert actual == pytest.approx((-1.4 / 3, -0.9, math.log(3), 1.0))
     assert features(Hypothesis((), 0.0, 0.0, (), finished=False)) == (0.0, 0.0, 0.0, 0.0)
 
 
@@ -47,7 +46,7 @@ def test_a_defective_output_has_an_upper_limit() -> None:
     assert LEARNED.of(unsure) < 0.01
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert Confidence.read(tmp_path) is None
     LEARNED.write(tmp_path)
     assert Confidence.read(tmp_path) == LEARNED
@@ -60,22 +59,22 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
         Confidence.read(tmp_path)
 
 
-def test_every_output_gets_one_but_what_was_drawn_and_what_is_nothing() -> None:
+def test_every_searched_output_has_a_confidence_and_samples_have_none() -> None:
     translator = ModelTranslator(
         half_trained("transformer"), WORDS, WORDS, Normaliser(), checks=OutputChecks(confidence=LEARNED)
     )
-    found = translator.translate(["a b", " ", "c"], SearchOptions(beam_size=2, max_tokens=8))
-    assert found[1].confidence is None
-    for h in (found[0], found[2]):
+    actual = translator.translate(["a b", " ", "c"], SearchOptions(beam_size=2, max_tokens=8))
+    assert actual[1].confidence is None
+    for h in (actual[0], actual[2]):
         assert h.confidence == pytest.approx(LEARNED.of(h))
     assert translator.translate(["a b"], SearchOptions(sample=True, max_tokens=8))[0].confidence is None
 
 
-def test_what_the_guard_would_say_counts_where_it_is_off() -> None:
+def test_flags_are_a_feature_even_if_the_guard_is_off() -> None:
     checks = OutputChecks(guard=Guard(longest=0.0), confidence=LEARNED)  # everything is too long
     translator = ModelTranslator(half_trained("transformer"), WORDS, WORDS, Normaliser(), checks=checks)
     greedy = SearchOptions(beam_size=1, max_tokens=8)
-    [told] = translator.translate(["a b"], greedy)
+    [flagged] = translator.translate(["a b"], greedy)
     [silent] = translator.translate(["a b"], greedy.model_copy(update={"guard": False}))
-    assert "long" in told.flags and silent.flags == ()
-    assert silent.confidence == told.confidence
+    assert "long" in flagged.flags and silent.flags == ()
+    assert silent.confidence == flagged.confidence

@@ -1,4 +1,4 @@
-"""Prompts and tokens detokenizer the text that a model of lines, or of running text, was trained on."""
+"""Detokenizer: prompts and texts of models of lines and of running text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_after_an_end_token_begin_of_sentence_is_read() -> None:
     assert detokenizer.token_after_eos == BOS_ID
 
 
-def test_a_newline_character_is_a_token_like_others() -> None:
+def test_a_newline_token_is_treated_like_other_tokens() -> None:
     detokenizer = Detokenizer(LETTERS, "newline")
     assert detokenizer.encode_prompt("a\nb", Normaliser()) == [A, NEWLINE, B]
     assert detokenizer.texts([[A, NEWLINE, NEWLINE, B]]) == ["a\n\nb"]
@@ -64,6 +64,6 @@ def test_only_tokens_after_a_stop_are_dropped(kind: str, text: str, num_kept: in
     ids = (a, EOS_ID, b, EOS_ID, EOS_ID, i)
     detokenizer = Detokenizer(tokenizer, "eos")
     assert detokenizer.texts([ids]) == ["a\nb\n\nI"]
-    found = detokenizer.drop_after_stop(Hypothesis(ids, -6.0, -6.0, token_log_probs=(-1.0,) * 6, text=text))
-    assert len(found.ids) == len(found.token_log_probs) == num_kept
-    assert found.log_prob == -num_kept
+    actual = detokenizer.drop_after_stop(Hypothesis(ids, -6.0, -6.0, token_log_probs=(-1.0,) * 6, text=text))
+    assert len(actual.ids) == len(actual.token_log_probs) == num_kept
+    assert actual.log_prob == -num_kept

@@ -7,8 +7,7 @@ import torch
 from hashed_model import HashedModel
 from random_models import BOS, EOS, PAD, random_source
 
-from heed.decoding.beam import BeamSearch
-from heed.decoding.diverse import DiverseBeamSearch
+from heed.decoding.beam import BeamSearch, DiverseBeamSearch
 from heed.decoding.engine import SearchInputs, search
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.logit_rules import Forbidden
@@ -45,56 +44,56 @@ def by_the_paper(
 ) -> list[tuple[float, tuple[int, ...]]]:
     """Algorithm 1 with groups of one beam: each in its turn takes the best token after what the others have taken."""
     seen = tuple(id for id in source.ids[0].tolist() if id != PAD)
-    said: list[list[int]] = [[] for _ in range(groups)]
+    tokens_of: list[list[int]] = [[] for _ in range(groups)]
     totals, ended = [0.0] * groups, [False] * groups
     for _ in range(limit):
         taken: list[int] = []
         for group in range(groups):
             if ended[group]:
                 continue
-            log_probs = model.distribution((*seen, *(-1 - id for id in (BOS, *said[group]))))
+            log_probs = model.distribution((*seen, *(-1 - id for id in (BOS, *tokens_of[group]))))
             log_probs[[PAD, BOS]] = float("-inf")
             costs = torch.tensor([strength * taken.count(token) for token in range(model.vocab_size)])
-            if any(ended[other] and said[other] == said[group] for other in range(groups)):
-                log_probs[EOS] = float("-inf")  # somebody has said just that
+            if any(ended[other] and tokens_of[other] == tokens_of[group] for other in range(groups)):
+                log_probs[EOS] = float("-inf")  # another group has this output
             token = int((log_probs - costs).argmax())
             totals[group] += log_probs[token].item()
             taken.append(token)
             if token == EOS:
                 ended[group] = True
             else:
-                said[group].append(token)
+                tokens_of[group].append(token)
     assert all(ended), "choose a longer limit"
-    found = {tuple(ids): total / PENALTY.divisor(len(ids) + 1) for ids, total in zip(said, totals, strict=True)}
-    return sorted(((score, ids) for ids, score in found.items()), reverse=True)
+    actual = {tuple(ids): total / PENALTY.divisor(len(ids) + 1) for ids, total in zip(tokens_of, totals, strict=True)}
+    return sorted(((score, ids) for ids, score in actual.items()), reverse=True)
 
 
 @pytest.mark.parametrize("strength", [0.5, 2.0])
 @pytest.mark.parametrize("row", range(4))
 def test_groups_of_one_follow_the_algorithm_of_the_paper(strength: float, row: int) -> None:
     model, source = HashedModel(6, seed=3), one_of(random_source([2, 5, 1, 4], 3), row)
-    [found] = diverse_search(model, source, 3, 3, strength, limit=40)
+    [actual] = diverse_search(model, source, 3, 3, strength, limit=40)
     expected = by_the_paper(model, source, 3, strength, limit=40)
-    assert [h.ids for h in found] == [ids for _, ids in expected]
-    assert [h.score for h in found] == pytest.approx([score for score, _ in expected], abs=1e-4)
+    assert [h.ids for h in actual] == [ids for _, ids in expected]
+    assert [h.score for h in actual] == pytest.approx([score for score, _ in expected], abs=1e-4)
 
 
-def test_groups_that_do_not_shun_one_another_are_beams_of_their_width() -> None:
+def test_groups_without_a_penalty_are_plain_beams() -> None:
     """With next to no cost the first group finds what one beam of its width finds; no other may give that again."""
     model, source = HashedModel(8), random_source([2, 5, 1, 7])
-    found = diverse_search(model, source, 6, 2, 1e-9, limit=9)
+    actual = diverse_search(model, source, 6, 2, 1e-9, limit=9)
     alone = beam_search(model, source, 3, 9, nbest=1)
-    for hypotheses, [best] in zip(found, alone, strict=True):
+    for hypotheses, [best] in zip(actual, alone, strict=True):
         assert best in hypotheses
 
 
 @pytest.mark.parametrize("strength", [1e-9, 0.5, 100.0])
-def test_there_are_as_many_different_outputs_as_were_asked_for(strength: float) -> None:
+def test_n_best_outputs_differ_and_are_as_many_as_requested(strength: float) -> None:
     for hypotheses in diverse_search(HashedModel(8), random_source([2, 5, 1, 7]), 6, 6, strength, limit=60):
         assert len({h.ids for h in hypotheses}) == len(hypotheses) == 6
 
 
-def test_a_high_cost_makes_every_output_begin_in_its_own_way() -> None:
+def test_a_high_penalty_makes_all_first_tokens_differ() -> None:
     model, source = HashedModel(12), random_source([2, 5, 1, 7])
     shunned = diverse_search(model, source, 8, 4, 100.0, limit=9)
     plain = beam_search(model, source, 8, 9, nbest=4)
@@ -103,7 +102,7 @@ def test_a_high_cost_makes_every_output_begin_in_its_own_way() -> None:
     assert sum(len({h.ids[:1] for h in hypotheses}) for hypotheses in plain) < 16, "plain beams repeat first tokens"
 
 
-def test_scores_are_those_of_the_outputs_whatever_was_shunned() -> None:
+def test_the_penalty_is_not_part_of_scores() -> None:
     model, source = HashedModel(8), random_source([2, 5, 1, 7])
     for hypotheses in diverse_search(model, source, 6, 3, 3.0, limit=9):
         assert [h.score for h in hypotheses if h.finished] == sorted(
@@ -120,7 +119,7 @@ def test_cancelling_a_source_drops_all_its_groups_and_no_other() -> None:
     assert strategy._limits == [9, 9, 0, 0, 9, 9]
 
 
-def test_sources_do_not_shun_one_another() -> None:
+def test_one_source_is_not_penalised_for_the_tokens_of_another() -> None:
     model, source = HashedModel(8), random_source([2, 5, 1, 7])
     together = diverse_search(model, source, 6, 3, 3.0, limit=9)
     alone = [diverse_search(model, one_of(source, row), 6, 3, 3.0, limit=9)[0] for row in range(4)]

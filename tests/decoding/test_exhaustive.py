@@ -6,6 +6,7 @@ tokens, and the best of the rest must be what the search returns.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -45,14 +46,16 @@ class Output:
         return self.log_prob / base**options.length_penalty
 
 
+@functools.cache
 def translator_of(seed: int) -> ModelTranslator:
     """From letters to letters, at random."""
     return ModelTranslator(HashedModel(7, seed), LETTERS, LETTERS, Normaliser())
 
 
+@functools.cache
 @torch.no_grad()
 def every_output(translator: ModelTranslator, line: str, longest: int = LONGEST) -> list[Output]:
-    """All that may come out for a line."""
+    """All possible outputs for a line."""
     words = range(4, len(translator.tgt_tokenizer.vocabulary))
     outputs = [ids for length in range(longest + 1) for ids in itertools.product(words, repeat=length)]
     framed = collate(None, outputs, range(len(outputs)), BOS, EOS, PAD)
@@ -62,22 +65,22 @@ def every_output(translator: ModelTranslator, line: str, longest: int = LONGEST)
     steps = translator.model.head.log_probs(features).gather(2, tgt_out[..., None]).squeeze(2)
     log_probs = (steps * mask).sum(1).tolist()
     texts = translator.tgt_tokenizer.decode(outputs)
-    return [Output(*found) for found in zip(outputs, texts, log_probs, strict=True)]
+    return [Output(*output) for output in zip(outputs, texts, log_probs, strict=True)]
 
 
 def has(phrase: str, text: str) -> bool:
-    """Whether a phrase stands in a text as words."""
+    """Whether a text contains a phrase as whole words."""
     return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None
 
 
 def repeats(ids: tuple[int, ...], size: int) -> bool:
-    """Whether a run of so many tokens comes twice."""
+    """Whether an n-gram of this size occurs twice."""
     runs = list(zip(*(ids[i:] for i in range(size)), strict=False))
     return len(set(runs)) < len(runs)
 
 
 def distinct(outputs: list[Output]) -> list[Output]:
-    """The first of those that differ in blanks alone."""
+    """The first of those that differ only in white space."""
     first: dict[str, Output] = {}
     for output in outputs:
         first.setdefault(" ".join(output.text.split()), output)
@@ -129,12 +132,12 @@ SEARCHES: dict[str, tuple[dict[str, object], Constraints | None, Allowed]] = {
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_a_beam_as_wide_as_the_space_finds_the_best_that_is_allowed(name: str) -> None:
+def test_a_beam_as_wide_as_the_space_returns_the_best_allowed_outputs(name: str) -> None:
     changes, constraints, allowed = SEARCHES[name]
     options = SearchOptions.model_validate({**WIDE.model_dump(), **changes})
     translator = translator_of(seed=0)
-    found = translator.translate(LINES, options, [constraints] * len(LINES) if constraints else None)
-    for line, best in zip(LINES, found, strict=True):
+    actual = translator.translate(LINES, options, [constraints] * len(LINES) if constraints else None)
+    for line, best in zip(LINES, actual, strict=True):
         outputs = [output for output in every_output(translator, line) if allowed(output, line)]
         expected = distinct(sorted(outputs, key=lambda output: -output.score(options))[: options.nbest])
         hypotheses = [h for h in (best, *best.alternatives) if h.finished]
@@ -145,7 +148,7 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_that_is_allowed(name: str) -
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("longest", [1, 2, 3])
-def test_no_banned_word_stands_at_the_end_of_what_is_cut_off(beam_size: int, longest: int) -> None:
+def test_an_output_that_is_cut_off_does_not_end_with_a_banned_word(beam_size: int, longest: int) -> None:
     options = WIDE.model_copy(update={"beam_size": beam_size, "nbest": beam_size, "max_tokens": longest})
     plain, banned = (
         [
@@ -162,7 +165,7 @@ def test_no_banned_word_stands_at_the_end_of_what_is_cut_off(beam_size: int, lon
         assert any(has("a", h.text) for h in plain if not h.finished)
 
 
-def test_a_ban_is_spelled_as_outputs_are() -> None:
+def test_banned_phrases_are_normalised_like_outputs() -> None:
     words = Word(["Café", "x"])
     translator = ModelTranslator(HashedModel(6, 0), words, words, Normaliser())
     options = SearchOptions(beam_size=20, nbest=7, max_tokens=2, guard=False)
@@ -171,7 +174,7 @@ def test_a_ban_is_spelled_as_outputs_are() -> None:
         assert not any(has("Café", h.text) for h in (best, *best.alternatives))
 
 
-def test_the_longest_length_of_a_line_with_terms_does_not_depend_on_its_neighbours() -> None:
+def test_the_length_limit_of_a_line_with_terms_does_not_depend_on_its_neighbours() -> None:
     options = SearchOptions(beam_size=8, max_tokens=1, guard=False)
     constraints = [Constraints(terms=("abab",)), Constraints(terms=("a", "b"))]  # as many steps, and not as many pieces
     translator = translator_of(seed=3)
@@ -183,8 +186,8 @@ def test_the_longest_length_of_a_line_with_terms_does_not_depend_on_its_neighbou
     assert together == alone
 
 
-def test_what_is_not_allowed_would_be_found_otherwise() -> None:
-    """Else the searches above show nothing."""
+def test_without_the_restrictions_forbidden_outputs_would_be_among_the_best() -> None:
+    """Otherwise the searches above would prove nothing."""
     for name, (changes, constraints, allowed) in SEARCHES.items():
         if changes.keys() - {"length_penalty", "length_norm"} or constraints:
             best = [
@@ -204,24 +207,27 @@ def test_a_coverage_penalty_ranks_by_the_attention_to_each_source_word(name: str
     options = SearchOptions(beam_size=100, nbest=4, max_tokens=2, coverage_penalty=0.7, guard=False)
     lines = ["a b c", "d", "e f"]
 
-    def score(output: Output, line: str) -> float:
-        [ids] = words.encode([line])
-        tgt_in = collate(None, [output.ids], [0], BOS, EOS, PAD).tgt_in
-        source: Source = source_from_ids([ids], EOS, PAD)
+    @torch.no_grad()
+    def scores(outputs: list[Output], line: str) -> dict[Output, float]:
+        """The outputs must have one length, so that there is no padding."""
+        source: Source = source_from_ids(words.encode([line]) * len(outputs), EOS, PAD)
+        tgt_in = collate(None, [output.ids for output in outputs], range(len(outputs)), BOS, EOS, PAD).tgt_in
         trace = Trace()
-        with torch.no_grad():
-            translator.model.advance(tgt_in, translator.model.start(source), trace)
+        translator.model.advance(tgt_in, translator.model.start(source), trace)
         last_block = [name for name in trace.weights if name.endswith("cross")][-1]  # of at most two
-        covered = torch.cat(trace.weights[last_block], dim=2)[0].mean(0).sum(0).tolist()
-        return output.score(options) + 0.7 * sum(math.log(min(attention, 1.0)) for attention in covered)
+        covered = torch.cat(trace.weights[last_block], dim=2).mean(1).sum(1).tolist()
+        penalties = [0.7 * sum(math.log(min(attention, 1.0)) for attention in row) for row in covered]
+        return {output: output.score(options) + p for output, p in zip(outputs, penalties, strict=True)}
 
-    found = translator.translate(lines, options, [Constraints(prefix=prefix)] * 3)
+    actual = translator.translate(lines, options, [Constraints(prefix=prefix)] * 3)
     plain = translator.translate(lines, options.model_copy(update={"coverage_penalty": 0.0}), [Constraints(prefix)] * 3)
-    for line, best in zip(lines, found, strict=True):
+    for line, best in zip(lines, actual, strict=True):
         outputs = [o for o in every_output(translator, line, 2) if o.text.startswith(prefix)]
-        expected = sorted(outputs, key=lambda output: -score(output, line))[:4]
+        by_length = [[o for o in outputs if len(o.ids) == length] for length in range(3)]
+        score = {o: s for group in by_length if group for o, s in scores(group, line).items()}
+        expected = sorted(outputs, key=lambda output: -score[output])[:4]
         hypotheses = [best, *best.alternatives]
         assert [h.ids for h in hypotheses] == [output.ids for output in expected]
-        assert [h.score for h in hypotheses] == pytest.approx([score(o, line) for o in expected], abs=1e-4)
+        assert [h.score for h in hypotheses] == pytest.approx([score[o] for o in expected], abs=1e-4)
         assert [h.log_prob for h in hypotheses] == pytest.approx([o.log_prob for o in expected], abs=1e-4)
-    assert [h.score for h in plain] != [h.score for h in found]
+    assert [h.score for h in plain] != [h.score for h in actual]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heed.core.errors import DataError
-from heed.decoding.terms import Glossary
+from heed.decoding.phrases import Glossary
 
 GLOSSARY = Glossary(
     {
@@ -41,16 +41,16 @@ GLOSSARY = Glossary(
         ("", ()),
     ],
 )
-def test_terms_are_found_as_words_the_longest_first(source: str, terms: tuple[str, ...]) -> None:
+def test_terms_match_whole_words_and_the_longest_one_counts(source: str, terms: tuple[str, ...]) -> None:
     assert GLOSSARY.terms_for(source) == terms
 
 
-def test_a_longer_term_that_does_not_match_leaves_its_place_to_a_shorter_one() -> None:
+def test_a_shorter_term_matches_where_a_longer_one_does_not() -> None:
     assert Glossary({"ice": "Eis", "ice cream": "Eiscreme"}).terms_for("ice creams") == ("Eis",)
 
 
 @pytest.mark.parametrize("terms", [{"apple": "Apfel", "Apple": "Apple"}, {"Apple": "Apple", "apple": "Apfel"}])
-def test_of_two_terms_as_long_the_one_with_capitals_counts(terms: dict[str, str]) -> None:
+def test_of_two_equally_long_terms_the_one_with_capitals_counts(terms: dict[str, str]) -> None:
     assert Glossary(terms).terms_for("Apple sells an apple") == ("Apple", "Apfel")
 
 
@@ -70,7 +70,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ("dog\tHund\ndog\tKöter\n", "line 2: 'dog' is translated as 'Köter' here and as 'Hund' above"),
     ],
 )
-def test_a_malformed_line_is_refused_with_its_number(tmp_path: Path, text: str, message: str) -> None:
+def test_a_malformed_line_is_an_error_with_its_number(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "terms.tsv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):

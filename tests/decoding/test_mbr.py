@@ -27,7 +27,7 @@ def hypotheses(log_probs: list[float]) -> list[Hypothesis]:
 @pytest.mark.parametrize("drawn", [True, False])
 def test_the_utility_is_the_weighted_mean_over_all_as_references(metric: str, drawn: bool) -> None:
     log_probs = [-2.0, -1.5, -3.0, -1.0, -2.0]
-    found = minimum_bayes_risk(hypotheses(log_probs), metric, drawn)
+    actual = minimum_bayes_risk(hypotheses(log_probs), metric, drawn)
     weights = [0.2] * 5 if drawn else [math.exp(x) / sum(map(math.exp, log_probs)) for x in log_probs]
 
     def utility(text: str) -> float:
@@ -35,9 +35,9 @@ def test_the_utility_is_the_weighted_mean_over_all_as_references(metric: str, dr
         return sum(w * measure(text, [ref]).score for w, ref in zip(weights, TEXTS, strict=True))
 
     expected = sorted(set(TEXTS), key=utility, reverse=True)
-    assert [h.text for h in found] == expected
-    assert [h.score for h in found] == pytest.approx([utility(text) for text in expected])
-    assert all(h.log_prob == log_probs[TEXTS.index(h.text)] for h in found)
+    assert [h.text for h in actual] == expected
+    assert [h.score for h in actual] == pytest.approx([utility(text) for text in expected])
+    assert all(h.log_prob == log_probs[TEXTS.index(h.text)] for h in actual)
 
 
 def test_a_sample_drawn_twice_counts_twice() -> None:
@@ -47,16 +47,16 @@ def test_a_sample_drawn_twice_counts_twice() -> None:
 
 
 def test_of_equal_texts_the_likelier_is_kept() -> None:
-    [found] = minimum_bayes_risk(
+    [actual] = minimum_bayes_risk(
         [Hypothesis((1,), -3.0, 0.0, text="a"), Hypothesis((2,), -1.0, 0.0, text="a")], "chrf", False
     )
-    assert (found.ids, found.log_prob) == ((2,), -1.0)
+    assert (actual.ids, actual.log_prob) == ((2,), -1.0)
 
 
 def test_texts_that_differ_in_spaces_are_equal() -> None:
     texts = [("a b c d", -2.0), ("e f g h", -1.9), ("e f g h ", -2.5), (" e f  g h", -2.5)]
-    found = minimum_bayes_risk([Hypothesis((), at, 0.0, text=text) for text, at in texts], "bleu", False)
-    assert [(h.text, h.log_prob) for h in found] == [("e f g h", -1.9), ("a b c d", -2.0)]
+    actual = minimum_bayes_risk([Hypothesis((), at, 0.0, text=text) for text, at in texts], "bleu", False)
+    assert [(h.text, h.log_prob) for h in actual] == [("e f g h", -1.9), ("a b c d", -2.0)]
 
 
 @pytest.mark.parametrize("drawn", [True, False])
@@ -65,13 +65,13 @@ def test_an_unfinished_hypothesis_is_chosen_only_if_none_finished(drawn: bool) -
         Hypothesis((), log_prob, 0.0, text=text, finished=False) for text, log_prob in (("a b c", -1.0), ("a b", -2.0))
     ]
     ended = [Hypothesis((), -9.0, 0.0, text="x y"), Hypothesis((), -8.0, 0.0, text="a b", token_log_probs=(-8.0,))]
-    found = minimum_bayes_risk([*cut, *ended], "chrf", drawn)
-    assert [(h.text, h.finished) for h in found] == [("a b", True), ("x y", True), ("a b c", False)]
-    assert found[0].token_log_probs == (-8.0,), "of equal texts the finished one"
+    actual = minimum_bayes_risk([*cut, *ended], "chrf", drawn)
+    assert [(h.text, h.finished) for h in actual] == [("a b", True), ("x y", True), ("a b c", False)]
+    assert actual[0].token_log_probs == (-8.0,), "of equal texts the finished one"
     assert [h.text for h in minimum_bayes_risk(cut, "chrf", drawn)] in (["a b c", "a b"], ["a b", "a b c"])
 
 
-def test_an_unfinished_hypothesis_is_no_reference_for_a_beam() -> None:
+def test_an_unfinished_hypothesis_is_not_a_reference_for_a_beam() -> None:
     cut = Hypothesis((), -0.1, 0.0, text="a b c d", finished=False)
     ended = [Hypothesis((), -3.0, 0.0, text="a b c e"), *[Hypothesis((), -2.0, 0.0, text="x y z")] * 2]
     assert minimum_bayes_risk([cut, *ended], "chrf", False)[0].text == "x y z"
@@ -83,7 +83,7 @@ A, B, C, D, E, F, G, H = LETTERS
 SCRIPT = {(A,): {(H, H): 0.3, (A, B, C, D): 0.27, (A, B, C, E): 0.23, (A, B, C, F): 0.2}}
 
 
-def test_many_that_agree_win_against_one_that_is_likelier() -> None:
+def test_many_similar_hypotheses_outrank_a_likelier_one() -> None:
     translator = ModelTranslator(ScriptedModel(12, SCRIPT), WORDS, WORDS, Normaliser())
     plain = SearchOptions(beam_size=4, length_penalty=0.0)
     assert translator.translate(["a"], plain)[0].text == "h h"

@@ -1,4 +1,4 @@
-"""Are options that make no sense refused together, and lengths what they say?"""
+"""Search options: limits of length, and errors for invalid combinations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_lengths_are_functions_of_the_source() -> None:
     assert options(min_ratio=0.5, min_tokens=50).least(5) == 30, "never above the longest"
 
 
-def test_how_many_are_kept_alive_follows_from_what_is_asked_for() -> None:
+def test_the_width_follows_from_the_requested_hypotheses() -> None:
     assert options().width == 5
     assert options(sample=True, nbest=3).width == 3
     assert options(mbr="chrf").width == 20
@@ -52,7 +52,7 @@ def test_how_many_are_kept_alive_follows_from_what_is_asked_for() -> None:
         ({"bias": [[3, 0.5]]}, "penalties below 0 and bias above 0 need sampling or beam_size 1"),
     ],
 )
-def test_an_invalid_combination_is_refused(given: dict[str, Any], message: str) -> None:
+def test_an_invalid_combination_is_an_error(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         options(**given)
 
@@ -70,7 +70,7 @@ def test_all_errors_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("beam_size", "mbr", "width"), [(1, "", 1), (5, "chrf", 5), (20, "chrf", 20), (50, "chrf", 50)]
 )
-def test_minimum_bayes_risk_chooses_among_the_hypotheses_of_the_beam_that_is_said(
+def test_minimum_bayes_risk_compares_no_more_hypotheses_than_the_given_beam(
     beam_size: int, mbr: str, width: int
 ) -> None:
     options = SearchOptions(beam_size=20, mbr="chrf", candidates=20)

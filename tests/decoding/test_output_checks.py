@@ -6,9 +6,8 @@ import pytest
 from scripted import ScriptedModel
 
 from heed.core.errors import DataError
-from heed.decoding.guard import Guard, is_loop
 from heed.decoding.options import Constraints, SearchOptions
-from heed.decoding.output_checks import OutputChecks, fallback_searches, no_repeat_size
+from heed.decoding.output_checks import Guard, OutputChecks, fallback_searches, is_loop, no_repeat_size
 from heed.decoding.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.byte_level import Byte
@@ -120,8 +119,8 @@ def test_repetition_in_the_source_excuses_as_much_and_no_more() -> None:
     assert is_loop("ha ha ha ha", "ho ho ho ho ho ho")
 
 
-def test_a_very_long_output_is_checked_in_time() -> None:
-    words = [f"w{i}" for i in range(5000)]
+def test_a_loop_at_the_end_of_a_very_long_output_is_flagged() -> None:
+    words = [f"w{i}" for i in range(1500)]
     assert not is_loop("a", " ".join(words))
     assert is_loop("a", " ".join([*words, *words[-20:]]))
 
@@ -153,10 +152,10 @@ def test_the_next_hypothesis_replaces_a_flagged_one() -> None:
 
 
 def test_if_the_whole_beam_loops_no_ngram_may_repeat() -> None:
-    [found] = translator().translate(["d"], BEAM.model_copy(update={"beam_size": 2}))
-    assert (found.text, found.flags, found.fallback) == ("b b d", ("loop",), True)
+    [actual] = translator().translate(["d"], BEAM.model_copy(update={"beam_size": 2}))
+    assert (actual.text, actual.flags, actual.fallback) == ("b b d", ("loop",), True)
     [score] = translator().score(["b b d"], ["d"])
-    assert found.log_prob == pytest.approx(score.log_prob)
+    assert actual.log_prob == pytest.approx(score.log_prob)
     [wide] = translator().translate(["d"], BEAM.model_copy(update={"beam_size": 2, "nbest": 2}))
     assert [other.text for other in wide.alternatives] == ["b b b b"]
 
@@ -167,20 +166,20 @@ def test_pairs_of_characters_may_repeat_where_tokens_are_characters() -> None:
     [source], encoded = letters.encode(["a"])[:1], letters.encode(list(outputs))
     script = {tuple(source): dict(zip(map(tuple, encoded), outputs.values(), strict=True))}
     model = ModelTranslator(ScriptedModel(9, script), letters, letters, Normaliser(), checks=GUARDED)
-    [found] = model.translate(["a"], SearchOptions(beam_size=2, length_penalty=0.0, max_tokens=20))
-    assert (found.text, found.flags, found.fallback) == ("bcbcbcbcbdada", ("loop",), True)
+    [actual] = model.translate(["a"], SearchOptions(beam_size=2, length_penalty=0.0, max_tokens=20))
+    assert (actual.text, actual.flags, actual.fallback) == ("bcbcbcbcbdada", ("loop",), True)
     kinds = [no_repeat_size(tokenizer) for tokenizer in (letters, Byte(), CharBigram(["ab"]), WORDS)]
     assert kinds == [8, 8, 4, 2]
 
 
-def test_a_prefix_that_the_vocabulary_cannot_write_is_refused() -> None:
+def test_a_prefix_that_the_vocabulary_cannot_write_is_an_error() -> None:
     with pytest.raises(DataError, match="cannot write the prefix 'a zebra'"):
         translator().translate(["a", "b"], BEAM, [Constraints(), Constraints(prefix="a zebra ")])
 
 
 def test_a_fallback_search_never_relaxes_no_repeat() -> None:
-    found = [search.no_repeat for search, _ in fallback_searches(BEAM.model_copy(update={"no_repeat": 1}))]
-    assert found == [1, 1]
+    actual = [search.no_repeat for search, _ in fallback_searches(BEAM.model_copy(update={"no_repeat": 1}))]
+    assert actual == [1, 1]
     assert [search.no_repeat for search, _ in fallback_searches(BEAM)][1] > 1
 
 
@@ -193,29 +192,29 @@ def test_fallback_searches_of_a_diverse_beam_keep_its_groups() -> None:
 
 
 def test_a_replacement_has_its_own_score() -> None:
-    [found] = translator().translate(["a"], BEAM)
+    [actual] = translator().translate(["a"], BEAM)
     [score] = translator().score(["c d"], ["a"])
-    assert found.log_prob == pytest.approx(score.log_prob)
+    assert actual.log_prob == pytest.approx(score.log_prob)
 
 
 def test_without_the_guard_the_best_is_kept() -> None:
-    for found in (
+    for actual in (
         translator().translate(["a"], BEAM.model_copy(update={"guard": False})),
         translator(None).translate(["a"], BEAM),
     ):
-        assert (found[0].text, found[0].flags) == ("b b b b", ())
+        assert (actual[0].text, actual[0].flags) == ("b b b b", ())
 
 
 def test_greedy_search_and_sampling_have_no_fallback() -> None:
-    [found] = translator().translate(["a"], BEAM.model_copy(update={"beam_size": 1}))
-    assert (found.text, found.flags, found.fallback) == ("b b b b", ("loop",), False)
+    [actual] = translator().translate(["a"], BEAM.model_copy(update={"beam_size": 1}))
+    assert (actual.text, actual.flags, actual.fallback) == ("b b b b", ("loop",), False)
     drawn = translator().translate(["c"], SearchOptions(sample=True, max_tokens=8))
     assert (drawn[0].flags, drawn[0].fallback) == (("loop",), False)
 
 
 def test_an_n_best_list_keeps_its_length_and_the_replaced_hypothesis() -> None:
-    [found] = translator().translate(["a"], BEAM.model_copy(update={"nbest": 2}))
-    assert [found.text, *(other.text for other in found.alternatives)] == ["c d", "b b b b"]
+    [actual] = translator().translate(["a"], BEAM.model_copy(update={"nbest": 2}))
+    assert [actual.text, *(other.text for other in actual.alternatives)] == ["c d", "b b b b"]
     [plain] = translator(None).translate(["a"], BEAM.model_copy(update={"nbest": 2}))
     assert [plain.text, *(other.text for other in plain.alternatives)] == ["b b b b", "c d"]
 
@@ -241,5 +240,5 @@ def test_only_flagged_lines_are_searched_again() -> None:
 def test_a_replacement_keeps_the_constraints() -> None:
     script = {(A,): {(B, B, B, B): 0.5, (C, D): 0.3, (B, D): 0.2}}
     model = ModelTranslator(ScriptedModel(12, script), WORDS, WORDS, Normaliser(), checks=GUARDED)
-    [found] = model.translate(["a"], BEAM, [Constraints(prefix="b")])
-    assert (found.text, found.flags, found.fallback) == ("b d", ("loop",), True)
+    [actual] = model.translate(["a"], BEAM, [Constraints(prefix="b")])
+    assert (actual.text, actual.flags, actual.fallback) == ("b d", ("loop",), True)

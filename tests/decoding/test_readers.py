@@ -12,8 +12,8 @@ from toy_language import TinyRecurrent, prepared_text, text, tiny_model
 
 from heed.core.errors import DataError
 from heed.data.text_stream import TextStream
-from heed.decoding import readers, scoring
-from heed.decoding.readers import LineReader, Reader, StreamReader, TextScorer, WindowReader, make_reader
+from heed.decoding import scoring
+from heed.decoding.scoring import LineReader, Reader, StreamReader, TextScorer, WindowReader, make_reader
 from heed.nn.contract import Vocabularies
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import TokenizerConfig, encode_ended, train_tokenizer
@@ -62,17 +62,17 @@ def begin_of_window(context: int, stride: int) -> Callable[[TextStream, int], in
         ("windows", 500, 3, begin_of_window(500, 3), "context:500|stride:3"),
     ],
 )
-def test_each_token_has_the_probability_that_the_model_gives_it_after_what_was_shown(
+def test_each_token_has_its_probability_given_the_context_of_the_signature(
     model: TinyRecurrent, stream: TextStream, monkeypatch: pytest.MonkeyPatch,
-    text_as: readers.TextAs, context: int, stride: int, first: Callable[[TextStream, int], int], signature: str,
+    text_as: scoring.TextAs, context: int, stride: int, first: Callable[[TextStream, int], int], signature: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(readers, "SEGMENT", 11)
-    monkeypatch.setattr(readers, "MAX_SCORED_POSITIONS", 40)
+    monkeypatch.setattr(scoring, "SEGMENT", 11)
+    monkeypatch.setattr(scoring, "MAX_SCORED_POSITIONS", 40)
     reader = make_reader(text_as, model, CPU, context, stride)
     assert reader.signature == signature
-    found = reader.read(stream)
+    actual = reader.read(stream)
     expected = [log_prob(model, stream, position, first(stream, position)) for position in range(len(stream))]
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -86,30 +86,28 @@ def test_each_token_has_the_probability_that_the_model_gives_it_after_what_was_s
     ids=["stream", "short windows", "long windows", "lines"],
 )
 @pytest.mark.parametrize("cuts", [[1], [3, 4, 17], list(range(1, 30))])
-def test_a_text_that_comes_in_parts_is_read_as_the_whole(
+def test_a_text_read_in_parts_has_the_probabilities_of_the_whole(
     model: TinyRecurrent, stream: TextStream, make: Callable[[TinyRecurrent], Reader], cuts: list[int]
 ) -> None:
     whole = make(model).read(stream)
     reader = make(model)
     lines = np.split(stream.ids, stream.offsets[1:-1])
     parts = [lines[a:b] for a, b in zip([0, *cuts], [*cuts, len(lines)], strict=True)]
-    found = np.concatenate([reader.read(TextStream.of_lines([line.tolist() for line in part])) for part in parts])
-    np.testing.assert_allclose(found, whole, rtol=1e-4)
+    actual = np.concatenate([reader.read(TextStream.of_lines([line.tolist() for line in part])) for part in parts])
+    np.testing.assert_allclose(actual, whole, rtol=1e-4)
 
 
-def test_a_stream_that_is_read_in_several_places_differs_at_their_begins_only(
-    model: TinyRecurrent, stream: TextStream
-) -> None:
+def test_a_stream_split_into_parts_differs_only_at_their_beginnings(model: TinyRecurrent, stream: TextStream) -> None:
     reader = StreamReader(model, CPU, num_streams=3)
     assert reader.signature == "context:stream|streams:3"
-    whole, found = StreamReader(model, CPU).read(stream), reader.read(stream)
+    whole, actual = StreamReader(model, CPU).read(stream), reader.read(stream)
     cut = len(stream) // 3
-    np.testing.assert_allclose(found[:cut], whole[:cut], rtol=1e-4)
-    assert abs(found[cut] - whole[cut]) > 1e-6
-    np.testing.assert_array_equal(reader.read(stream), found)
+    np.testing.assert_allclose(actual[:cut], whole[:cut], rtol=1e-4)
+    assert abs(actual[cut] - whole[cut]) > 1e-6
+    np.testing.assert_array_equal(reader.read(stream), actual)
 
 
-def test_lines_are_scored_by_what_they_hold(model: TinyRecurrent) -> None:
+def test_likelihoods_count_the_tokens_words_and_bytes_of_each_line(model: TinyRecurrent) -> None:
     tokenizer = train_tokenizer(TokenizerConfig(kind="word", vocab_size=9, min_frequency=1), LINES)
     scorer = TextScorer(StreamReader(model, CPU), tokenizer, Normaliser(collapse_spaces=True), "eos")
     scored = scorer.score([" ba   zz ce ", "", "<unk> ba"])
@@ -125,7 +123,7 @@ def test_lines_are_scored_by_what_they_hold(model: TinyRecurrent) -> None:
     assert [t.log_prob for t in tokens] == pytest.approx([t.log_prob_sum for t in likelihoods])
 
 
-def test_a_line_break_is_a_character_and_no_end_is_none(model: TinyRecurrent) -> None:
+def test_a_newline_token_counts_as_a_character_and_a_missing_end_does_not(model: TinyRecurrent) -> None:
     tokenizer = train_tokenizer(
         TokenizerConfig(kind="character", vocab_size=20, min_frequency=1), [line + "\n" for line in LINES]
     )
@@ -137,18 +135,18 @@ def test_a_line_break_is_a_character_and_no_end_is_none(model: TinyRecurrent) ->
     assert tokenizer.decode([scored.text.ids.tolist()]) == ["bace"]
 
 
-def test_a_line_that_is_too_long_is_refused(model: TinyRecurrent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_is_too_long_is_an_error(model: TinyRecurrent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "MAX_SCORED_TOKENS", 5)
     with pytest.raises(DataError, match="a line has 6 tokens, but at most 5"):
         LineReader(model, CPU).read(TextStream.of_lines([[5] * 6]))
 
 
-def test_nothing_is_read_from_an_empty_text(model: TinyRecurrent) -> None:
+def test_an_empty_text_has_no_log_probabilities(model: TinyRecurrent) -> None:
     for reader in (LineReader(model, CPU), StreamReader(model, CPU), WindowReader(model, CPU, 5, 2)):
         assert len(reader.read(TextStream.of_lines([]))) == 0
 
 
-def test_validation_shows_the_training_text_s_perplexity_beside_its_own(tmp_path: Path) -> None:
+def test_validation_reports_the_perplexity_of_the_training_text_too(tmp_path: Path) -> None:
     task = prepared_text(tmp_path)
     validation = task.validate(tiny_model(task), task.metrics)
     assert list(validation.scores)[-1] == "training_perplexity"

@@ -22,12 +22,11 @@ NUM_DRAWS = 4000
 
 
 def draws(pick: RandomDraw, probs: Tensor = PROBS, step: int = 3) -> Tensor:
-    """How often each token is drawn by as many streams."""
+    """Count of each token over NUM_DRAWS streams."""
     tokens = pick(probs.log().expand(NUM_DRAWS, -1), range(NUM_DRAWS), step)
     return torch.bincount(tokens, minlength=len(probs)).double()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(
     ("choices", "expected"),
     [
@@ -44,9 +43,9 @@ def draws(pick: RandomDraw, probs: Tensor = PROBS, step: int = 3) -> Tensor:
     ],
 )
 def test_draws_have_the_distribution_that_the_options_describe(
-    choices: dict[str, float], expected: list[float], seed: int
+    choices: dict[str, float], expected: list[float]
 ) -> None:
-    counts = draws(RandomDraw(seed, **choices))
+    counts = draws(RandomDraw(seed=1, **choices))
     mean = torch.tensor(expected, dtype=torch.float64) / sum(expected) * NUM_DRAWS
     possible = mean > 0
     assert not counts[~possible].any()
@@ -66,7 +65,7 @@ def test_a_draw_depends_on_seed_stream_and_step_and_on_nothing_else() -> None:
 
 def test_numbers_of_neighbouring_steps_and_streams_are_uniform_and_uncorrelated() -> None:
     pick = RandomDraw(seed=1)
-    numbers = torch.tensor([[pick.uniform(stream, step) for step in range(40)] for stream in range(50)])
+    numbers = torch.tensor([[pick.uniform(stream, step) for step in range(20)] for stream in range(50)])
     assert 0 <= numbers.min() < 0.01
     assert 0.99 < numbers.max() < 1
     assert numbers.mean().item() == pytest.approx(0.5, abs=4 * 0.29 / 2000**0.5)
@@ -88,10 +87,10 @@ def sampled(rows_per_source: int, streams: list[int], seed: int = 1) -> list[lis
     repeated = type(source)(source.ids.expand(num_sources, -1), source.mask.expand(num_sources, -1))
     strategy = Sampler(rows_per_source, [9] * num_sources, LengthPenalty(0.6), RandomDraw(seed), streams)
     prefix = torch.full((num_sources * rows_per_source, 1), BOS)
-    found = search(HashedModel(8), SearchInputs(repeated, strategy, [Forbidden((PAD, BOS))], prefix, 9))
-    for hypotheses in found:
+    actual = search(HashedModel(8), SearchInputs(repeated, strategy, [Forbidden((PAD, BOS))], prefix, 9))
+    for hypotheses in actual:
         assert hypotheses == sorted(hypotheses, key=lambda h: -h.score)
-    return [sorted(h.ids for h in hypotheses) for hypotheses in found]
+    return [sorted(h.ids for h in hypotheses) for hypotheses in actual]
 
 
 def test_samples_of_one_source_differ_and_depend_on_its_stream_alone() -> None:
@@ -106,13 +105,13 @@ def test_rows_that_end_leave_the_batch() -> None:
     model, source = HashedModel(6), random_source(range(1, 9))
     strategy = Sampler(1, [12] * 8, LengthPenalty(), greedy, range(8))
     prefix = torch.full((8, 1), BOS)
-    found = search(model, SearchInputs(source, strategy, [Forbidden((PAD, BOS))], prefix, 12))
-    steps = [len(h.ids) + 1 for [h] in found]
+    actual = search(model, SearchInputs(source, strategy, [Forbidden((PAD, BOS))], prefix, 12))
+    steps = [len(h.ids) + 1 for [h] in actual]
     assert len(set(steps)) > 2, "otherwise the test shows nothing"
     assert model.advanced == [(sum(n > step for n in steps), 1) for step in range(max(steps))]
 
 
-# How the order is found
+# Partial sorting
 
 
 def sorted_whole(pick: RandomDraw, log_probs: Tensor, streams: range, step: int) -> Tensor:
@@ -131,14 +130,14 @@ def sorted_whole(pick: RandomDraw, log_probs: Tensor, streams: range, step: int)
 
 
 def rows_of(kind: str) -> Tensor:
-    """Log-probabilities of 40 rows of 5,003 tokens: no share of these is asked for that is a whole number of them."""
+    """Log-probabilities of 20 rows of 5,003 tokens: no share of these is asked for that is a whole number of them."""
     generator = torch.Generator().manual_seed(3)
-    scores = torch.randn(40, 5003, generator=generator)
+    scores = torch.randn(20, 5003, generator=generator)
     return {
         "sharp": scores * 4,
         "flat": scores * 0.01,
         "equal": (scores * 2).round(),  # as counting models have it: many tokens that are as likely
-        "all equal": torch.zeros(40, 5003),
+        "all equal": torch.zeros(20, 5003),
         "some forbidden": scores.masked_fill(scores > 1, -math.inf),
     }[kind].log_softmax(-1)
 
@@ -151,18 +150,18 @@ def rows_of(kind: str) -> Tensor:
 )  # fmt: skip
 def test_a_draw_is_what_sorting_all_tokens_would_give(kind: str, choices: dict[str, float]) -> None:
     pick, log_probs = RandomDraw(7, **choices), rows_of(kind)
-    assert pick(log_probs, range(40), 2).equal(sorted_whole(pick, log_probs, range(40), 2))
+    assert pick(log_probs, range(20), 2).equal(sorted_whole(pick, log_probs, range(20), 2))
 
 
 @pytest.mark.parametrize("choices", [{"temperature": 1.5}, {"top_p": 0.9}])
-def test_the_last_bits_of_probabilities_hardly_ever_change_a_draw(choices: dict[str, float]) -> None:
-    log_probs = (0.01 * torch.randn(2000, 5003, generator=torch.Generator().manual_seed(3))).log_softmax(-1)
+def test_rounding_of_probabilities_rarely_changes_a_draw(choices: dict[str, float]) -> None:
+    log_probs = (0.01 * torch.randn(300, 5003, generator=torch.Generator().manual_seed(3))).log_softmax(-1)
     noisy = log_probs + 1e-6 * torch.randn(log_probs.shape, generator=torch.Generator().manual_seed(1))
     pick, streams = RandomDraw(7, **choices), range(len(log_probs))
     assert (pick(log_probs, streams, 0) != pick(noisy, streams, 0)).sum() < len(log_probs) / 30
 
 
-def test_the_largest_draw_is_no_token_that_is_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_largest_random_number_does_not_draw_a_forbidden_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RandomDraw, "uniform", lambda *_: 1 - 2**-53)
     log_probs = torch.tensor([[0.3, 0.3, 0.3, 0.0]]).log()
     for choices in ({}, {"top_k": 4}, {"top_p": 0.999}):
@@ -178,15 +177,15 @@ def test_only_a_flat_distribution_is_sorted_whole(monkeypatch: pytest.MonkeyPatc
         return original(scores, k)
 
     monkeypatch.setattr("heed.decoding.sampling.stable_top_k", counted)
-    RandomDraw(1, top_p=0.95)(rows_of("sharp"), range(40), 0)
-    RandomDraw(1, top_p=0.95)(rows_of("flat"), range(40), 0)
+    RandomDraw(1, top_p=0.95)(rows_of("sharp"), range(20), 0)
+    RandomDraw(1, top_p=0.95)(rows_of("flat"), range(20), 0)
     assert sizes == [256, 256, 4096, 5003]
 
 
 # Where a row ends
 
 
-def test_a_stop_ends_a_row_and_an_end_of_sentence_need_not() -> None:
+def test_a_stop_text_ends_a_row_and_an_end_of_sentence_may_not() -> None:
     """Row 0 says 3 3 3 …, its stop after two of them; row 1 says the end of sentence again and again, read as bos."""
     script = torch.full((2, 6), -9.0)
     script[0, 3], script[1, EOS] = 0.0, 0.0

@@ -31,40 +31,40 @@ def shout(lines: list[str]) -> list[Hypothesis]:
     ]  # fmt: skip
 
 
-def test_the_pieces_of_each_line_come_back_in_their_places() -> None:
-    found = translate_pieces([line("one.", "  ", "two"), [], line("  "), line("x.", " ", "y.", " ", "x.")], shout)
-    assert [h.text for h in found] == ["ONE.  TWO", "", "  ", "X. Y. X."]
-    assert [h.log_prob for h in found] == [-7.0, 0.0, 0.0, -6.0]
-    assert [h.score for h in found] == [-2.0, 0.0, 0.0, -3.0]
-    assert [h.flags for h in found] == [(), (), (), ("loop",)]
-    assert all(h.ids == () and h.token_log_probs == () and h.alternatives == () for h in found)
+def test_the_translations_of_each_line_are_joined_in_order() -> None:
+    actual = translate_pieces([line("one.", "  ", "two"), [], line("  "), line("x.", " ", "y.", " ", "x.")], shout)
+    assert [h.text for h in actual] == ["ONE.  TWO", "", "  ", "X. Y. X."]
+    assert [h.log_prob for h in actual] == [-7.0, 0.0, 0.0, -6.0]
+    assert [h.score for h in actual] == [-2.0, 0.0, 0.0, -3.0]
+    assert [h.flags for h in actual] == [(), (), (), ("loop",)]
+    assert all(h.ids == () and h.token_log_probs == () and h.alternatives == () for h in actual)
 
 
-def test_of_likenesses_a_line_has_the_mean() -> None:
+def test_scores_of_minimum_bayes_risk_are_averaged() -> None:
     def alike(lines: list[str]) -> list[Hypothesis]:
         return [replace(h, score=float(len(h.text))) for h in shout(lines)]
 
-    found = translate_pieces([line("one.", "  ", "seven."), line("  ")], alike, mean_score=True)
-    assert [h.score for h in found] == [5.0, 0.0]
+    actual = translate_pieces([line("one.", "  ", "seven."), line("  ")], alike, mean_score=True)
+    assert [h.score for h in actual] == [5.0, 0.0]
 
 
-def test_what_a_language_model_gives_is_summed_where_all_is_known() -> None:
+def test_language_model_scores_are_summed_if_every_sentence_has_one() -> None:
     def judged(lines: list[str]) -> list[Hypothesis]:
         return [
             replace(h, lm_log_prob=None if "x" in text else -2.0) for h, text in zip(shout(lines), lines, strict=True)
         ]
 
-    found = translate_pieces([line("a.", " ", "b."), line("a.", " ", "x."), line(" ")], judged)
-    assert [h.lm_log_prob for h in found] == [-4.0, None, None]
+    actual = translate_pieces([line("a.", " ", "b."), line("a.", " ", "x."), line(" ")], judged)
+    assert [h.lm_log_prob for h in actual] == [-4.0, None, None]
 
 
-def test_a_line_of_one_sentence_keeps_all_that_is_known_of_it() -> None:
+def test_a_line_of_one_sentence_keeps_its_hypothesis() -> None:
     assert translate_pieces([line("alone"), line("a", " ", "b")], shout)[0] == shout(["alone"])[0]
 
 
 def test_a_line_is_finished_when_all_of_its_pieces_are() -> None:
-    found = translate_pieces([line("one.", " ", "two."), line("one.", " ", "seven.")], shout)
-    assert [h.finished for h in found] == [True, False]
+    actual = translate_pieces([line("one.", " ", "two."), line("one.", " ", "seven.")], shout)
+    assert [h.finished for h in actual] == [True, False]
 
 
 def test_all_pieces_are_translated_at_once() -> None:
@@ -95,7 +95,7 @@ def test_a_line_of_many_tokens_is_translated_in_pieces() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "a" * 900 + "ก" * 900, "ก" * 3000 + " b", "Ab. " * 700])
-def test_pieces_make_the_line_and_none_is_too_long(text: str) -> None:
+def test_pieces_join_to_the_line_and_none_is_too_long(text: str) -> None:
     def num_tokens(line: str) -> int:
         return len(line.encode())
 

@@ -60,5 +60,5 @@ def test_the_text_is_cut_before_the_first_of_several_stops() -> None:
     ("text", "stops", "held"),
     [("abc", ["cde"], 1), ("abcd", ["cde"], 2), ("abx", ["cde"], 0), ("aa", ["aab", "ab"], 2)],
 )
-def test_a_possible_start_of_a_stop_is_held_back(text: str, stops: list[str], held: int) -> None:
+def test_a_possible_start_of_a_stop_text_is_withheld(text: str, stops: list[str], held: int) -> None:
     assert partial_stop(text, stops) == held

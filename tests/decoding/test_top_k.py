@@ -21,7 +21,7 @@ def test_values_and_indices_match_torch(size: int, k: int) -> None:
     assert all(len(set(row)) == k for row in index.tolist()), "no index twice"
 
 
-def test_ties_and_impossible_scores() -> None:
+def test_ties_and_impossible_scores_match_torch() -> None:
     scores = torch.full((2, 50 * GROUP_SIZE), float("-inf"))
     scores[0, -3:] = 1.0
     scores[1, ::GROUP_SIZE] = 2.0
@@ -31,7 +31,7 @@ def test_ties_and_impossible_scores() -> None:
     assert all(len(set(row)) == 5 for row in index.tolist())
 
 
-def test_the_largest_may_all_be_in_one_group_or_at_the_end() -> None:
+def test_the_largest_values_may_be_in_one_group_or_at_the_end() -> None:
     for begin in (0, GROUP_SIZE, 20 * GROUP_SIZE):  # the last begins after the last whole group
         scores = torch.randn(3, 20 * GROUP_SIZE + 7)
         scores[:, begin : begin + 5] += 100

@@ -48,8 +48,15 @@ CASES = [
 ]
 every_case = pytest.mark.parametrize(
     ("name", "options"),
-    [(network, SEARCHES[search]) for network, search in CASES],
-    ids=[f"{network}, {search}" for network, search in CASES],
+    [
+        pytest.param(
+            network,
+            SEARCHES[search],
+            id=f"{network}, {search}",
+            marks=[pytest.mark.slow] if network == "transformer, pre-norm" else [],
+        )
+        for network, search in CASES
+    ],
 )
 
 
@@ -60,7 +67,7 @@ def translator_of(model: Autoregressive) -> ModelTranslator:
 
 @functools.cache
 def network(name: str) -> ModelTranslator:
-    """A model that has learned a little."""
+    """A partly trained model."""
     return translator_of(half_trained(name))
 
 
@@ -76,34 +83,29 @@ def texts(hypotheses: list[Hypothesis]) -> list[tuple[str, ...]]:
 
 @functools.cache
 def each_alone(name: str, options: SearchOptions) -> dict[str, tuple[str, ...]]:
-    """What each line becomes when nothing else is there."""
+    """The outputs of each line translated alone."""
     return {line: texts(network(name).translate([line], options))[0] for line in LINES}
 
 
 @every_case
-def test_outputs_vary_enough_for_these_tests(name: str, options: SearchOptions) -> None:
-    found = each_alone(name, options)
-    assert len({len(outputs[0].split()) for outputs in found.values()}) > 2
-    assert len({outputs[0] for outputs in found.values()}) > 5
-
-
-@every_case
-@settings(max_examples=4, phases=[Phase.generate])
+@settings(max_examples=2, phases=[Phase.generate])
 @given(lines=st.lists(st.sampled_from(LINES), min_size=1, max_size=12), batch_size=st.integers(1, 12))
 def test_a_line_has_the_same_text_alone_and_in_any_batch_and_order(
     name: str, options: SearchOptions, lines: list[str], batch_size: int
 ) -> None:
     options = options.model_copy(update={"batch_size": batch_size})
     alone = each_alone(name, options.model_copy(update={"batch_size": 64}))
+    assert len({len(outputs[0].split()) for outputs in alone.values()}) > 2, "outputs vary"
+    assert len({outputs[0] for outputs in alone.values()}) > 5, "outputs vary"
     assert texts(network(name).translate(lines, options)) == [alone[line] for line in lines]
 
 
 @every_case
-def test_the_score_of_an_output_is_what_forced_scoring_gives_it(name: str, options: SearchOptions) -> None:
+def test_the_score_of_an_output_is_its_forced_score(name: str, options: SearchOptions) -> None:
     lines = list(dict.fromkeys(LINES))
-    found = network(name).translate(lines, options)
+    actual = network(name).translate(lines, options)
     finished = [
-        (line, h) for line, best in zip(lines, found, strict=True) for h in (best, *best.alternatives) if h.finished
+        (line, h) for line, best in zip(lines, actual, strict=True) for h in (best, *best.alternatives) if h.finished
     ]
     assert len(finished) > 5
     scores = network(name).score([h.text for _, h in finished], [line for line, _ in finished])
@@ -126,41 +128,41 @@ def test_several_tokenizations_of_one_text_are_one_alternative() -> None:
     pieces = CharBigram(["ab", "a@@", "b", "c"])
     translator = ModelTranslator(HashedModel(8), pieces, pieces, Normaliser())
     [ab, a, b, c] = [pieces.vocabulary.id(piece) for piece in ("ab", "a@@", "b", "c")]
-    found = [Hypothesis((ab,), -1.0, -1.0), Hypothesis((a, b), -2.0, -2.0), Hypothesis((c,), -3.0, -3.0)]
-    assert [h.text for h in translator.ranked(found, BEAM)] == ["ab", "c"]
-    assert [h.text for h in translator.ranked(found, SAMPLES)] == ["ab", "ab", "c"]
+    actual = [Hypothesis((ab,), -1.0, -1.0), Hypothesis((a, b), -2.0, -2.0), Hypothesis((c,), -3.0, -3.0)]
+    assert [h.text for h in translator.ranked(actual, BEAM)] == ["ab", "c"]
+    assert [h.text for h in translator.ranked(actual, SAMPLES)] == ["ab", "ab", "c"]
 
 
 def test_lines_of_white_space_are_returned_unchanged_in_their_place() -> None:
     translator = translator_of(HashedModel(12))
-    found = translator.translate(["", "a b", " \t ", "c", "\u3000"], GREEDY)
-    outputs = [h.text for h in found]
+    actual = translator.translate(["", "a b", " \t ", "c", "\u3000"], GREEDY)
+    outputs = [h.text for h in actual]
     assert outputs[::2] == ["", " \t ", "\u3000"]
     assert outputs[1::2] == [translator.translate([line], GREEDY)[0].text for line in ("a b", "c")]
-    assert all(h.ids == () and h.log_prob == 0.0 and h.finished for h in found[::2])
+    assert all(h.ids == () and h.log_prob == 0.0 and h.finished for h in actual[::2])
     assert translator.translate([], GREEDY) == []
 
 
 def test_white_space_is_returned_unchanged_even_if_it_has_tokens() -> None:
     translator = ModelTranslator(HashedModel(260), Byte(), Byte(), Normaliser())
-    found = translator.translate([" \t ", "a"], GREEDY)
-    assert (found[0].text, found[0].ids) == (" \t ", ())
-    assert found[1].ids
+    actual = translator.translate([" \t ", "a"], GREEDY)
+    assert (actual[0].text, actual[0].ids) == (" \t ", ())
+    assert actual[1].ids
 
 
 def test_a_line_that_normalisation_empties_is_returned_unchanged() -> None:
-    [found] = translator_of(HashedModel(12)).translate(["\u0007"], GREEDY)
-    assert found.text == "\u0007"
+    [actual] = translator_of(HashedModel(12)).translate(["\u0007"], GREEDY)
+    assert actual.text == "\u0007"
 
 
 def test_equal_lines_are_translated_once() -> None:
     model = HashedModel(12)
-    found = translator_of(model).translate(["a b", "c", "a b", " a  b "], BEAM)
+    actual = translator_of(model).translate(["a b", "c", "a b", " a  b "], BEAM)
     assert model.advanced[0] == (2 * 3, 1)
-    assert texts(found)[0] == texts(found)[2] == texts(found)[3] != texts(found)[1]
+    assert texts(actual)[0] == texts(actual)[2] == texts(actual)[3] != texts(actual)[1]
 
 
-def test_no_more_lines_than_asked_for_are_searched_at_once() -> None:
+def test_at_most_batch_size_lines_are_searched_at_once() -> None:
     model = HashedModel(12)
     translator_of(model).translate(["a", "b", "c", "d", "e"], GREEDY.model_copy(update={"batch_size": 2}))
     assert max(rows for rows, _ in model.advanced) == 2
@@ -178,14 +180,14 @@ def test_long_lines_come_in_smaller_groups(monkeypatch: pytest.MonkeyPatch) -> N
     assert max(widest) == 9, "the three short lines together"
 
 
-def test_a_huge_line_is_translated_among_short_ones() -> None:
+def test_a_huge_line_does_not_affect_short_ones() -> None:
     huge = " ".join(DICE.choices("abcdefgh", k=1500))
     translator = network("transformer")
     options = BEAM.model_copy(update={"max_tokens": 5})
     alone = translator.translate(["a b c"], options)
-    found = translator.translate(["a b c", huge], options)
-    assert texts(found)[:1] == texts(alone)
-    assert len(found[1].ids) <= 5
+    actual = translator.translate(["a b c", huge], options)
+    assert texts(actual)[:1] == texts(alone)
+    assert len(actual[1].ids) <= 5
 
 
 def test_no_output_exceeds_its_limit_or_contains_a_special_piece() -> None:
@@ -245,8 +247,8 @@ def test_a_language_model_can_be_searched_for_its_likeliest_text() -> None:
     assert best.log_prob >= max(h.log_prob for h in drawn if h.finished) - 1e-5
 
 
-def test_each_kind_of_model_refuses_what_it_cannot_do() -> None:
-    with pytest.raises(ValueError, match="does not translate"):
+def test_a_method_that_a_model_does_not_support_is_an_error() -> None:
+    with pytest.raises(ValueError, match="has no source to translate"):
         language_model().translate(["a"], GREEDY)
     with pytest.raises(ValueError, match="needs a source"):
         network("transformer").score(["a"])

@@ -29,17 +29,19 @@ from heed.text.sentences import Piece, split_long, split_paragraph
         ("你好。你今天怎么样？", ["Hello.", ""], "Hello."),
     ],
 )
-def test_a_blank_stands_where_the_target_wants_one(source: str, translations: list[str], expected: str) -> None:
+def test_a_space_is_inserted_where_the_target_script_needs_one(
+    source: str, translations: list[str], expected: str
+) -> None:
     assert join_sentences(split_paragraph(source), translations) == expected
 
 
-def test_a_word_that_was_cut_for_its_length_is_not_torn_apart() -> None:
+def test_the_parts_of_a_word_split_for_its_length_stay_together() -> None:
     pieces = split_long("https://example.org/" + "abcdef" * 4, 12)
     assert join_sentences(pieces, [piece.text.upper() for piece in pieces]) == "HTTPS://EXAMPLE.ORG/" + "ABCDEF" * 4
     assert join_sentences([Piece("狗跑", True), Piece("得快", True)], ["The dog", "runs fast"]) == "The dog runs fast"
 
 
-def test_marks_stay_at_their_sentences() -> None:
+def test_inline_tags_stay_with_their_sentence() -> None:
     def translated(text: str, *translations: str) -> str:
         [stretch] = (part for part in parse(text) if isinstance(part, Span))
         return write_span(stretch, split_paragraph(stretch.plain), translations, [[(0, 0)]] * len(translations))

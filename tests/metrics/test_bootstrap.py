@@ -1,4 +1,4 @@
-"""Are intervals drawn as they should be?"""
+"""Bootstrap draws and intervals."""
 
 import numpy as np
 import pytest
@@ -17,12 +17,12 @@ def test_the_same_seed_gives_the_same_draws_and_another_seed_others():
     assert not np.array_equal(first, resampled_totals(statistics, 10, seed=2))
 
 
-def test_two_systems_are_drawn_alike():
+def test_two_systems_are_resampled_alike():
     statistics = np.random.default_rng(0).integers(0, 9, size=(20, 2)).astype(float)
     np.testing.assert_array_equal(2 * resampled_totals(statistics, 10), resampled_totals(2 * statistics, 10))
 
 
-def test_draws_equal_picking_the_rows_by_hand():
+def test_a_draw_is_the_sum_of_the_chosen_rows():
     statistics = np.arange(12.0).reshape(4, 3)
     random = np.random.default_rng(5)
     expected = [statistics[random.choice(4, size=4)].sum(axis=0) for _ in range(6)]

@@ -1,4 +1,4 @@
-"""Are probabilities what was fitted, and is their error counted right?"""
+"""Calibration: logistic regression, cross-validation and calibration error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sample(size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return x, random.random(size) < p, p
 
 
-def test_a_fit_is_where_the_penalised_likelihood_has_no_slope() -> None:
+def test_the_penalised_likelihood_has_gradient_zero_at_the_fit() -> None:
     x, good, _ = sample(300)
     fitted = LogisticRegression.fit(x, good)
     standard = (x - fitted.mean) / fitted.scale
@@ -37,7 +37,7 @@ def test_a_fit_is_where_the_penalised_likelihood_has_no_slope() -> None:
     np.testing.assert_allclose(standard.T @ error + RIDGE * fitted.weights, 0, atol=1e-6)
 
 
-def test_known_weights_are_found() -> None:
+def test_true_weights_are_recovered() -> None:
     x, good, p = sample(20_000)
     fitted = LogisticRegression.fit(x, good)
     np.testing.assert_allclose(fitted.weights, WEIGHTS, atol=0.06)
@@ -45,7 +45,7 @@ def test_known_weights_are_found() -> None:
     assert np.abs(fitted.probabilities(x) - p).mean() < 0.01
 
 
-def test_a_feature_that_never_changes_tells_nothing() -> None:
+def test_a_constant_feature_has_weight_zero() -> None:
     x, good, _ = sample(200)
     x[:, 1] = 7.0
     fitted = LogisticRegression.fit(x, good)
@@ -53,14 +53,14 @@ def test_a_feature_that_never_changes_tells_nothing() -> None:
     assert np.isfinite(fitted.probabilities(x)).all()
 
 
-def test_what_can_be_told_apart_perfectly_has_finite_weights() -> None:
+def test_perfectly_separable_data_has_finite_weights() -> None:
     x = np.linspace(-1, 1, 100)[:, None]
     fitted = LogisticRegression.fit(x, x[:, 0] > 0)
     assert 1 < fitted.weights[0] < 100
     assert fitted.probabilities(x)[[0, -1]] == pytest.approx([0, 1], abs=0.05)
 
 
-def test_cross_validation_judges_what_was_not_seen() -> None:
+def test_cross_validation_predicts_held_out_rows() -> None:
     """Pure noise with many features fits itself, and cross-validation knows it for what it is."""
     random = np.random.default_rng(1)
     x, good = random.normal(size=(120, 40)), random.random(120) < 0.5
@@ -77,7 +77,7 @@ def test_true_probabilities_are_calibrated_and_others_are_not() -> None:
     assert expected_calibration_error(reliability(p**3, good)) > 0.1
 
 
-def test_bins_and_error_by_hand() -> None:
+def test_bins_and_calibration_error_equal_those_by_hand() -> None:
     p, good = np.array([0.05, 0.12, 0.18, 0.95, 1.0]), np.array([False, True, False, True, True])
     bins = reliability(p, good)
     assert bins[0] == Bin(1, 0.05, 0.0)
@@ -94,6 +94,6 @@ def test_the_area_is_the_share_of_pairs_in_order() -> None:
 
 
 @pytest.mark.parametrize("good", [np.ones(100, bool), np.zeros(100, bool), np.arange(20) % 2 == 0])
-def test_too_little_to_learn_from_is_told(good: np.ndarray) -> None:
-    with pytest.raises(DataError, match="Too little data to calibrate on"):
+def test_too_little_data_is_an_error(good: np.ndarray) -> None:
+    with pytest.raises(DataError, match="too little data for calibration"):
         cross_validated(np.zeros((len(good), 1)), good)

@@ -95,7 +95,7 @@ def test_scores_carry_their_unit_and_the_numbers_of_the_properties():
     ]
 
 
-def test_intervals_enclose_the_score_and_come_out_the_same_again():
+def test_intervals_enclose_the_score_and_are_reproducible():
     random = np.random.default_rng(0)
     sentences = [TextLikelihood.of_sentence("ab cd", float(x), 3) for x in random.normal(-10, 2, size=100)]
     scores = score_likelihoods(sentences, intervals=200)
@@ -119,6 +119,6 @@ def test_saved_counts_are_plain_numbers():
     assert json.dumps([score.to_json() for score in score_likelihoods(SENTENCES, intervals=5).values()])
 
 
-def test_no_text_is_refused():
+def test_an_empty_text_is_an_error():
     with pytest.raises(DataError, match="no tokens"):
         score_likelihoods([])

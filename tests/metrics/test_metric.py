@@ -1,4 +1,4 @@
-"""Does a score say how it was made?"""
+"""Scores: how they are printed and saved."""
 
 import json
 
@@ -18,7 +18,7 @@ def test_small_values_get_a_third_decimal():
     assert Score("bits per byte", 1.0836, "unit:byte").render() == "bits per byte 1.084  unit:byte"
 
 
-def test_a_score_comes_back_from_json():
+def test_a_score_is_restored_from_json():
     score = Score("BLEU", 34.2149, "nrefs:1|tok:13a", 33.1, 35.3)
     assert Score(**json.loads(json.dumps(score.to_json()))) == score
 

@@ -45,7 +45,7 @@ def test_every_metric_declares_its_title_direction_and_needs(metric: type[Metric
     assert metric.needs == ("outputs" if issubclass(metric, OutputMetric) else "likelihoods")
 
 
-def test_directions():
+def test_only_bleu_and_chrf_are_better_when_higher():
     better_if_high = {name for name, metric in METRICS.items() if metric.higher_is_better}
     assert better_if_high == {"bleu", "chrf", "chrf++"}
 
@@ -65,7 +65,7 @@ def test_a_registered_metric_of_likelihoods_is_scored_with_the_others():
     assert score_likelihoods([text], intervals=0)["bits_per_word"].value == pytest.approx(2.0)
 
 
-def test_unknown_names_and_the_wrong_kind_are_refused():
+def test_an_unknown_name_or_the_wrong_kind_is_an_error():
     with pytest.raises(UsageError, match="unknown metric 'blue'"):
         output_metric("blue")
     with pytest.raises(UsageError, match="perplexity per token is computed from likelihoods"):

@@ -1,4 +1,4 @@
-"""Are the scores of all texts against all what sacreBLEU gives pair by pair?"""
+"""Pairwise sentence scores equal those of sacreBLEU."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ TEXTS = st.lists(st.text("abc .é日", max_size=20), min_size=1, max_size=5)
 @settings(max_examples=60)
 @given(texts=TEXTS)
 def test_each_pair_has_the_sentence_score_of_sacrebleu(name: str, texts: list[str]) -> None:
-    found = pairwise_scores(name, texts)
+    actual = pairwise_scores(name, texts)
     for row, text in enumerate(texts):
         expected = sentence_scores(name, [text] * len(texts), texts)
-        np.testing.assert_allclose(found[row], expected, atol=1e-9)
+        np.testing.assert_allclose(actual[row], expected, atol=1e-9)
 
 
-def test_words_are_cut_as_the_language_is() -> None:
+def test_words_are_split_as_the_language_requires() -> None:
     texts = ["我们走吧", "我们走"]
     assert pairwise_scores("bleu", texts, "zh")[0, 1] > 0
     expected = sentence_scores("bleu", texts[:1], texts[1:], language="zh")
     assert pairwise_scores("bleu", texts, "zh")[0, 1] == pytest.approx(expected[0])
 
 
-def test_other_measures_are_refused() -> None:
+def test_another_metric_is_an_error() -> None:
     with pytest.raises(UsageError, match="unknown pairwise metric 'ter'"):
         pairwise_scores("ter", ["a"])

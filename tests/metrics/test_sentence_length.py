@@ -1,4 +1,4 @@
-"""Are sentences put into the right bucket, and scored there as alone?"""
+"""Scores by sentence length."""
 
 import pytest
 from hypothesis import given
@@ -17,13 +17,13 @@ def buckets_of(sources, outputs=None, references=None):
 
 def test_the_ends_of_the_buckets_are_5_10_15_20_30_and_50_words():
     sources = ["w " * length for length in (0, 1, 5, 6, 10, 11, 15, 16, 20, 21, 30, 31, 50, 51, 400)]
-    found = buckets_of(sources)
-    assert [(bucket.label, bucket.num_sentences) for bucket in found] == [
+    actual = buckets_of(sources)
+    assert [(bucket.label, bucket.num_sentences) for bucket in actual] == [
         ("up to 5", 3), ("6–10", 2), ("11–15", 2), ("16–20", 2), ("21–30", 2), ("31–50", 2), ("over 50", 2),
     ]  # fmt: skip
 
 
-def test_a_bucket_scores_as_its_sentences_do_alone():
+def test_the_score_of_a_bucket_is_that_of_its_sentences():
     sources = ["one two", "one two three four five six seven", "one", "six words are in this line"]
     outputs = ["the small cat runs home", "a man sleeps in the green park", "a dog", "people stand on the street"]
     references = ["the small dog runs home", "a man sleeps in a green park", "a dog", "people stand in the street"]
@@ -65,13 +65,13 @@ def test_buckets_of_characters_are_twice_as_wide():
 
 @given(st.lists(st.integers(0, 80), min_size=1, max_size=30))
 def test_every_sentence_is_in_one_bucket(lengths):
-    found = buckets_of(["w " * length for length in lengths])
-    assert sum(bucket.num_sentences for bucket in found) == len(lengths)
+    actual = buckets_of(["w " * length for length in lengths])
+    assert sum(bucket.num_sentences for bucket in actual) == len(lengths)
 
 
 def test_a_bucket_can_be_written_as_json():
     [bucket] = buckets_of(["a b"])
     assert isinstance(bucket, LengthBucket)
-    found = bucket.to_json()
-    assert (found["label"], found["shortest"], found["longest"], found["num_sentences"]) == ("up to 5", 0, 5, 1)
-    assert found["scores"]["chrf"] == bucket.scores["chrf"].to_json()
+    actual = bucket.to_json()
+    assert (actual["label"], actual["shortest"], actual["longest"], actual["num_sentences"]) == ("up to 5", 0, 5, 1)
+    assert actual["scores"]["chrf"] == bucket.scores["chrf"].to_json()

@@ -1,4 +1,4 @@
-"""Do the paired tests give the probabilities that they say?"""
+"""Paired tests: error rates, and the draws of sacreBLEU."""
 
 import itertools
 
@@ -48,16 +48,16 @@ def test_the_paired_bootstrap_draws_as_sacrebleu_does_and_keeps_the_sign(name):
 def shares_below_5_percent(num_lines, num_trials):
     """Of comparisons of equal systems: by the bootstrap, and by randomisation."""
     random = np.random.default_rng(0)
-    found = []
+    actual = []
     for _ in range(num_trials):
         texts = [TextLikelihood.of_sentence("ab" * 20, -float(n), 3) for n in random.normal(60, 10, size=2 * num_lines)]
         a, b = LikelihoodStatistics.of(texts[:num_lines]), LikelihoodStatistics.of(texts[num_lines:])
-        found.append((paired_bootstrap(a, b, samples=100)[1], paired_randomisation(a, b, samples=100)[1]))
-    return np.mean(np.array(found) < 0.05, axis=0)
+        actual.append((paired_bootstrap(a, b, samples=100)[1], paired_randomisation(a, b, samples=100)[1]))
+    return np.mean(np.array(actual) < 0.05, axis=0)
 
 
-def test_of_twenty_comparisons_of_equal_systems_one_is_significant():
-    # where there is no difference, p < 0.05 has to come in one comparison of twenty; dropping the sign makes it two
+def test_one_of_twenty_comparisons_of_equal_systems_is_significant():
+    # without a difference, p < 0.05 must occur in one comparison of twenty; dropping the sign makes it two
     shares = shares_below_5_percent(100, 200)
     assert all(0.02 < share < 0.08 for share in shares), shares
 
@@ -66,8 +66,8 @@ def test_of_twenty_comparisons_of_equal_systems_one_is_significant():
 def test_paired_randomisation_is_that_of_sacrebleu(name):
     # 64 sentences: sacreBLEU draws all its random bits at once, and only whole groups of 32 come out the same
     texts = corpus(noise=(0.40, 0.36), num_sentences=64)
-    found = paired_randomisation(*statistics(name, *texts), samples=200)
-    assert found == pytest.approx(by_sacrebleu("ar", name, *texts))
+    actual = paired_randomisation(*statistics(name, *texts), samples=200)
+    assert actual == pytest.approx(by_sacrebleu("ar", name, *texts))
 
 
 def test_paired_randomisation_estimates_the_share_of_all_ways_to_swap():
@@ -91,7 +91,7 @@ def test_a_system_does_not_differ_from_itself(test):
 
 
 @pytest.mark.parametrize("test", [paired_bootstrap, paired_randomisation])
-def test_a_much_better_system_is_significantly_better_either_way_round(test):
+def test_a_much_better_system_is_significantly_better_in_either_order(test):
     a, b = statistics("chrf", *corpus(noise=(0.9, 0.1)))
     delta, p_value = test(a, b, samples=300)
     assert delta > 20 and p_value < 0.01
@@ -99,18 +99,18 @@ def test_a_much_better_system_is_significantly_better_either_way_round(test):
     assert backwards == -delta and same < 0.01
 
 
-def test_one_sentence_of_difference_is_no_evidence_for_randomisation():
+def test_a_difference_in_one_sentence_is_not_significant_by_randomisation():
     references, a, _ = corpus()
     b = [references[0], *a[1:]]
     delta, p_value = paired_randomisation(*statistics("ter", references, a, b), samples=100)
     assert delta < 0 and p_value == 1
 
 
-def test_a_comparison_is_both_tests():
+def test_a_comparison_makes_both_tests():
     a, b = statistics("ter", *corpus(num_sentences=20))
-    found = compare(a, b)
-    assert (found.difference, found.p_bootstrap) == paired_bootstrap(a, b)
-    assert (found.difference, found.p_randomisation) == paired_randomisation(a, b)
+    actual = compare(a, b)
+    assert (actual.difference, actual.p_bootstrap) == paired_bootstrap(a, b)
+    assert (actual.difference, actual.p_randomisation) == paired_randomisation(a, b)
 
 
 def test_language_models_are_compared_by_bits_per_byte():
@@ -123,21 +123,22 @@ def test_language_models_are_compared_by_bits_per_byte():
         for gain in (0.0, 0.5)
     )
     num_bytes = sum(len(text) + 1 for text in texts)
-    found = compare(first, better)
-    assert found.difference == pytest.approx(-0.5 * 60 / num_bytes / np.log(2))
-    assert found.p_bootstrap < 0.01 and found.p_randomisation < 0.01
-    assert compare(first, first).p_bootstrap == compare(first, first).p_randomisation == 1
+    actual = compare(first, better)
+    assert actual.difference == pytest.approx(-0.5 * 60 / num_bytes / np.log(2))
+    assert actual.p_bootstrap < 0.01 and actual.p_randomisation < 0.01
+    same = compare(first, first)
+    assert same.p_bootstrap == same.p_randomisation == 1
 
 
-def test_of_five_lines_the_bootstrap_finds_far_too_much_and_randomisation_does_not():
-    by_bootstrap, by_randomisation = shares_below_5_percent(5, 200)
+def test_on_five_lines_only_randomisation_keeps_its_error_rate():
+    by_bootstrap, by_randomisation = shares_below_5_percent(5, 120)
     assert by_bootstrap > 0.1
     assert by_randomisation < 0.08
 
 
 @pytest.mark.parametrize(("num_lines", "has_bootstrap"), [(19, False), (20, True)])
-def test_of_few_lines_only_randomisation_is_a_test(num_lines, has_bootstrap):
+def test_few_lines_have_only_the_randomisation_test(num_lines, has_bootstrap):
     texts = [TextLikelihood.of_sentence("ab" * 20, -float(n), 3) for n in range(2 * num_lines)]
-    found = compare(LikelihoodStatistics.of(texts[:num_lines]), LikelihoodStatistics.of(texts[num_lines:]))
-    assert (found.p_bootstrap is not None) == has_bootstrap
-    assert 0 < found.p_randomisation <= 1
+    actual = compare(LikelihoodStatistics.of(texts[:num_lines]), LikelihoodStatistics.of(texts[num_lines:]))
+    assert (actual.p_bootstrap is not None) == has_bootstrap
+    assert 0 < actual.p_randomisation <= 1

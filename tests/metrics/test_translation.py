@@ -1,4 +1,4 @@
-"""Are BLEU, chrF and TER sacreBLEU's?"""
+"""BLEU, chrF and TER equal those of sacreBLEU."""
 
 import math
 
@@ -101,7 +101,7 @@ def test_sentence_scores_are_those_of_sacrebleu(name, oracle):
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), min_size=1, max_size=4))
-def test_any_text_scores_as_sacrebleu_scores_it(pairs):
+def test_scores_of_any_text_are_those_of_sacrebleu(pairs):
     hypotheses, references = [list(side) for side in zip(*pairs, strict=True)]
     for name, oracle in ORACLES.items():
         score = output_metric(name).score(hypotheses, references)
@@ -162,18 +162,18 @@ def test_tokenised_text_is_left_as_it_is():
 
 
 @pytest.mark.parametrize(("language", "tokenizer"), [("ja", "ja-mecab"), ("jpn_Jpan", "ja-mecab"), ("ko", "ko-mecab")])
-def test_japanese_and_korean_are_cut_into_words_where_the_package_is_there(monkeypatch, language, tokenizer):
+def test_japanese_and_korean_are_split_into_words_if_the_package_is_installed(monkeypatch, language, tokenizer):
     monkeypatch.setattr(translation, "find_spec", lambda package: package)
     assert bleu_tokenizer(language) == tokenizer
 
 
-def test_without_the_package_characters_are_counted_and_it_is_said_once(monkeypatch, capsys):
+def test_without_the_package_characters_are_counted_with_one_warning(monkeypatch, capsys):
     monkeypatch.setattr(translation, "find_spec", lambda package: None)
     assert [bleu_tokenizer("ja"), bleu_tokenizer("ja")] == ["char", "char"]
     assert capsys.readouterr().err.count("sacrebleu[ja]") == 1
 
 
-def test_ter_cuts_japanese_and_chinese_into_characters():
+def test_ter_splits_japanese_and_chinese_into_characters():
     score = output_metric("ter", "ja").score(["猫が好き"], ["犬が好き"])
     assert score.value == 25
     assert "asian:yes" in score.signature
@@ -183,7 +183,7 @@ def test_ter_cuts_japanese_and_chinese_into_characters():
 
 
 @pytest.mark.parametrize(("hypotheses", "references"), [([], []), (["a"], ["a", "b"]), (["a"], [])])
-def test_missing_lines_are_refused(hypotheses, references):
+def test_missing_lines_are_an_error(hypotheses, references):
     for score in (score_outputs, length_ratio):
         with pytest.raises(DataError):
             score(hypotheses, references)
@@ -196,31 +196,31 @@ def test_different_lengths_name_both_numbers():
         score_outputs(["a", "b"], ["c"] * 1000)
 
 
-def test_an_unknown_metric_is_refused_with_the_known_ones():
+def test_an_unknown_metric_is_an_error_that_lists_the_metrics():
     with pytest.raises(UsageError, match=r"'blue'.*bleu, chrf, chrf\+\+, ter"):
         score_outputs(["a"], ["a"], names=["blue"])
 
 
-def test_the_statistics_of_a_part_score_as_its_text_does():
+def test_selected_statistics_score_as_the_selected_text():
     references, hypotheses, _ = corpus()
     short = np.array([len(line.split()) < 6 for line in references])
     part = [[line for line, chosen in zip(lines, short, strict=True) if chosen] for lines in (hypotheses, references)]
     for name in OUTPUT_METRICS:
         metric = output_metric(name)
-        found = metric.statistics(hypotheses, references)
-        assert found.select(short).score(100) == metric.score(*part, intervals=100)
-        assert found.score() == metric.score(hypotheses, references)  # the draws leave no trace in the signature
-        assert found.sentence_scores() == metric.sentence_scores(hypotheses, references)
+        actual = metric.statistics(hypotheses, references)
+        assert actual.select(short).score(100) == metric.score(*part, intervals=100)
+        assert actual.score() == metric.score(hypotheses, references)  # the draws leave no trace in the signature
+        assert actual.sentence_scores() == metric.sentence_scores(hypotheses, references)
 
 
-def test_words_are_cut_as_bleu_cuts_them():
+def test_words_are_split_as_by_bleu():
     assert word_cutter("13a")('Er sagt: "Hund, 3.5 %."') == ["Er", "sagt", ":", '"', "Hund", ",", "3.5", "%", ".", '"']
     assert word_cutter("none")("a ,b  c\n") == ["a", ",b", "c"]
     assert word_cutter("char")("ab") == ["a", "b"]
 
 
 @pytest.mark.parametrize("tokenizer", ["flores200", "spm", "", "13A", "ja-mecab"])
-def test_a_tokenizer_that_bleu_tokenizer_never_gives_or_that_is_missing_is_refused(monkeypatch, tokenizer):
+def test_an_unsupported_or_missing_tokenizer_is_an_error(monkeypatch, tokenizer):
     monkeypatch.setattr(translation, "find_spec", lambda package: None)
     with pytest.raises(UsageError, match="needs the package sacrebleu"):
         word_cutter(tokenizer)
@@ -231,7 +231,7 @@ def test_references_without_words_have_no_length_ratio():
         length_ratio(["a"], [""])
 
 
-def test_references_that_are_one_word_each_are_warned_of(capsys):
+def test_references_without_spaces_cause_a_warning(capsys):
     lines = ["彼は東京の大学で日本の歴史を勉強している学生です。", "私は昨日の夜に友達と駅の近くで映画を見ました。"]
     for language, warned in [("", True), ("xx", True), ("ja", False), ("Japanese", False)]:
         translation._warn_once.cache_clear()
@@ -239,7 +239,7 @@ def test_references_that_are_one_word_each_are_warned_of(capsys):
         assert ("no spaces between words" in capsys.readouterr().err) == warned
 
 
-def test_words_that_are_whole_lines_make_no_ter(capsys):
+def test_ter_warns_of_references_without_spaces(capsys):
     lines = ["ฉันชอบแมวมากและเลี้ยงไว้สองตัวที่บ้าน"]
     for language, tokenised, warned in [("th", False, True), ("th", True, False), ("de", False, False)]:
         translation._warn_once.cache_clear()
@@ -250,11 +250,11 @@ def test_words_that_are_whole_lines_make_no_ter(capsys):
 @pytest.mark.parametrize(
     ("language", "tokenizer"), [("Chinese", "zh"), ("chi", "zh"), ("bur", "char"), ("zh-CN", "zh")]
 )
-def test_names_and_other_codes_of_a_language_cut_as_its_code_does(language, tokenizer):
+def test_names_and_other_codes_of_a_language_select_the_same_tokenizer(language, tokenizer):
     assert bleu_tokenizer(language) == tokenizer
 
 
-def test_tokenised_references_are_warned_of_once(capsys):
+def test_tokenised_references_cause_one_warning(capsys):
     for _ in range(2):
         score_outputs(["a b ."], ["a b ."], names=["chrf"], intervals=0)
     assert capsys.readouterr().err.count("seem to be tokenised") == 1

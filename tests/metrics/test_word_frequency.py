@@ -1,4 +1,4 @@
-"""Is F1 by frequency what one counts by hand?"""
+"""Word F1 by frequency in the training data."""
 
 import json
 from collections import Counter
@@ -17,8 +17,8 @@ TRAINING = WordCounts("none", Counter({"a": 1000, "dog": 150, "cat": 12, "fox": 
 def test_the_table_is_the_one_counted_by_hand():
     outputs = ["a dog a yak", "a zebu emu emu", "owl"]
     references = ["a dog a dog", "a yak zebu emu", "fox"]
-    found = {band.label: band for band in by_frequency(outputs, references, TRAINING)}
-    assert {label: (b.num_reference, b.num_output, b.num_right) for label, b in found.items()} == {
+    actual = {band.label: band for band in by_frequency(outputs, references, TRAINING)}
+    assert {label: (b.num_reference, b.num_output, b.num_right) for label, b in actual.items()} == {
         "never": (1, 1, 1),  # zebu
         "once": (1, 1, 0),  # yak, each time in the wrong sentence
         "2–4": (1, 3, 1),  # emu is right once of twice, owl is wrong
@@ -27,8 +27,8 @@ def test_the_table_is_the_one_counted_by_hand():
         "100–999": (2, 1, 1),  # dog
         "1,000 or more": (3, 3, 3),  # a
     }
-    assert (found["2–4"].precision, found["2–4"].recall, found["2–4"].f1) == (1 / 3, 1.0, 0.5)
-    assert (found["10–99"].precision, found["10–99"].recall, found["10–99"].f1) == (0, 0, 0)
+    assert (actual["2–4"].precision, actual["2–4"].recall, actual["2–4"].f1) == (1 / 3, 1.0, 0.5)
+    assert (actual["10–99"].precision, actual["10–99"].recall, actual["10–99"].f1) == (0, 0, 0)
 
 
 def test_f1_is_the_harmonic_mean_of_precision_and_recall():
@@ -45,20 +45,20 @@ def test_f1_is_the_harmonic_mean_of_precision_and_recall():
                                               (9, "5–9"), (10, "10–99"), (99, "10–99"), (100, "100–999"),
                                               (999, "100–999"), (1000, "1,000 or more")])  # fmt: skip
 def test_a_word_is_in_the_band_of_its_frequency(times, label):
-    found = by_frequency(["w"], ["w"], WordCounts("none", Counter({"w": times})))
-    assert [band.label for band in found if band.num_right] == [label]
+    actual = by_frequency(["w"], ["w"], WordCounts("none", Counter({"w": times})))
+    assert [band.label for band in actual if band.num_right] == [label]
 
 
 words = st.lists(st.sampled_from(["a", "dog", "yak", "zebu", "emu"]), max_size=6).map(" ".join)
 
 
 @given(st.lists(st.tuples(words, words), min_size=1, max_size=5))
-def test_all_bands_together_have_every_word_and_perfect_output_is_perfect(pairs):
+def test_the_bands_cover_every_word_and_perfect_output_has_f1_one(pairs):
     outputs, references = [list(side) for side in zip(*pairs, strict=True)]
-    found = by_frequency(outputs, references, TRAINING)
-    assert sum(band.num_output for band in found) == sum(len(line.split()) for line in outputs)
-    assert sum(band.num_reference for band in found) == sum(len(line.split()) for line in references)
-    assert all(band.num_right <= min(band.num_output, band.num_reference) for band in found)
+    actual = by_frequency(outputs, references, TRAINING)
+    assert sum(band.num_output for band in actual) == sum(len(line.split()) for line in outputs)
+    assert sum(band.num_reference for band in actual) == sum(len(line.split()) for line in references)
+    assert all(band.num_right <= min(band.num_output, band.num_reference) for band in actual)
     assert all(band.f1 in (0, 1) for band in by_frequency(references, references, TRAINING))
 
 
@@ -66,34 +66,34 @@ def test_rare_words_are_those_beyond_the_most_frequent_and_unseen_ones_are_rare_
     """Sennrich et al. 2016: rare is what is not among the 50,000 most frequent words of the training data."""
     outputs = ["a dog a yak", "a zebu emu emu", "owl"]
     references = ["a dog a dog", "a yak zebu emu", "fox"]
-    found = unigram_f1(outputs, references, TRAINING, num_common=3)  # a, dog, cat
-    assert {kind: (m.num_reference, m.num_output, m.num_right) for kind, m in found.items()} == {
+    actual = unigram_f1(outputs, references, TRAINING, num_common=3)  # a, dog, cat
+    assert {kind: (m.num_reference, m.num_output, m.num_right) for kind, m in actual.items()} == {
         "all": (9, 9, 6),
         "rare": (4, 5, 2),  # yak and fox are wrong, emu right once of twice, zebu right
         "unseen": (1, 1, 1),
     }
-    assert found["rare"].f1 == 2 * 2 / (4 + 5)
-    assert found["all"].f1 == 2 * 6 / (9 + 9)
+    assert actual["rare"].f1 == 2 * 2 / (4 + 5)
+    assert actual["all"].f1 == 2 * 6 / (9 + 9)
     everything, nothing = (unigram_f1(outputs, references, TRAINING, number) for number in (0, 1000))
     assert everything["rare"] == everything["all"]
     assert nothing["rare"] == nothing["unseen"]
 
 
-def test_which_of_equally_frequent_words_is_rare_does_not_depend_on_their_order():
+def test_ties_in_frequency_do_not_depend_on_the_order_of_words():
     for words in ("b a", "a b"):
         counts = WordCounts("none", Counter(words.split()))
         assert unigram_f1(["a b"], ["b c"], counts, 1)["rare"].num_output == 1
         assert unigram_f1(["a"], ["a"], counts, 1)["rare"].num_output == 0
 
 
-def test_words_are_cut_as_bleu_cuts_them_and_case_counts():
+def test_words_are_split_as_by_bleu_and_case_counts():
     counts = WordCounts("13a")
     for line in ("Der Hund, der Hund.", "der Hund"):
         counts.add(line)
     assert counts.counts == {"Der": 1, "Hund": 3, ",": 1, "der": 2, ".": 1}
 
 
-def test_words_that_cannot_be_cut_here_are_no_reason_to_have_no_scores(tmp_path, monkeypatch, capsys):
+def test_a_missing_tokenizer_only_leaves_out_the_scores_by_frequency(tmp_path, monkeypatch, capsys):
     path = tmp_path / "words.json"
     path.write_text(json.dumps({"tokenizer": "ja-mecab", "counts": {"a": 2}}))
     monkeypatch.setattr(translation, "_installed", lambda code: False)
@@ -101,7 +101,7 @@ def test_words_that_cannot_be_cut_here_are_no_reason_to_have_no_scores(tmp_path,
     assert "no scores by frequency: BLEU's tokenizer 'ja-mecab' needs the package" in capsys.readouterr().err
 
 
-def test_counts_come_back_from_their_file_the_most_frequent_first(tmp_path):
+def test_counts_are_written_by_frequency_and_restored(tmp_path):
     path = tmp_path / "words.json"
     assert WordCounts.read(path) is None
     TRAINING.write(path)
@@ -111,7 +111,7 @@ def test_counts_come_back_from_their_file_the_most_frequent_first(tmp_path):
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"counts": {}}', '{"tokenizer": "13a", "counts": 3}',
                                   '{"tokenizer": "13a", "counts": {"a": "b"}}'])  # fmt: skip
-def test_damaged_counts_are_told(tmp_path, text):
+def test_damaged_counts_are_an_error(tmp_path, text):
     path = tmp_path / "words.json"
     path.write_text(text)
     with pytest.raises(DataError, match=r"words\.json is damaged .* Remove it"):

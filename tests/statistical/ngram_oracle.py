@@ -14,16 +14,16 @@ Words = tuple[int, ...]
 
 
 def ngrams(sentences: Sequence[Sequence[int]], n: int) -> Counter[Words]:
-    """Every n-gram that ends at a word or an end of sentence; of length 1 also the begins of sentences."""
-    found: Counter[Words] = Counter()
+    """Every n-gram that ends at a word or an end of sentence; of length 1 also begin of sentence."""
+    actual: Counter[Words] = Counter()
     for sentence in sentences:
         framed = (BOS, *sentence, EOS)
-        found.update(framed[i - n + 1 : i + 1] for i in range(n - 1, len(framed)))
-    return found
+        actual.update(framed[i - n + 1 : i + 1] for i in range(n - 1, len(framed)))
+    return actual
 
 
 class KneserNey:
-    """Modified Kneser-Ney (Chen & Goodman 1998) with lmplz's treatment of begins of sentences, without its quirk."""
+    """Modified Kneser-Ney (Chen & Goodman 1998) with the sentence beginnings of lmplz, without its quirk."""
 
     fallback = (0.5, 1.0, 1.5)
 
@@ -46,8 +46,8 @@ class KneserNey:
         if not all(n[k] for k in (1, 2, 3)):
             return self.fallback
         y = n[1] / (n[1] + 2 * n[2])
-        found = tuple(k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3))
-        return found if all(0 <= d <= k for k, d in enumerate(found, start=1)) else self.fallback
+        actual = tuple(k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3))
+        return actual if all(0 <= d <= k for k, d in enumerate(actual, start=1)) else self.fallback
 
     def probability(self, word: int, context: Words) -> float:
         """p(word | context), the context being cut to the order."""
@@ -56,13 +56,13 @@ class KneserNey:
         context = context[max(0, len(context) - self.order + 1) :]
         n = len(context) + 1
         below = self.probability(word, context[1:]) if context else 1 / self.predictable
-        behind = {ng[-1]: c for ng, c in self.counts[n - 1].items() if ng[:-1] == context}
-        total = sum(behind.values())
+        followers = {ng[-1]: c for ng, c in self.counts[n - 1].items() if ng[:-1] == context}
+        total = sum(followers.values())
         if not total:
             return below
         discount = self.discounts[n - 1]
-        given = sum(discount[min(c, 3) - 1] for c in behind.values())
-        seen = behind[word] - discount[min(behind[word], 3) - 1] if word in behind else 0.0
+        given = sum(discount[min(c, 3) - 1] for c in followers.values())
+        seen = followers[word] - discount[min(followers[word], 3) - 1] if word in followers else 0.0
         return (seen + given * below) / total
 
 
@@ -73,9 +73,9 @@ def witten_bell(sentences: Sequence[Sequence[int]], order: int, predictable: int
     context = context[max(0, len(context) - order + 1) :]
     below = witten_bell(sentences, order, predictable, word, context[1:]) if context else 1 / predictable
     counts = ngrams(sentences, len(context) + 1)
-    behind = {ng[-1]: c for ng, c in counts.items() if ng[:-1] == context and ng[-1] != BOS}
-    total, different = sum(behind.values()), len(behind)
-    return (behind.get(word, 0) + different * below) / (total + different) if total else below
+    followers = {ng[-1]: c for ng, c in counts.items() if ng[:-1] == context and ng[-1] != BOS}
+    total, different = sum(followers.values()), len(followers)
+    return (followers.get(word, 0) + different * below) / (total + different) if total else below
 
 
 def additive(
@@ -88,8 +88,8 @@ def additive(
     if len(context) < order - 1 and context[:1] != (BOS,):
         return 1 / predictable
     counts = ngrams(sentences, len(context) + 1)
-    behind = {ng[-1]: c for ng, c in counts.items() if ng[:-1] == context and ng[-1] != BOS}
-    return (behind.get(word, 0) + delta) / (sum(behind.values()) + delta * predictable)
+    followers = {ng[-1]: c for ng, c in counts.items() if ng[:-1] == context and ng[-1] != BOS}
+    return (followers.get(word, 0) + delta) / (sum(followers.values()) + delta * predictable)
 
 
 def perplexity(log_probs: Sequence[float]) -> float:

@@ -65,5 +65,5 @@ def scored(model: BackoffModel, ids: dict[str, int], lines: Sequence[Sequence[st
     """log p (nats) of the words and the end of each line."""
     rows = [[ids.get(word, UNK) for word in line] for line in lines]
     contexts = model.follow(model.start[None], np.array([[id for row in rows for id in (BOS, *row)]]))[0]
-    wanted = np.array([id for row in rows for id in (*row, EOS)])
-    return np.split(model.log_prob(contexts, wanted), np.cumsum([len(row) + 1 for row in rows])[:-1])
+    required = np.array([id for row in rows for id in (*row, EOS)])
+    return np.split(model.log_prob(contexts, required), np.cumsum([len(row) + 1 for row in rows])[:-1])

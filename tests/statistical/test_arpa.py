@@ -57,7 +57,7 @@ def test_a_file_is_read_by_its_definition(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", SMOOTHINGS.values(), ids=SMOOTHINGS)
 @pytest.mark.parametrize("order", [1, 2, 4])
-def test_what_was_written_comes_back(tmp_path: Path, options: dict[str, Any], order: int) -> None:
+def test_a_model_is_restored_from_its_file(tmp_path: Path, options: dict[str, Any], order: int) -> None:
     lines = words_of(FIXTURES / "text")
     model, ids = model_of_words(lines, order, **options)
     write_arpa(tmp_path / "model.arpa", model, pieces_of(ids))
@@ -109,12 +109,12 @@ def test_a_suffix_may_be_missing(tmp_path: Path) -> None:
         ("\\end\\", "\\4-grams:", "expected 1 n-grams and then"),
     ],
 )
-def test_a_file_that_is_none_is_refused(tmp_path: Path, old: str, new: str, why: str) -> None:
+def test_a_malformed_file_is_an_error(tmp_path: Path, old: str, new: str, why: str) -> None:
     with pytest.raises(DataError, match=why):
         read_arpa(write(tmp_path, SMALL.replace(old, new)))
 
 
-def test_a_file_that_is_no_text_or_damaged_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_or_damaged_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"\\data\\\n\xe9\n")
     with pytest.raises(DataError, match="not UTF-8 text"):
         read_arpa(tmp_path / "latin")
@@ -133,14 +133,14 @@ def test_pieces_with_blanks_cannot_be_written(tmp_path: Path) -> None:
     assert not (tmp_path / "model.arpa").exists()
 
 
-def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_path_is_an_error(tmp_path: Path) -> None:
     model, ids = model_of_words([["a", "b"]], 2)
     with pytest.raises(StorageError, match="cannot write the ARPA file"):
         write_arpa(tmp_path / "nowhere" / "model.arpa", model, pieces_of(ids))
 
 
 @pytest.mark.parametrize("order", [2, 3, 5])
-def test_kenlm_loads_our_file_and_scores_the_same(tmp_path: Path, order: int) -> None:
+def test_kenlm_scores_a_written_file_identically(tmp_path: Path, order: int) -> None:
     kenlm = pytest.importorskip("kenlm", reason="the package kenlm is not installed: pip install kenlm")
     lines = words_of(FIXTURES / "text")
     model, ids = model_of_words(lines[:-20], order)
@@ -166,25 +166,27 @@ FILES = {"ptb": "ptb.{}.txt.xz", "wikitext2": "wiki.{}.tokens.xz"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("corpus", "order"), PUBLISHED, ids=[f"{name} {order}" for name, order in PUBLISHED])
-def test_perplexities_are_kenlms_to_a_hundredth_of_a_percent(shared_data: Path, corpus: str, order: int) -> None:
+def test_perplexities_equal_those_of_kenlm_to_a_hundredth_of_a_percent(
+    shared_data: Path, corpus: str, order: int
+) -> None:
     files = {part: shared_data / corpus / FILES[corpus].format(part) for part in ("train", "valid", "test")}
     model, ids = model_of_words(words_of(files["train"]), order, discount_fallback=False)
-    found = [
+    actual = [
         perplexity(np.concatenate(scored(model, ids, words_of(files[part]))).tolist()) for part in ("valid", "test")
     ]
-    assert found == pytest.approx(PUBLISHED[corpus, order], rel=1e-4)
+    assert actual == pytest.approx(PUBLISHED[corpus, order], rel=1e-4)
 
 
 @pytest.mark.slow
-def test_lines_are_scored_as_kenlms_query_scores_them(shared_data: Path) -> None:
+def test_lines_are_scored_as_by_kenlms_query(shared_data: Path) -> None:
     """The 5-gram of the Penn Treebank; total log10 probabilities of 200 lines."""
     model, ids = model_of_words(words_of(shared_data / "ptb" / "ptb.train.txt.xz"), 5, discount_fallback=False)
     test = words_of(shared_data / "ptb" / "ptb.test.txt.xz")[:200]
     reference = (shared_data / "kenlm_reference" / "ptb.train.o5.test-head200.scores").read_text(encoding="utf-8")
     totals = [float(line.split()[1]) for line in reference.splitlines() if line.startswith("Total:")]
     assert len(totals) == 200
-    found = [line.sum() / math.log(10) for line in scored(model, ids, test)]
-    np.testing.assert_allclose(found, totals, rtol=1e-4)
+    actual = [line.sum() / math.log(10) for line in scored(model, ids, test)]
+    np.testing.assert_allclose(actual, totals, rtol=1e-4)
 
 
 def test_begin_of_sentence_is_never_predicted(tmp_path: Path) -> None:

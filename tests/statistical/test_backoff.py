@@ -45,9 +45,7 @@ def walk(model: BackoffModel, ids: list[int]) -> np.ndarray:
 
 @settings(max_examples=40)
 @given(texts, st.integers(1, 4), st.lists(st.integers(UNK, C + 1), min_size=1, max_size=8))
-def test_single_words_and_rows_are_what_the_definition_says(
-    sentences: list[list[int]], order: int, ids: list[int]
-) -> None:
+def test_probabilities_equal_the_definition(sentences: list[list[int]], order: int, ids: list[int]) -> None:
     model = model_of(sentences, order)
     contexts = walk(model, [BOS, *ids])
     rows = model.log_probs(contexts)
@@ -69,27 +67,27 @@ def test_a_text_may_be_followed_in_parts_of_any_length(
     whole = walk(model, ids)
     context, parts = model.start[None], []
     for begin in range(0, len(ids), size):
-        found = model.follow(context, np.array([ids[begin : begin + size]]))
-        context = found[:, -1]
-        parts.append(found[0])
+        actual = model.follow(context, np.array([ids[begin : begin + size]]))
+        context = actual[:, -1]
+        parts.append(actual[0])
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
 def test_a_context_is_the_longest_ngram_that_the_words_end_with() -> None:
     model = model_of(SENTENCES, 3)
     names = [(), *stored(model)[0]]
-    found = [names[node] for node in walk(model, [BOS, A, B, B, C, UNK])[:, 0]]
-    assert found == [(BOS,), (BOS, A), (A, B), (B,), (B, C), (UNK,)]
+    actual = [names[node] for node in walk(model, [BOS, A, B, B, C, UNK])[:, 0]]
+    assert actual == [(BOS,), (BOS, A), (A, B), (B,), (B, C), (UNK,)]
 
 
-def test_behind_an_end_of_sentence_a_sentence_begins() -> None:
+def test_a_sentence_begins_after_an_end_of_sentence() -> None:
     model = model_of(SENTENCES, 3)
     one_stream = walk(model, [BOS, A, B, EOS, A])
     np.testing.assert_array_equal(one_stream[3:], walk(model, [BOS, A]))
     np.testing.assert_array_equal(model.start, walk(model, [BOS])[0])
 
 
-def test_rows_of_a_batch_go_their_own_ways() -> None:
+def test_rows_of_a_batch_are_independent() -> None:
     model = model_of(SENTENCES, 4)
     together = model.follow(np.tile(model.start, (2, 1)), np.array([[BOS, A, B], [BOS, C, C]]))
     np.testing.assert_array_equal(together[0], walk(model, [BOS, A, B]))
@@ -104,7 +102,7 @@ def test_no_contexts_give_no_rows() -> None:
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])
-def test_a_model_comes_back_from_its_arrays(order: int) -> None:
+def test_a_model_is_restored_from_its_arrays(order: int) -> None:
     model = model_of(SENTENCES, order)
     again = BackoffModel.from_arrays(model.arrays(), VOCAB_SIZE, BOS, EOS)
     contexts = walk(model, [BOS, A, B, C])
@@ -148,12 +146,12 @@ def _damaged(what: str) -> dict[str, Any]:
     ["missing", "word", "order", "offsets", "loop", "short", "not a number", "positive", "infinite",
      "no whole numbers", "square"],
 )  # fmt: skip
-def test_arrays_that_are_no_model_are_refused(what: str) -> None:
+def test_inconsistent_arrays_are_an_error(what: str) -> None:
     with pytest.raises(DataError, match="not an n-gram model"):
         BackoffModel.from_arrays(_damaged(what), VOCAB_SIZE, BOS, EOS)
 
 
-def test_a_model_of_another_vocabulary_is_refused() -> None:
+def test_a_model_of_another_vocabulary_is_an_error() -> None:
     with pytest.raises(DataError, match=r"not an n-gram model of 10 words.*tokenizer"):
         BackoffModel.from_arrays(model_of(SENTENCES, 2).arrays(), VOCAB_SIZE + 1, BOS, EOS)
 

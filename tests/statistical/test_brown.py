@@ -65,16 +65,16 @@ def greedy(pairs: Pairs, num_clusters: int) -> tuple[list[frozenset[int]], list[
         groups.append(frozenset([word]))
         if len(groups) > num_clusters:
             merge()
-    found = list(groups)
-    return found, [merge() for _ in range(len(found) - 1)]
+    actual = list(groups)
+    return actual, [merge() for _ in range(len(actual) - 1)]
 
 
-def sets_of(found: Clustering) -> tuple[set[frozenset[int]], list[frozenset[int]]]:
+def sets_of(actual: Clustering) -> tuple[set[frozenset[int]], list[frozenset[int]]]:
     """The same of our answer."""
-    num_clusters = len(found.merges) + 1
-    groups = [frozenset(np.flatnonzero(found.clusters == number).tolist()) for number in range(num_clusters)]
+    num_clusters = len(actual.merges) + 1
+    groups = [frozenset(np.flatnonzero(actual.clusters == number).tolist()) for number in range(num_clusters)]
     made = []
-    for a, b in found.merges.tolist():
+    for a, b in actual.merges.tolist():
         groups.append(groups[a] | groups[b])
         made.append(groups[-1])
     return set(groups[:num_clusters]), made
@@ -82,7 +82,7 @@ def sets_of(found: Clustering) -> tuple[set[frozenset[int]], list[frozenset[int]
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 5))
-def test_clusters_are_those_of_the_definition(seed: int, num_clusters: int) -> None:
+def test_clusters_equal_the_definition(seed: int, num_clusters: int) -> None:
     """Random text is without ties, which two equally right answers would come from."""
     random = np.random.default_rng(seed)
     odds = random.dirichlet(np.full(8, 0.7), size=9)
@@ -95,19 +95,19 @@ def test_clusters_are_those_of_the_definition(seed: int, num_clusters: int) -> N
     pairs = pairs_of(sentences, 9)
     if len(set(itertools.chain.from_iterable(sentences))) < num_clusters:
         return
-    found = cluster_words(pairs, num_clusters, apart=(END,))
-    clusters, made = sets_of(found)
+    actual = cluster_words(pairs, num_clusters, apart=(END,))
+    clusters, made = sets_of(actual)
     expected, expected_made = greedy(pairs, num_clusters)
     assert clusters == set(expected)
     assert made == expected_made
-    groups = {word: int(found.clusters[word]) for word in range(1, 9) if found.clusters[word] >= 0} | {END: -1}
-    assert found.mutual_information == pytest.approx(information(pairs, dict(groups)))
+    groups = {word: int(actual.clusters[word]) for word in range(1, 9) if actual.clusters[word] >= 0} | {END: -1}
+    assert actual.mutual_information == pytest.approx(information(pairs, dict(groups)))
 
 
 SUBJECTS, VERBS, OBJECTS = (1, 2, 3), (4, 5, 6), (7, 8, 9)
 
 
-def test_words_that_stand_in_the_same_places_come_together() -> None:
+def test_words_with_the_same_neighbours_share_a_cluster() -> None:
     sentences = list(itertools.product(SUBJECTS, VERBS, OBJECTS)) * 3
     clusters, _ = sets_of(cluster_words(pairs_of(sentences, 11), 3, apart=(END,)))
     assert clusters == {frozenset(SUBJECTS), frozenset(VERBS), frozenset(OBJECTS)}
@@ -115,26 +115,26 @@ def test_words_that_stand_in_the_same_places_come_together() -> None:
 
 def test_paths_are_those_of_a_tree_with_the_clusters_as_leaves() -> None:
     sentences = list(itertools.product(SUBJECTS, VERBS, OBJECTS)) * 3 + [(10,)]
-    found = cluster_words(pairs_of(sentences, 11), 6, apart=(END,))
-    paths = found.paths()
+    actual = cluster_words(pairs_of(sentences, 11), 6, apart=(END,))
+    paths = actual.paths()
     assert len(set(paths)) == 6
     assert sum(2.0 ** -len(path) for path in paths) == 1, "every leaf of a binary tree is a cluster"
-    last_a, last_b = found.merges[-1].tolist()
+    last_a, last_b = actual.merges[-1].tolist()
     leaves = {last_a, last_b} & set(range(6))
     assert all(len(paths[leaf]) == 1 for leaf in leaves)
 
 
 def test_one_cluster_has_the_empty_path() -> None:
-    found = cluster_words(pairs_of([(1, 2)], 3), 1, apart=(END,))
-    assert found.paths() == [""]
-    assert found.clusters.tolist() == [-1, 0, 0]
+    actual = cluster_words(pairs_of([(1, 2)], 3), 1, apart=(END,))
+    assert actual.paths() == [""]
+    assert actual.clusters.tolist() == [-1, 0, 0]
 
 
 def test_clusters_are_numbered_by_their_most_frequent_words() -> None:
-    found = cluster_words(pairs_of([(3,), (3,), (3, 2), (1, 2)], 4), 3, apart=(END,))
-    assert found.clusters.tolist() == [-1, 2, 1, 0]
+    actual = cluster_words(pairs_of([(3,), (3,), (3, 2), (1, 2)], 4), 3, apart=(END,))
+    assert actual.clusters.tolist() == [-1, 2, 1, 0]
 
 
-def test_more_clusters_than_words_are_refused() -> None:
+def test_more_clusters_than_words_are_an_error() -> None:
     with pytest.raises(UsageError, match="num_classes = 3 is more than the 2 different words"):
         cluster_words(pairs_of([(1, 2)], 5), 3, apart=(END,))

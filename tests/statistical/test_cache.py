@@ -25,7 +25,7 @@ def cached(**options: Any) -> Cached:
 
 
 def by_definition(model: Cached, ids: list[int]) -> np.ndarray:
-    """The probabilities of all words behind these, [V]."""
+    """The probabilities of all words after these, [V]."""
     node = MODEL.follow(MODEL.start[None], np.array([ids]))[:, -1]
     alone = np.exp(MODEL.log_probs(node))[0]
     words = [id for id in ids if id not in (PAD, BOS, EOS)][::-1][: model.config.cache_size]
@@ -33,16 +33,16 @@ def by_definition(model: Cached, ids: list[int]) -> np.ndarray:
         return alone
     weights = [model.config.cache_decay**age for age in range(len(words))]
     share = model.config.cache_share
-    found = (1 - share) * alone
+    actual = (1 - share) * alone
     for word, weight in zip(words, weights, strict=True):
-        found[word] += share * (1 - alone[EOS]) * weight / sum(weights)
-    found[EOS] = alone[EOS]
-    return found
+        actual[word] += share * (1 - alone[EOS]) * weight / sum(weights)
+    actual[EOS] = alone[EOS]
+    return actual
 
 
 @settings(max_examples=60)
 @given(ids_of_text, st.integers(1, 4), st.sampled_from([0.5, 1.0]))
-def test_probabilities_are_those_of_the_definition(ids: list[int], size: int, decay: float) -> None:
+def test_probabilities_equal_the_definition(ids: list[int], size: int, decay: float) -> None:
     model = cached(cache_size=size, cache_decay=decay)
     contexts = model.follow(model.start[None], np.array([ids]))[0]
     rows = model.log_probs(contexts)
@@ -60,22 +60,22 @@ def test_a_text_may_be_followed_in_parts(ids: list[int], size: int) -> None:
     whole = model.follow(model.start[None], np.array([ids]))[0]
     context, parts = model.start[None], []
     for begin in range(0, len(ids), size):
-        found = model.follow(context, np.array([ids[begin : begin + size]]))
-        context = found[:, -1]
-        parts.append(found[0])
+        actual = model.follow(context, np.array([ids[begin : begin + size]]))
+        context = actual[:, -1]
+        parts.append(actual[0])
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
-def test_rows_have_caches_of_their_own() -> None:
+def test_each_row_has_its_own_cache() -> None:
     model = cached()
     both = model.follow(np.tile(model.start, (2, 1)), np.array([[BOS, A, A], [B, EOS, BOS]]))[:, -1]
     assert both[:, -3:].tolist() == [[-1, A, A], [-1, -1, B]]
 
 
-def test_the_cache_goes_on_over_the_ends_of_sentences_and_keeps_the_newest() -> None:
+def test_the_cache_continues_over_ends_of_sentences_and_keeps_the_newest_words() -> None:
     model = cached()
-    found = model.follow(model.start[None], np.array([[BOS, A, B, EOS, BOS, C, UNK]]))[0, -1]
-    assert found[-3:].tolist() == [B, C, UNK]
+    actual = model.follow(model.start[None], np.array([[BOS, A, B, EOS, BOS, C, UNK]]))[0, -1]
+    assert actual[-3:].tolist() == [B, C, UNK]
 
 
 def test_the_end_of_a_sentence_is_as_likely_as_without_a_cache() -> None:
@@ -85,7 +85,7 @@ def test_the_end_of_a_sentence_is_as_likely_as_without_a_cache() -> None:
     assert model.log_prob(context, end) == MODEL.log_prob(context[:, :1], end)
 
 
-def test_many_contexts_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_contexts_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     model = cached()
     contexts = model.follow(model.start[None], np.array([[BOS, A, B, C, A, A, B]]))[0]
     words = np.array([A, B, C, A, A, B, EOS])

@@ -27,7 +27,7 @@ def model_of(order: int = 2) -> ClassModel:
     return predictor
 
 
-def test_probabilities_are_of_the_class_and_of_the_word_in_it() -> None:
+def test_a_probability_is_that_of_the_class_times_that_of_the_word() -> None:
     model = model_of()
     subject, verb, obj = (int(model.classes[words[0]]) for words in (SUBJECTS, VERBS, OBJECTS))
     assert [model.classes[words[1]] for words in (SUBJECTS, VERBS, OBJECTS)] == [subject, verb, obj]
@@ -41,7 +41,7 @@ def test_probabilities_are_of_the_class_and_of_the_word_in_it() -> None:
     assert row.sum() == pytest.approx(1)
 
 
-def test_a_word_that_was_not_seen_has_half_an_occurrence_among_the_rarest() -> None:
+def test_an_unseen_word_counts_as_half_an_occurrence() -> None:
     model = model_of()
     assert model.classes[10] == model.classes[UNK] == FIRST + 2
     mates = [word for word in range(4, 10) if model.classes[word] == model.classes[10]]
@@ -51,8 +51,8 @@ def test_a_word_that_was_not_seen_has_half_an_occurrence_among_the_rarest() -> N
 
 def test_words_of_a_class_are_one_context() -> None:
     model = model_of(3)
-    found = model.follow(np.tile(model.start, (2, 1)), np.array([[BOS, 4, 7], [BOS, 5, 6]]))
-    np.testing.assert_array_equal(found[0], found[1])
+    actual = model.follow(np.tile(model.start, (2, 1)), np.array([[BOS, 4, 7], [BOS, 5, 6]]))
+    np.testing.assert_array_equal(actual[0], actual[1])
 
 
 def test_each_word_has_the_path_of_its_class() -> None:
@@ -62,7 +62,7 @@ def test_each_word_has_the_path_of_its_class() -> None:
     assert len({paths[4], paths[6], paths[8]}) == 3
 
 
-def test_a_model_comes_back_from_its_arrays() -> None:
+def test_a_model_is_restored_from_its_arrays() -> None:
     model = model_of(3)
     again = ClassModel.from_arrays(model.arrays(), VOCAB_SIZE, 3)
     contexts = model.follow(model.start[None], np.array([[BOS, 4, 7, 9]]))[0]
@@ -71,7 +71,7 @@ def test_a_model_comes_back_from_its_arrays() -> None:
 
 
 @pytest.mark.parametrize("what", ["classes", "log_shares", "merges", "missing", "words"])
-def test_arrays_that_are_no_model_are_refused(what: str) -> None:
+def test_inconsistent_arrays_are_an_error(what: str) -> None:
     arrays = {name: array.copy() for name, array in model_of().arrays().items()}
     match what:
         case "classes":

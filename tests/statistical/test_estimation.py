@@ -54,14 +54,14 @@ Oracle = Callable[[int, tuple[int, ...]], float]
 
 
 def histories(length: int) -> list[tuple[int, ...]]:
-    """Everything that may stand before a word, up to so many words; begin of sentence only at the begin."""
+    """All contexts of up to `length` words; begin of sentence only as the first."""
     words = (UNK, A, B, C, C + 1)
-    found = [rest for n in range(length + 1) for rest in itertools.product(words, repeat=n)]
-    return found + [(BOS, *rest) for rest in found if len(rest) < length]
+    actual = [rest for n in range(length + 1) for rest in itertools.product(words, repeat=n)]
+    return actual + [(BOS, *rest) for rest in actual if len(rest) < length]
 
 
 def rows(model: BackoffModel, contexts: Sequence[tuple[int, ...]]) -> np.ndarray:
-    """The probabilities of all words behind each history, [N, V]."""
+    """The probabilities of all words after each history, [N, V]."""
     nodes = [model.follow(np.array([[0]]), np.array([h]))[0, -1] if h else np.array([0]) for h in contexts]
     return np.exp(model.log_probs(np.array(nodes)))
 
@@ -124,14 +124,14 @@ def test_with_much_text_probabilities_become_relative_frequencies() -> None:
 @settings(max_examples=25)
 @given(texts, st.integers(1, 4))
 def test_probabilities_add_up_to_one(options: dict[str, Any], sentences: list[list[int]], order: int) -> None:
-    found = rows(model_of(sentences, order, **options), histories(2))
-    np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)
-    assert (found[:, [PAD, BOS]] == 0).all(), "they are never predicted"
+    actual = rows(model_of(sentences, order, **options), histories(2))
+    np.testing.assert_allclose(actual.sum(1), 1, atol=1e-5)
+    assert (actual[:, [PAD, BOS]] == 0).all(), "they are never predicted"
 
 
 @settings(max_examples=25)
 @given(texts, st.integers(2, 3))
-def test_backing_off_keeps_the_discounted_share_of_what_was_seen(sentences: list[list[int]], order: int) -> None:
+def test_backing_off_keeps_the_discounted_share_of_seen_words(sentences: list[list[int]], order: int) -> None:
     """Seen: u(w | h) of the interpolated model, without what shorter n-grams add; unseen: in proportion to these."""
     alone, mixed = (model_of(sentences, order, smoothing="witten-bell", interpolate=way) for way in (False, True))
     [after, shorter] = rows(alone, [(A, B)[-order + 1 :], (A, B)[-order + 2 :] if order > 2 else ()])
@@ -154,8 +154,8 @@ def _seen(sentences: Sequence[Sequence[int]], order: int) -> set[tuple[int, ...]
 def test_a_model_of_no_text_is_uniform() -> None:
     for options in SMOOTHINGS.values():
         for order in (1, 3):
-            found = rows(model_of([], order, **options), [(), (A,), (BOS, A)])
-            np.testing.assert_allclose(found, np.tile(PREDICTABLE / PREDICTABLE.sum(), (3, 1)), rtol=1e-6)
+            actual = rows(model_of([], order, **options), [(), (A,), (BOS, A)])
+            np.testing.assert_allclose(actual, np.tile(PREDICTABLE / PREDICTABLE.sum(), (3, 1)), rtol=1e-6)
     model = uniform(PREDICTABLE, BOS, EOS)
     np.testing.assert_allclose(rows(model, [()])[0, PREDICTABLE], 1 / (VOCAB_SIZE - 2), rtol=1e-6)
 
@@ -163,7 +163,7 @@ def test_a_model_of_no_text_is_uniform() -> None:
 # --- discounts --------------------------------------------------------------------------------------------
 
 
-def test_discounts_are_those_of_the_formula() -> None:
+def test_discounts_equal_the_formula() -> None:
     counts = np.repeat([1, 2, 3, 4, 9], [10, 5, 3, 2, 7])
     y = 10 / (10 + 2 * 5)
     expected = [0, 1 - 2 * y * 5 / 10, 2 - 3 * y * 3 / 5, 3 - 4 * y * 2 / 3]
@@ -174,31 +174,31 @@ def test_discounts_are_those_of_the_formula() -> None:
 @pytest.mark.parametrize(
     "numbers", [[5, 3, 0, 2], [0, 5, 5, 5], [1, 9, 200, 1]], ids=["no n3", "no n1", "out of range"]
 )
-def test_where_counts_give_no_discounts_others_are_taken_or_it_is_told(numbers: list[int]) -> None:
+def test_discounts_that_cannot_be_estimated_have_a_fallback_or_are_an_error(numbers: list[int]) -> None:
     counts = np.repeat([1, 2, 3, 4], numbers)
     assert modified_discounts(counts).tolist() == [0, 0.5, 1, 1.5]
     with pytest.raises(DataError, match=r"1, 2, 3 and 4 times.*discount_fallback = true"):
         modified_discounts(counts, fallback=False)
 
 
-def test_where_nothing_is_added_to_it_no_ngram_keeps_nothing() -> None:
+def test_without_interpolation_no_ngram_loses_its_whole_count() -> None:
     counts = np.array([1] * 9 + [2] * 4 + [3] * 2 + [7])  # none was seen four times: D3 = 3
     assert modified_discounts(counts)[3] == 3
     assert modified_discounts(counts, interpolate=False).tolist() == [0, 0.5, 1, 1.5]
 
 
 @pytest.mark.parametrize("counts", [[], [1], [2], [3, 3]])
-def test_the_absolute_discount_is_one_half_where_the_counts_tell_nothing(counts: list[int]) -> None:
+def test_the_absolute_discount_is_one_half_if_it_cannot_be_estimated(counts: list[int]) -> None:
     assert absolute_discount(np.array(counts, dtype=np.int64)) == 0.5
 
 
 @pytest.mark.parametrize(("prune", "why"), [((1,), "min_frequency"), ((0, 2, 1), "a threshold must not be below")])
-def test_thresholds_that_make_no_sense_are_refused(prune: tuple[int, ...], why: str) -> None:
+def test_invalid_thresholds_are_an_error(prune: tuple[int, ...], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         SmoothingConfig(prune=prune)
 
 
-def test_pruned_ngrams_are_gone_and_their_share_goes_to_shorter_ones() -> None:
+def test_the_share_of_pruned_ngrams_goes_to_shorter_ones() -> None:
     sentences = [[A, B], [A, B], [A, C], [B]]
     model = model_of(sentences, 2, prune=(0, 1))
     assert model.num_ngrams == [VOCAB_SIZE, 3]  # bos a, a b, b end
@@ -219,7 +219,7 @@ REFERENCES: dict[str, tuple[int, dict[str, Any]]] = {
 
 def table(model: BackoffModel, pieces: Sequence[str]) -> dict[str, tuple[float, float]]:
     """log10 of the probability and the back-off weight of each n-gram."""
-    found: dict[str, tuple[float, float]] = {}
+    actual: dict[str, tuple[float, float]] = {}
     names = [""]
     bounds = model.level_starts
     for begin, end in itertools.pairwise(bounds[1:]):
@@ -227,8 +227,8 @@ def table(model: BackoffModel, pieces: Sequence[str]) -> dict[str, tuple[float, 
             word = pieces[model.words[node - 1]]
             names.append(f"{names[model.parents[node - 1]]} {word}".strip())
             backoff = model.backoffs[node] if node < len(model.backoffs) else 0.0
-            found[names[node]] = (float(model.log_probs_of[node - 1]) / np.log(10), float(backoff) / np.log(10))
-    return found
+            actual[names[node]] = (float(model.log_probs_of[node - 1]) / np.log(10), float(backoff) / np.log(10))
+    return actual
 
 
 def expect_equal(path: Path, model: BackoffModel, ids: dict[str, int]) -> None:
@@ -242,8 +242,8 @@ def expect_equal(path: Path, model: BackoffModel, ids: dict[str, int]) -> None:
 
 
 def _read(path: Path) -> tuple[BackoffModel, Sequence[str]]:
-    found = read_arpa(path)
-    return found.model, found.vocabulary.pieces
+    actual = read_arpa(path)
+    return actual.model, actual.vocabulary.pieces
 
 
 @pytest.mark.parametrize("name", REFERENCES)
@@ -276,21 +276,21 @@ def test_the_penn_treebank_is_estimated_as_lmplz_does(
 # --- vocabularies -----------------------------------------------------------------------------------------
 
 
-def test_an_open_vocabulary_has_the_words_that_were_seen_and_one_for_all_others() -> None:
+def test_an_open_vocabulary_has_the_seen_words_and_one_for_all_others() -> None:
     lines = [["a", "b"], ["a"]]
     ids = numbered(lines)
     counts = counts_of([[ids[word] for word in line] for line in lines], 2, len(ids) + 6)  # two more that never come
     model = estimate(counts, SmoothingConfig(), open_vocabulary(counts, UNK))
-    found = np.exp(model.log_probs(np.array([[0]])))[0]
-    assert found[[PAD, BOS]].tolist() == found[-2:].tolist() == [0, 0]
-    assert found[[EOS, UNK, 4, 5]].min() > 0
-    assert found.sum() == pytest.approx(1)
+    actual = np.exp(model.log_probs(np.array([[0]])))[0]
+    assert actual[[PAD, BOS]].tolist() == actual[-2:].tolist() == [0, 0]
+    assert actual[[EOS, UNK, 4, 5]].min() > 0
+    assert actual.sum() == pytest.approx(1)
 
 
 def test_a_fixed_vocabulary_gives_each_of_its_words_a_share() -> None:
     for options in SMOOTHINGS.values():
-        found = rows(model_of([[A, B], [A]], 2, **options), [(), (A,)])
-        assert (found[:, PREDICTABLE] > 0).all()
+        actual = rows(model_of([[A, B], [A]], 2, **options), [(), (A,)])
+        assert (actual[:, PREDICTABLE] > 0).all()
 
 
 def test_an_open_model_is_written_and_scored_alike(tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ def learn(*sentences: list[int]) -> PhraseTree:
 
 def phrases(tree: PhraseTree) -> list[tuple[int, ...]]:
     """The tokens of each node, the root's first."""
-    found: list[tuple[int, ...]] = [()]
+    actual: list[tuple[int, ...]] = [()]
     for parent, word in zip(tree.parents.tolist(), tree.words.tolist(), strict=True):
-        found.append((*found[parent], word))
-    return found
+        actual.append((*actual[parent], word))
+    return actual
 
 
 def test_a_text_falls_into_phrases_one_token_longer_than_any_before() -> None:
@@ -89,18 +89,18 @@ def adaptive_bits(data: bytes, primer: bytes) -> float:
 
 @settings(max_examples=40)
 @given(st.binary(max_size=12) | st.text("ab", max_size=25).map(str.encode), st.text("ab", max_size=20).map(str.encode))
-def test_the_code_is_as_long_as_the_predictions_say(data: bytes, primer: bytes) -> None:
+def test_the_length_of_the_code_equals_the_sum_of_the_predictions(data: bytes, primer: bytes) -> None:
     assert code_bits(data, primer) == pytest.approx(adaptive_bits(data, primer))
 
 
-def test_what_repeats_becomes_short() -> None:
+def test_repetition_makes_the_code_short() -> None:
     assert code_bits(b"") == 0
     assert code_bits(b"a") == 8
     assert code_bits(b"ab" * 5000) < 0.5 * 10_000
     assert code_bits(b"the dog", b"the dog and the cat " * 50) < code_bits(b"the dog")
 
 
-def test_a_tree_comes_back_from_its_arrays() -> None:
+def test_a_tree_is_restored_from_its_arrays() -> None:
     tree = learn([A, A, B, A, B, A, B], [A, B, A])
     again = PhraseTree.from_arrays(tree.arrays(), PREDICTABLE, EOS)
     contexts = np.arange(7)[:, None]
@@ -108,8 +108,8 @@ def test_a_tree_comes_back_from_its_arrays() -> None:
 
 
 def test_a_tree_of_no_text_is_uniform() -> None:
-    found = np.exp(learn().log_probs(np.array([[ROOT]])))[0]
-    np.testing.assert_allclose(found[PREDICTABLE], 1 / 5)
+    actual = np.exp(learn().log_probs(np.array([[ROOT]])))[0]
+    np.testing.assert_allclose(actual[PREDICTABLE], 1 / 5)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_tree_of_no_text_is_uniform() -> None:
     [{"parents": [5, 0]}, {"parents": [-1, 0]}, {"words": [A, 9]}, {"words": [A, 1]}, {"words": [A]},
      {"words": [[A], [B]]}, {"words": [A, A]}, {"parents": None}],
 )  # fmt: skip
-def test_arrays_that_are_no_tree_are_refused(changes: dict[str, Any]) -> None:
+def test_inconsistent_arrays_are_an_error(changes: dict[str, Any]) -> None:
     arrays = {"parents": [0, 0], "words": [A, B], **changes}
     whole = {name: np.array(array, dtype=np.int32) for name, array in arrays.items() if array is not None}
     with pytest.raises(DataError, match="not a phrase tree"):

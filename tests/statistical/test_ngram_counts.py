@@ -18,25 +18,25 @@ from heed.statistical.ngram_counts import NEVER, NgramCounts
 
 def spelled(counts: NgramCounts) -> list[list[tuple[int, ...]]]:
     """The words of every n-gram, for each length."""
-    found = [[(word,) for word in counts.levels[0].words.tolist()]]
+    actual = [[(word,) for word in counts.levels[0].words.tolist()]]
     for level in counts.levels[1:]:
         ends = zip(level.parents.tolist(), level.words.tolist(), strict=True)
-        found.append([(*found[-1][parent], word) for parent, word in ends])
-    return found
+        actual.append([(*actual[-1][parent], word) for parent, word in ends])
+    return actual
 
 
 @settings(max_examples=60)
 @given(texts, st.integers(1, 5))
-def test_counts_are_those_of_a_dictionary(sentences: list[list[int]], order: int) -> None:
+def test_counts_equal_those_of_a_dictionary(sentences: list[list[int]], order: int) -> None:
     counts = counts_of(sentences, order)
     for n, (level, words) in enumerate(zip(counts.levels, spelled(counts), strict=True), start=1):
-        found = {ngram: count for ngram, count in zip(words, level.counts.tolist(), strict=True) if count}
-        assert found == dict(ngrams(sentences, n))
+        actual = {ngram: count for ngram, count in zip(words, level.counts.tolist(), strict=True) if count}
+        assert actual == dict(ngrams(sentences, n))
 
 
 @settings(max_examples=60)
 @given(texts, st.integers(2, 5))
-def test_every_ngram_is_sorted_and_knows_what_it_ends_with(sentences: list[list[int]], order: int) -> None:
+def test_ngrams_are_sorted_and_have_the_right_suffixes(sentences: list[list[int]], order: int) -> None:
     counts = counts_of(sentences, order)
     words = spelled(counts)
     for n in range(2, order + 1):
@@ -59,7 +59,7 @@ def test_the_size_of_the_chunks_changes_nothing(sentences: list[list[int]], orde
     assert whole.num_tokens == in_parts.num_tokens
 
 
-def test_words_are_known_by_where_they_come_first() -> None:
+def test_the_first_occurrence_of_each_word_is_recorded() -> None:
     counts = counts_of([[B, A], [A, B]], 1)
     seen = {BOS: 0, B: 1, A: 2, EOS: 3}
     assert counts.first_seen.tolist() == [seen.get(word, NEVER) for word in range(VOCAB_SIZE)]
@@ -70,7 +70,7 @@ def test_sequences_may_be_lists_or_arrays(sentences: Sequence[Sequence[int]]) ->
     assert counts_of(sentences, 2).levels[1].counts.sum() == 5
 
 
-def test_an_empty_sentence_is_an_end_behind_a_begin() -> None:
+def test_an_empty_sentence_is_a_begin_and_an_end() -> None:
     level = counts_of([[]], 2).levels[1]
     assert (level.parents.tolist(), level.words.tolist(), level.counts.tolist()) == ([BOS], [EOS], [1])
 
@@ -82,12 +82,12 @@ def test_no_text_has_no_ngrams() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, VOCAB_SIZE])
-def test_an_id_outside_the_vocabulary_is_refused(wrong: int) -> None:
+def test_an_id_outside_the_vocabulary_is_an_error(wrong: int) -> None:
     with pytest.raises(DataError, match=f"token id {wrong} .* 0 to {VOCAB_SIZE - 1}"):
         counts_of([[A], [wrong]], 2)
 
 
 @pytest.mark.parametrize("wrong", [PAD, BOS])
-def test_begin_and_padding_inside_a_sentence_are_refused(wrong: int) -> None:
+def test_begin_and_padding_inside_a_sentence_are_an_error(wrong: int) -> None:
     with pytest.raises(DataError, match=f"token id {wrong} "):
         counts_of([[UNK, wrong]], 2)

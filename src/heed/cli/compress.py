@@ -71,7 +71,7 @@ def decompress(
     from heed.core.progress import Progress
 
     blob = sys.stdin.buffer.read()
-    header, _ = container.read(blob)
+    header, _ = container.unpack(blob)
     written, precision = header.arithmetic.get("threads", ""), header.arithmetic.get("precision", "")
     needed = int(written) if written.isdecimal() and len(written) < 4 else 1
     if threads not in (0, needed):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from heed.core.errors import DataError
 from heed.decoding.options import Constraints
-from heed.decoding.terms import Glossary
+from heed.decoding.phrases import Glossary
 from heed.text.readers import Errors, read_lines
 
 

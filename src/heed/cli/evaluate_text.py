@@ -12,7 +12,7 @@ import typer
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from heed.decoding.readers import TextScorer
+    from heed.decoding.scoring import TextScorer
     from heed.evaluation.evaluation import Evaluation
     from heed.evaluation.likelihoods import TextSystem
     from heed.evaluation.test_set import HeldOut

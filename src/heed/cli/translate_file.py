@@ -84,7 +84,7 @@ def translate_file(
     from heed.core.files import atomic_write, storage_errors
     from heed.core.progress import message
     from heed.decoding.factory import require_plain_beam
-    from heed.decoding.terms import read_terms
+    from heed.decoding.phrases import read_terms
     from heed.documents.formats import FORMATS, suffix_of, translate_file
     from heed.documents.text_translator import TextTranslator
     from heed.documents.translation import Step, TranslateOptions

@@ -1,8 +1,8 @@
-"""How do tokens and their probabilities become bits?
+"""Entropy coder: symbols and their probabilities to bits and back.
 
-By range coding (Martin 1979), of the library `constriction`: probabilities become whole 24-bit frequencies, none of
-them 0, so every token has a code. Bytes that no token spells are coded by their own counts: after each byte, and at
-the beginning, what has followed there before (Laplace's rule of succession).
+Range coding (Martin 1979) by the library `constriction`: probabilities are rounded to 24-bit frequencies, none of them
+0, so every symbol has a code. Byte strings that no token represents (`Literals`) are coded by adaptive counts: each
+byte given the one before (Laplace's rule of succession).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from heed.core.errors import DataError, UsageError
 
 Probabilities = NDArray[np.floating]
 LITERAL_END, LITERAL_BEGIN = 256, 256
-NO_END = "what is decoded has no end: the arithmetic here is another one than where the file was written."
+NO_END = "the decoded text does not end: the arithmetic here differs from that of the machine that wrote the file."
 
 
 def _library() -> Any:
     try:
         return importlib.import_module("constriction")
     except ImportError as error:
-        raise UsageError("compressing needs the library constriction: pip install constriction.") from error
+        raise UsageError("compression needs the package constriction. Run: pip install constriction") from error
 
 
 class Coder(Protocol):
-    """One side of the code: `token` codes what it is given, or finds out what was coded."""
+    """Encoder or decoder."""
 
     def code(self, probabilities: Probabilities, symbol: int | None) -> int:
-        """The next symbol; None where it is to be found out."""
+        """Encode the symbol, or decode the next one, for which `symbol` is None; returns it."""
         ...
 
 
@@ -61,7 +61,7 @@ class Decoder:
 
     def __init__(self, payload: bytes) -> None:
         if len(payload) % 4:
-            raise DataError("it is damaged: its code has no whole number of words.")
+            raise DataError("the compressed file is damaged: its code is not a whole number of 32-bit words.")
         self._stream = _library().stream
         self._coder = self._stream.queue.RangeDecoder(np.frombuffer(payload, dtype="<u4").astype(np.uint32))
 
@@ -71,33 +71,34 @@ class Decoder:
 
 
 def _frequencies(stream: Any, probabilities: Probabilities) -> Any:
-    """The library's model of a distribution; `perfect=False` is the way that its versions keep."""
+    """The library's model of a distribution; all its versions compute that of `perfect=False` alike."""
     try:
         return stream.model.Categorical(probabilities, perfect=False, lazy=True)
     except ValueError as error:
-        raise DataError("the model gives no probabilities (its numbers are not finite): it cannot compress.") from error
+        raise DataError("the model's probabilities are not finite, so it cannot compress.") from error
 
 
 class Literals:
-    """Codes strings of at most so many bytes; both sides count alike."""
+    """Codes byte strings of limited length; encoder and decoder keep the same counts."""
 
     def __init__(self, coder: Coder, limit: int) -> None:
+        """`limit`: the most bytes of a string."""
         self._coder = coder
         self._limit = limit
         self._counts = np.ones((257, 257))
 
     def code(self, text: bytes | None) -> bytes:
-        """The next string; None where it is to be found out. Raises DataError for one that has no end."""
-        given = None if text is None else iter((*text, LITERAL_END))
-        found = bytes(islice(self._symbols(given), self._limit + 1))
-        if len(found) > self._limit:
+        """Encode a string, or decode the next one, for which `text` is None. Raises DataError if it does not end."""
+        symbols = None if text is None else iter((*text, LITERAL_END))
+        coded = bytes(islice(self._symbols(symbols), self._limit + 1))
+        if len(coded) > self._limit:
             raise DataError(NO_END)
-        return found
+        return coded
 
-    def _symbols(self, given: Iterator[int] | None) -> Iterator[int]:
+    def _symbols(self, symbols: Iterator[int] | None) -> Iterator[int]:
         before = LITERAL_BEGIN
         while True:
-            symbol = self._coder.code(self._counts[before], None if given is None else next(given))
+            symbol = self._coder.code(self._counts[before], None if symbols is None else next(symbols))
             self._counts[before, symbol] += 1
             if symbol == LITERAL_END:
                 return

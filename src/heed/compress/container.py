@@ -1,12 +1,12 @@
-"""What does a compressed file say about itself?
+"""File format of compressed texts.
 
-    8 bytes   a signature that shows when a program has changed line ends, and that it is no text
-    4 bytes   the length of the header, little-endian
-    header    JSON: the format, the model's fingerprint, what its arithmetic depends on, the text's length and SHA-256
+    8 bytes   signature, which also reveals changed line ends
+    4 bytes   length of the header, little-endian
+    header    JSON: format, fingerprint of the model, arithmetic, length and SHA-256 of the text
     payload   the code
-    4 bytes   CRC-32 of all before
+    4 bytes   CRC-32 of everything before
 
-The header tells everything that must be the same for the code to be read; if it is not, nothing is decoded.
+The header lists everything that must be equal for the code to be decoded; if anything differs, nothing is decoded.
 """
 
 from __future__ import annotations
@@ -27,67 +27,69 @@ MAX_HEADER_BYTES = 1 << 20
 
 
 class Header(BaseModel):
-    """What is written before the code."""
+    """What precedes the code."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     format: PositiveInt = FORMAT
-    """Of the file."""
+    """Version of the file format."""
     heed: str
-    """The version that wrote it."""
+    """Version of heed that wrote the file."""
     model: str
     """Fingerprint of the model, its tokenizer and how it reads text."""
     arithmetic: Mapping[str, str]
     """What the last bits of probabilities may depend on: precision, threads, PyTorch, the processor's instructions."""
     coded: bool
-    """False where the text itself is the payload, which was shorter."""
+    """False if the payload is the text itself, which was shorter than its code."""
     num_bytes: NonNegativeInt
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     rows: PositiveInt = 1
-    """Pieces that were coded side by side."""
+    """Pieces that were coded in parallel."""
     lengths: tuple[PositiveInt, ...] | None = None
-    """Items of each piece; None where pieces are lines that end by themselves."""
+    """Number of items of each piece; None if pieces are lines that end with an end of sentence."""
     num_lines: NonNegativeInt = 0
-    """Pieces, where they are lines."""
+    """Number of pieces if they are lines."""
     unended: bool = False
     framed: bool = False
 
 
-def written(header: Header, payload: bytes) -> bytes:
+def pack(header: Header, payload: bytes) -> bytes:
     """The whole file."""
     text = header.model_dump_json(exclude_defaults=True).encode()
     body = SIGNATURE + len(text).to_bytes(4, "little") + text + payload
     return body + zlib.crc32(body).to_bytes(4, "little")
 
 
-def read(blob: bytes) -> tuple[Header, bytes]:
-    """(header, payload). Raises DataError for what is no such file, or damaged, and NewerFormatError."""
+def unpack(blob: bytes) -> tuple[Header, bytes]:
+    """(header, payload). Raises DataError for a foreign or damaged file, and NewerFormatError for a newer one."""
     if not blob.startswith(SIGNATURE):
-        raise DataError("this is no file that heed compress wrote.")
+        raise DataError("the input was not written by heed compress: its signature is missing.")
     body, check = blob[:-4], blob[-4:]
     if len(blob) < len(SIGNATURE) + 8 or zlib.crc32(body).to_bytes(4, "little") != check:
-        raise DataError("the file is damaged: its checksum does not fit. Get a new copy of it.")
+        raise DataError("the compressed file is damaged: its checksum differs. Get a new copy of it.")
     begin = len(SIGNATURE) + 4
     end = begin + int.from_bytes(body[len(SIGNATURE) : begin], "little")
     if end > min(len(body), MAX_HEADER_BYTES):
-        raise DataError("the file is damaged: its header is longer than it.")
-    return _parsed(body[begin:end]), body[end:]
+        raise DataError("the compressed file is damaged: its header is longer than the file.")
+    return _parse_header(body[begin:end]), body[end:]
 
 
-def _parsed(text: bytes) -> Header:
+def _parse_header(text: bytes) -> Header:
     try:
         header = Header.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         if b'"format":' in text and b'"format":1' not in text:
-            raise NewerFormatError("the file has a newer format: a newer heed wrote it. Update heed.") from error
+            raise NewerFormatError("the compressed file was written by a newer heed. Update heed.") from error
         where = ".".join(map(str, first["loc"]))
-        raise DataError(f"the file's header is wrong at {where!r}: {first['msg']}.") from error
+        raise DataError(f"the header of the compressed file is invalid at {where!r}: {first['msg']}.") from error
     if header.format > FORMAT:
-        raise NewerFormatError(f"the file has format {header.format}, this heed reads {FORMAT}: update heed.")
+        raise NewerFormatError(
+            f"the compressed file has format {header.format}, but this heed reads only up to {FORMAT}. Update heed."
+        )
     return header
 
 
 def checksum(data: bytes) -> str:
-    """SHA-256."""
+    """SHA-256 in hexadecimal."""
     return hashlib.sha256(data).hexdigest()

@@ -1,4 +1,4 @@
-"""Beam search.
+"""Beam search, plain and diverse.
 
 Each step ranks all continuations of the W active hypotheses and keeps the best 2 W, so that W can continue even if W of
 them end. A continuation that ends among the first W is finished. A sentence is done when W hypotheses have finished,
@@ -6,7 +6,7 @@ when no active one can still beat the n-best finished (log-probabilities only fa
 longest allowed output bounds what they can gain), or at the longest allowed length. With W as wide as the space of
 outputs this is exhaustive search.
 
-`diverse.py` and `constrained.py` replace single steps of this search.
+`DiverseBeamSearch`, and `ConstrainedBeamSearch` in `constraints.py`, replace single steps of it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ class Continuations:
     """Log-probability of the whole hypothesis."""
 
     def pick(self, index: Int[Tensor, "S W"]) -> Continuations:
-        """Some of them."""
         return Continuations(*(x.gather(1, index) for x in (self.beams, self.tokens, self.steps, self.scores)))
 
 
@@ -59,7 +58,6 @@ class _Beams:
 
     @staticmethod
     def start(num_sources: int, width: int, device: torch.device | None) -> _Beams:
-        """One empty hypothesis for each source."""
         scores = torch.full((num_sources, width), NEVER, device=device)
         scores[:, 0] = 0.0
         none = torch.zeros((num_sources, width, 0), device=device)
@@ -72,14 +70,12 @@ class _Beams:
         return _Beams(self.scores + log_probs.sum(dim=1, keepdim=True), *wide)
 
     def extend(self, by: Continuations) -> _Beams:
-        """Each chosen beam with its next token."""
         history = by.beams[..., None].expand(-1, -1, self.tokens.shape[2])
         tokens = torch.cat((self.tokens.gather(1, history), by.tokens[..., None]), dim=-1)
         log_probs = torch.cat((self.log_probs.gather(1, history), by.steps[..., None]), dim=-1)
         return _Beams(by.scores, tokens, log_probs)
 
     def select(self, sources: Int[Tensor, " N"]) -> _Beams:
-        """The beams of some sources."""
         return _Beams(self.scores[sources], self.tokens[sources], self.log_probs[sources])
 
 
@@ -105,20 +101,16 @@ class BeamSearch:
         self._beams = _Beams.start(num_sources, beam_size, device)
 
     def force_prefix(self, tokens: Int[Tensor, "N P"], log_probs: Float[Tensor, "N P"]) -> None:
-        """Start all hypotheses of each source with these tokens; their log-probabilities count in the score."""
         self._beams = self._beams.with_prefix(tokens, log_probs)
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of each row so far."""
         return self._beams.tokens.shape[2]
 
     def row_sources(self) -> list[int]:
-        """The source number of each row."""
         return [source for source in self._sources for _ in range(self.width)]
 
     def row_tokens(self) -> Int[Tensor, "R T"]:
-        """The tokens of each row so far."""
         return self._beams.tokens.flatten(0, 1)
 
     def choose(self, log_probs: Float[Tensor, "R V"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
@@ -197,7 +189,6 @@ class BeamSearch:
         return worst_kept >= best_active / self.penalty.divisor(limit)  # a coverage penalty is never above 0
 
     def cancel(self, source: int) -> None:
-        """Drop a source at the next step."""
         self._limits[source] = 0
 
     def hypotheses(self, source: int) -> list[Hypothesis]:
@@ -227,3 +218,93 @@ def best_continuations(
     if ranked_by is not log_probs:
         best = scores.gather(1, beams) + steps
     return Continuations(beams, tokens, steps, best)
+
+
+class DiverseBeamSearch(BeamSearch):
+    """Diverse beam search (Vijayakumar et al. 2018), for n-best lists of different outputs.
+
+    The beam is divided into as many groups as there are outputs to return. In each step the groups choose one after the
+    other, and a token, end of sentence included, costs λ for each time an earlier group of the same source has chosen
+    it in this step (section 3, Hamming diversity). The cost affects what a group keeps and is not part of any score.
+    The list holds the best output of each group, and no two groups return the same output. Unlike sampling without
+    replacement (Kool et al. 2019) it gives the same list every time. The base class sees each group as a source.
+    """
+
+    def __init__(
+        self, beam_size: int, limits: Sequence[int], penalty: LengthPenalty, nbest: int, strength: float,
+        device: torch.device | None = None, coverage: Coverage | None = None,
+    ) -> None:  # fmt: skip
+        group_limits = [limit for limit in limits for _ in range(nbest)]
+        super().__init__(beam_size // nbest, group_limits, penalty, 1, device, coverage)
+        self.num_groups = nbest
+        self.strength = strength
+        self.num_sources = len(limits)
+        self.rows_per_source = nbest * self.width
+        self._ended: list[set[tuple[int, ...]]] = [set() for _ in limits]
+
+    def force_prefix(self, tokens: Int[Tensor, "N P"], log_probs: Float[Tensor, "N P"]) -> None:
+        super().force_prefix(*(x.repeat_interleave(self.num_groups, dim=0) for x in (tokens, log_probs)))
+
+    def row_sources(self) -> list[int]:
+        """The source number of each row, rather than the number of its group."""
+        return [group // self.num_groups for group in super().row_sources()]
+
+    def cancel(self, source: int) -> None:
+        for group in range(source * self.num_groups, (source + 1) * self.num_groups):
+            super().cancel(group)
+
+    def _continuations(self, log_probs: Float[Tensor, "R V"]) -> Continuations:
+        """The best 2 W of each group, penalising the first W tokens of each earlier group of its source."""
+        by_group = log_probs.view(len(self._sources), self.width, -1)
+        used = log_probs.new_zeros(len(self._ended), log_probs.shape[1])  # how often in this step, by source
+        rows: list[int] = []
+        parts: list[Continuations] = []
+        for group in range(self.num_groups):
+            members = [row for row, number in enumerate(self._sources) if number % self.num_groups == group]
+            if not members:
+                continue
+            sources = torch.tensor([self._sources[row] // self.num_groups for row in members], device=used.device)
+            allowed = self._without_given_outputs(members, by_group[members])
+            continuations = self._best_of(members, allowed, used[sources])
+            self._record_ends(members, continuations)
+            tokens = continuations.tokens[:, : self.width]
+            is_possible = continuations.scores[:, : self.width] > NEVER
+            index = sources[:, None].expand_as(tokens), tokens
+            used.index_put_(index, is_possible.to(used.dtype), accumulate=True)
+            rows += members
+            parts.append(continuations)
+        order = torch.tensor(rows, device=used.device).argsort()
+        names = ("beams", "tokens", "steps", "scores")
+        return Continuations(*(torch.cat([getattr(part, name) for part in parts])[order] for name in names))
+
+    def _best_of(
+        self, members: list[int], log_probs: Float[Tensor, "G W V"], used: Float[Tensor, "G V"]
+    ) -> Continuations:
+        penalised = log_probs - self.strength * used[:, None]
+        return best_continuations(self._beams.scores[members], log_probs.flatten(0, 1), penalised.flatten(0, 1))
+
+    def _without_given_outputs(self, members: list[int], log_probs: Float[Tensor, "G W V"]) -> Float[Tensor, "G W V"]:
+        """Forbid the end of an output that another group of the source has already given."""
+        is_given = [
+            [tuple(ids) in self._ended[self._sources[row] // self.num_groups] for ids in beams]
+            for row, beams in zip(members, self._beams.tokens[members].tolist(), strict=True)
+        ]
+        log_probs[..., EOS_ID].masked_fill_(torch.tensor(is_given, device=log_probs.device), NEVER)
+        return log_probs
+
+    def _record_ends(self, members: list[int], continuations: Continuations) -> None:
+        ends = (continuations.tokens == EOS_ID) & (continuations.scores > NEVER)
+        for member, rank in self._accepted(continuations, ends).nonzero().tolist():
+            row = members[member]
+            ids = self._beams.tokens[row, int(continuations.beams[member, rank])].tolist()
+            self._ended[self._sources[row] // self.num_groups].add(tuple(ids))
+
+    def hypotheses(self, source: int) -> list[Hypothesis]:
+        """The best output of each group that no earlier group has, best score first; those cut off come last."""
+        chosen: dict[tuple[int, ...], Hypothesis] = {}
+        for group in range(source * self.num_groups, (source + 1) * self.num_groups):
+            new = next((hypothesis for hypothesis in self._ranked(group) if hypothesis.ids not in chosen), None)
+            if new is not None:
+                chosen[new.ids] = new
+        finished = [hypothesis for hypothesis in chosen.values() if hypothesis.finished]
+        return by_score(finished) + by_score([hypothesis for hypothesis in chosen.values() if not hypothesis.finished])

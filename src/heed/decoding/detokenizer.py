@@ -29,7 +29,7 @@ class Detokenizer:
 
     @property
     def never(self) -> tuple[int, ...]:
-        """Tokens that are never generated, as a model of this text has never been trained to."""
+        """Tokens that are never generated, since the model has never been trained to."""
         ends = () if self.line_end in (None, "eos") else (EOS_ID,)
         return (PAD_ID, BOS_ID, UNK_ID, *ends, *self.tokenizer.vocabulary.tag_ids.values())
 
@@ -53,13 +53,13 @@ class Detokenizer:
         return pieces
 
     def space_between(self, before: str, text: str) -> str:
-        """What to put between a text and its continuation: a space, unless the tokens bring their own."""
+        """What separates a text from its continuation: a space, unless the tokens include their own."""
         needed = self.space_after_words and before and text and not before[-1].isspace() and not text[0].isspace()
         return " " if needed else ""
 
     def continuation(self, before: str, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis with a text that can be appended to another one."""
-        return hypothesis.with_text(self.space_between(before, hypothesis.text) + hypothesis.text)
+        return replace(hypothesis, text=self.space_between(before, hypothesis.text) + hypothesis.text)
 
     def encode_prompt(self, prompt: str, normaliser: Normaliser) -> list[int]:
         """The tokens of a prompt, as read after begin of sentence."""
@@ -70,7 +70,6 @@ class Detokenizer:
         return [BOS_ID if id == EOS_ID else id for ids in ended for id in ids] + self.tokenizer.encode([last])[0]
 
     def texts(self, sequences: Sequence[Sequence[int]]) -> list[str]:
-        """The text of each sequence."""
         if self.line_end is None:
             return [text.replace("\n", " ") for text in self.tokenizer.decode(sequences)]
         return ["\n".join(self.tokenizer.decode(_split_at_eos(ids))) for ids in sequences]
@@ -85,10 +84,8 @@ class Detokenizer:
     def with_texts(self, hypotheses: Sequence[Hypothesis], stop: Sequence[str] = ()) -> list[Hypothesis]:
         """The hypotheses with their texts; each is cut before the first stop text."""
         texts = self.texts([hypothesis.ids for hypothesis in hypotheses])
-        pairs = zip(hypotheses, texts, strict=True)
-        if not stop:
-            return [hypothesis.with_text(text) for hypothesis, text in pairs]
-        return [self.drop_after_stop(hypothesis.with_text(cut_at_stop(text, stop))) for hypothesis, text in pairs]
+        cut = [replace(h, text=cut_at_stop(text, stop)) for h, text in zip(hypotheses, texts, strict=True)]
+        return [self.drop_after_stop(hypothesis) for hypothesis in cut] if stop else cut
 
     def drop_after_stop(self, hypothesis: Hypothesis) -> Hypothesis:
         """Only the tokens of the text and their log-probabilities, where a stop text has cut it.
@@ -120,8 +117,8 @@ def _split_at_eos(ids: Sequence[int]) -> list[list[int]]:
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> str:
     """The text before the first stop text."""
-    places = [place for stop in stops if (place := text.find(stop)) >= 0]
-    return text[: min(places)] if places else text
+    starts = [start for stop in stops if (start := text.find(stop)) >= 0]
+    return text[: min(starts)] if starts else text
 
 
 def partial_stop(text: str, stops: Sequence[str]) -> int:

@@ -32,7 +32,10 @@ class DecodingStrategy(Rows, Protocol):
     """Called at each step of a beam search; None for other strategies."""
 
     def force_prefix(self, tokens: Int[Tensor, "S P"], log_probs: Float[Tensor, "S P"]) -> None:
-        """Start all hypotheses of each source with these tokens. Call before the search."""
+        """Start all hypotheses of each source with these tokens, whose log-probabilities count in scores.
+
+        Call before the search.
+        """
         ...
 
     def choose(self, log_probs: Float[Tensor, "R V"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
@@ -77,7 +80,6 @@ class RequestGroup:
         """Sources that finished in the last step."""
 
     def choose(self, log_probs: Float[Tensor, "R V"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
-        """(rows of this group to continue, their next tokens)."""
         for rule in self.rules:
             log_probs = rule(log_probs, self.strategy)
         kept, tokens = self.strategy.choose(log_probs)

@@ -15,10 +15,9 @@ from torch import Tensor
 
 from heed.core.errors import UsageError
 from heed.data.batch import source_from_ids
-from heed.decoding.beam import BeamSearch
-from heed.decoding.constrained import ConstrainedBeamSearch
+from heed.decoding.beam import BeamSearch, DiverseBeamSearch
+from heed.decoding.constraints import ConstrainedBeamSearch, RequiredTerms, ends_word
 from heed.decoding.detokenizer import Detokenizer, StopTexts
-from heed.decoding.diverse import DiverseBeamSearch
 from heed.decoding.engine import DecodingStrategy, SearchInputs
 from heed.decoding.logit_rules import (
     BadWords,
@@ -34,7 +33,6 @@ from heed.decoding.options import Request, SearchOptions
 from heed.decoding.ranking import Coverage, LengthPenalty
 from heed.decoding.sampling import RandomDraw, Sampler, greedy
 from heed.decoding.scoring import token_log_probs
-from heed.decoding.terms import RequiredTerms, ends_word
 from heed.nn.contract import Autoregressive, Trace
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import LineEnd, Tokenizer
@@ -50,7 +48,7 @@ class BatchSpec:
     streams: Sequence[int]
     """The random stream of each."""
     terms: Sequence[RequiredTerms] = ()
-    """The terms of each, or none at all; all have the same number of steps."""
+    """The terms of each, or empty; all have the same number of steps."""
     prefix_length: int = 0
     """Tokens of the forced prefix, the same for all."""
 
@@ -159,7 +157,7 @@ class SearchFactory:
         return torch.tensor(ends_word(self.detokenizer.token_bytes), device=self.device)
 
     def _banned(self, phrases: tuple[str, ...]) -> BannedPhrases:
-        """The phrases, normalised as outputs are; one that is empty then is left out."""
+        """The phrases, normalised like outputs; those that become empty are left out."""
         normalised = (self.normaliser.apply(phrase).strip() for phrase in phrases)
         return BannedPhrases([phrase for phrase in normalised if phrase], self.detokenizer.token_bytes)
 
@@ -171,7 +169,9 @@ class SearchFactory:
         """Raises UsageError for an unknown token."""
         size = len(self.tokenizer.vocabulary)
         if unknown := [token for token, _ in options.bias if token >= size]:
-            raise UsageError(f"bias names token {unknown[0]:,}; the last token of this vocabulary is {size - 1:,}.")
+            raise UsageError(
+                f"bias contains token {unknown[0]:,}, but the last token of this vocabulary is {size - 1:,}."
+            )
         return LogitBias(options.bias)
 
 

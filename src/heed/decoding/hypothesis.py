@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Hypothesis:
     alternatives: tuple[Hypothesis, ...] = ()
     """The next best hypotheses, best first, if n-best was requested."""
     flags: tuple[str, ...] = ()
-    """Problems that the guard found in the best hypothesis: see `guard.py`."""
+    """Problems of the best hypothesis that the guard detected (see `output_checks.py`)."""
     fallback: bool = False
     """Whether this hypothesis replaces a best one that was flagged."""
     confidence: float | None = None
@@ -32,11 +32,7 @@ class Hypothesis:
     lm_log_prob: float | None = None
     """Its log-probability under the language model of shallow fusion; `log_prob` includes the weighted share."""
 
-    def with_text(self, text: str) -> Hypothesis:
-        """A copy with this text."""
-        return replace(self, text=text)
-
 
 def single_spaced(text: str) -> str:
-    """A translation in the form used to compare translations: one space between words and none at the ends."""
+    """The text with one space between words and none at the ends, as translations are compared."""
     return " ".join(text.split())

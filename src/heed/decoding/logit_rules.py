@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heed.decoding.phrases import Phrases, State, is_word_character, kind, lowered
-from heed.decoding.terms import Glossary, RequiredTerms
+from heed.decoding.constraints import RequiredTerms
+from heed.decoding.phrases import Glossary, Phrases, State, first_character, is_word_character, kind, lowered
 from heed.text.vocabulary import EOS_ID
 
 _NEVER = float("-inf")
@@ -53,7 +53,6 @@ class Forbidden:
         self.ids = torch.tensor(sorted(ids), dtype=torch.long)
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """Minus infinity for each of them."""
         return log_probs.index_fill_(1, self.ids.to(log_probs.device), _NEVER)
 
 
@@ -65,7 +64,6 @@ class MinLength:
         self._largest = max(minima, default=0)
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """Minus infinity for the end of sentence of rows that are too short."""
         if rows.num_tokens < self._largest:
             is_short = [rows.num_tokens < self.minima[source] for source in rows.row_sources()]
             log_probs[torch.tensor(is_short, device=log_probs.device), EOS_ID] = _NEVER
@@ -76,12 +74,11 @@ class NoRepeatNgram:
     """No n-gram twice in one output (Paulus et al. 2018, section 2.5, with n = 3), except for required terms."""
 
     def __init__(self, size: int, terms: Sequence[RequiredTerms] = ()) -> None:
-        """`terms`: those of each source, or none at all. A token that leads to a missing term may repeat an n-gram."""
+        """`terms`: of each source, or empty. A token that leads to a missing term may repeat an n-gram."""
         self.size = size
         self.terms = terms
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """Minus infinity for every token that would complete an n-gram a second time."""
         tokens = rows.row_tokens()
         if tokens.shape[1] < self.size:
             return log_probs
@@ -121,7 +118,7 @@ class BannedPhrases:
         self._without_phrase: dict[tuple[str, bool], Tensor] = {}
         self._by_first: dict[str, list[int]] = {}  # tokens by the first whole character they add, if any
         for token, added in enumerate(token_bytes):
-            self._by_first.setdefault(lowered(_first_character(added)), []).append(token)
+            self._by_first.setdefault(lowered(first_character(added)), []).append(token)
         signs = [char for char in self._by_first if char and not is_word_character(char)]
         self._ends_word = torch.tensor([token for char in signs for token in self._by_first[char]], dtype=torch.long)
 
@@ -167,12 +164,6 @@ class BannedPhrases:
         return torch.tensor(completes, dtype=torch.bool)
 
 
-def _first_character(added: bytes) -> str:
-    """The first whole character that these bytes add; empty if they start inside of one."""
-    whole = added.decode("utf-8", errors="ignore")
-    return whole[:1] if added.startswith(whole[:1].encode()) else ""
-
-
 class BadWords:
     """No banned phrase in the outputs of one batch."""
 
@@ -182,7 +173,6 @@ class BadWords:
         self.limits = limits
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """Minus infinity for each token that would complete a phrase."""
         is_last = [rows.num_tokens + 2 >= self.limits[source] for source in rows.row_sources()]
         forbidden = map(self.banned.forbidden, rows.row_tokens().tolist(), is_last)
         return log_probs.masked_fill_(torch.stack([*forbidden]).to(log_probs.device), _NEVER)
@@ -195,7 +185,6 @@ class LogitBias:
         self.bias = bias
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """The sums."""
         ids = torch.tensor([token for token, _ in self.bias], dtype=torch.long, device=log_probs.device)
         values = torch.tensor([value for _, value in self.bias], dtype=log_probs.dtype, device=log_probs.device)
         log_probs[:, ids] += values
@@ -213,7 +202,6 @@ class FrequencyPenalty:
         self.frequency = frequency
 
     def __call__(self, log_probs: Float[Tensor, "R V"], rows: Rows) -> Float[Tensor, "R V"]:
-        """The log-probabilities less both penalties."""
         tokens = rows.row_tokens().to(log_probs.device)
         counts = torch.zeros_like(log_probs).scatter_add_(1, tokens, torch.ones_like(tokens, dtype=log_probs.dtype))
         return log_probs - counts * self.frequency - (counts > 0) * self.presence

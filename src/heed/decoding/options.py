@@ -85,7 +85,7 @@ class SearchOptions(Config):
         if raised and not self.sample and self.width > 1:  # a beam ends early because scores only fall
             wrong.append("penalties below 0 and bias above 0 need sampling or beam_size 1")
         if len({token for token, _ in self.bias}) < len(self.bias):
-            wrong.append("bias names a token twice")
+            wrong.append("bias contains a token twice")
         if not all(Normaliser().apply(phrase).strip() for phrase in self.ban):  # control characters are removed
             wrong.append("ban contains an empty phrase")
         if not all(self.stop):
@@ -157,7 +157,7 @@ class Constraints:
     prefix: str = ""
     """How it begins; spaces at the end are ignored."""
     terms: tuple[str, ...] = ()
-    """Words and phrases that it must contain, exactly as written (see `terms.py`)."""
+    """Words and phrases that it must contain, exactly as written (see `constraints.py`)."""
 
 
 @dataclass(frozen=True, order=True)

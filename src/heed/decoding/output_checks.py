@@ -1,21 +1,37 @@
-"""Output checks: flags with replacements, and the calibrated probability that an output is good.
+"""Output checks: flags, replacements of flagged outputs, and calibrated confidences.
 
-Each flag of the guard (`guard.py`) is shown, and the next unflagged hypothesis of the beam replaces a flagged one.
+The guard flags translations that cannot be right, as every translation model now and then produces:
 
-Confidence: good means that the sentence chrF of the translation against its reference is at least the median of the
-validation sentences, so that half of them are good. There are four features, which every search provides whatever its
-beam: the mean log-probability of a token, that of the least likely token, the logarithm of the number of tokens, and
-whether the guard flagged it. The margin over the second-best hypothesis is not a feature, since it depends on when the
-search stopped. Defective outputs (flagged without a replacement, or cut off) are rare on validation data, and the model
-is confident in loops, so their probability has an upper limit of its own. `heed evaluate --calibrate` writes the
-calibration to `confidence.json` in the run folder.
+| flag    | the output                                                                                        |
+|---------|---------------------------------------------------------------------------------------------------|
+| `loop`  | repeats a run of words or characters in immediate succession, more often than the source does     |
+| `copy`  | is nearly the source, though the languages differ; names, numbers and addresses may be copied      |
+| `empty` | has no text, though the source has                                                                |
+| `long`  | is longer than any validation pair makes likely                                                   |
+| `short` | is shorter than any validation pair makes likely                                                  |
+
+It compares the source with the output and nothing else, so a flag does not depend on model, search or batch. The next
+unflagged hypothesis of the beam replaces a flagged one; the guard favours precision, since a false alarm costs a good
+output its place.
+
+Confidence is the probability that an output is good: that its sentence chrF against the reference is at least the
+median of the validation sentences, so that half of them are good. It has four features, which every search provides
+whatever its beam: the mean log-probability of a token, that of the least likely token, the logarithm of the number of
+tokens, and whether the guard flagged it. The margin over the second-best hypothesis is not a feature, since it depends
+on when the search stopped. Defective outputs (flagged without a replacement, or cut off) are rare on validation data,
+and the model is confident in loops, so their probability has an upper limit of its own. `heed evaluate --calibrate`
+writes the calibration to `confidence.json` in the run folder.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -25,21 +41,198 @@ from pydantic import Field
 from heed.core.config import Config
 from heed.core.errors import DataError
 from heed.core.files import atomic_write
-from heed.decoding.guard import Guard
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.decoding.scoring import score_rows
 from heed.nn.contract import Autoregressive
+from heed.text.language.scripts import is_unseparated
 from heed.text.tokenizers import Tokenizer
 
-Best = dict[Request, Hypothesis]
-Searcher = Callable[[Sequence[Request], SearchOptions], Best]
-"""Finds the best hypothesis of each request, with its alternatives."""
+MAX_PERIOD = 30
+"""Longest run, in words or characters, whose repetition is detected."""
+SLACK = 10
+"""Characters added to both lengths before their ratio is taken, since short texts vary more."""
+COPIED = 0.8
+"""Share of words taken from the source that makes an output a copy."""
+MIN_COPIED = 4
+"""Fewest words that can make a copy; fewer may well be the same in two languages."""
 
 CONFIDENCE = "confidence.json"
 FEATURES = ("mean log-probability", "least log-probability", "log length", "flagged")
+NO_REPEAT = 2
+"""n of the n-grams that may not repeat when a whole beam loops ..."""
+NO_REPEAT_CHARACTERS = 8
+"""... and where the tokens are characters: pairs of them repeat in any sentence."""
 
+Best = dict[Request, Hypothesis]
+Searcher = Callable[[Sequence[Request], SearchOptions], Best]
+"""Searches the best hypothesis of each request, with its alternatives."""
 Features = tuple[float, float, float, float]
+
+_HYPHEN = re.compile(r"(?<=\w)[-\u2010-\u2015](?=\w)")
+_NUMBER = re.compile(r"\d(?:[^\w\n]?\d)*")  # groups of digits, with at most one separator between two
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The flags, for the outputs of one run."""
+
+    shortest: float = 0.0
+    """Smallest plausible (characters of the output + SLACK) / (characters of the source + SLACK) ..."""
+    longest: float = math.inf
+    """... and the largest."""
+    may_copy: bool = False
+    """Whether copies are legitimate, as between variants of one language."""
+
+    @staticmethod
+    def of_pairs(pairs: Sequence[tuple[str, str]], same_language: bool = False) -> Guard:
+        """The guard for a run with these validation pairs (source, reference).
+
+        Lengths may differ by twice the extremes of the pairs, the outermost hundredth on either side excluded. If a
+        tenth of the references are copies, outputs may be too.
+        """
+        if not pairs:
+            return Guard(may_copy=same_language)
+        ratios = sorted(_length_ratio(src, ref) for src, ref in pairs)
+        excluded = len(ratios) // 100
+        copies = sum(_is_copy(src, ref) for src, ref in pairs)
+        return Guard(ratios[excluded] / 2, ratios[-1 - excluded] * 2, same_language or copies > len(pairs) / 10)
+
+    def flags(self, source: str, output: str) -> tuple[str, ...]:
+        """What is wrong with an output, in the order of the table."""
+        if not output.strip():
+            return ("empty",) if source.strip() else ()
+        ratio = _length_ratio(source, output)
+        checks = {
+            "loop": is_loop(source, output),
+            "copy": not self.may_copy and _is_copy(source, output),
+            "long": ratio > self.longest,
+            "short": ratio < self.shortest,
+        }
+        return tuple(flag for flag, applies in checks.items() if applies)
+
+
+def _length_ratio(source: str, output: str) -> float:
+    return (len(output.strip()) + SLACK) / (len(source.strip()) + SLACK)
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """How many times in succession a run of `shortest` to `longest` units may occur."""
+
+    shortest: int
+    longest: int
+    times: int
+
+    def exceeded(self, units: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """(length, number of occurrences) of the runs that occur too often."""
+        for period in range(self.shortest, min(self.longest, len(units) // (self.times + 1)) + 1):
+            same = map(str.__eq__, units, units[period:])
+            streak = max((sum(1 for _ in run) for equal, run in groupby(same) if equal), default=0)
+            if streak // period + 1 > self.times:
+                yield period, streak // period + 1
+
+    def most(self, texts: Sequence[str]) -> int:
+        """The largest number of occurrences beyond the limit in any of the texts, by characters; 0 if none."""
+        return max((times for text in texts for _, times in self.exceeded(text)), default=0)
+
+
+_BETWEEN_SIGNS = _Limit(1, 1, 2)
+_WORDS = (_Limit(1, 1, 3), _Limit(2, 3, 2), _Limit(4, MAX_PERIOD, 1))
+_CHARACTERS = (_Limit(1, 1, 7), _Limit(2, MAX_PERIOD, 4))
+_TWICE = _Limit(1, MAX_PERIOD, 1)
+_TWICE_UNSEPARATED = _Limit(2, MAX_PERIOD, 1)
+"""Of scripts without word separators: one character may occur twice in a word, and two are as long as a word."""
+_LONGER = 3
+"""A run that the source repeats may be this many times as long in the output, plus one word."""
+
+
+def is_loop(source: str, output: str) -> bool:
+    """Whether the output repeats itself in immediate succession, more often than the source does.
+
+    A word may occur twice in a row, three times with punctuation between ("die, die die"), a run of two or three words
+    twice, a longer one once; within a word a character may occur seven times, a run of characters four times. What the
+    source repeats the output may repeat as often, in runs of up to three times as many words plus one: "sorry" becomes
+    "es tut mir leid". Groups of digits that form one number in the source count as one word.
+    """
+    words = _words(output, source)
+    loops = [run for phrase in _split_at_signs(words) for run in _BETWEEN_SIGNS.exceeded(phrase)]
+    loops += [run for limit in _WORDS for run in limit.exceeded(_bare(words))]
+    allowed = _repetitions(source) if loops else []
+    if any(all(n > times or length > _LONGER * short + 1 for short, times in allowed) for length, n in loops):
+        return True
+    return any(
+        times > limit.most(_long_words(source)) for limit in _CHARACTERS if (times := limit.most(_long_words(output)))
+    )
+
+
+def _repetitions(source: str) -> list[tuple[int, int]]:
+    """(length in words, number of occurrences) of each run that occurs twice or more in succession."""
+    unseparated = "".join(char if is_unseparated(char) else " " * (not _is_sign(char)) for char in source)
+    runs = list(_TWICE.exceeded(_bare(_HYPHEN.sub(" ", source).split())))
+    return runs + [
+        ((length + 1) // 2, times)
+        for part in unseparated.split()
+        for length, times in _TWICE_UNSEPARATED.exceeded(part)
+    ]
+
+
+def _words(text: str, source: str) -> list[str]:
+    """The words with their punctuation; adjacent groups of digits are joined if they form one number in the source."""
+    numbers = ["".join(filter(str.isdigit, number)) for number in _NUMBER.findall(source)]
+    words: list[str] = []
+    for are_digits, group in groupby(text.split(), str.isdigit):
+        parts = list(group)
+        joined = "".join(parts)
+        words += [joined] if are_digits and any(joined in number for number in numbers) else parts
+    return words
+
+
+def _bare(words: Sequence[str]) -> list[str]:
+    """In lower case, without punctuation at the ends unless there is nothing else."""
+    return [_strip_signs(word).lower() or word for word in words]
+
+
+def _split_at_signs(words: Sequence[str]) -> list[list[str]]:
+    """The bare words between punctuation marks."""
+    phrases: list[list[str]] = [[]]
+    for word in words:
+        phrases[-1].append(word)
+        if _is_sign(word[-1]):
+            phrases.append([])
+    return [_bare(phrase) for phrase in phrases]
+
+
+def _long_words(text: str) -> list[str]:
+    """Words in which a character can occur too often; in scripts without word separators, sentences."""
+    return [word for word in text.split() if len(word) > 7]
+
+
+def _is_copy(source: str, output: str) -> bool:
+    """Whether most words of the output are those of the source; only words that need translation count."""
+    words = _translatable(output)
+    common = Counter(words) & Counter(_translatable(source))
+    return len(words) >= MIN_COPIED and sum(common.values()) >= COPIED * len(words)
+
+
+def _translatable(text: str) -> list[str]:
+    """The bare words that are not names (capitalised), numbers or addresses.
+
+    In a text all in capitals every word counts; without word separators each character is a word.
+    """
+    words = [part for word in text.split() for part in (word if any(map(is_unseparated, word)) else [word])]
+    words = [word for word in map(_strip_signs, words) if word and not any(c.isdigit() or c in "@/._:" for c in word)]
+    plain = [word for word in words if not word[0].isupper()]
+    return plain if plain else [word.lower() for word in words if text.upper() == text]
+
+
+def _strip_signs(word: str) -> str:
+    inner = [i for i, char in enumerate(word) if not _is_sign(char)]
+    return word[inner[0] : inner[-1] + 1] if inner else ""
+
+
+def _is_sign(char: str) -> bool:
+    return unicodedata.category(char)[0] in "PS"
 
 
 def features(hypothesis: Hypothesis) -> Features:
@@ -172,12 +365,6 @@ def _replaced(best: Hypothesis, chosen: Hypothesis, nbest: int) -> Hypothesis:
     """A hypothesis in place of the best, which becomes the first of the alternatives."""
     others = [replace(h, alternatives=()) for h in (best, *best.alternatives) if h.text != chosen.text]
     return replace(chosen, alternatives=tuple(others[: nbest - 1]), fallback=True)
-
-
-NO_REPEAT = 2
-"""n of the n-grams that may not repeat when a whole beam loops ..."""
-NO_REPEAT_CHARACTERS = 8
-"""... and where the tokens are characters: pairs of them repeat in any sentence."""
 
 
 def no_repeat_size(tokenizer: Tokenizer) -> int:

@@ -1,22 +1,22 @@
-"""Phrase matching in a text that is generated token by token.
+"""Phrase matching in texts: glossaries for complete ones, an automaton for those generated token by token.
 
 A phrase occurs in a text where it starts and ends at a word boundary: "cat" occurs in "a cat." but not in "cats". In
 scripts without word separators (Chinese, Japanese, Thai, ...) and after a phrase that ends in a punctuation mark, every
-position is a boundary. Text is compared rather than tokens, so a phrase is found however it is tokenized.
-
-The matcher is a finite automaton, built lazily: its state is the part of the text so far that can still matter. A
-phrase is *certain* when the text after it shows that its word has ended, and *pending* while nothing follows it yet.
+position is a boundary. Text is compared rather than tokens, so a phrase matches however it is tokenized.
 """
 
 from __future__ import annotations
 
 import codecs
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
+from heed.core.errors import DataError
 from heed.text.language.scripts import is_unseparated
+from heed.text.readers import Errors, read_lines
 
 
 @cache
@@ -33,6 +33,95 @@ def is_boundary(before: str, after: str) -> bool:
 def lowered(text: str) -> str:
     """The text in lower case, character by character, so that indices do not change."""
     return "".join(lower if len(lower := char.lower()) == 1 else char for char in text)
+
+
+def first_character(piece: bytes) -> str:
+    """The first whole character of a token's bytes; empty if they start inside one."""
+    char = piece.decode("utf-8", errors="ignore")[:1]
+    return char if piece.startswith(char.encode()) else ""
+
+
+def kind(char: str) -> str:
+    """One character for all that have the same effect on a word after them."""
+    return "a" if is_word_character(char) else " " if char.isspace() else "."
+
+
+def read_terms(path: str | Path, normalise: Callable[[str], str], errors: Errors = "strict") -> dict[str, str]:
+    """The normalised terms of a glossary file: on each line source, tab, target. Empty lines are skipped.
+
+    Raises DataError for a malformed line or a source term with two targets.
+    """
+    terms: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path, errors), start=1):
+        if not line.strip():
+            continue
+        columns = [normalise(column).strip() for column in line.split("\t")]
+        if len(columns) != 2 or not all(columns):
+            raise DataError(
+                f"{path}, line {number}: expected a source term, one tab and a target term on each line of a "
+                f"glossary, got {line!r}."
+            )
+        source, target = columns
+        if terms.setdefault(source, target) != target:
+            raise DataError(
+                f"{path}, line {number}: {source!r} is translated as {target!r} here and as {terms[source]!r} above. "
+                "Remove one of the two lines."
+            )
+    return terms
+
+
+class Glossary:
+    """Source terms and the target terms they require.
+
+    A source term in lower case matches any case, one with capitals only itself ("us" and "US" are two terms). Where two
+    terms start at the same place in the source, the longer one counts; of equally long ones, the one with capitals.
+    """
+
+    def __init__(self, terms: Mapping[str, str]) -> None:
+        """Neither side of a term may be empty."""
+        self.targets = tuple(dict.fromkeys(terms.values()))
+        """All target terms."""
+        self._by_first: dict[str, list[tuple[str, str, bool]]] = {}
+        for source in sorted(terms, key=lambda term: (-len(term), term == lowered(term))):
+            entry = (source, terms[source], source == lowered(source))
+            self._by_first.setdefault(lowered(source[0]), []).append(entry)
+
+    @staticmethod
+    def read(path: str | Path, normalise: Callable[[str], str], errors: Errors = "strict") -> Glossary:
+        """From a file in the format of `read_terms`."""
+        return Glossary(read_terms(path, normalise, errors))
+
+    def terms_for(self, source: str) -> tuple[str, ...]:
+        """The target terms that a source line requires, in the order of its terms, each once."""
+        return tuple(dict.fromkeys(target for _, target in self._matches(source)))
+
+    def matches_in(self, source: str) -> tuple[str, ...]:
+        """The source terms as the line writes them, in their order, each once."""
+        return tuple(dict.fromkeys(match for match, _ in self._matches(source)))
+
+    def _matches(self, source: str) -> Iterator[tuple[str, str]]:
+        """Each term of a line as it is written there, and its target."""
+        folded, start = lowered(source), 0
+        while start < len(source):
+            match = self._match_at(source, folded, start)
+            if match is None:
+                start += 1
+            else:
+                term, target = match
+                yield source[start : start + len(term)], target
+                start += len(term)
+
+    def _match_at(self, source: str, folded: str, start: int) -> tuple[str, str] | None:
+        """The longest term that starts at an index of the source."""
+        for term, target, any_case in self._by_first.get(folded[start], ()):
+            end = start + len(term)
+            if (
+                (folded if any_case else source).startswith(term, start)
+                and is_boundary(source[start - 1 : start], source[start])
+                and is_boundary(source[end - 1], source[end : end + 1])
+            ):
+                return term, target
+        return None
 
 
 @dataclass(frozen=True)
@@ -80,7 +169,12 @@ class _Index:
 
 
 class Phrases:
-    """Matches phrases in sequences of tokens. States are numbered; 0 is the empty text."""
+    """Matches phrases in a text that is generated token by token.
+
+    The matcher is a finite automaton, built lazily: its state is the part of the text so far that can still matter.
+    States are numbered; 0 is the empty text. A phrase is *certain* when the text after it shows that its word has
+    ended, and *pending* while nothing follows it yet.
+    """
 
     def __init__(self, phrases: Sequence[str], token_bytes: Sequence[bytes], any_case: bool = False) -> None:
         """`token_bytes`: what each token adds to a text. `any_case`: a phrase in lower case matches any case.
@@ -107,14 +201,13 @@ class Phrases:
 
     def step(self, state: int, token: int) -> tuple[int, frozenset[int]]:
         """The state after one more token, and the phrases that it makes certain."""
-        known = self._steps.get((state, token))
-        if known is None:
+        if (state, token) not in self._steps:
             after, certain = self.peek(self.states[state], token)
             number = self._numbers.setdefault(after, len(self.states))
             if number == len(self.states):
                 self.states.append(after)
-            known = self._steps[state, token] = number, certain
-        return known
+            self._steps[state, token] = number, certain
+        return self._steps[state, token]
 
     def peek(self, state: State, token: int) -> tuple[State, frozenset[int]]:
         """As `step` for a state itself, without caching."""
@@ -175,8 +268,3 @@ def _decoded(data: bytes) -> tuple[str, bytes]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data)
     return text, decoder.getstate()[0]
-
-
-def kind(char: str) -> str:
-    """One character for all that have the same effect on a word after them."""
-    return "a" if is_word_character(char) else " " if char.isspace() else "."

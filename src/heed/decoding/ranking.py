@@ -31,7 +31,6 @@ class LengthPenalty:
     kind: str = "gnmt"
 
     def divisor(self, length: int) -> float:
-        """What the log-probability of `length` tokens is divided by."""
         base = (5 + length) / 6 if self.kind == "gnmt" else max(length, 1)
         return float(base**self.alpha)
 
@@ -79,7 +78,6 @@ class Coverage:
         return self.beta * float(covered.clamp(min=_SMALLEST, max=1.0).log().sum())
 
     def select(self, rows: Int[Tensor, " N"]) -> None:
-        """Keep these rows."""
         self._covered = self._covered[rows]
 
 
@@ -91,12 +89,12 @@ def by_score(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
 def minimum_bayes_risk(
     hypotheses: Sequence[Hypothesis], metric: str, sampled: bool, language: str = ""
 ) -> list[Hypothesis]:
-    """The distinct texts by expected utility, which becomes their score; unfinished ones last.
+    """The distinct texts, ranked by expected utility, which becomes their score; unfinished ones last.
 
     argmax_h Σ_r w_r u(h, r) over the hypotheses themselves, u being the sentence chrF or BLEU of h against r as its
-    reference. Samples (Eikema & Aziz 2020) weigh alike, each as often as it was drawn. Those of a beam (Kumar & Byrne
-    2004) weigh as their probabilities do; one that was cut off is no reference there unless none finished, since its
-    probability is incomplete. `language` is that of the target: BLEU's word splitting depends on it.
+    reference. Samples (Eikema & Aziz 2020) have equal weights, each as often as it was drawn. Those of a beam (Kumar &
+    Byrne 2004) are weighted by their probabilities; one that was cut off is not a reference unless none finished, since
+    its probability is incomplete. `language` is that of the target: BLEU's word splitting depends on it.
     """
     texts = [single_spaced(hypothesis.text) for hypothesis in hypotheses]
     weights: dict[str, float] = {}

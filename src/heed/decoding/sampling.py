@@ -22,7 +22,7 @@ from heed.text.vocabulary import EOS_ID
 
 _NEVER = float("-inf")
 FIRST_SORTED = 256
-"""Tokens sorted first, before it is known how many top-p needs."""
+"""Number of tokens sorted at first; more are sorted if they do not reach top-p."""
 GROUP_SIZE = 64
 SMALL_ROW = 1024
 """Rows up to this size are sorted whole."""
@@ -55,7 +55,7 @@ class RandomDraw:
 
         The distribution is cumulated in the order of token ids. In the order of probabilities, two nearly equal tokens
         would swap with the last bit of either, which depends on the batch, and change draws after them. Only as many
-        tokens are sorted as it takes to know which ones are left.
+        tokens are sorted as are needed to determine which ones are left.
         """
         scaled = log_probs / self.temperature
         draws = torch.tensor([self.uniform(stream, step) for stream in streams], dtype=torch.float64)[:, None]
@@ -73,7 +73,7 @@ class RandomDraw:
     def _candidates(
         self, scaled: Float[Tensor, "R V"], size: int, most: int
     ) -> tuple[Float[Tensor, "R k"], Int[Tensor, "R k"]] | None:
-        """(masses, tokens) that may be drawn; None where the `size` likeliest do not reach top-p."""
+        """(masses, tokens) that may be drawn; None if the `size` likeliest do not reach top-p."""
         values, tokens = stable_top_k(scaled, size)
         masses = (values - values[:, :1]).double().exp()
         if self.top_p < 1.0:
@@ -117,7 +117,7 @@ def top_k(scores: Float[Tensor, "R V"], k: int) -> tuple[Float[Tensor, "R k"], I
 
 
 def stable_top_k(scores: Float[Tensor, "R V"], k: int) -> tuple[Float[Tensor, "R k"], Int[Tensor, "R k"]]:
-    """As `top_k`, and of equal values the one with the smaller index comes first."""
+    """As `top_k`; of equal values the one with the smaller index comes first."""
     if 2 * k < scores.shape[1] and scores.shape[1] > SMALL_ROW:
         values, tokens = top_k(scores, k)
         if int((scores >= values[:, -1:]).sum()) == values.numel():  # the last of them has no equal outside
@@ -157,7 +157,6 @@ class Sampler:
         self._num_tokens = 0
 
     def force_prefix(self, tokens: Int[Tensor, "S P"], log_probs: Float[Tensor, "S P"]) -> None:
-        """Start all rows of each source with these tokens; their log-probabilities count in the score."""
         width = self.rows_per_source
         self._tokens = [list(ids) for ids in tokens.tolist() for _ in range(width)]
         self._log_probs = [list(steps) for steps in log_probs.tolist() for _ in range(width)]
@@ -165,15 +164,12 @@ class Sampler:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of each row so far."""
         return self._num_tokens
 
     def row_sources(self) -> list[int]:
-        """The source number of each row."""
         return [row // self.rows_per_source for row in self._active]
 
     def row_tokens(self) -> Int[Tensor, "R T"]:
-        """The tokens of each row so far."""
         rows = [self._tokens[row] for row in self._active]
         return torch.tensor(rows, dtype=torch.long).reshape(len(rows), self._num_tokens)
 
@@ -208,12 +204,10 @@ class Sampler:
         return kept_rows, chosen
 
     def cancel(self, source: int) -> None:
-        """Drop the rows of a source at the next step."""
         begin = source * self.rows_per_source
         self._limits[begin : begin + self.rows_per_source] = [0] * self.rows_per_source
 
     def hypotheses(self, source: int) -> list[Hypothesis]:
-        """The rows of a source, best score first."""
         begin = source * self.rows_per_source
         return by_score([self._hypothesis(row) for row in range(begin, begin + self.rows_per_source)])
 

@@ -1,9 +1,8 @@
 """Sentence-by-sentence translation: splitting a text, and joining the translations with its white space.
 
-Every text that is too long for one sentence goes through here: paragraphs, documents, and lines beyond the limits. So
-time and memory grow linearly with the length of a line, and a model trained on sentences gets sentences. White space is
-kept as in the source, except between scripts: Chinese and Japanese write no space between sentences, other languages
-do.
+Paragraphs, documents and lines beyond the limits are split into sentences, so that time and memory grow linearly with
+the length of a line, and a model trained on sentences gets sentences. White space is kept as in the source, except
+between scripts: Chinese and Japanese write no space between sentences, other languages do.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def join_sentences(pieces: Sequence[Piece], translations: Sequence[str]) -> str:
 
 
 def whitespace(pieces: Sequence[Piece], translations: Sequence[str]) -> list[str]:
-    """For each piece of white space what replaces it, for each sentence what is inserted before it."""
+    """The replacement of each piece of white space, and the white space to insert before each sentence."""
     remaining = iter(translations)
     pairs = [(piece.text, next(remaining) if piece.is_sentence else piece.text) for piece in pieces]
     spaces = []

@@ -1,4 +1,4 @@
-"""Model translator: lines of text in, lines of text out, for any model; also scores and continuations of prompts.
+"""Model translator: translations, continuations of prompts, scores and word alignments, for any model.
 
 A line's output never depends on the other lines: lines are sorted and batched only for speed, identical lines are
 computed once, and results come in the order of the input.
@@ -11,6 +11,8 @@ from copy import copy
 from dataclasses import replace
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from heed.core.errors import DataError, UsageError
 from heed.data.batch import collate
@@ -21,7 +23,7 @@ from heed.decoding.factory import SearchFactory
 from heed.decoding.hypothesis import Hypothesis, single_spaced
 from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.output_checks import OutputChecks, Searcher, no_repeat_size
-from heed.decoding.ranking import minimum_bayes_risk
+from heed.decoding.ranking import cross_attention, minimum_bayes_risk
 from heed.decoding.scoring import MAX_POSITIONS, TokenScores, batches, halve_on_oom, score_rows
 from heed.decoding.sentences import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_pieces
 from heed.nn.contract import Autoregressive, Trace
@@ -83,12 +85,14 @@ class ModelTranslator:
     def generate(self, prompts: Sequence[str], options: SearchOptions, first: int = 0) -> list[list[Hypothesis]]:
         """Continuations of each prompt, with texts that can be appended to it.
 
-        Sampling returns `options.nbest` of them, a beam at most as many, since it returns each text once. `first`: how
-        many prompts came before, as each has a random stream of its own. Raises UsageError for a beam over text without
-        ends.
+        Sampling returns `options.nbest` of them; a beam may return fewer, since it returns each text once. `first`: the
+        number of earlier prompts, since each prompt has its own random stream. Raises UsageError for a beam search over
+        text without ends.
         """
         if self.detokenizer.line_end not in (None, "eos") and not options.sample and options.width > 1:
-            raise UsageError("this model's text has no ends, which beam search needs: sample, or use a beam of 1.")
+            raise UsageError(
+                "beam search needs a model of texts that end, which this is not: use sampling or a beam size of 1."
+            )
         requests = [self.prompt_request(prompt, draw) for draw, prompt in enumerate(prompts, start=first)]
         best = self._searcher(requests, options)
         ranked = [[replace(best[request], alternatives=()), *best[request].alternatives] for request in requests]
@@ -100,7 +104,7 @@ class ModelTranslator:
     def stream(self, prompt: str, options: SearchOptions, draw: int = 0) -> Iterator[str]:
         """The continuation of a prompt piece by piece; joined, it equals number `draw` of `generate`.
 
-        `options` must ask for one hypothesis, sampled or greedy, since a beam revises its choices.
+        `options` must request one hypothesis, sampled or greedy, since a beam revises its choices.
         """
         assert options.width == 1
         inputs = self.search_inputs([self.prompt_request(prompt, draw)], options)
@@ -121,7 +125,7 @@ class ModelTranslator:
         if self.src_tokenizer is None:
             return score_rows(self.model, tgt_ids, self.device)
         if sources is None:
-            raise ValueError("a translation model needs a source for each target that it scores")
+            raise ValueError("a translation model needs a source for each target to score")
         return score_rows(self.model, tgt_ids, self.device, self._encode_sources(sources))
 
     def trace(self, source: str, target: str) -> tuple[Trace, list[int], list[int]]:
@@ -157,7 +161,7 @@ class ModelTranslator:
         return [ids_of[line] for line in lines]
 
     def _encode_sources(self, lines: Sequence[str]) -> list[list[int]]:
-        """With the tag before each; a source without tokens stays empty."""
+        """The ids of each source after its tag; a source without tokens stays empty."""
         assert self.src_tokenizer is not None
         return [[*self.before_source, *ids] if ids else [] for ids in self._encode(self.src_tokenizer, lines)]
 
@@ -172,7 +176,7 @@ class ModelTranslator:
     ) -> list[Request]:
         """One request for each line; a line of white space has an empty source."""
         if self.src_tokenizer is None:
-            raise ValueError("a language model generates; it does not translate")
+            raise ValueError("a language model has no source to translate: use `generate`")
         encoded = self._encode_sources(lines)
         sources = [tuple(ids) if line.strip() else () for line, ids in zip(lines, encoded, strict=True)]
         if constraints is None:
@@ -187,13 +191,13 @@ class ModelTranslator:
         ]
 
     def searched_by(self, searcher: Searcher) -> ModelTranslator:
-        """A copy whose searches are made by another searcher, as by a server's scheduler."""
+        """A copy that uses another searcher, such as the scheduler of a server."""
         other = copy(self)
         other._searcher = searcher
         return other
 
     def search_in_batches(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
-        """The best hypothesis of each request; requests whose tensors have the same shapes are searched together."""
+        """The best hypothesis of each request; requests with tensors of the same shapes are searched together."""
         by_shape: dict[tuple[int, int], list[Request]] = {}
         for request in requests:
             by_shape.setdefault((len(request.prefix), self.num_steps(request)), []).append(request)
@@ -211,7 +215,7 @@ class ModelTranslator:
         return self.factory.terms(request.terms).num_steps if request.terms else 0
 
     def search_inputs(self, requests: Sequence[Request], options: SearchOptions) -> SearchInputs:
-        """The inputs of one search. Requests must have prefixes of one length and terms with as many steps."""
+        """The inputs of one search. Requests must have equally long prefixes and terms with equally many steps."""
         return self.factory.inputs(self.model, requests, options, self.src_tokenizer is not None)
 
     def _search(
@@ -222,12 +226,12 @@ class ModelTranslator:
         return [self.best_of(hypotheses, options) for hypotheses in search(self.model, inputs)]
 
     def best_of(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> Hypothesis:
-        """The best of the hypotheses that a search gave for one request, with the others as its alternatives."""
+        """The best hypothesis of one request, with the others as its alternatives."""
         best, *others = self.ranked(hypotheses, options)
         return replace(best, alternatives=tuple(others))
 
     def ranked(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-        """With their texts; by minimum Bayes risk if the options say so. Only samples may repeat a text."""
+        """The hypotheses with texts, by score or minimum Bayes risk; only samples may repeat a text."""
         hypotheses = self.detokenizer.with_texts(hypotheses, options.stop)
         if options.mbr:
             utilities = minimum_bayes_risk(hypotheses, options.mbr, options.sample, self.checks.tgt_lang)
@@ -243,7 +247,7 @@ class ModelTranslator:
     # --- output checks -----------------------------------------------------------------------------------
 
     def flags(self, lines: Sequence[str], outputs: Sequence[Hypothesis]) -> list[tuple[str, ...]]:
-        """The guard's flags of an output for each line, whatever the options."""
+        """The guard's flags for the output of each line, whatever the options."""
         assert self.src_tokenizer is not None
         if self.checks.guard is None:
             return [() for _ in lines]
@@ -251,7 +255,7 @@ class ModelTranslator:
         return [self.checks.guard.flags(text, h.text) for text, h in zip(sources, outputs, strict=True)]
 
     def _checked(self, best: dict[Request, Hypothesis], options: SearchOptions) -> dict[Request, Hypothesis]:
-        """The same with flags and replacements, confidences, and log-probabilities of a fused language model."""
+        """Add flags, replacements, confidences, and log-probabilities of a fused language model."""
         assert self.src_tokenizer is not None
         texts = self.src_tokenizer.decode([request.source for request in best])
         sources = dict(zip(best, texts, strict=True))
@@ -269,5 +273,38 @@ def _require_usable(prefix: str, ids: Sequence[int]) -> None:
     if len(ids) > MAX_TOKENS:
         raise DataError(
             f"a prefix has {len(ids):,} tokens, but at most {MAX_TOKENS:,} are allowed: {prefix[:60]!r}. Give only the "
-            "beginning of the sentence, and what precedes it as a line of its own."
+            "beginning of the sentence, and the text before it as a separate line."
         )
+
+
+def mean_attention(translator: ModelTranslator, source: str, target: str) -> Float[Tensor, "T S"]:
+    """Mean cross-attention of one pair: target tokens and their end by source tokens and their end."""
+    trace, _, _ = translator.trace(source, target)
+    return cross_attention(trace)[0]
+
+
+def word_links(translator: ModelTranslator, source: str, target: str) -> list[tuple[int, int]]:
+    """Word alignment by attention: (source word, target word) links, words separated by white space and counted from 0.
+
+    Cross-attention under teacher forcing, averaged over the heads and blocks of the decoder's second half, is summed
+    over the tokens of a source word and averaged over those of a target word; each target word links to its strongest
+    source word. A line that is translated in sentences has no links.
+    """
+    if translator.src_tokenizer is None:
+        raise ValueError("alignment needs a model with a source")
+    src_words = translator.src_tokenizer.word_ids(translator.normaliser.apply(source))
+    src_words = [*(None for _ in translator.before_source), *src_words]
+    tgt_words = translator.tgt_tokenizer.word_ids(translator.normaliser.apply(target))
+    if not any(word is not None for word in src_words) or len(source) > MAX_CHARACTERS:
+        return []
+    weights = mean_attention(translator, source, target)
+    by_source: dict[int, Tensor] = {}
+    for column, word in enumerate(src_words):
+        if word is not None:
+            by_source[word] = by_source.get(word, torch.zeros(weights.shape[0])) + weights[:, column].cpu()
+    links = []
+    for word in sorted({word for word in tgt_words if word is not None}):
+        rows = [row for row, word_of_row in enumerate(tgt_words) if word_of_row == word]
+        best = max(by_source, key=lambda source_word: float(by_source[source_word][rows].mean()))
+        links.append((best, word))
+    return links

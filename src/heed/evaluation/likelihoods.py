@@ -16,7 +16,7 @@ import numpy as np
 
 from heed.core.errors import UsageError
 from heed.core.progress import warn
-from heed.decoding.readers import ScoredText, TextScorer
+from heed.decoding.scoring import ScoredText, TextScorer
 from heed.evaluation.evaluation import INTERVALS, Evaluation, check_leakages, compare_all, precision_of
 from heed.evaluation.test_set import HeldOut
 from heed.metrics import score_likelihoods

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from heed.decoding.alignment import word_links
+from heed.decoding.translator import word_links
 from heed.evaluation.test_set import HeldOut
 from heed.run import Run
 

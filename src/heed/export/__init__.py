@@ -1,1 +1,1 @@
-"""Models in the formats of other programs."""
+"""Export to and import from the formats of other programs."""

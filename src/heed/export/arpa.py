@@ -1,4 +1,4 @@
-"""How does an n-gram run become an ARPA file for KenLM and others, and a run of theirs?"""
+"""n-gram runs to ARPA files, as KenLM and SRILM use them, and back."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from heed.training.config import TrainingConfig
 
 
 def export_arpa(run: Run, path: Path) -> list[int]:
-    """Write a run's n-grams; how many there are of each length.
+    """Write a run's n-grams; returns the number of each length.
 
-    Raises UsageError for a model that is no n-gram model, DataError for pieces with blanks, and StorageError.
+    Raises UsageError for another kind of model, DataError for pieces with white space, and StorageError.
     """
     config = run.recipe.model
     if config.kind not in ("ngram", "bigram"):
-        raise UsageError(f"{run.folder}: its model is of kind {config.kind}; an ARPA file holds one of kind ngram.")
+        raise UsageError(f"{run.folder}: the model is of kind {config.kind}; only ngram and bigram fit an ARPA file.")
     if getattr(config, "cache_share", 0):
-        warn(f"{run.folder}: its cache of recent words is no part of an ARPA file, which holds the n-grams alone.")
+        warn(f"{run.folder}: the cache of recent words is left out, since an ARPA file contains only n-grams.")
     ids = run.vocabularies
     arrays = {name: tensor.numpy() for name, tensor in run.model.state_dict().items()}
     model = BackoffModel.from_arrays(arrays, ids.tgt_size, ids.bos_id, ids.eos_id)
@@ -41,7 +41,7 @@ def export_arpa(run: Run, path: Path) -> list[int]:
 
 
 def import_arpa(path: Path, out: Path) -> list[int]:
-    """Make a run folder of an ARPA file, to score, generate and compress; how many n-grams it has of each length.
+    """Make a run from an ARPA file, to score, generate and compress; returns the number of n-grams of each length.
 
     Raises MissingInputError, DataError and StorageError.
     """

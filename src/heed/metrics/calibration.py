@@ -62,7 +62,7 @@ def cross_validated(features: Floats, good: NDArray[np.bool_], num_folds: int = 
     """The probability of each sentence, by a regression on the others. Raises DataError for too few sentences."""
     if len(features) < 10 * num_folds or good.all() or not good.any():
         raise DataError(
-            f"Too little data to calibrate on: {len(features)} sentences, of which {int(good.sum())} are good. "
+            f"too little data for calibration: {len(features)} sentences, {int(good.sum())} of them good. "
             f"Give at least {10 * num_folds}, both good and bad."
         )
     fold = np.random.default_rng(seed).permutation(len(features)) % num_folds

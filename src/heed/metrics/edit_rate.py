@@ -41,20 +41,22 @@ def translation_edit_rate(hypothesis: Sequence[str], reference: Sequence[str]) -
     matrix = _Matrix(len(words), reference)
     rows = list(matrix.rows(words))
     least = max(len(words), len(reference)) - (Counter(words) & Counter(reference)).total()  # in any order
-    shifts = looked_at = 0
+    num_shifts = num_candidates = 0
     while (distance := _distance(rows[-1])) > least:
-        found = list(islice(_shifts(words, reference, *matrix.alignment(words, rows)), MOST_SHIFTS - looked_at))
-        looked_at += len(found)
-        if looked_at == MOST_SHIFTS:
+        candidates = list(
+            islice(_shifts(words, reference, *matrix.alignment(words, rows)), MOST_SHIFTS - num_candidates)
+        )
+        num_candidates += len(candidates)
+        if num_candidates == MOST_SHIFTS:
             break
-        after = [(matrix.distance_after(shift, words, rows), shift) for shift in set(found)]
+        after = [(matrix.distance_after(shift, words, rows), shift) for shift in set(candidates)]
         lowest, shift = min(after, default=(distance, (0, 0, 0)))
         if lowest >= distance:
             break
         start, _, words = _shifted(words, shift)
         rows[start:] = matrix.rows(words, start, rows[start])
-        shifts += 1
-    return shifts + distance, len(reference)
+        num_shifts += 1
+    return num_shifts + distance, len(reference)
 
 
 class FastTer(TER):

@@ -103,44 +103,34 @@ class LikelihoodMetric(Metric):
 
 
 class Perplexity(LikelihoodMetric):
-    """exp(-log p / units)."""
+    """exp(-log p / n), n the number of a unit, ends of sentences included (see `TextLikelihood.count`)."""
 
     def value(self, text: TextLikelihood) -> float:
         return text.perplexity(self.unit)
 
 
+class PerplexityPerToken(Perplexity):
+    title, unit = "perplexity per token", "token"
+
+
+class PerplexityPerWord(Perplexity):
+    title, unit = "perplexity per word", "word"
+
+
+class PerplexityPerCharacter(Perplexity):
+    title, unit = "perplexity per character", "character"
+
+
 class Bits(LikelihoodMetric):
-    """-log2 p / units."""
+    """-log2 p / n, likewise."""
 
     def value(self, text: TextLikelihood) -> float:
         return text.bits(self.unit)
 
 
-class PerplexityPerToken(Perplexity):
-    """exp(-log p / tokens)."""
-
-    title, unit = "perplexity per token", "token"
-
-
-class PerplexityPerWord(Perplexity):
-    """exp(-log p / (words + sentences))."""
-
-    title, unit = "perplexity per word", "word"
-
-
-class PerplexityPerCharacter(Perplexity):
-    """exp(-log p / (characters + sentences))."""
-
-    title, unit = "perplexity per character", "character"
-
-
 class BitsPerCharacter(Bits):
-    """-log2 p / (characters + sentences)."""
-
     title, unit = "bits per character", "character"
 
 
 class BitsPerByte(Bits):
-    """-log2 p / (bytes + sentences)."""
-
     title, unit = "bits per byte", "byte"

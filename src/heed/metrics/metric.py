@@ -142,7 +142,6 @@ class SentenceStatistics:
         return Score(self.metric.title, value, self.metric.signature(intervals), low, high)
 
     def sentence_scores(self) -> list[float]:
-        """The score of each sentence."""
         return [self.metric.sentence_value(row) for row in self.rows]
 
     def select(self, chosen: NDArray[np.bool_]) -> SentenceStatistics:

@@ -44,7 +44,6 @@ class LengthBucket:
         return f"{self.shortest}–{self.longest}" if self.shortest else f"up to {self.longest}"
 
     def to_json(self) -> dict[str, Any]:
-        """The fields in types that `json` writes."""
         scores = {name: score.to_json() for name, score in self.scores.items()}
         return {**asdict(self), "label": self.label, "scores": scores}
 

@@ -90,7 +90,7 @@ def paired_bootstrap(
     p is the share of draws, the same for both systems (Koehn 2004), whose difference is at least as far from the mean
     difference as the observed one is from 0: the shift method (Noreen 1989; Riezler & Maxwell 2005, section 3). Moses
     and sacreBLEU drop the sign before they take the mean, which keeps one side of the distribution and about halves p:
-    of equally good systems, one pair in ten has p < 0.05 by theirs and one in twenty by this.
+    of equally good systems, one pair in ten has p < 0.05 by that method and one in twenty by this.
     """
     delta = _difference(a, b, a.rows.sum(axis=0), b.rows.sum(axis=0))
     pairs = zip(resampled_totals(a.rows, samples, seed), resampled_totals(b.rows, samples, seed), strict=True)

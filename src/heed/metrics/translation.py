@@ -50,20 +50,16 @@ class SacrebleuMetric(OutputMetric):
         return self.sentence_scorer()
 
     def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
-        """The statistics that sacreBLEU extracts."""
         rows: Rows = self.scorer()._extract_corpus_statistics(outputs, [references])
         return rows
 
     def value(self, totals: NDArray[np.float64]) -> float:
-        """The score of summed statistics [K]."""
         return _value(self._corpus_scorer, totals)
 
     def sentence_value(self, counts: NDArray[np.float64]) -> float:
-        """The score of a single sentence from its statistics [K]."""
         return _value(self._sentence_scorer, counts)
 
     def signature(self, intervals: int) -> str:
-        """sacreBLEU's signature."""
         scorer = self._corpus_scorer
         scorer.n_bootstrap, scorer.seed = (intervals, SEED) if intervals else (None, None)
         signature: str = scorer.get_signature().format()

@@ -38,11 +38,9 @@ class WordCounts:
 
     @cached_property
     def cut(self) -> Callable[[str], list[str]]:
-        """A line's words."""
         return word_cutter(self.tokenizer)
 
     def add(self, line: str) -> None:
-        """Count one more line."""
         self.counts.update(self.cut(line))
 
     def write(self, path: Path) -> None:
@@ -120,7 +118,6 @@ class FrequencyBand(WordMatches):
         return {0: "never", 1: "once"}.get(self.commonest, f"{self.rarest}–{self.commonest}")
 
     def to_json(self) -> dict[str, str | int | float | None]:
-        """With its label."""
         return {**super().to_json(), "label": self.label}
 
 
@@ -157,8 +154,8 @@ def _matches(
     """The matches of each kind of word."""
     reference, output, right = Counter[K](), Counter[K](), Counter[K]()
     for output_line, reference_line in zip(outputs, references, strict=True):
-        hypothesis, wanted = Counter(training.cut(output_line)), Counter(training.cut(reference_line))
-        for totals, words in ((reference, wanted), (output, hypothesis), (right, hypothesis & wanted)):
+        produced, expected = Counter(training.cut(output_line)), Counter(training.cut(reference_line))
+        for totals, words in ((reference, expected), (output, produced), (right, produced & expected)):
             for word, count in words.items():
                 for kind in kinds(word):
                     totals[kind] += count

@@ -143,12 +143,11 @@ class _Reader:
     def __init__(self, path: str | Path) -> None:
         self.name = shown_name(path)
         self.lines = _lines_of(path)
-        self.number = 0
-        """The number of the last line read."""
+        self.number = 0  # of the last line read
         self.ids: dict[str, int] = {piece: id for id, piece in enumerate(SPECIAL_PIECES)}
 
-    def fail(self, what: str, number: int = 0) -> NoReturn:
-        raise DataError(f"{self.name}:{number or self.number}: {what} Is this a whole ARPA file?")
+    def fail(self, problem: str, number: int = 0) -> NoReturn:
+        raise DataError(f"{self.name}:{number or self.number}: {problem} Is this a complete ARPA file?")
 
     def next_line(self) -> str:
         """The next line that is not empty."""
@@ -159,7 +158,6 @@ class _Reader:
         self.fail("the file ends before \\end\\.")
 
     def arpa(self) -> Arpa:
-        """Read the whole file."""
         while self.next_line() != "\\data\\":
             pass
         sizes: list[int] = []
@@ -173,14 +171,16 @@ class _Reader:
             if line != f"\\{n}-grams:":
                 self.fail(f"expected '\\{n}-grams:', got {line!r:.80}.")
             section = self.section(n, size)
-            tree.words(section, len(self.ids)) if n == 1 else self.add(tree, section)
+            try:
+                tree.add_words(section, len(self.ids)) if n == 1 else tree.add(section)
+            except ValueError as error:
+                self.fail(str(error))
             line = self.next_line()
         if line != "\\end\\" or not sizes:
             self.fail(f"expected {sizes[-1] if sizes else 0:,} n-grams and then \\end\\, got {line!r:.80}.")
         return Arpa(tree.model(), Vocabulary(list(self.ids)[len(SPECIAL_PIECES) :]))
 
     def section(self, n: int, size: int) -> _Section:
-        """Read the section of n-grams of length n."""
         first = self.number + 1
         lines = [line.rstrip("\r\n") for line in islice(self.lines, size)]
         self.number += len(lines)
@@ -188,8 +188,8 @@ class _Reader:
             log_probs, ngrams, backoffs = _columns_of(lines)
         except (ValueError, IndexError):
             odd = next(place for place, line in enumerate(lines) if not _is_entry(line))
-            what = f"expected a log10 probability, a tab and words, got {lines[odd]!r:.80}"
-            self.fail(f"{what} (the header declares {size:,} n-grams of {n} words).", first + odd)
+            problem = f"expected a log10 probability, a tab and words, got {lines[odd]!r:.80}"
+            self.fail(f"{problem} (the header declares {size:,} n-grams of {n} words).", first + odd)
         if len(lines) < size:
             self.fail(f"the header declares {size:,} n-grams, but there are {len(lines):,}.")
         words = " ".join(ngrams).split(" ") if ngrams else []
@@ -198,18 +198,13 @@ class _Reader:
                 self.ids.setdefault(word, len(self.ids))
         ids = np.fromiter(map(self.ids.get, words, repeat(-1)), np.int64, len(words))
         if len(words) != n * size or (ids < 0).any():
-            odd = next(place for place, ngram in enumerate(ngrams) if not self.knows(ngram.split(" "), n))
+            odd = next(place for place, ngram in enumerate(ngrams) if not self.has_words(ngram.split(" "), n))
             self.fail(f"{ngrams[odd]!r} is not an n-gram of {n} of the file's words.", first + odd)
         return _Section(ids.reshape(-1, n), _natural(np.minimum(log_probs, 0)), _natural(backoffs))
 
-    def knows(self, words: list[str], n: int) -> bool:
+    def has_words(self, words: list[str], n: int) -> bool:
         """Whether these are n words of the file."""
         return len(words) == n and all(word in self.ids for word in words)
-
-    def add(self, tree: _Tree, section: _Section) -> None:
-        """Add the next level to the tree."""
-        if what := tree.add(section):
-            self.fail(what)
 
 
 class _Tree:
@@ -222,7 +217,7 @@ class _Tree:
         self.backoffs: list[Floats] = []
         self.vocab_size = 0
 
-    def words(self, section: _Section, vocab_size: int) -> None:
+    def add_words(self, section: _Section, vocab_size: int) -> None:
         """Set the first level; words that are not in the file, such as padding, are never predicted."""
         self.vocab_size = vocab_size
         log_probs, backoffs = np.full(vocab_size, -np.inf), np.zeros(vocab_size)
@@ -231,20 +226,19 @@ class _Tree:
         log_probs[Vocabulary.bos_id] = -np.inf
         self._append(np.zeros(vocab_size, dtype=np.int64), np.arange(vocab_size), log_probs, backoffs)
 
-    def add(self, section: _Section) -> str:
-        """Add a level; returns what is wrong with it, or nothing."""
+    def add(self, section: _Section) -> None:
+        """Add a level. Raises ValueError for n-grams without a prefix, or repeated ones."""
         above = section.ids[:, 0]
         for parents, words, ids in zip(self.parents[1:], self.last[1:], section.ids.T[1:-1], strict=True):
-            keys, wanted = parents * self.vocab_size + words, above * self.vocab_size + ids
-            above = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
-            if len(wanted) and (not len(keys) or (keys[above] != wanted).any()):
-                return "the first words of an n-gram are not an n-gram of the file."
+            keys, prefixes = parents * self.vocab_size + words, above * self.vocab_size + ids
+            above = np.minimum(np.searchsorted(keys, prefixes), max(0, len(keys) - 1))
+            if len(prefixes) and (not len(keys) or (keys[above] != prefixes).any()):
+                raise ValueError("the first words of an n-gram are not an n-gram of the file.")
         keys = above * self.vocab_size + section.ids[:, -1]
         order = np.argsort(keys)
         if (np.diff(keys[order]) == 0).any():
-            return f"an n-gram of {section.ids.shape[1]} words is repeated."
+            raise ValueError(f"an n-gram of {section.ids.shape[1]} words is repeated.")
         self._append(above[order], section.ids[order, -1], section.log_probs[order], section.backoffs[order])
-        return ""
 
     def _append(self, parents: Ints, words: Ints, log_probs: Floats, backoffs: Floats) -> None:
         self.parents.append(parents)
@@ -253,7 +247,6 @@ class _Tree:
         self.backoffs.append(backoffs)
 
     def model(self) -> BackoffModel:
-        """The model of all levels."""
         return BackoffModel.of_levels(
             self.parents, self.last, self.log_probs, self.backoffs[:-1], Vocabulary.bos_id, Vocabulary.eos_id
         )

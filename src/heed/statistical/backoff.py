@@ -181,8 +181,8 @@ class BackoffModel(Predictor):
         for length in range(1, self.order):
             before = np.concatenate([ends_before[length - 1][:, None], nodes[:, :-1]], axis=1)
             nodes = np.zeros(ids.shape, dtype=np.int64)
-            known = before > 0 if length > 1 else np.ones(ids.shape, dtype=np.bool_)
-            nodes[known] = self.child(before[known], ids[known])
+            is_context = before > 0 if length > 1 else np.ones(ids.shape, dtype=np.bool_)
+            nodes[is_context] = self.child(before[is_context], ids[is_context])
             longest = np.where(nodes > 0, nodes, longest)
         return longest[..., None]
 

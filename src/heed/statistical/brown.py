@@ -132,9 +132,9 @@ class _Window:
     def best(self) -> tuple[int, int]:
         """The two slots whose merge loses the least mutual information."""
         gains = self.changes - self.left.changes(self.n.sum(1)) - self.right.changes(self.n.sum(0))
-        kept_out = self._below | ~self.used | ~self.used[:, None]
-        kept_out[0] = True
-        gains[kept_out] = -np.inf
+        excluded = self._below | ~self.used | ~self.used[:, None]
+        excluded[0] = True
+        gains[excluded] = -np.inf
         a, b = divmod(int(np.argmax(gains)), len(gains))
         return a, b
 
@@ -186,7 +186,6 @@ class _Margin:
         """log(l_a + l_b)."""
 
     def add(self, slot: int, count: float) -> None:
-        """Add to the count of a cluster."""
         self.counts[slot] += count
         self._logs[slot] = self._logs[:, slot] = np.log(np.maximum(self.counts + self.counts[slot], 1))
 

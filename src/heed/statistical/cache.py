@@ -73,12 +73,12 @@ class Cached(Predictor):
         log_probs = np.empty(len(words))
         for part in self._parts(len(words)):
             inner, recent = self._split(contexts[part])
-            wanted = words[part]
-            alone = self.model.log_prob(inner, wanted)
+            predicted = words[part]
+            alone = self.model.log_prob(inner, predicted)
             end = self.model.log_prob(inner, np.full(len(inner), self.eos_id))
-            hits = (recent == wanted[:, None]).astype(np.float64) @ self._weights
+            hits = (recent == predicted[:, None]).astype(np.float64) @ self._weights
             mixed = self._mixed(np.exp(alone), np.exp(end), hits, self._weight(recent))
-            log_probs[part] = np.where(self._is_filled(recent) & (wanted != self.eos_id), log(mixed), alone)
+            log_probs[part] = np.where(self._is_filled(recent) & (predicted != self.eos_id), log(mixed), alone)
         return log_probs
 
     def log_probs(self, contexts: Ints) -> Floats:

@@ -84,10 +84,10 @@ class NgramCounts:
     def merged(self, other: NgramCounts) -> NgramCounts:
         """The counts of this text followed by the other."""
         levels: list[Level] = []
-        ours = theirs = np.zeros(1, dtype=np.int64)
-        for a, b in zip(self.levels, other.levels, strict=True):
-            level, ours, theirs = _united(a, ours, b, theirs, self.vocab_size)
-            levels.append(level)
+        places = other_places = np.zeros(1, dtype=np.int64)
+        for level, other_level in zip(self.levels, other.levels, strict=True):
+            merged, places, other_places = _merged(level, places, other_level, other_places, self.vocab_size)
+            levels.append(merged)
         later = np.where(other.first_seen == NEVER, NEVER, other.first_seen + self.num_tokens)
         first_seen = np.minimum(self.first_seen, later)
         return NgramCounts(tuple(levels), first_seen, self.num_tokens + other.num_tokens, self.bos_id, self.eos_id)
@@ -152,7 +152,7 @@ def _longer(parents: Ints, words: Ints, suffixes: Ints, vocab_size: int) -> tupl
     return Level(parents[chosen], words[chosen], suffixes[chosen], counts), places
 
 
-def _united(a: Level, a_below: Ints, b: Level, b_below: Ints, vocab_size: int) -> tuple[Level, Ints, Ints]:
+def _merged(a: Level, a_below: Ints, b: Level, b_below: Ints, vocab_size: int) -> tuple[Level, Ints, Ints]:
     """The n-grams of both levels, and the positions of those of each; `a_below`, `b_below`: of the levels below."""
     a_keys, b_keys = a_below[a.parents] * vocab_size + a.words, b_below[b.parents] * vocab_size + b.words
     keys = np.union1d(a_keys, b_keys)

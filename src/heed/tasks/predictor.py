@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.readers import TextScorer
-from heed.decoding.scoring import TokenScores
+from heed.decoding.scoring import TextScorer, TokenScores
 from heed.decoding.translator import ModelTranslator
 
 LM_WEIGHT = 0.2

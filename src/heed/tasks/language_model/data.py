@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from heed.decoding.readers import TextAs
+from heed.decoding.scoring import TextAs
 from heed.tasks.data import DataConfig
 from heed.text.tokenizers import LineEnd
 

@@ -12,8 +12,7 @@ from heed.data.store import TokenStore
 from heed.data.text_stream import TextStream
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import USUAL_LENGTH, SearchOptions
-from heed.decoding.readers import TextScorer, make_reader
-from heed.decoding.scoring import TokenScores
+from heed.decoding.scoring import TextScorer, TokenScores, make_reader
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Autoregressive
 from heed.run import Run

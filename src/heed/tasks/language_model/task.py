@@ -19,8 +19,7 @@ from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
 from heed.data.text_stream import StreamLoader, TextStream, WindowLoader
-from heed.decoding.readers import Reader, TextScorer, make_reader
-from heed.decoding.scoring import MAX_SCORED_TOKENS
+from heed.decoding.scoring import MAX_SCORED_TOKENS, Reader, TextScorer, make_reader
 from heed.decoding.translator import ModelTranslator
 from heed.metrics import score_likelihoods
 from heed.metrics.metric import Score

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any, cast, overload
 
 from heed.core.errors import DataError, UsageError
-from heed.decoding.guard import Guard
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.output_checks import Confidence, OutputChecks
+from heed.decoding.output_checks import Confidence, Guard, OutputChecks
 from heed.decoding.scoring import TokenScores
 from heed.decoding.translator import ModelTranslator
 from heed.evaluation.test_set import HeldOut

@@ -1,8 +1,8 @@
-"""How do bytes become tokens, so that they come back exactly?
+"""Lossless tokenization: any bytes to tokens and back.
 
-A text is cut into lines, a line into the tokens that the model was trained on. What a tokenizer would change is kept
-beside them as bytes: an unknown word or character behind `<unk>`, and a line that has no exact tokens (bytes that are
-not UTF-8, odd spaces between words) whole, behind a token that no model says, `<pad>`.
+A text is split into lines, and a line into the tokens that the model was trained on. What a tokenizer would change is
+kept as bytes in addition: an unknown word or character after `<unk>`; and a whole line without exact tokens (bytes that
+are not UTF-8, odd spaces between words) after `<pad>`, a token that no model predicts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LITERAL, END, UNKNOWN = Vocabulary.pad_id, Vocabulary.eos_id, Vocabulary.unk_id
 
 @dataclass(frozen=True)
 class Item:
-    """A token, with bytes of its own behind `LITERAL` and `UNKNOWN`; an unknown piece without is spelled as usual."""
+    """A token; `LITERAL` and `UNKNOWN` are followed by bytes. `UNKNOWN` without bytes is the text of `<unk>` itself."""
 
     token: int
     literal: bytes = b""
@@ -32,45 +32,44 @@ Piece = list[Item]
 
 @dataclass(frozen=True)
 class Layout:
-    """What the tokens do not tell of a text."""
+    """The properties of a text that its tokens do not contain."""
 
     unended: bool = False
     """The last line has no line feed."""
     framed: bool = False
-    """Every line has a space before and behind it."""
+    """Every line begins and ends with a space."""
 
 
-class Transcriber:
-    """Bytes to pieces and back, for one tokenizer. `line_end`: as the model was trained; None: on lines alone."""
+class LosslessTokenizer:
+    """Bytes to pieces and back. `line_end`: as the model was trained; None: on separate lines."""
 
     def __init__(self, tokenizer: Tokenizer, line_end: LineEnd | None, may_frame: bool = False) -> None:
         self.tokenizer = tokenizer
         self.line_end = line_end
-        self.may_frame = may_frame
-        self._spelled = tokenizer.bytes_of(range(len(tokenizer.vocabulary)))
-        self._unknown = self._spelled[UNKNOWN]
+        self.may_frame = may_frame and line_end != "newline"  # there the spaces of a line are ordinary characters
+        self._token_bytes = tokenizer.bytes_of(range(len(tokenizer.vocabulary)))
+        self._unknown = self._token_bytes[UNKNOWN]
         self._between = b" " if self._unknown.endswith(b" ") else b""
 
-    # --- to items ---------------------------------------------------------------------------------------
+    # --- encoding ----------------------------------------------------------------------------------------
 
-    def pieces(self, data: bytes, num_parts: int = 1) -> tuple[list[Piece], Layout]:
-        """The pieces of a text: its lines, or `num_parts` of it; none is empty."""
+    def encode(self, data: bytes, num_parts: int = 1) -> tuple[list[Piece], Layout]:
+        """The pieces of a text: its lines, or `num_parts` parts of it; none is empty."""
         lines = data.split(b"\n")
         tail = lines.pop()
         all_lines = [*lines, tail] if tail else lines
-        may_frame = self.may_frame and self.line_end != "newline"  # there a line's spaces are characters as others
-        framed = may_frame and bool(all_lines) and all(_is_framed(line) for line in all_lines)
+        framed = self.may_frame and bool(all_lines) and all(map(_is_framed, all_lines))
         layout = Layout(bool(tail), framed)
         if framed:
             all_lines = [line[1:-1] for line in all_lines]
-        ended = [self._ended(line, number < len(lines)) for number, line in enumerate(all_lines)]
+        ended = [self._with_end(line, number < len(lines)) for number, line in enumerate(all_lines)]
         if self.line_end is None:
             return ended, layout
         parts = ([item for items in part for item in items] for part in _parts(ended, num_parts))
         return [part for part in parts if part], layout
 
-    def _ended(self, line: bytes, has_end: bool) -> Piece:
-        """The items of a line with its end; a line that stands alone always has one."""
+    def _with_end(self, line: bytes, has_end: bool) -> Piece:
+        """The items of a line with its end; a separate line always has one."""
         if self.line_end in (None, "eos"):
             return self._items(line) + [Item(END)] * (has_end or self.line_end is None)
         if self.line_end == "newline":
@@ -78,7 +77,7 @@ class Transcriber:
         return self._items(line) + [Item(LITERAL, b"\n")] * has_end
 
     def _items(self, line: bytes) -> Piece:
-        """Items that are spelled exactly as the line."""
+        """Items that are decoded to exactly this line."""
         try:
             items = self._tokens(line.decode())
         except UnicodeDecodeError:
@@ -86,58 +85,55 @@ class Transcriber:
         return items if self._bytes(items) == line else [Item(LITERAL, line)]
 
     def _tokens(self, text: str) -> Piece:
-        """The tokens of a text; behind unknown ones what they stand for, where that can be told."""
+        """The tokens of a text; unknown ones with their bytes, if tokens and words (or characters) correspond."""
         [ids] = self.tokenizer.encode([text])
-        if UNKNOWN not in ids:
-            return [Item(id) for id in ids]
         units = text.split() if self._between else list(text)
-        if len(units) != len(ids):
+        if UNKNOWN not in ids or len(units) != len(ids):
             return [Item(id) for id in ids]
-        usual = self._unknown.removesuffix(self._between)
-        spelled = (unit.encode() for unit in units)
+        written_unknown = self._unknown.removesuffix(self._between)
         return [
-            Item(id, b"" if id != UNKNOWN or unit == usual else unit) for id, unit in zip(ids, spelled, strict=True)
+            Item(id, b"" if id != UNKNOWN or unit == written_unknown else unit)
+            for id, unit in zip(ids, map(str.encode, units), strict=True)
         ]
 
-    # --- back to bytes ----------------------------------------------------------------------------------
+    # --- decoding ----------------------------------------------------------------------------------------
 
-    def data(self, pieces: Sequence[Piece], layout: Layout) -> bytes:
+    def decode(self, pieces: Sequence[Piece], layout: Layout) -> bytes:
         """The text of all pieces."""
         if self.line_end is None:
-            lines = [self._bytes(piece[:-1]) for piece in pieces]
-            ends = b"\n" if lines and not layout.unended else b""
-            return b"\n".join(_reframed(line, layout) for line in lines) + ends
-        return b"".join(self._part(piece, layout) for piece in pieces)
+            lines = [_frame(self._bytes(piece[:-1]), layout) for piece in pieces]
+            return b"\n".join(lines) + (b"\n" if lines and not layout.unended else b"")
+        return b"".join(self._decode_part(piece, layout) for piece in pieces)
 
-    def _part(self, piece: Piece, layout: Layout) -> bytes:
+    def _decode_part(self, piece: Piece, layout: Layout) -> bytes:
         if self.line_end == "newline":
             return self._bytes(piece)
         end = Item(END) if self.line_end == "eos" else Item(LITERAL, b"\n")
         *lines, tail = _split(piece, end)
-        text = b"".join(_reframed(self._bytes(line), layout) + b"\n" for line in lines)
-        return text + (_reframed(self._bytes(tail), layout) if tail else b"")
+        text = b"".join(_frame(self._bytes(line), layout) + b"\n" for line in lines)
+        return text + (_frame(self._bytes(tail), layout) if tail else b"")
 
     def _bytes(self, items: Sequence[Item]) -> bytes:
-        spelled = b"".join(map(self._spell, items))
+        joined = b"".join(map(self._item_bytes, items))
         last_is_word = bool(items) and items[-1].token != LITERAL
-        return spelled.removesuffix(self._between) if last_is_word else spelled
+        return joined.removesuffix(self._between) if last_is_word else joined
 
-    def _spell(self, item: Item) -> bytes:
+    def _item_bytes(self, item: Item) -> bytes:
         if item.token == LITERAL:
             return item.literal
-        return item.literal + self._between if item.literal else self._spelled[item.token]
+        return item.literal + self._between if item.literal else self._token_bytes[item.token]
 
 
 def _is_framed(line: bytes) -> bool:
     return len(line) > 2 and line.startswith(b" ") and line.endswith(b" ")
 
 
-def _reframed(line: bytes, layout: Layout) -> bytes:
+def _frame(line: bytes, layout: Layout) -> bytes:
     return b" " + line + b" " if layout.framed else line
 
 
 def _split(piece: Piece, end: Item) -> Iterator[Piece]:
-    """What stands between the ends; at last what stands behind the last one."""
+    """The parts between the ends; the last part follows the last end and may be empty."""
     begin = 0
     for place, item in enumerate(piece):
         if item == end:
@@ -147,7 +143,7 @@ def _split(piece: Piece, end: Item) -> Iterator[Piece]:
 
 
 def _parts(lines: Sequence[Piece], num_parts: int) -> Iterator[Sequence[Piece]]:
-    """The lines in so many parts, of nearly as many tokens each; some may be empty."""
+    """The lines in `num_parts` parts of nearly equal numbers of items; some may be empty."""
     ends = list(accumulate(map(len, lines), initial=0))
     cuts = [bisect_left(ends, ends[-1] * part // num_parts) for part in range(num_parts + 1)]
     return (lines[begin:end] for begin, end in pairwise(cuts))
