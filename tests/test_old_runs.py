@@ -13,7 +13,7 @@ from fixtures.make import ENDS_AT, STOPPED_AT, answers
 from toy import without_shape_checks
 
 from heed.core.formats import FORMAT
-from heed.training.journal import read_journal
+from heed.training.metrics_log import read_metrics
 
 __all__ = ["without_shape_checks"]
 
@@ -43,7 +43,7 @@ def test_an_old_training_goes_on_to_where_it_would_have_ended(number: int, tmp_p
     result = call("train", "--resume", run)
     assert result.code == 0, result.err
     assert f"reached {ENDS_AT} updates" in result.err
-    end = [event for event in read_journal(run) if event["step"] > STOPPED_AT and event["event"] != "end"]
+    end = [event for event in read_metrics(run) if event["step"] > STOPPED_AT and event["event"] != "end"]
     assert len(end) == len(expected["end"])
     for event, known in zip(end, expected["end"], strict=True):
         assert {name: event[name] for name in known} == pytest.approx(known, rel=1e-3)

@@ -99,7 +99,7 @@ def test_an_epoch_is_expected_to_have_each_part_as_often_as_it_comes(
 ) -> None:
     src, tgt = write_pairs(tmp_path, "more", 40, 7)
     parts = [{"src": str(src), "tgt": str(tgt), "repeat": 3}]
-    monkeypatch.setattr(planner, "expect", lambda config, model, task, batch, num_tokens, *others: num_tokens)
+    monkeypatch.setattr(planner, "estimate_cost", lambda config, model, task, batch, num_tokens, *others: num_tokens)
     once = plan_for(tmp_path, tiny_keys(tmp_path))
     often = plan_for(tmp_path, tiny_keys(tmp_path, data__repeat=4, data__parts=parts))
     assert (once.stats.num_in_epoch, often.stats.num_in_epoch) == (300, 4 * 300 + 3 * 40)

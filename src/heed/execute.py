@@ -31,13 +31,13 @@ from heed.text.doctor import Finding, Pieces, unknown_pieces
 from heed.text.vocabulary import Vocabulary
 from heed.training.checkpoints import (
     Checkpoint,
-    Progress,
     list_checkpoints,
     newest_checkpoint,
     require_room_for,
-    tell_other_arithmetic,
+    warn_about_arithmetic,
 )
-from heed.training.journal import Journal, validation_event
+from heed.training.metrics_log import MetricsLog, validation_event
+from heed.training.progress import Progress
 from heed.training.ranks import ALONE, Ranks
 from heed.training.trainer import Outcome, Trainer
 
@@ -173,9 +173,9 @@ def _count(run: Run, model: Any, task: Task, quiet: bool) -> Outcome:
     save_weights(run.folder / WEIGHTS, model.state_dict(), {"counted": "true", **task.vocabulary_digests})
     validation = task.validate(model, task.metrics)
     seconds = round(time.perf_counter() - begin, 1)
-    with Journal(run.folder) as journal:
-        journal.write("validation", 1, {**validation_event(validation), "seconds": seconds, "epoch": 1, "best": True})
-        journal.write("end", 1, {"reason": "counted", "seconds": seconds})
+    with MetricsLog(run.folder) as log:
+        log.write("validation", 1, {**validation_event(validation), "seconds": seconds, "epoch": 1, "best": True})
+        log.write("end", 1, {"reason": "counted", "seconds": seconds})
     for score in validation.scores.values():
         message(f"validation: {score.render()}", quiet)
     return Outcome("counted", Progress(step=1))
@@ -207,7 +207,7 @@ def resume(
     checkpoint = newest_checkpoint(folder / "checkpoints", strict, run.shapes)
     if ranks.is_first:
         require_room_for(folder / "checkpoints", checkpoint)
-    tell_other_arithmetic(checkpoint, run.device, options.quiet or not ranks.is_first)
+    warn_about_arithmetic(checkpoint, run.device, options.quiet or not ranks.is_first)
     return _learn(run, run.new_model(), checkpoint, options.quiet, ranks)
 
 

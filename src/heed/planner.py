@@ -23,8 +23,8 @@ from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import CorpusStats, Machine, characters_per_token
 from heed.text.doctor import Diagnosis
 from heed.text.tokenizers import require_trainable
-from heed.training.expectation import Expectation, expect
-from heed.training.journal import require_tensorboard
+from heed.training.cost_estimate import CostEstimate, estimate_cost
+from heed.training.metrics_log import require_tensorboard
 
 WARM_UPS = (800, 400, 200, 100, 50, 25)
 """Updates of a warm-up that is shortened. After 440 updates, a warm-up of 100 had BLEU 7.2 where 800 had 6.0."""
@@ -200,7 +200,7 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return tables
 
 
-def expectation(plan: Plan) -> Expectation | None:
+def expectation(plan: Plan) -> CostEstimate | None:
     """Time and memory of the training, from a few updates with random ids; None where they are not predicted.
 
     A vocabulary that is not known yet has the size that the recipe allows it. Numbers of tokens are estimated from
@@ -219,7 +219,7 @@ def expectation(plan: Plan) -> Expectation | None:
     if batch is None:
         return None
     num_tokens = plan.stats.num_in_epoch * length
-    return expect(recipe.training, model, task, batch.to(plan.device), num_tokens, plan.machine.num_processes)
+    return estimate_cost(recipe.training, model, task, batch.to(plan.device), num_tokens, plan.machine.num_processes)
 
 
 def check_diagnosis(diagnosis: Diagnosis, force: bool) -> None:

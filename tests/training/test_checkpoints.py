@@ -22,7 +22,6 @@ from heed.training import checkpoints
 from heed.training.checkpoints import (
     FILES,
     Checkpoint,
-    Progress,
     list_checkpoints,
     load_checkpoint,
     load_optimizer_tensors,
@@ -31,8 +30,9 @@ from heed.training.checkpoints import (
     require_room_for,
     save_checkpoint,
 )
-from heed.training.journal import Window
 from heed.training.manifest import write_manifest
+from heed.training.metrics_log import Window
+from heed.training.progress import Progress
 
 SHAPES = {"w": (3, 4), "b": (4,)}
 
@@ -129,7 +129,7 @@ def test_damage_to_any_file_is_named_and_the_one_before_is_used_or_strict_refuse
     assert newest_checkpoint(tmp_path).progress.step == 5
     warning = capsys.readouterr().err
     assert warning.startswith(f"warning: checkpoint step-0000010 is damaged: {name} ")
-    assert warning.endswith(". The one before it is used.\n")
+    assert warning.endswith(". The previous one is used.\n")
     assert len(list_checkpoints(tmp_path)) == 2, "looking changes nothing"
 
 
@@ -329,8 +329,8 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_old_checkpoint_and_no_debris
     message = str(refused.value)
     assert message.startswith("cannot write a checkpoint: no space left on the device (needs 216 bytes, ")
     assert message.endswith(
-        f" free at {tmp_path}/step-0000010). Free some space or move the run to another disk; --resume goes on from "
-        "the checkpoint before."
+        f" free at {tmp_path}/step-0000010). Free some space or move the run to another disk; --resume continues "
+        "from the previous checkpoint."
     )
     assert [path.name for path in tmp_path.iterdir()] == ["step-0000005"]
     assert load_checkpoint(tmp_path / "step-0000005").progress.step == 5

@@ -84,7 +84,7 @@ def test_a_manifest_that_lies_is_refused_though_its_seal_fits(folder: Path, chan
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"1", b"null", b"\xff\xfe", b"[" * 100_000, b'{"seal": 1}'])
 def test_a_manifest_that_is_none_is_refused(folder: Path, content: bytes) -> None:
     (folder / MANIFEST).write_bytes(content)
-    with pytest.raises(DataError, match=rf"{MANIFEST} (is no JSON|does not match its seal)"):
+    with pytest.raises(DataError, match=rf"{MANIFEST} (is not JSON|does not match its seal)"):
         checked_manifest(folder, NAMES)
 
 
@@ -96,11 +96,11 @@ def test_links_pipes_and_gaps_are_no_files_of_the_folder(folder: Path, name: str
     with pytest.raises(DataError, match=f"{name} is missing"):
         checked_manifest(folder, NAMES)
     (folder / name).symlink_to(elsewhere)
-    with pytest.raises(DataError, match=f"{name} is a link or no file"):
+    with pytest.raises(DataError, match=f"{name} is not a regular file"):
         checked_manifest(folder, NAMES)
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    with pytest.raises(DataError, match=f"{name} is a link or no file"):
+    with pytest.raises(DataError, match=f"{name} is not a regular file"):
         checked_manifest(folder, NAMES)
 
 

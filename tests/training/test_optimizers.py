@@ -110,7 +110,7 @@ def test_averaging_begins_when_a_score_is_worse_than_the_best_of_some_time_ago(
     for number, loss in enumerate(losses, 1):
         expected = len(theirs) > nonmonotone and loss > min(theirs[:-nonmonotone])
         theirs.append(loss)
-        trigger.see(loss, nonmonotone)
+        trigger.update(loss, nonmonotone)
         assert trigger.pulled == expected or found
         if trigger.pulled and found is None:
             found = number
@@ -176,5 +176,5 @@ def test_a_training_with_sgd_that_was_stopped_goes_on_bit_for_bit(
 def test_the_rate_goes_down_when_validation_is_no_better(tmp_path: Path) -> None:
     trainer = trainer_for(tmp_path, optimizer="sgd", lr=2.0, schedule="plateau", lr_decay=4.0, average="none")
     for perplexity in (5.0, 4.0, 4.5, 3.0, 3.0):
-        trainer._learn_from_validation(perplexity, perplexity)
+        trainer._adapt(perplexity, perplexity)
     assert trainer.rate(10) == pytest.approx(2.0 / 16)

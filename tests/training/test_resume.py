@@ -182,7 +182,7 @@ def test_a_checkpoint_of_an_older_heed_knows_its_best_score(tmp_path: Path) -> N
     checkpoint.progress.best_on_schedule = checkpoint.progress.best_perplexity_on_schedule = None
     trainer.restore(checkpoint)
     assert trainer.progress.best_on_schedule == trainer.progress.best_score is not None
-    trainer._learn_from_validation(trainer.progress.best_on_schedule, 1e9)
+    trainer._adapt(trainer.progress.best_on_schedule, 1e9)
     assert trainer.progress.validations_since_best == 0, "of equal scores the one with a perplexity"
 
 

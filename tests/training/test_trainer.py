@@ -19,7 +19,7 @@ from heed.metrics.metric import Score
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.task import Loss, Validation
 from heed.training.checkpoints import list_checkpoints, load_checkpoint
-from heed.training.stopping import Divergence
+from heed.training.progress import Divergence
 from heed.training.trainer import Trainer
 
 
@@ -88,7 +88,7 @@ def test_the_gradient_is_clipped_to_its_norm(tmp_path: Path) -> None:
     assert norms == [pytest.approx(0.01, rel=1e-3)]
 
 
-def test_training_lowers_the_loss_and_writes_model_journal_and_checkpoints(tmp_path: Path) -> None:
+def test_training_lowers_the_loss_and_writes_model_log_and_checkpoints(tmp_path: Path) -> None:
     trainer = trainer_of(prepared(tmp_path, training__max_steps=60, training__eval_every=30, training__save_every=20))
     outcome = trainer.run()
     folder = tmp_path / "run"
@@ -210,7 +210,7 @@ def test_an_update_that_is_not_finite_is_skipped_and_its_rows_are_named(
     assert all(torch.equal(before[name], weights) for name, weights in trainer.weights.master.items())
     assert trainer.progress.skipped_in_a_row == 1
     row = int(batches[1].rows[0])
-    assert f"warning: update 2 is skipped: its gradient is not finite (rows {row}, " in capsys.readouterr().err
+    assert f"warning: update 2 is skipped, because its gradient is not finite (rows {row}, " in capsys.readouterr().err
     trainer.train_step(batches[:1])
     assert trainer.progress.skipped_in_a_row == 0
     assert all(torch.isfinite(weights).all() for weights in trainer.weights.master.values())
@@ -232,7 +232,7 @@ def test_updates_that_are_skipped_do_not_spoil_the_log(tmp_path: Path) -> None:
 def test_ten_updates_in_a_row_that_are_not_finite_end_the_training_with_advice(tmp_path: Path, precision: str) -> None:
     trainer = trainer_of(prepared(tmp_path, training__precision=precision))
     spoil(trainer, *range(4, 100))
-    with pytest.raises(HeedError, match=r"not finite in 10 updates in a row \(up to update 13\).*Lower --training\.lr"):
+    with pytest.raises(HeedError, match=r"not finite in 10 consecutive updates \(up to update 13\)\. Lower"):
         trainer.run()
     newest = load_checkpoint(list_checkpoints(tmp_path / "run" / "checkpoints")[-1])
     assert all(torch.isfinite(weights).all() for weights in newest.weights.values())
@@ -281,7 +281,7 @@ def test_where_memory_does_not_suffice_a_batch_is_computed_in_parts_with_the_sam
         torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-7, msg=name)
     assert 0 < little.progress.max_positions < largest
     assert sum(size > largest // 2 for size in tried) <= 3  # cut at most so often, and remembered
-    assert capsys.readouterr().err.count("memory does not suffice") == 1
+    assert capsys.readouterr().err.count("out of memory") == 1
 
 
 def test_a_sentence_that_memory_does_not_suffice_for_ends_the_training_with_advice(tmp_path: Path) -> None:
@@ -324,16 +324,16 @@ def test_other_errors_of_the_loss_are_not_taken_for_a_lack_of_memory(trainer: Tr
 
 def test_a_loss_that_stays_far_above_its_best_is_told_once() -> None:
     watch = Divergence()
-    told = [watch.see(loss, step) for step, loss in enumerate([5.0, 3.0, 4.5, 2.0, *[3.5] * 12, 2.5, *[9.0] * 9], 1)]
+    told = [watch.update(loss, step) for step, loss in enumerate([5.0, 3.0, 4.5, 2.0, *[3.5] * 12, 2.5, *[9.0] * 9], 1)]
     assert [bool(message) for message in told].index(True) == 13
     assert sum(map(bool, told)) == 1
-    assert told[13].startswith("the training diverges: the loss is 3.50 at update 14, it was 2.00 at update 4.")
+    assert told[13].startswith("the training diverges: the loss is 3.50 at update 14, and was 2.00 at update 4.")
 
 
 def test_a_loss_that_is_not_finite_does_not_end_the_watch() -> None:
     watch = Divergence()
     losses = [float("nan"), 2.0, *[3.5] * 5, float("inf"), *[3.5] * 5]
-    told = [watch.see(loss, step) for step, loss in enumerate(losses, 1)]
+    told = [watch.update(loss, step) for step, loss in enumerate(losses, 1)]
     assert [step for step, message in enumerate(told, 1) if message] == [13]
     assert watch.best == 2.0
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from heed.training.stopping import signal_handlers
+from heed.training.signals import signal_handlers
 
 
 @pytest.fixture(autouse=True)

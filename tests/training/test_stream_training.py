@@ -154,7 +154,7 @@ def test_a_checkpoint_of_another_model_s_state_is_refused(tmp_path: Path) -> Non
     other = trainer_for(tmp_path, "other")
     odd = {name.replace("hidden", "memory"): tensor for name, tensor in checkpoint.carried.items()}
     checkpoint.__dict__["carried"] = odd
-    with pytest.raises(UsageError, match=r"state of the streams is of another model"):
+    with pytest.raises(UsageError, match=r"streams belong to another model"):
         other.restore(checkpoint)
 
 
