@@ -74,7 +74,7 @@ def test_methods_that_a_run_does_not_support_are_refused(
         translator.score(["a"])
     with pytest.raises(UsageError, match="a language model scores texts without sources"):
         language_model.score(["a"], ["b"])
-    with pytest.raises(UsageError, match="precision is float32, bfloat16 or int8, got 'int4'"):
+    with pytest.raises(UsageError, match="precision must be float32, bfloat16 or int8, got 'int4'"):
         heed.load(translator.run.folder, precision="int4")
     with pytest.raises(DataError, match="2 targets with 1 sources"):
         translator.score(["a", "b"], ["c"])

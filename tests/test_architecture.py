@@ -33,7 +33,6 @@ LINES = """
     recipe run
     evaluation
     report
-    fine_tuning
     planner
     execute
     api

@@ -14,7 +14,7 @@ from heed import planner
 from heed.core.config import Document, read_toml
 from heed.core.errors import MissingInputError, UsageError
 from heed.execute import prepare_run
-from heed.planner import Plan, Planner, TrainOptions, expectation
+from heed.planner import Plan, Planner, TrainOptions, estimate_training
 from heed.run import Run
 from heed.tasks.translation import task as translation
 
@@ -103,7 +103,7 @@ def test_an_epoch_is_expected_to_have_each_part_as_often_as_it_comes(
     once = plan_for(tmp_path, tiny_keys(tmp_path))
     often = plan_for(tmp_path, tiny_keys(tmp_path, data__repeat=4, data__parts=parts))
     assert (once.stats.num_in_epoch, often.stats.num_in_epoch) == (300, 4 * 300 + 3 * 40)
-    assert expectation(often) == pytest.approx(expectation(once) * 1320 / 300)  # type: ignore[operator]
+    assert estimate_training(often) == pytest.approx(estimate_training(once) * 1320 / 300)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_tokenizer_keys_that_contradict_a_kept_vocabulary_are_refused(tmp_path: 
 def test_an_expectation_counts_the_processes(tmp_path: Path) -> None:
     plan = plan_for(tmp_path, tiny_keys(tmp_path, training__max_epochs=3))
     together = replace(plan, machine=replace(plan.machine, num_processes=1000))
-    one, many = expectation(plan), expectation(together)
+    one, many = estimate_training(plan), estimate_training(together)
     assert one is not None
     assert many is not None
     assert many.seconds_per_epoch < one.seconds_per_epoch / 50
@@ -190,7 +190,7 @@ def test_the_expected_number_of_parameters_is_exact_where_the_vocabulary_is_know
     options: dict[str, Any] = {taken: other.folder}
     keys = {name: value for name, value in tiny_keys(tmp_path).items() if not name.startswith("tokenizer.")}
     plan = plan_for(tmp_path, keys, **options)
-    known, new = expectation(plan), expectation(replace(plan, vocabularies=None))
+    known, new = estimate_training(plan), estimate_training(replace(plan, vocabularies=None))
     assert known is not None
     assert new is not None
     assert known.num_parameters == sum(tensor.numel() for tensor in other.model.parameters())

@@ -29,7 +29,7 @@ def test_what_was_chosen_is_written_with_reasons_and_reads_back_equal(tmp_path: 
     (tmp_path / "recipe.toml").write_text(text)
     assert build_recipe(read_toml(tmp_path / "recipe.toml")) == plan.recipe
     assert "lr = 1e-05\n" in text
-    assert "vocab_size = 4000 # 300 pairs: the larger the text, the more pieces it fills\n" in text
+    assert "vocab_size = 4000 # 300 pairs: a larger text fills more pieces\n" in text
     written = {line.split(" = ")[0] for line in text.splitlines() if " = " in line}
     complete = {
         field.key.split(".")[-1]
@@ -85,7 +85,9 @@ def test_subword_dropout_is_refused_where_it_would_do_nothing(task: str, kind: s
     if (task, kind) == ("translation", "bpe"):
         assert dropping(kind, task=task).tokenizer.dropout == 0.1
         return
-    with pytest.raises(UsageError, match=r'tokenizer.dropout: .* translation with tokenizer.kind = "bpe": set it to 0'):
+    with pytest.raises(
+        UsageError, match=r'tokenizer.dropout: .* requires task = "translation" and tokenizer.kind = "bpe": set it to 0'
+    ):
         dropping(kind, task=task)
 
 

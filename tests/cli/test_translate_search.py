@@ -225,7 +225,7 @@ def test_an_ensemble_decides_together(translator: Path, recurrent: Path, tmp_pat
     assert [r["log_prob"] for r in same] == pytest.approx([r["log_prob"] for r in plain], abs=1e-4)
     result = call("translate", translator, "--ensemble", recurrent, stdin=TEXT)
     assert result.code == 2
-    assert f"{recurrent} has another vocabulary than {translator}" in result.err
+    assert f"{recurrent} and {translator} have different vocabularies" in result.err
 
 
 def test_a_language_model_has_its_share_and_both_are_told(translator: Path, language_model: Path, bigram: Path) -> None:

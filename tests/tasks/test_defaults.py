@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from heed.core.config import Document
-from heed.fine_tuning import fine_tuned
 from heed.models import MODELS, build_model
 from heed.nn.contract import Vocabularies
+from heed.planner import fine_tuned
 from heed.recipe import Recipe, build_recipe
 from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import Choices, CorpusStats, Machine

@@ -13,9 +13,9 @@ from torch import nn
 from heed.core.errors import UsageError
 from heed.data.text_stream import TextStream
 from heed.decoding.readers import StreamReader
-from heed.tasks.language_model.continuous_cache import ContinuousCache
 from heed.tasks.language_model.dynamic_evaluation import (
     STEP,
+    ContinuousCache,
     DynamicOptions,
     DynamicReader,
     RmsRule,

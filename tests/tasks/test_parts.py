@@ -24,9 +24,8 @@ from heed.report.page import write_report
 from heed.run import Run
 from heed.tasks.defaults import CorpusStats, Machine
 from heed.tasks.prepare import LINES_SEEN, read_valid
-from heed.tasks.translation.data import TranslationData
+from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.defaults import choose_translation
-from heed.tasks.translation.parts import PartConfig, tag_to_use
 from heed.tasks.translation.task import TranslationTask
 from heed.text.vocabulary import Vocabulary
 
@@ -271,9 +270,9 @@ def test_a_part_that_cannot_be_read_to_its_end_stops(tmp_path: Path) -> None:
     [
         ({"data__tag": "a b"}, "'a b' is not a valid tag"),
         ({"data__tag": "s"}, "'s' is not a valid tag"),
-        ({"data__valid_tag": "bt"}, r"data.valid_tag = 'bt' is no tag of the training data \(it has none\)"),
-        ({"data__tag": "2bb", "data__default_tag": "bt"}, r"data.default_tag = 'bt' is no tag .*\(2bb\)"),
-        ({"data__parts": [{"src": "x"}]}, "data.parts, number 1: give it src and tgt, or pairs"),
+        ({"data__valid_tag": "bt"}, r"data.valid_tag = 'bt' is not a tag of the training data \(it has none\)"),
+        ({"data__tag": "2bb", "data__default_tag": "bt"}, r"data.default_tag = 'bt' is not a tag .*\(2bb\)"),
+        ({"data__parts": [{"src": "x"}]}, "data.parts, number 1: needs either src and tgt, or pairs"),
         ({"data__parts": [{"src": "x", "tgt": "y", "pairs": "z"}]}, "data.parts, number 1"),
         ({"data__parts": [{}]}, "data.parts, number 1"),
         ({"data__parts": [{"src": "x", "tgt": "y", "repeat": 0}]}, "at least 1"),
@@ -285,8 +284,15 @@ def test_what_is_wrong_with_tags_and_parts_is_told(keys: dict[str, Any], message
         prepared(tmp_path, **keys)
 
 
+def tagged(used: list[str], default: str = "") -> TranslationData:
+    """The `[data]` table of parts with these tags."""
+    first, *others = used
+    parts = tuple(PartConfig(src="a", tgt="b", tag=tag) for tag in others)
+    return TranslationData(src="x", tgt="y", tag=first, default_tag=default, parts=parts)
+
+
 @pytest.mark.parametrize(
-    ("used", "default", "said", "found"),
+    ("used", "default", "requested", "found"),
     [
         ([""], "", None, ""),
         (["", "bt"], "", None, ""),
@@ -298,20 +304,20 @@ def test_what_is_wrong_with_tags_and_parts_is_told(keys: dict[str, Any], message
     ],
 )
 def test_the_tag_that_is_used_follows_from_the_data_and_from_what_is_said(
-    used: list[str], default: str, said: str | None, found: str
+    used: list[str], default: str, requested: str | None, found: str
 ) -> None:
-    assert tag_to_use(used, default, ("2de", "2fr", "bt"), said) == found
+    assert tagged(used, default).tag_to_use(("2de", "2fr", "bt"), requested) == found
 
 
 def test_where_every_source_had_a_tag_one_must_be_said() -> None:
     with pytest.raises(
-        UsageError, match=r'which with --tag \(2de, 2fr\); from Python with heed.load\(RUN, tag="2de"\)'
+        UsageError, match=r'one with --tag \(2de, 2fr\), or from Python with heed.load\(RUN, tag="2de"\)'
     ):
-        tag_to_use(["2de", "2fr"], "", ("2de", "2fr"), None)
-    with pytest.raises(UsageError, match="--tag 2es: the run knows 2de, 2fr"):
-        tag_to_use(["2de", "2fr"], "", ("2de", "2fr"), "2es")
+        tagged(["2de", "2fr"]).tag_to_use(("2de", "2fr"), None)
+    with pytest.raises(UsageError, match="--tag 2es: the tags of the run are 2de, 2fr"):
+        tagged(["2de", "2fr"]).tag_to_use(("2de", "2fr"), "2es")
     with pytest.raises(UsageError, match="--tag bt: the run was trained without tags"):
-        tag_to_use([""], "", (), "bt")
+        tagged([""]).tag_to_use((), "bt")
 
 
 def test_the_languages_are_those_of_the_part_with_the_tag() -> None:

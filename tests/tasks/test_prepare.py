@@ -20,7 +20,7 @@ from heed.execute import prepare_run
 from heed.planner import Planner, TrainOptions
 from heed.run import Run
 from heed.tasks import prepare
-from heed.tasks.prepare import cap_valid, chunks, distinct, is_held_out, read_valid, readable, split_rows
+from heed.tasks.prepare import chunks, distinct, is_held_out, limit_valid, read_valid, short_enough, split_rows
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.prepare import filtered_pairs, prepare_translation
 from heed.text.tokenizers import TokenizerConfig
@@ -87,9 +87,9 @@ def test_validation_pairs_are_distinct_and_at_most_so_many_and_what_is_left_out_
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rows = [("a", "1"), ("b", "2"), ("a", "3"), ("x", "y" * 5001), ("c", "4"), ("d", "5")]
-    assert cap_valid(rows, 3, 5000, quiet=False) == [("a", "1"), ("b", "2"), ("c", "4")]
+    assert limit_valid(rows, 3, 5000, quiet=False) == [("a", "1"), ("b", "2"), ("c", "4")]
     assert capsys.readouterr().err == (
-        "left out of validation: 1 (the source came before)\n"
+        "left out of validation: 1 (repeated source)\n"
         "left out of validation: 1 (longer than 5,000 characters (data.filter.max_characters))\n"
     )
     assert list(distinct(rows)) == [rows[0], rows[1], rows[3], rows[4], rows[5]]
@@ -97,17 +97,17 @@ def test_validation_pairs_are_distinct_and_at_most_so_many_and_what_is_left_out_
 
 def test_validation_pairs_that_are_all_too_long_are_not_called_missing() -> None:
     with pytest.raises(DataError, match=r"all 2 validation pairs are longer than 5,000 characters .* raise the limit"):
-        cap_valid([("x" * 5001, "y")] * 2, 2000, 5000)
+        limit_valid([("x" * 5001, "y")] * 2, 2000, 5000)
 
 
 def test_validation_pairs_that_no_model_can_score_are_left_out_and_told(capsys: pytest.CaptureFixture[str]) -> None:
     rows, sides = [("a", "bcd"), ("abc", "d"), ("ab", "cd")], [Byte(), Byte()]
-    assert readable(rows, sides, 2, quiet=False) == [("ab", "cd")]
+    assert short_enough(rows, sides, 2, quiet=False) == [("ab", "cd")]
     assert capsys.readouterr().err == "left out of validation: 2 (more than 2 tokens)\n"
-    assert readable(rows, sides, 3) == rows
-    assert readable([], sides, 3) == []
+    assert short_enough(rows, sides, 3) == rows
+    assert short_enough([], sides, 3) == []
     with pytest.raises(DataError, match="all 3 validation lines have more than 1 tokens"):
-        readable(rows, sides, 1)
+        short_enough(rows, sides, 1)
 
 
 def test_chunks_leave_nothing_out() -> None:

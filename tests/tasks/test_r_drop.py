@@ -17,7 +17,7 @@ from heed.data.batch import Batch, collate
 from heed.models import MODELS
 from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
-from heed.tasks.translation.r_drop import SECOND_PASS, r_drop_loss
+from heed.tasks.generation import SECOND_PASS, r_drop_loss
 from heed.training.checkpoints import list_checkpoints, load_checkpoint
 
 ALPHA = 5.0
