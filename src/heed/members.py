@@ -25,7 +25,7 @@ from heed.text.tokenizers import TOKENIZERS, Tokenizer
 GROUP = "heed.members"
 
 _added: dict[str, str] = {}
-"""Origin of each external member, by its key."""
+"""Origin (`package.module:Name`) of each external member, by its key."""
 
 
 def register(*members: Any) -> None:
@@ -37,7 +37,7 @@ def register(*members: Any) -> None:
         registry, key = _registry_of(member)
         if registry.setdefault(key, member) is not member:
             raise UsageError(f"{key!r} is already the name of {registry[key]}: give {member} another name.")
-        _added[key] = origin(member)
+        _added[key] = f"{member.__module__}:{member.__qualname__}"
 
 
 def _registry_of(member: Any) -> tuple[dict[str, Any], str]:
@@ -51,11 +51,6 @@ def _registry_of(member: Any) -> tuple[dict[str, Any], str]:
         if isinstance(member, type) and issubclass(member, base):
             return registry, str(getattr(member, "name", "")) or member.__name__.lower()
     raise UsageError(f"{member!r} is not a class of a task, a model, an attention, a tokenizer or a metric.")
-
-
-def origin(member: type) -> str:
-    """The origin of a member: `package.module:Name`."""
-    return f"{member.__module__}:{member.__qualname__}"
 
 
 @cache

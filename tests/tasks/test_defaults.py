@@ -218,6 +218,20 @@ def test_every_kind_of_language_model_gets_what_fits_it(kind: str) -> None:
     assert (found.tokenizer.kind in ("word", "byte")) == counted
 
 
+@pytest.mark.parametrize("reads", ["lines", "stream", "windows"])
+def test_a_neural_model_that_heed_does_not_know_gets_the_settings_of_a_neural_model(
+    monkeypatch: pytest.MonkeyPatch, reads: str
+) -> None:
+    unlisted = type("Unlisted", (MODELS["one_layer"],), {"reads": reads})
+    monkeypatch.setitem(MODELS, "one_layer", unlisted)
+    values = choose_text(model__kind="one_layer").values
+    assert (values["tokenizer.kind"], values["training.average"]) == ("bpe", "ema")
+    assert (values["data.text_as"], values["data.keep_blank_lines"]) == (reads, reads != "lines")
+    assert values["model.max_len"] == values["training.context"]
+    found = recipe(choose_text(model__kind="one_layer"), "language-model", model__kind="one_layer")
+    assert found.data.text_as == reads
+
+
 def test_lines_may_stand_alone_with_any_model() -> None:
     found = recipe(choose_text(data__text_as="lines"), "language-model", data__text_as="lines")
     assert not found.data.keep_blank_lines

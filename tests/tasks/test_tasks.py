@@ -13,6 +13,7 @@ from toy import translate as toy_translation
 
 from heed.core.config import Document
 from heed.core.errors import UsageError
+from heed.decoding.translator import ModelTranslator
 from heed.execute import prepare_run
 from heed.planner import Planner, TrainOptions
 from heed.run import Run
@@ -126,7 +127,8 @@ def test_the_perplexity_of_a_counted_model_is_that_of_its_counts(tmp_path: Path)
     assert isinstance(task, LanguageModelTask)
     model.estimate(task.sequences())  # type: ignore[union-attr]
     validation = task.validate(model, task.metrics)
-    total = sum(text.log_prob_sum for text in likelihood(task.translator(model), task.valid))
+    translator = ModelTranslator(model, None, task.tokenizer, task.data.normaliser, task.device)
+    total = sum(text.log_prob_sum for text in likelihood(translator, task.valid))
     assert validation.value("perplexity") == pytest.approx(math.exp(-total / (5 * len(task.valid))))
     assert set(validation.scores) >= {"perplexity", "perplexity_per_word", "bits_per_byte"}
     loader = task.loader(256, seed=1).batches_from()

@@ -74,10 +74,7 @@ class Predictor:
     def require(self, ability: str, by: str = "") -> None:
         """Raise UsageError unless the run has this ability, which `by` (a command, a flag) needs."""
         if not self.can(ability):
-            raise UsageError(
-                f"{by or ability} needs a run that can {ability}; {self.run.folder} is a {self.run.recipe.task} run, "
-                f"which can {', '.join(sorted(self.abilities))}."
-            )
+            raise self._cannot(ability, by)
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Return the `top` most probable answers to each input, best first."""
@@ -149,9 +146,8 @@ class Predictor:
         """Facts about the run that `heed info` shows in addition to those of all runs."""
         return {}
 
-    def _cannot(self, ability: str) -> UsageError:
-        try:
-            self.require(ability)
-        except UsageError as error:
-            return error
-        return UsageError(f"{self.run.folder}: {ability} is not available.")
+    def _cannot(self, ability: str, by: str = "") -> UsageError:
+        return UsageError(
+            f"{by or ability} needs a run that can {ability}; {self.run.folder} is a {self.run.recipe.task} run, "
+            f"which can {', '.join(sorted(self.abilities))}."
+        )

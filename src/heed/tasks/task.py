@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -19,16 +18,15 @@ from torch import Tensor
 from heed.core.errors import UsageError
 from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
-from heed.decoding.options import SearchOptions
 from heed.metrics.metric import Score
 from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.data import DataConfig
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination, Predictor
-from heed.tasks.prepare import Corpus, read_valid, vocabulary_digests
+from heed.tasks.prepare import Corpus, read_valid
 from heed.text.doctor import Diagnosis
-from heed.text.tokenizers import Tokenizer, TokenizerConfig
+from heed.text.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -77,25 +75,6 @@ class Loader(Protocol):
         ...
 
 
-class RecipeTables(Protocol):
-    """The part of `heed.recipe.Recipe` that tasks read."""
-
-    @property
-    def task(self) -> str: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def data(self) -> Any: ...
-    @property
-    def tokenizer(self) -> TokenizerConfig: ...
-    @property
-    def model(self) -> Any: ...
-    @property
-    def training(self) -> Any: ...
-    @property
-    def decoding(self) -> SearchOptions: ...
-
-
 @dataclass(frozen=True)
 class Examination:
     """Findings of the data doctor before training."""
@@ -106,7 +85,10 @@ class Examination:
 
 
 class Task(ABC):
-    """A task. Class methods describe it; an instance is the task on the prepared data of a run folder."""
+    """A task. Class methods describe it; an instance is the task on the prepared data of a run folder.
+
+    A `recipe` is a `heed.recipe.Recipe`, whose module imports this one.
+    """
 
     name: ClassVar[str]
     """The key in `TASKS`."""
@@ -129,9 +111,7 @@ class Task(ABC):
     chosen_anew: ClassVar[tuple[str, ...]] = ()
     """Recipe keys that fine-tuning does not inherit, but chooses for the new data."""
 
-    def __init__(
-        self, folder: Path, recipe: RecipeTables, tokenizers: Mapping[str, Tokenizer], device: torch.device
-    ) -> None:
+    def __init__(self, folder: Path, recipe: Any, tokenizers: Mapping[str, Tokenizer], device: torch.device) -> None:
         self.folder = folder
         self.recipe = recipe
         self.tokenizers = tokenizers
@@ -150,7 +130,7 @@ class Task(ABC):
         return False
 
     @classmethod
-    def check(cls, recipe: RecipeTables, is_new: bool) -> None:
+    def check(cls, recipe: Any, is_new: bool) -> None:
         """Raise ValueError for contradictory settings, with their keys in the message.
 
         `is_new`: the recipe is not that of an existing run, in which older versions may have ignored a setting.
@@ -175,12 +155,7 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def prepare(
-        cls,
-        recipe: RecipeTables,
-        folder: Path,
-        diagnosis: Diagnosis,
-        reuse: Mapping[str, Tokenizer] | None,
-        quiet: bool,
+        cls, recipe: Any, folder: Path, diagnosis: Diagnosis, reuse: Mapping[str, Tokenizer] | None, quiet: bool
     ) -> Corpus:
         """Hold out validation rows, train tokenizers (or `reuse` another run's) and encode, into the run folder."""
 
@@ -190,7 +165,7 @@ class Task(ABC):
         return Vocabularies(sizes.get("src", 0), sizes[cls.sides[-1]])
 
     @classmethod
-    def require_new_tokenizers(cls, recipe: RecipeTables) -> None:
+    def require_new_tokenizers(cls, recipe: Any) -> None:
         """Raise UsageError if the recipe's model cannot use the tokenizers that would be trained."""
         return
 
@@ -200,11 +175,6 @@ class Task(ABC):
         return
 
     # --- training on a prepared run folder --------------------------------------------------------------
-
-    @cached_property
-    def vocabulary_digests(self) -> Mapping[str, str]:
-        """Fingerprint of the vocabulary of each side, which is stored with the weights."""
-        return vocabulary_digests(self.tokenizers)
 
     @abstractmethod
     def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
@@ -225,13 +195,9 @@ class Task(ABC):
 
     @abstractmethod
     def loss(
-        self,
-        model: Any,
-        batch: Any,
-        smoothing: Smoothing,
-        dropout_keys: DropoutKeys | None,
+        self, model: Any, batch: Any, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
         before: State | None = None,
-    ) -> Loss:
+    ) -> Loss:  # fmt: skip
         """Loss of a model on a batch, whose rows start from the state `before`, if given."""
 
     @abstractmethod

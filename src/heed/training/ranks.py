@@ -18,7 +18,6 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from heed.core import environment
 from heed.core.errors import HeedError
@@ -48,10 +47,6 @@ class Ranks:
     def highest(self, *values: float) -> list[float]:
         """The maximum of each value over all ranks, on every rank."""
         return self._reduced(values, dist.ReduceOp.MAX)
-
-    def mesh(self, device: torch.device) -> DeviceMesh:
-        """One-dimensional mesh of all ranks, for sharded weights."""
-        return init_device_mesh(device.type, (self.world_size,))
 
     def wait(self) -> None:
         """Wait until all ranks call this."""

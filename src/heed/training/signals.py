@@ -10,9 +10,8 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 
 
 class ValidationInterrupted(Exception):  # noqa: N818, not an error
@@ -26,7 +25,6 @@ class StopRequest:
     signal: int | None = None
     agreed: int | None = None
     in_validation: bool = False
-    handlers: dict[int, Any] = field(default_factory=dict)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None and number == signal.SIGHUP:  # the kernel and the shell may both send one
@@ -47,14 +45,14 @@ def stop_signals() -> list[signal.Signals]:
 @contextmanager
 def signal_handlers() -> Iterator[StopRequest]:
     """Install the handlers, and restore the previous ones at the end."""
-    stop = StopRequest()
+    stop, previous = StopRequest(), {}
     try:
         for number in stop_signals():
-            stop.handlers[int(number)] = signal.signal(number, stop)
+            previous[number] = signal.signal(number, stop)
     except ValueError:  # Python sets handlers in the main thread only
         pass
     try:
         yield stop
     finally:
-        for handled, handler in stop.handlers.items():
-            signal.signal(handled, handler)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
 
 from heed.core.errors import HeedError, UsageError
 from heed.core.files import sole_writer
@@ -31,6 +32,7 @@ from heed.metrics import METRICS
 from heed.nn.contract import State
 from heed.nn.device import arithmetic
 from heed.nn.weight_file import save_weights, shapes_of
+from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.task import Task, Validation
 from heed.training.checkpoints import (
     Checkpoint,
@@ -82,7 +84,8 @@ class Trainer:
             self.evaluated: Any = copy.deepcopy(model).to(device).requires_grad_(False)
         self.sharded = ranks.world_size > 1 and config.parallel == "sharded"
         self.model: Any = model if self.sharded else model.to(device)
-        self.weights = Weights(self.model, config.precision, ranks.mesh(device) if self.sharded else None)
+        mesh = init_device_mesh(device.type, (ranks.world_size,)) if self.sharded else None
+        self.weights = Weights(self.model, config.precision, mesh)
         self.average = running_average(config, self.weights.master)
         self.recent: list[Mapping[str, Tensor]] = []
         self.optimizer = build_optimizer(config, self.weights.parameters(), device)
@@ -306,7 +309,7 @@ class Trainer:
         best = self._is_better(value, tie, progress.best_score, progress.best_perplexity)
         if best:
             progress.best_score, progress.best_perplexity, progress.best_step = value, tie, progress.step
-            metadata = {"step": str(progress.step), **self.task.vocabulary_digests}
+            metadata = {"step": str(progress.step), **vocabulary_digests(self.task.tokenizers)}
             save_weights(self.folder / "model.safetensors", candidate, metadata)
             self.task.weights_changed()
         log.write("validation", progress.step, {**validation_event(validation), **self._spent(), "best": best})

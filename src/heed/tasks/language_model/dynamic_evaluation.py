@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import copy
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import torch
@@ -59,26 +60,29 @@ class DynamicOptions(Config):
     """Words in the cache."""
 
 
-class Rule(Protocol):
+class Rule(ABC):
     """An update of the weights after a segment."""
 
     signature: str
     """η and λ, as part of a score's signature."""
 
+    def __init__(self, weights: Sequence[nn.Parameter]) -> None:
+        self.weights = weights
+        self.trained = [weight.detach().clone() for weight in weights]
+
+    @abstractmethod
     def __call__(self) -> None:
         """Apply the gradients and clear them."""
-        ...
 
 
-class SgdRule:
+class SgdRule(Rule):
     """θ ← θ - η ∇ + λ (θ_g - θ) (Kakade's notes); λ is 0.001 by default.
 
-    The default η is STEP divided by the mean of ‖∇‖² over all segments so far, which have been scored by then.
+    The default of η is STEP divided by the mean of ‖∇‖² over all segments so far.
     """
 
     def __init__(self, weights: Sequence[nn.Parameter], lr: float | None = None, decay: float | None = None) -> None:
-        self.weights = weights
-        self.trained = [weight.detach().clone() for weight in weights]
+        super().__init__(weights)
         self.lr, self.decay = lr, 0.001 if decay is None else decay
         self.signature = f"lr:{f'{STEP:g}/|g|2' if lr is None else f'{lr:g}'}|decay:{self.decay:g}"
         self._squares, self._segments = 0.0, 0
@@ -98,19 +102,18 @@ class SgdRule:
         return STEP * self._segments / self._squares if self._squares else 0.0
 
 
-class RmsRule:
+class RmsRule(Rule):
     """θ ← θ - η ∇ / (RMS + ε) + λ R ⊙ (θ_g - θ), R = RMS / mean(RMS), λ R at most 1 (Krause et al. 2018).
 
-    RMS is the root mean square of each weight's gradient over the training text, its mean that over all tensors' means.
-    η is 1e-4 and λ 0.02 by default.
+    RMS is the root mean square of the gradient of each weight over the training text, its mean is taken over the means
+    of all tensors. η is 1e-4 and λ 0.02 by default.
     """
 
     def __init__(
         self, weights: Sequence[nn.Parameter], rms: Sequence[Tensor], epsilon: float,
         lr: float | None = None, decay: float | None = None,
     ) -> None:  # fmt: skip
-        self.weights = weights
-        self.trained = [weight.detach().clone() for weight in weights]
+        super().__init__(weights)
         lr, decay = 1e-4 if lr is None else lr, 0.02 if decay is None else decay
         self.signature = f"lr:{lr:g}|decay:{decay:g}"
         mean = sum(float(tensor.mean()) for tensor in rms) / len(rms)

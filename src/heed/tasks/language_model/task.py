@@ -21,7 +21,6 @@ from heed.data.text_stream import TextStream
 from heed.data.windows import WindowLoader
 from heed.decoding.readers import Reader, TextScorer, make_reader
 from heed.decoding.scoring import MAX_SCORED_TOKENS
-from heed.decoding.translator import ModelTranslator
 from heed.metrics import score_likelihoods
 from heed.metrics.metric import Score
 from heed.nn.contract import Autoregressive, Vocabularies
@@ -33,7 +32,7 @@ from heed.tasks.language_model.defaults import choose_language_model
 from heed.tasks.language_model.predictor import LanguageModelPredictor
 from heed.tasks.language_model.prepare import SIDES, prepare_language_model
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.task import Examination, Loader, RecipeTables, Validation
+from heed.tasks.task import Examination, Loader, Validation
 from heed.text.doctor import Diagnosis, diagnose_text_files
 from heed.text.readers import read_text
 from heed.text.tokenizers import Tokenizer
@@ -66,7 +65,7 @@ class LanguageModelTask(GenerationTask):
         return hasattr(model, "advance") and not model.needs_source
 
     @classmethod
-    def check(cls, recipe: RecipeTables, is_new: bool) -> None:
+    def check(cls, recipe: Any, is_new: bool) -> None:
         if recipe.data.line_end == "newline" and recipe.tokenizer.kind in ("word", "char-bigram"):
             raise ValueError('data.line_end = "newline" needs a tokenizer that keeps line breaks: bpe, byte, character')
         if is_new and recipe.tokenizer.dropout:
@@ -99,12 +98,7 @@ class LanguageModelTask(GenerationTask):
 
     @classmethod
     def prepare(
-        cls,
-        recipe: RecipeTables,
-        folder: Path,
-        diagnosis: Diagnosis,
-        reuse: Mapping[str, Tokenizer] | None,
-        quiet: bool,
+        cls, recipe: Any, folder: Path, diagnosis: Diagnosis, reuse: Mapping[str, Tokenizer] | None, quiet: bool
     ) -> prepare.Corpus:
         data, num_lines = recipe.data, diagnosis.num_pairs
         return prepare_language_model(data, recipe.tokenizer, recipe.seed, folder, num_lines, reuse, quiet)
@@ -167,11 +161,6 @@ class LanguageModelTask(GenerationTask):
             return random_batch(num_rows, self.context, vocabularies)
         length = self.context if self.data.text_as == "windows" else length
         return super().trial_batch(vocabularies, length, processes)
-
-    def translator(self, model: Autoregressive) -> ModelTranslator:
-        """The model with this run's tokenizer, for generation."""
-        line_end = None if self.data.text_as == "lines" else self.data.line_end
-        return ModelTranslator(model, None, self.tokenizer, self.data.normaliser, self.device, line_end=line_end)
 
     def validate(self, model: Autoregressive, metrics: Sequence[str]) -> Validation:
         """Perplexity per token, word and character, bits per byte, and perplexity of some training text.

@@ -21,7 +21,7 @@ from heed.tasks import prepare
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.generation import GenerationTask, perplexity_per_token
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.task import Examination, RecipeTables, Sample, Validation
+from heed.tasks.task import Examination, Sample, Validation
 from heed.tasks.translation.data import Part, TranslationData
 from heed.tasks.translation.defaults import choose_translation
 from heed.tasks.translation.predictor import TranslationPredictor
@@ -53,12 +53,12 @@ class TranslationTask(GenerationTask):
         return metric in METRICS and METRICS[metric].needs == "outputs"
 
     @classmethod
-    def check(cls, recipe: RecipeTables, is_new: bool) -> None:
+    def check(cls, recipe: Any, is_new: bool) -> None:
         if is_new and recipe.tokenizer.dropout and recipe.tokenizer.kind != "bpe":
             raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
 
     @classmethod
-    def require_new_tokenizers(cls, recipe: RecipeTables) -> None:
+    def require_new_tokenizers(cls, recipe: Any) -> None:
         """Raise UsageError if the two sides would share an embedding without sharing a vocabulary."""
         same = recipe.tokenizer.kind == "byte" and not recipe.data.tags  # only the source side has tags
         if not recipe.tokenizer.joint and not same and getattr(recipe.model, "tie", "") == "all":
@@ -81,12 +81,7 @@ class TranslationTask(GenerationTask):
 
     @classmethod
     def prepare(
-        cls,
-        recipe: RecipeTables,
-        folder: Path,
-        diagnosis: Diagnosis,
-        reuse: Mapping[str, Tokenizer] | None,
-        quiet: bool,
+        cls, recipe: Any, folder: Path, diagnosis: Diagnosis, reuse: Mapping[str, Tokenizer] | None, quiet: bool
     ) -> prepare.Corpus:
         num_pairs, num_in_parts = diagnosis.num_pairs, diagnosis.num_in_parts
         return prepare_translation(
