@@ -1,4 +1,4 @@
-"""What do all tests share?"""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import hypothesis
 import jaxtyping
 import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -43,6 +44,7 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def shape_checks() -> None:
-    """Shapes are checked, unless a module says otherwise: a server that outlives its module may have left that off."""
+def settings() -> None:
+    """Check shapes and compute with one thread, whatever an earlier test or a running server has set."""
     jaxtyping.config.update("jaxtyping_disable", False)
+    torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""Which corpora and models are small enough to be trained inside a test?
+"""Toy corpora and translators that are small enough to be trained in a test.
 
 A toy language pair: each source word has one translation, and the words come out in reverse order. A few hundred
 pairs and a model of 16 features: an update takes some milliseconds.
@@ -39,11 +39,11 @@ TINY: dict[str, Any] = {
 """Recipe keys that make any translation run tiny."""
 
 TIMES = ("seconds", "tokens_per_second")
-"""What differs between two equal runs."""
+"""Differences between two equal runs."""
 
 
 def translate(src: str) -> str:
-    """What the toy target language says for a toy source sentence."""
+    """The toy translation of a toy source sentence."""
     return " ".join(WORDS[word] for word in reversed(src.split()))
 
 

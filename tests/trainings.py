@@ -1,4 +1,4 @@
-"""What is done to a training inside a test? It is stopped, memory does not suffice, what it left is compared."""
+"""Operations on a training: interrupting it, limiting its memory, comparing its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what a training will take estimated from real updates and plain arithmetic?"""
+"""Estimates of time and memory, from timed updates and arithmetic."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def estimate_for(
     return estimate_cost(training, model, task, random_batch(*shape, sizes), num_tokens)
 
 
-def test_a_limit_inside_the_warm_up_is_warned_of() -> None:
+def test_a_limit_during_the_warm_up_causes_a_warning() -> None:
     expected = CostEstimate(1, 1, 7200, 1, 0.5, {"at most 3 minutes (training.max_minutes)": 180.0})
     warning = expected.warning(TrainingConfig(warmup_steps=800))
     assert "about 360 updates" in warning and "at least 1,600 updates (13:20)" in warning
@@ -39,7 +39,7 @@ def test_a_limit_inside_the_warm_up_is_warned_of() -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("model", [SMALL, RecurrentAttentionConfig(d_model=16, hidden_size=8, attention_size=8)])
-def test_an_epoch_takes_its_tokens_at_the_measured_speed(
+def test_the_time_of_an_epoch_follows_from_its_tokens_and_the_measured_speed(
     model: TransformerConfig | RecurrentAttentionConfig, precision: str
 ) -> None:
     sizes = Vocabularies(50, 50)
@@ -63,7 +63,7 @@ def test_longer_batches_and_larger_models_need_more_memory() -> None:
     assert memory(64, 32) < memory(256, 32) < memory(256, 64)
 
 
-def test_it_is_two_lines_for_a_person() -> None:
+def test_an_estimate_is_two_lines_of_text() -> None:
     limits = {"9 epochs (training.max_epochs)": 9 * 3725.0, "at most 65 minutes (training.max_minutes)": 3900.0}
     found = CostEstimate(1_234_567, 8_000.4, 3725, 3 * 2**30, 0.5, limits)
     assert found.render(vocabulary_known=True).split("\n") == [

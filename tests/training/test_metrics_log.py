@@ -1,4 +1,4 @@
-"""Does `metrics.jsonl` survive crashes, resumes and numbers that JSON does not have?"""
+"""Metrics log: crashes, resumed trainings, and numbers that JSON does not have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heed.training import metrics_log
 from heed.training.metrics_log import MetricsLog, read_metrics, require_tensorboard
 
 
-def test_events_come_back_in_order_and_of_equals_the_latest(tmp_path: Path) -> None:
+def test_events_are_read_in_order_and_the_latest_of_equal_ones_counts(tmp_path: Path) -> None:
     with MetricsLog(tmp_path) as log:
         log.write("train", 5, {"loss": 3.0})
         log.write("train", 10, {"loss": 2.0})
@@ -27,14 +27,14 @@ def test_events_come_back_in_order_and_of_equals_the_latest(tmp_path: Path) -> N
     ]
 
 
-def test_a_line_that_a_crash_cut_off_spoils_neither_the_one_before_nor_the_one_after(tmp_path: Path) -> None:
+def test_a_line_that_a_crash_cut_off_does_not_affect_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_bytes(b'{"event": "train", "step": 5}\n{"event": "tr\xc3')
     with MetricsLog(tmp_path) as log:
         log.write("train", 10, {})
     assert [event["step"] for event in read_metrics(tmp_path)] == [5, 10]
 
 
-def test_each_line_is_strict_json_whatever_the_numbers(tmp_path: Path) -> None:
+def test_each_line_is_strict_json_for_all_numbers(tmp_path: Path) -> None:
     with MetricsLog(tmp_path) as log:
         log.write("train", 1, {"loss": math.nan, "perplexity": math.inf, "lr": 0.5})
     text = (tmp_path / "metrics.jsonl").read_text()
@@ -57,7 +57,7 @@ def test_tensorboard_files_hold_the_numbers(tmp_path: Path) -> None:
     assert [(event.step, event.value) for event in found.Scalars("validation/bleu")] == [(10, 12.5)]
 
 
-def test_a_missing_tensorboard_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tensorboard_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics_log, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"needs the tensorboard package: pip install tensorboard"):
         require_tensorboard()
