@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
+import socket
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from command import Result, call, run, start
+from command import call, run, start
 from safetensors.torch import load_file
 from torch import Tensor
 from toy import events, flags, tiny_keys
 
+from heed.core.environment import variables_of_rank
 from heed.training.checkpoints import list_checkpoints
 from heed.training.ranks import ALONE, _buckets
 
@@ -31,11 +36,47 @@ def words(folder: Path, out: str, num_processes: int, **changes: Any) -> list[st
     return ["train", *keys, "--out", str(folder / out), "--nproc", str(num_processes), "--quiet"]
 
 
-def train(folder: Path, out: str, num_processes: int, **changes: Any) -> Result:
-    """Make that call, in this process if one process trains, and expect it to succeed."""
-    result = (call if num_processes == 1 else run)(*words(folder, out, num_processes, **changes))
+FORKS = multiprocessing.get_context("forkserver")
+"""Starts processes that have PyTorch and heed in memory."""
+FORKS.set_forkserver_preload(["command", "heed.api"])
+
+
+def run_rank(rank: int, num_processes: int, listener: socket.socket, arguments: Sequence[str]) -> None:
+    """Be one of the processes that the launcher would start."""
+    os.environ.update(variables_of_rank(rank, num_processes, listener))
+    listener.detach()
+    result = call(*arguments)
+    sys.stderr.write(result.err)
+    sys.exit(result.code)
+
+
+def train_together(num_processes: int, arguments: Sequence[str]) -> None:
+    """Run a command in several processes, or in this one, and expect it to succeed."""
+    if num_processes == 1:
+        result = call(*arguments)
+        assert result.code == 0, result.err
+        return
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ranks = [
+            FORKS.Process(target=run_rank, args=(rank, num_processes, listener, arguments), daemon=True)
+            for rank in range(num_processes)
+        ]
+        for process in ranks:
+            process.start()
+    for process in ranks:
+        process.join(120)
+    assert [process.exitcode for process in ranks] == [0] * num_processes
+
+
+def train(folder: Path, out: str, num_processes: int, **changes: Any) -> None:
+    """Train on toy pairs in several processes, without the launcher."""
+    train_together(num_processes, words(folder, out, 1, **changes))
+
+
+def train_by_launcher(folder: Path, out: str, num_processes: int, **changes: Any) -> None:
+    """The same with `heed train --nproc`."""
+    result = run(*words(folder, out, num_processes, **changes))
     assert result.code == 0, result.err
-    return result
 
 
 def losses(folder: Path) -> list[float]:
@@ -61,7 +102,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("parallel", ["data", "sharded"])
 def test_two_processes_make_the_updates_of_one_with_both_batches_including_dropout(corpus: Path, parallel: str) -> None:
-    train(corpus, parallel, 2, training__parallel=parallel)
+    start_two = train_by_launcher if parallel == "data" else train
+    start_two(corpus, parallel, 2, training__parallel=parallel)
     assert losses(corpus / parallel) == pytest.approx(losses(corpus / "one"), rel=1e-5)
     assert_close(corpus / parallel, corpus / "one")
     [ours, theirs] = [
@@ -82,9 +124,7 @@ STREAMS = {
 def train_streams(folder: Path, out: str, num_processes: int, **changes: Any) -> None:
     """Train a recurrent language model on the source side of the toy pairs."""
     keys = flags({**STREAMS, "data.text": folder / "train.aa", **changes})
-    arguments = ("train", *keys, "--out", str(folder / out), "--nproc", str(num_processes), "--quiet")
-    result = (call if num_processes == 1 else run)(*arguments)
-    assert result.code == 0, result.err
+    train_together(num_processes, ["train", *keys, "--out", str(folder / out), "--quiet"])
 
 
 def test_two_processes_share_the_streams_and_make_the_updates_of_one(corpus: Path) -> None:
