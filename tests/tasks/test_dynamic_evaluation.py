@@ -21,7 +21,6 @@ from heed.tasks.language_model.dynamic_evaluation import (
     RmsRule,
     SgdRule,
     gradient_rms,
-    make_dynamic_reader,
 )
 
 CPU = torch.device("cpu")
@@ -40,7 +39,7 @@ def text_of(num_tokens: int, seed: int = 0, vocab_size: int = VOCABULARIES.tgt_s
 def reader(name: str, **choices: object) -> DynamicReader:
     """A reader of a model with random weights."""
     options = DynamicOptions.model_validate(choices)
-    return make_dynamic_reader(model_of(name), CPU, options, lambda: text_of(300, seed=9))
+    return DynamicReader(model_of(name), CPU, options, lambda: text_of(300, seed=9))
 
 
 # Dynamic evaluation
@@ -82,7 +81,7 @@ def test_a_text_in_parts_is_scored_as_the_whole(rule: str) -> None:
 def test_the_model_itself_is_not_changed() -> None:
     model = model_of("rnn")
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
-    dynamic = make_dynamic_reader(model, CPU, DynamicOptions(rule="sgd", lr=1.0), lambda: text_of(300))
+    dynamic = DynamicReader(model, CPU, DynamicOptions(rule="sgd", lr=1.0), lambda: text_of(300))
     dynamic.read(text_of(20))
     assert all(weight.equal(before[name]) for name, weight in model.named_parameters())
 

@@ -191,7 +191,12 @@ class DynamicReader:
         self, model: nn.Module, device: torch.device, options: DynamicOptions,
         training_text: Callable[[], TextStream],
     ) -> None:  # fmt: skip
-        """`training_text` is called only if the rule needs it. `model` itself is not changed."""
+        """`training_text` is called only if the rule needs it. `model` is not changed; it must not be packed.
+
+        Raises UsageError for a count-based model.
+        """
+        if model.count_based:
+            raise UsageError("--dynamic requires a model that is trained by gradients, and this one is count-based.")
         self.options, self.device = options, device
         self.model = copy.deepcopy(model).requires_grad_(options.rule != "none")
         self.rule = self._rule(training_text)
@@ -244,12 +249,3 @@ class DynamicReader:
             (-log_probs[0].mean()).backward()  # type: ignore[no-untyped-call]
             self.rule()
         return scored.double().cpu().numpy()
-
-
-def make_dynamic_reader(
-    model: nn.Module, device: torch.device, options: DynamicOptions, training_text: Callable[[], TextStream]
-) -> DynamicReader:
-    """The reader for these options; the model must not be packed. Raises UsageError for a count-based model."""
-    if model.count_based:
-        raise UsageError("--dynamic requires a model that is trained by gradients, and this one is count-based.")
-    return DynamicReader(model, device, options, training_text)

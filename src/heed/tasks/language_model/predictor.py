@@ -21,7 +21,7 @@ from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.data import TextData
-from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, make_dynamic_reader
+from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
 from heed.tasks.predictor import ALONE, Combination, Predictor
 from heed.tasks.prepare import read_valid
 from heed.text.vocabulary import Vocabulary
@@ -103,7 +103,7 @@ class LanguageModelPredictor(Predictor):
         The weights must not be packed. Raises UsageError for a count-based model.
         """
         built = build(DynamicOptions, Document(options))
-        reader = make_dynamic_reader(self.run.model, self.run.device, built, self.training_text)
+        reader = DynamicReader(self.run.model, self.run.device, built, self.training_text)
         return TextScorer(reader, self.run.tokenizers["tgt"], self.data.normaliser, self.data.line_end)
 
     def training_text(self) -> TextStream:

@@ -54,8 +54,8 @@ class LanguageModelTask(GenerationTask):
     metrics = ("perplexity",)
     headline = ("perplexity per word", "bits per byte")
     tokenizer_note = (
-        "perplexity compares only models with the same tokenizer, which --tokenizer-of RUN provides; bits per byte "
-        "compare all models"
+        "only models with the same tokenizer can be compared by perplexity (all can by bits per byte); "
+        "--tokenizer-of RUN uses that run's"
     )
 
     # --- settings and preparation -----------------------------------------------------------------------
