@@ -38,10 +38,14 @@ def resume(folder: Path) -> tuple[Trainer, Outcome]:
     return trainer, trainer.run()
 
 
-def check(tmp_path: Path, stops: list[int], keys: dict[str, Any]) -> None:
-    """A run that is stopped after the updates `stops` equals an uninterrupted one."""
-    straight = trainer_of(prepared(tmp_path, "straight", **keys))
-    straight.run()
+def trained_straight(tmp_path: Path, keys: dict[str, Any]) -> Path:
+    """The run folder of an uninterrupted training."""
+    trainer_of(prepared(tmp_path, "straight", **keys)).run()
+    return tmp_path / "straight"
+
+
+def check(tmp_path: Path, stops: list[int], keys: dict[str, Any], straight: Path) -> None:
+    """A run that is stopped after the updates `stops` equals the uninterrupted one."""
     trainer = trainer_of(prepared(tmp_path, "stopped", **keys))
     folder = tmp_path / "stopped"
     for number, stop in zip([signal.SIGTERM, signal.SIGINT], stops, strict=False):
@@ -51,9 +55,10 @@ def check(tmp_path: Path, stops: list[int], keys: dict[str, Any]) -> None:
         trainer = trainer_of(Run(folder))
         trainer.restore(newest_checkpoint(folder / "checkpoints"))
     assert trainer.run().interrupted_by is None
-    assert content(folder) == content(tmp_path / "straight")
-    assert _without_ends(folder) == _without_ends(tmp_path / "straight")
-    same = {name: value for name, value in vars(straight.progress).items() if name not in ("seconds", "window")}
+    assert content(folder) == content(straight)
+    assert _without_ends(folder) == _without_ends(straight)
+    progress = newest_checkpoint(straight / "checkpoints").progress
+    same = {name: value for name, value in vars(progress).items() if name not in ("seconds", "window")}
     assert {name: value for name, value in vars(trainer.progress).items() if name in same} == same
 
 
@@ -71,8 +76,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(tmp_path: 
     assert all(contents[0][name] != other for name, other in contents[2].items())
 
 
-def test_a_stopped_training_is_resumed_bit_for_bit(tmp_path: Path) -> None:
-    check(tmp_path, [11], KEYS)
+def test_a_stopped_training_is_resumed_bit_for_bit(uninterrupted: Path, tmp_path: Path) -> None:
+    check(tmp_path, [11], KEYS, uninterrupted)
 
 
 def test_a_training_with_all_kinds_of_randomness_is_resumed_bit_for_bit(tmp_path: Path) -> None:
@@ -81,7 +86,7 @@ def test_a_training_with_all_kinds_of_randomness_is_resumed_bit_for_bit(tmp_path
         "training__accumulate": 2, "training__precision": "bfloat16", "training__average": "last",
         "training__average_last": 3, "training__optimizer": "adamw", "training__weight_decay": 0.01,
     }  # fmt: skip
-    check(tmp_path, [9, 17], keys)
+    check(tmp_path, [9, 17], keys, trained_straight(tmp_path, keys))
 
 
 @pytest.mark.slow
@@ -95,7 +100,7 @@ def test_a_training_with_random_settings_is_resumed_bit_for_bit(tmp_path: Path, 
         "training__schedule": dice.choice(["noam", "inverse_sqrt", "cosine", "constant"]),
         "model__kind": dice.choice(["transformer", "rnn_attention"]), "seed": dice.randint(0, 99),
     }  # fmt: skip
-    check(tmp_path, sorted(dice.sample(range(1, STEPS), 2)), keys)
+    check(tmp_path, sorted(dice.sample(range(1, STEPS), 2)), keys, trained_straight(tmp_path, keys))
 
 
 def test_a_training_that_resumes_before_a_damaged_checkpoint_ends_equally(uninterrupted: Path, tmp_path: Path) -> None:
@@ -196,9 +201,9 @@ def test_a_checkpoint_of_an_older_version_keeps_its_best_score(uninterrupted: Pa
 
 
 @pytest.mark.parametrize("average", ["last", "ema"])
-def test_a_signal_interrupts_a_validation_which_is_repeated(tmp_path: Path, average: str) -> None:
+def test_a_signal_interrupts_a_validation_which_is_repeated(uninterrupted: Path, tmp_path: Path, average: str) -> None:
     keys = {**KEYS, "training__average": average}
-    trainer_of(prepared(tmp_path, "straight", **keys)).run()
+    straight = uninterrupted if average == "ema" else trained_straight(tmp_path, keys)
     trainer = trainer_of(prepared(tmp_path, "stopped", **keys))
     folder = tmp_path / "stopped"
 
@@ -211,8 +216,8 @@ def test_a_signal_interrupts_a_validation_which_is_repeated(tmp_path: Path, aver
     assert (outcome.reason, trainer.progress.step) == ("stopped by SIGTERM", 8)
     assert not (folder / "model.safetensors").exists()
     resume(folder)
-    assert content(folder) == content(tmp_path / "straight")
-    assert _without_ends(folder) == _without_ends(tmp_path / "straight")
+    assert content(folder) == content(straight)
+    assert _without_ends(folder) == _without_ends(straight)
 
 
 def test_an_interrupted_last_validation_is_repeated(tmp_path: Path) -> None:

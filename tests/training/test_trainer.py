@@ -342,7 +342,8 @@ def test_a_loss_that_is_not_finite_does_not_end_the_watch() -> None:
     assert watch.best == 2.0
 
 
-def test_a_confidence_is_deleted_with_the_weights_that_it_was_learned_from(trainer: Trainer) -> None:
+def test_a_confidence_is_deleted_with_the_weights_that_it_was_learned_from(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path, training__max_steps=1))
     (trainer.folder / "confidence.json").write_text("{}", encoding="utf-8")
     trainer.run()
     assert (trainer.folder / "model.safetensors").exists()
