@@ -28,7 +28,7 @@ from heed.nn.device import set_threads
 from heed.run import Run
 from heed.tasks.prepare import read_valid
 from heed.training.checkpoints import list_checkpoints
-from heed.training.journal import read_journal
+from heed.training.metrics_log import read_metrics
 
 Flags = Sequence[str]
 """Arguments of `heed train`."""
@@ -149,7 +149,7 @@ def folder_name(name: str) -> str:
 
 def has_ended(folder: Path) -> bool:
     """Whether a training ended by itself."""
-    ends = [event for event in read_journal(folder) if event["event"] == "end"] if folder.is_dir() else []
+    ends = [event for event in read_metrics(folder) if event["event"] == "end"] if folder.is_dir() else []
     return bool(ends) and not str(ends[-1]["reason"]).startswith("stopped by")
 
 
@@ -210,7 +210,7 @@ def _named(name: str, system: System) -> System:
 
 def _spent(run: Run | None) -> tuple[int | None, float | None]:
     """Updates and minutes of a training."""
-    events = read_journal(run.folder) if run is not None else []
+    events = read_metrics(run.folder) if run is not None else []
     if not events:
         return None, None
     return int(events[-1]["step"]), max(event.get("seconds", 0.0) for event in events) / 60

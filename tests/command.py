@@ -13,7 +13,7 @@ import pytest
 
 from heed.cli.main import main
 
-COMPUTING = ("train", "translate", "score", "evaluate", "generate", "inspect", "compress")
+COMPUTING = ("train", "translate", "score", "evaluate", "generate", "inspect", "compress", "predict")
 """Verbs that take --threads."""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import hypothesis
 import jaxtyping
 import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -43,6 +44,7 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def shape_checks() -> None:
-    """Enable the checks of shapes, which a server that outlives its module may have left disabled."""
+def settings() -> None:
+    """Check shapes and compute with one thread, whatever an earlier test or a running server has set."""
     jaxtyping.config.update("jaxtyping_disable", False)
+    torch.set_num_threads(1)

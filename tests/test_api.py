@@ -74,7 +74,7 @@ def test_methods_that_a_run_does_not_support_are_refused(
         translator.score(["a"])
     with pytest.raises(UsageError, match="a language model scores texts without sources"):
         language_model.score(["a"], ["b"])
-    with pytest.raises(UsageError, match="precision is float32, bfloat16 or int8, got 'int4'"):
+    with pytest.raises(UsageError, match="precision must be float32, bfloat16 or int8, got 'int4'"):
         heed.load(translator.run.folder, precision="int4")
     with pytest.raises(DataError, match="2 targets with 1 sources"):
         translator.score(["a", "b"], ["c"])
@@ -95,7 +95,7 @@ def test_the_same_recipe_gives_the_same_bytes(translator: heed.api.Predictor, tm
     assert one == two
 
 
-def test_a_training_that_a_signal_stopped_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_training_reports_how_to_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     update = Trainer.train_step
 
     def interrupted(self: Trainer, batches: Any) -> None:
@@ -107,7 +107,7 @@ def test_a_training_that_a_signal_stopped_says_how_to_go_on(tmp_path: Path, monk
         heed.train(tiny_keys(tmp_path), tmp_path / "run", quiet=True)
 
 
-def test_a_folder_is_claimed_only_when_it_is_empty_or_given_up(tmp_path: Path) -> None:
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     def check(out: Path, **options: Any) -> None:
         check_folder(TrainOptions(out, **options))
 
@@ -148,7 +148,7 @@ def test_outputs_that_the_limits_of_the_search_will_cut_off_are_reported(
     assert 0 < number < len(valid) and not raised.task().warnings()
 
 
-def test_a_vocabulary_that_does_not_know_the_text_stops_the_training_unless_it_is_forced(
+def test_a_vocabulary_with_many_unknown_words_stops_the_training_unless_forced(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     src = write_lines(tmp_path / "a", [f"ba ce w{i}" for i in range(200)])

@@ -1,4 +1,4 @@
-"""Does the Python API let language models speak and score as the command line does, alone and together?"""
+"""Python API of language models, alone and in ensembles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def speakers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return [train_speaker(folder, {**keys, "seed": seed}, num_steps=15) for seed, folder in enumerate(folders)]
 
 
-def test_an_ensemble_of_one_twice_scores_and_says_what_it_does_alone(speakers: list[Path]) -> None:
+def test_an_ensemble_of_a_run_with_itself_equals_the_run(speakers: list[Path]) -> None:
     alone, twice = heed.load(speakers[0]), heed.load(speakers[0], ensemble=speakers[:1])
     for expected, found in zip(alone.score(LINES[:4]), twice.score(LINES[:4]), strict=True):
         assert found.ids == expected.ids
@@ -31,19 +31,19 @@ def test_an_ensemble_of_one_twice_scores_and_says_what_it_does_alone(speakers: l
     assert twice.generate("the", GREEDY) == alone.generate("the", GREEDY)
 
 
-def test_all_runs_of_an_ensemble_speak(speakers: list[Path]) -> None:
+def test_all_runs_of_an_ensemble_contribute(speakers: list[Path]) -> None:
     alone, together = heed.load(speakers[0]), heed.load(speakers[0], ensemble=speakers[1:])
     [one], [both] = (loaded.continuations("the", GREEDY) for loaded in (alone, together))
     assert both.token_log_probs[0] != pytest.approx(one.token_log_probs[0], abs=1e-3)
 
 
-def test_a_text_with_options_of_its_own_is_as_long_as_one_without(speakers: list[Path]) -> None:
+def test_the_default_length_does_not_depend_on_the_options(speakers: list[Path]) -> None:
     loaded = heed.load(speakers[0])
     [found] = loaded.continuations("the", SearchOptions(sample=True))
     assert len(found.ids) == 200
 
 
-def test_a_beam_ends_with_the_line_where_lines_have_ends(speakers: list[Path]) -> None:
+def test_beam_search_requires_line_ends(speakers: list[Path]) -> None:
     loaded = heed.load(speakers[0])
     beam = SearchOptions(beam_size=3, nbest=3, max_tokens=30)
     if loaded.run.recipe.data.line_end == "eos":

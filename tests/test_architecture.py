@@ -1,4 +1,4 @@
-"""Do imports run only upward in the table of docs/ARCHITECTURE.md, and is what must be light, light?
+"""Imports run upward in the table of docs/ARCHITECTURE.md, and light modules stay light.
 
 Every import counts, at the top of a file or inside a function.
 """
@@ -33,7 +33,6 @@ LINES = """
     recipe run
     evaluation
     report
-    fine_tuning
     planner
     execute
     api
@@ -182,11 +181,11 @@ def test_no_module_asks_for_the_class_of_a_model() -> None:
         ("heed.core.files", "heed.misc", False),
     ],
 )
-def test_the_table_is_read_as_it_is_meant(importer: str, imported: str, allowed: bool) -> None:
+def test_the_table_allows_and_forbids_imports(importer: str, imported: str, allowed: bool) -> None:
     assert (objection(importer, imported) is None) == allowed
 
 
-def test_imports_are_found_wherever_and_however_they_are_written(tmp_path: Path) -> None:
+def test_all_forms_of_imports_are_found(tmp_path: Path) -> None:
     lines = ["import a.b as c", "def f():", "    from heed import core", "    from .errors import X"]
     file = tmp_path / "example.py"
     file.write_text("\n".join(lines), encoding="utf-8")
@@ -202,7 +201,7 @@ def test_imports_are_found_wherever_and_however_they_are_written(tmp_path: Path)
     ],
     ids=["heed", "heed.cli.main", "heed --help"],
 )
-def test_nothing_heavy_is_imported_before_a_verb_needs_it(program: str) -> None:
+def test_heavy_packages_are_not_imported_for_help(program: str) -> None:
     report = f"import atexit, sys; atexit.register(lambda: print('loaded:', *set(sys.modules) & set({HEAVY})))\n"
     result = subprocess.run([sys.executable, "-c", report + program], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

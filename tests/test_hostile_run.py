@@ -1,4 +1,4 @@
-"""Tests of run folders with false contents: refused in a sentence, before memory is taken."""
+"""Run folders with false contents are refused with an error, before memory is allocated."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def go_on(run: Path) -> None:
     resume(TrainOptions(run, device="cpu", quiet=True))
 
 
-def test_the_folder_itself_is_trusted(run: Path) -> None:
+def test_an_unchanged_folder_is_accepted(run: Path) -> None:
     go_on(run)
     assert list_checkpoints(run / "checkpoints")[-1].name == "step-0000006"
     assert heed.load(run).translate(["ba ce"])
@@ -53,13 +53,13 @@ def test_the_folder_itself_is_trusted(run: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [10**5, 10**9])
-def test_a_model_of_absurd_size_is_refused_against_the_weights_and_never_made(run: Path, size: int) -> None:
+def test_a_model_of_absurd_size_is_refused_before_it_is_built(run: Path, size: int) -> None:
     change(run / "recipe.toml", "d_model = 16", f"d_model = {size}")
     with pytest.raises(
         DataError, match=rf"model\.safetensors: '.*' has the shape \[.*16\], the recipe's model has \[.*{size}"
     ):
         _ = Run(run).model
-    with pytest.raises(UsageError, match=r"the checkpoint is of another model than recipe\.toml"):
+    with pytest.raises(UsageError, match=r"the checkpoint belongs to another model than recipe\.toml"):
         go_on(run)
 
 
@@ -73,13 +73,13 @@ def test_a_model_whose_bytes_cannot_even_be_counted_is_refused(run: Path, keys: 
         go_on(run)
 
 
-def test_more_layers_than_anybody_has_are_refused_before_one_is_made(run: Path) -> None:
+def test_an_absurd_number_of_layers_is_refused(run: Path) -> None:
     change(run / "recipe.toml", "num_decoder_layers = 1", "num_decoder_layers = 1000000000")
     with pytest.raises(UsageError, match=r"num_decoder_layers: expected a whole number from 1 to 1000, got 1000000000"):
         _ = Run(run).model
 
 
-def test_a_recipe_of_a_newer_heed_asks_for_a_newer_heed_not_for_other_keys(run: Path) -> None:
+def test_a_recipe_of_a_newer_version_asks_for_an_update(run: Path) -> None:
     change(run / "recipe.toml", "format = 1", 'format = 2\nflavour = "new"')
     for doing in (lambda: Run(run).recipe, lambda: go_on(run)):
         with pytest.raises(
@@ -94,7 +94,7 @@ def test_a_recipe_of_a_newer_heed_asks_for_a_newer_heed_not_for_other_keys(run: 
 # --- the weights are others -----------------------------------------------------------------------------
 
 
-def test_a_flipped_bit_in_the_weights_is_noticed(run: Path) -> None:
+def test_a_flipped_bit_in_the_weights_is_detected(run: Path) -> None:
     content = bytearray((run / "model.safetensors").read_bytes())
     content[-1] ^= 1
     (run / "model.safetensors").write_bytes(content)
@@ -103,7 +103,7 @@ def test_a_flipped_bit_in_the_weights_is_noticed(run: Path) -> None:
     assert result.err == f"error: {run / 'model.safetensors'} is damaged: its numbers do not match their SHA-256.\n"
 
 
-def test_a_pickle_in_the_place_of_the_weights_runs_nothing(run: Path, tmp_path: Path) -> None:
+def test_a_pickle_instead_of_the_weights_runs_nothing(run: Path, tmp_path: Path) -> None:
     class Bomb:
         def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
             return os.mkdir, (str(tmp_path / "it ran"),)
@@ -116,7 +116,7 @@ def test_a_pickle_in_the_place_of_the_weights_runs_nothing(run: Path, tmp_path: 
     assert not (tmp_path / "it ran").exists()
 
 
-def test_a_pipe_in_the_place_of_the_weights_does_not_hang(run: Path) -> None:
+def test_a_pipe_instead_of_the_weights_does_not_hang(run: Path) -> None:
     (run / "model.safetensors").unlink()
     os.mkfifo(run / "model.safetensors")
     with pytest.raises(DataError, match="it is not a regular file"):
@@ -124,7 +124,7 @@ def test_a_pipe_in_the_place_of_the_weights_does_not_hang(run: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["recipe.toml", "tokenizer.json"])
-def test_a_pipe_in_the_place_of_another_file_does_not_hang(run: Path, name: str) -> None:
+def test_a_pipe_instead_of_another_file_does_not_hang(run: Path, name: str) -> None:
     (run / name).unlink()
     os.mkfifo(run / name)
     with pytest.raises(HeedError):
@@ -141,7 +141,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("what", ["offsets", "words", "log_probs", "missing", "half", "other vocabulary"])
-def test_counts_that_are_none_are_refused(counted: Path, tmp_path: Path, what: str) -> None:
+def test_invalid_counts_are_refused(counted: Path, tmp_path: Path, what: str) -> None:
     run = Path(shutil.copytree(counted, tmp_path / "run"))
     arrays = load_file(run / "model.safetensors")
     if what == "missing":
@@ -161,7 +161,7 @@ def test_counts_that_are_none_are_refused(counted: Path, tmp_path: Path, what: s
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "metrics.jsonl", "checkpoints", "data/train/src.tok", "extra"])
-def test_a_training_does_not_go_on_through_links(run: Path, tmp_path: Path, name: str) -> None:
+def test_a_training_with_links_in_its_folder_is_not_resumed(run: Path, tmp_path: Path, name: str) -> None:
     """It would write where they lead; to read through them harms nobody."""
     elsewhere = tmp_path / "elsewhere"
     if (run / name).exists():
@@ -174,7 +174,7 @@ def test_a_training_does_not_go_on_through_links(run: Path, tmp_path: Path, name
     assert heed.load(run).translate(["ba"])
 
 
-def test_data_that_is_not_what_was_prepared_is_refused(run: Path) -> None:
+def test_changed_data_is_refused(run: Path) -> None:
     content = bytearray((run / "data/train/tgt.tok").read_bytes())
     content[0] ^= 1
     (run / "data/train/tgt.tok").write_bytes(content)
@@ -182,7 +182,7 @@ def test_data_that_is_not_what_was_prepared_is_refused(run: Path) -> None:
         go_on(run)
 
 
-def test_a_tokenizer_that_did_not_make_the_data_is_refused(run: Path) -> None:
+def test_another_tokenizer_than_that_of_the_data_is_refused(run: Path) -> None:
     other = prepared(run.parent, "other", seed=9, data__hold_out=100)
     assert (other.folder / "tokenizer.json").read_bytes() != (run / "tokenizer.json").read_bytes()
     shutil.copy(other.folder / "tokenizer.json", run)
@@ -206,7 +206,7 @@ def test_other_damaged_files_are_named(run: Path, name: str, content: str, messa
         go_on(run)
 
 
-def test_a_log_of_nonsense_does_not_stop_a_training(run: Path) -> None:
+def test_an_invalid_log_does_not_stop_a_training(run: Path) -> None:
     lines = ["[1]", "{}", '{"event": "train"}', '{"event": "train", "step": "x"}', "\x00"]
     (run / "metrics.jsonl").write_text("\n".join(lines))
     go_on(run)
@@ -216,7 +216,7 @@ def test_a_log_of_nonsense_does_not_stop_a_training(run: Path) -> None:
 # --- nothing can run code -------------------------------------------------------------------------------
 
 
-def test_nothing_that_could_run_code_is_ever_read() -> None:
+def test_no_module_reads_formats_that_can_run_code() -> None:
     """No pickle in any of its forms, no YAML, no eval, in all of the package."""
     forbidden = {
         "pickle",

@@ -1,4 +1,4 @@
-"""Is the checkout in order: the first screen of the README, links, names of files, the version?"""
+"""Order of the checkout: the README's first screen, links, file names, and the version."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_readme_shows_demo_and_test_on_its_first_screen() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_of_a_page_leads_to_a_file_of_the_checkout(page: Path) -> None:
+def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
     broken = [
         link
         for link in links_of(page.read_text(encoding="utf-8"))
@@ -62,12 +62,12 @@ def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
     assert not [name for name in names if not any((root / name).exists() for root in roots)]
 
 
-def test_links_are_told_from_web_addresses_places_and_code() -> None:
+def test_only_links_to_files_are_checked() -> None:
     page = "[a](docs/a.md#part) [b](https://example.org/b.md) [c](#part) ![d](<d.png>)\n```\n[e](e.md)\n```\n"
     assert links_of(page) == ["docs/a.md", "d.png"]
 
 
-def test_no_file_names_a_path_of_the_machine_it_was_written_on() -> None:
+def test_no_file_contains_a_path_of_the_machine() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
         for path in files_of_the_project()
@@ -77,7 +77,7 @@ def test_no_file_names_a_path_of_the_machine_it_was_written_on() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
-def test_every_python_file_says_what_it_is_for() -> None:
+def test_every_python_file_has_a_docstring() -> None:
     silent = [
         str(path.relative_to(ROOT))
         for path in PYTHON_FILES
@@ -86,7 +86,7 @@ def test_every_python_file_says_what_it_is_for() -> None:
     assert not silent, "no docstring:\n" + "\n".join(silent)
 
 
-def test_no_file_is_a_drawer_for_the_rest() -> None:
+def test_no_file_has_a_generic_name() -> None:
     assert not [path for path in PYTHON_FILES if path.name in {"utils.py", "util.py", "helpers.py", "common.py"}]
 
 
@@ -110,7 +110,7 @@ def test_shapes_are_checked_while_tests_run() -> None:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.name)
-def test_what_a_benchmark_takes_from_heed_is_there(path: Path) -> None:
+def test_imports_of_benchmarks_exist(path: Path) -> None:
     taken = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)]
     of_heed = [node for node in taken if node.module and node.module.split(".")[0] == "heed"]
     missing = [

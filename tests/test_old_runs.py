@@ -1,4 +1,4 @@
-"""Tests of run folders of every format that heed ever wrote: used, and trained further."""
+"""Run folders of every format that heed ever wrote are used and resumed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fixtures.make import ENDS_AT, STOPPED_AT, answers
 from toy import without_shape_checks
 
 from heed.core.formats import FORMAT
-from heed.training.journal import read_journal
+from heed.training.metrics_log import read_metrics
 
 __all__ = ["without_shape_checks"]
 
@@ -28,7 +28,7 @@ def folder_of(number: int) -> tuple[Path, dict[str, Any]]:
 
 
 @every_format
-def test_an_old_run_answers_what_it_always_did(number: int) -> None:
+def test_an_old_run_gives_the_recorded_answers(number: int) -> None:
     folder, expected = folder_of(number)
     found = answers(folder)
     assert found["translations"] == expected["translations"]
@@ -37,20 +37,20 @@ def test_an_old_run_answers_what_it_always_did(number: int) -> None:
 
 
 @every_format
-def test_an_old_training_goes_on_to_where_it_would_have_ended(number: int, tmp_path: Path) -> None:
+def test_an_old_training_is_resumed_to_the_recorded_end(number: int, tmp_path: Path) -> None:
     folder, expected = folder_of(number)
     run = shutil.copytree(folder / "translation", tmp_path / "run")
     result = call("train", "--resume", run)
     assert result.code == 0, result.err
     assert f"reached {ENDS_AT} updates" in result.err
-    end = [event for event in read_journal(run) if event["step"] > STOPPED_AT and event["event"] != "end"]
+    end = [event for event in read_metrics(run) if event["step"] > STOPPED_AT and event["event"] != "end"]
     assert len(end) == len(expected["end"])
     for event, known in zip(end, expected["end"], strict=True):
         assert {name: event[name] for name in known} == pytest.approx(known, rel=1e-3)
 
 
 @every_format
-def test_the_other_verbs_know_old_runs(number: int, tmp_path: Path) -> None:
+def test_other_commands_accept_old_runs(number: int, tmp_path: Path) -> None:
     folder, _ = folder_of(number)
     assert call("info", folder / "bigram").code == 0
     assert call("info", folder / "translation").code == 0

@@ -1,4 +1,4 @@
-"""Tests of plans: what they take from other runs, what they refuse, and the size of an epoch."""
+"""Plans: settings inherited from other runs, refused settings, and the size of an epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heed import planner
 from heed.core.config import Document, read_toml
 from heed.core.errors import MissingInputError, UsageError
 from heed.execute import prepare_run
-from heed.planner import Plan, Planner, TrainOptions, expectation
+from heed.planner import Plan, Planner, TrainOptions, estimate_training
 from heed.run import Run
 from heed.tasks.translation import task as translation
 
@@ -42,7 +42,9 @@ def stream(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("more", [{}, {"training__max_minutes": 1.0}], ids=["any time", "very short"])
-def test_a_fine_tuned_language_model_reads_as_it_did(stream: Path, tmp_path: Path, more: dict[str, Any]) -> None:
+def test_a_fine_tuned_language_model_inherits_how_text_is_read(
+    stream: Path, tmp_path: Path, more: dict[str, Any]
+) -> None:
     plan = plan_for(tmp_path, text_keys(tmp_path, **more), init=stream)
     theirs, ours = Run(stream).recipe, plan.recipe
     assert ours.model == theirs.model
@@ -64,7 +66,7 @@ def test_keys_of_the_text_that_are_given_take_precedence_over_init(stream: Path,
     assert (alone.line_end, alone.keep_blank_lines) == ("eos", False)
 
 
-def test_a_fine_tuned_translator_normalises_as_it_did(tmp_path: Path) -> None:
+def test_a_fine_tuned_translator_inherits_the_normaliser(tmp_path: Path) -> None:
     init = with_weights(prepared(tmp_path, model__kind="rnn_attention", data__normaliser__form="nfkc"))
     keys = {"task": "translation", "data.src": str(tmp_path / "train.aa"), "data.tgt": str(tmp_path / "train.bb")}
     plan = plan_for(tmp_path, keys, init=init.folder)
@@ -75,7 +77,7 @@ def test_a_fine_tuned_translator_normalises_as_it_did(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bigram", "class_ngram", "lz78"])
-def test_counts_cannot_be_fine_tuned(tmp_path: Path, kind: str) -> None:
+def test_a_count_based_model_cannot_be_fine_tuned(tmp_path: Path, kind: str) -> None:
     more = {"model__num_classes": 3} if kind == "class_ngram" else {}
     init = language_run(tmp_path, "counted", kind, train=False, **more)
     with pytest.raises(UsageError, match=rf"its model \({kind}\) is count-based.* Count both texts together"):
@@ -94,16 +96,14 @@ def test_the_recipe_describes_the_tokenizers_of_the_other_run(tmp_path: Path) ->
     assert plan_for(tmp_path, {}, document, tokenizer_of=of_characters.folder).recipe.tokenizer.kind == "character"
 
 
-def test_an_epoch_is_expected_to_have_each_part_as_often_as_it_comes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_estimated_epoch_includes_the_repetitions_of_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     src, tgt = write_pairs(tmp_path, "more", 40, 7)
     parts = [{"src": str(src), "tgt": str(tgt), "repeat": 3}]
-    monkeypatch.setattr(planner, "expect", lambda config, model, task, batch, num_tokens, *others: num_tokens)
+    monkeypatch.setattr(planner, "estimate_cost", lambda config, model, task, batch, num_tokens, *others: num_tokens)
     once = plan_for(tmp_path, tiny_keys(tmp_path))
     often = plan_for(tmp_path, tiny_keys(tmp_path, data__repeat=4, data__parts=parts))
     assert (once.stats.num_in_epoch, often.stats.num_in_epoch) == (300, 4 * 300 + 3 * 40)
-    assert expectation(often) == pytest.approx(expectation(once) * 1320 / 300)  # type: ignore[operator]
+    assert estimate_training(often) == pytest.approx(estimate_training(once) * 1320 / 300)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_an_epoch_is_expected_to_have_each_part_as_often_as_it_comes(
         ({"data__valid_text": "more.txt"}, UsageError, "data.valid_text is not read"),
     ],
 )
-def test_what_cannot_be_trained_is_refused_before_the_data_is_read(
+def test_invalid_settings_are_refused_before_the_data_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     monkeypatch.setattr(translation, "diagnose_files", lambda *_, **__: pytest.fail("the data was read"))
@@ -135,7 +135,7 @@ def test_missing_weights_are_reported_before_the_data_is_read(tmp_path: Path, mo
         plan_for(tmp_path, tiny_keys(tmp_path), init=init.folder)
 
 
-def test_a_missing_list_of_words_is_reported(tmp_path: Path) -> None:
+def test_a_missing_vocabulary_text_is_reported(tmp_path: Path) -> None:
     stream = language_run(tmp_path, "any", "rnn", train=False)
     with pytest.raises(MissingInputError, match=r"words.txt"):
         plan_for(tmp_path, text_keys(tmp_path, data__vocabulary_text="words.txt"), tokenizer_of=stream.folder)
@@ -174,23 +174,23 @@ def test_tokenizer_keys_that_contradict_a_kept_vocabulary_are_refused(tmp_path: 
         plan_for(tmp_path, keys, **options)
 
 
-def test_an_expectation_counts_the_processes(tmp_path: Path) -> None:
+def test_an_estimate_includes_the_processes(tmp_path: Path) -> None:
     plan = plan_for(tmp_path, tiny_keys(tmp_path, training__max_epochs=3))
     together = replace(plan, machine=replace(plan.machine, num_processes=1000))
-    one, many = expectation(plan), expectation(together)
+    one, many = estimate_training(plan), estimate_training(together)
     assert one is not None
     assert many is not None
     assert many.seconds_per_epoch < one.seconds_per_epoch / 50
 
 
 @pytest.mark.parametrize("taken", ["init", "tokenizer_of"])
-def test_the_expected_number_of_parameters_is_exact_where_the_vocabulary_is_known(tmp_path: Path, taken: str) -> None:
+def test_the_estimated_number_of_parameters_is_exact_if_the_vocabulary_is_known(tmp_path: Path, taken: str) -> None:
     other = with_weights(prepared(tmp_path, "other", tokenizer__vocab_size=5000))
     assert len(other.tokenizers["tgt"].vocabulary) < 1000, "these few words have fewer pieces than the recipe allows"
     options: dict[str, Any] = {taken: other.folder}
     keys = {name: value for name, value in tiny_keys(tmp_path).items() if not name.startswith("tokenizer.")}
     plan = plan_for(tmp_path, keys, **options)
-    known, new = expectation(plan), expectation(replace(plan, vocabularies=None))
+    known, new = estimate_training(plan), estimate_training(replace(plan, vocabularies=None))
     assert known is not None
     assert new is not None
     assert known.num_parameters == sum(tensor.numel() for tensor in other.model.parameters())

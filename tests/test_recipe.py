@@ -1,4 +1,4 @@
-"""Tests of recipes: complete, read back unchanged, and refused where their parts do not fit."""
+"""Recipes: complete, read back unchanged, and refused if contradictory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["without_shape_checks"]
 
 
 @pytest.mark.parametrize("kind", ["transformer", "rnn_attention"])
-def test_what_was_chosen_is_written_with_reasons_and_reads_back_equal(tmp_path: Path, kind: str) -> None:
+def test_a_written_recipe_contains_reasons_and_reads_back_equal(tmp_path: Path, kind: str) -> None:
     tiny_keys(tmp_path)
     said = {
         "task": "translation", "data.src": str(tmp_path / "train.aa"), "data.tgt": str(tmp_path / "train.bb"),
@@ -29,7 +29,7 @@ def test_what_was_chosen_is_written_with_reasons_and_reads_back_equal(tmp_path: 
     (tmp_path / "recipe.toml").write_text(text)
     assert build_recipe(read_toml(tmp_path / "recipe.toml")) == plan.recipe
     assert "lr = 1e-05\n" in text
-    assert "vocab_size = 4000 # 300 pairs: the larger the text, the more pieces it fills\n" in text
+    assert "vocab_size = 4000 # 300 pairs: a larger text fills more pieces\n" in text
     written = {line.split(" = ")[0] for line in text.splitlines() if " = " in line}
     complete = {
         field.key.split(".")[-1]
@@ -66,7 +66,7 @@ def test_what_was_chosen_is_written_with_reasons_and_reads_back_equal(tmp_path: 
         ({"task": "translation", "training.lr": "fast", "training.patience": -1}, "--training.lr: expected a number"),
     ],
 )
-def test_parts_that_do_not_go_together_are_refused(said: dict[str, object], message: str) -> None:
+def test_contradictory_settings_are_refused(said: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError) as refused:
         build_recipe(Document({"model": {"kind": "transformer"}}), said)
     assert message in str(refused.value)
@@ -81,17 +81,19 @@ def dropping(kind: str, **said: object) -> Recipe:
 
 @pytest.mark.parametrize("task", ["translation", "language-model"])
 @pytest.mark.parametrize("kind", TOKENIZERS)
-def test_subword_dropout_is_refused_where_it_would_do_nothing(task: str, kind: str) -> None:
+def test_subword_dropout_is_refused_where_it_has_no_effect(task: str, kind: str) -> None:
     if (task, kind) == ("translation", "bpe"):
         assert dropping(kind, task=task).tokenizer.dropout == 0.1
         return
-    with pytest.raises(UsageError, match=r'tokenizer.dropout: .* translation with tokenizer.kind = "bpe": set it to 0'):
+    with pytest.raises(
+        UsageError, match=r'tokenizer.dropout: .* requires task = "translation" and tokenizer.kind = "bpe": set it to 0'
+    ):
         dropping(kind, task=task)
 
 
-def test_a_run_that_was_trained_when_it_was_not_refused_is_still_read() -> None:
+def test_an_old_run_with_ineffective_subword_dropout_is_still_read() -> None:
     assert dropping("word", task="language-model", format=1).tokenizer.dropout == 0.1
 
 
-def test_every_key_of_a_recipe_says_what_it_is_for() -> None:
+def test_every_key_of_a_recipe_is_documented() -> None:
     assert not [field.key for task in TASKS for field in keys(recipe_type(task)) if not field.docstring]

@@ -13,7 +13,7 @@ RECIPES = sorted((Path(__file__).resolve().parent.parent / "recipes").rglob("*.t
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
-def test_a_recipe_is_valid_and_its_first_line_says_what_was_seen(path: Path) -> None:
+def test_a_recipe_is_valid_and_its_first_comment_gives_its_command(path: Path) -> None:
     recipe = build_recipe(read_toml(path))
     assert recipe.data.dir == "", "a recipe's paths are relative to where --data.dir says"
     text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tests of run folders: wherever they lie, and the refusal of other folders."""
+"""Run folders: copied to other places, and refused if they are not runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def copy(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "elsewhere"))
 
 
-def test_a_copied_folder_works_there_without_its_data_and_checkpoints(trained: Path, copy: Path) -> None:
+def test_a_copied_folder_works_without_its_data_and_checkpoints(trained: Path, copy: Path) -> None:
     for name in ("data", "checkpoints", "report.md", "metrics.jsonl"):
         path = copy / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -39,7 +39,7 @@ def test_the_model_of_a_run_has_its_weights_and_no_gradients(trained: Path) -> N
     assert not any(parameter.requires_grad for parameter in model.parameters())
 
 
-def test_a_fresh_model_follows_from_the_seed_and_leaves_the_callers_random_numbers_alone(trained: Path) -> None:
+def test_a_new_model_depends_on_the_seed_alone_and_preserves_the_random_state(trained: Path) -> None:
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
@@ -64,7 +64,7 @@ def test_a_run_without_weights_is_refused(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04\x95 a pickle", b"\xff" * 100], ids=["empty", "pickle", "noise"])
-def test_weights_that_are_no_safetensors_are_refused(copy: Path, content: bytes) -> None:
+def test_weights_in_another_format_are_refused(copy: Path, content: bytes) -> None:
     (copy / "model.safetensors").write_bytes(content)
     with pytest.raises(DataError, match="is damaged or not a safetensors file"):
         _ = Run(copy).model

@@ -1,4 +1,4 @@
-"""Toy translation corpus, and models that are small enough to be trained in a test.
+"""Toy corpora and translators that are small enough to be trained in a test.
 
 Each source word has one translation, and the order of words is reversed. With a few hundred pairs and a model of 16
 features, an update takes some milliseconds.
@@ -39,11 +39,11 @@ TINY: dict[str, Any] = {
 """Recipe keys of a tiny translation run."""
 
 TIMES = ("seconds", "tokens_per_second")
-"""Values that differ between equal runs."""
+"""Differences between two equal runs."""
 
 
 def translate(src: str) -> str:
-    """The translation of a toy sentence."""
+    """The toy translation of a toy source sentence."""
     return " ".join(WORDS[word] for word in reversed(src.split()))
 
 

@@ -1,4 +1,4 @@
-"""Which texts and language models are small enough to be trained inside a test?
+"""Toy texts and language models that are small enough to be trained in a test.
 
 A toy language of lines in which a word follows from the two before it, across the ends of lines; and a recurrent model
 of 16 features with dropout, which has a number of tokens beside its tensors in the state.

@@ -1,4 +1,4 @@
-"""Helpers for tests of training: interruption, lack of memory, comparison of files."""
+"""Operations on a training: interrupting it, limiting its memory, comparing its files."""
 
 from __future__ import annotations
 

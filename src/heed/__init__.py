@@ -21,12 +21,12 @@ __all__ = [
     "Evaluation", "Hypothesis", "Prediction", "Predictor", "SearchOptions", "__version__", "evaluate", "load", "train",
 ]  # fmt: skip
 
-_PLACES = {
+_MODULES = {
     "load": "heed.api", "train": "heed.api", "evaluate": "heed.api", "Hypothesis": "heed.decoding.hypothesis",
     "SearchOptions": "heed.decoding.options", "Evaluation": "heed.evaluation.evaluation",
     "Prediction": "heed.tasks.predictor", "Predictor": "heed.tasks.predictor",
 }  # fmt: skip
-"""Where each name is defined: imported on first use, so that `import heed` and `heed --help` stay quick."""
+"""The module of each name, imported on first use, so that `import heed` and `heed --help` are fast."""
 
 
 def __getattr__(name: str) -> object:
@@ -34,10 +34,10 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("heed")
-    if name in _PLACES:
+    if name in _MODULES:
         from importlib import import_module
 
-        return getattr(import_module(_PLACES[name]), name)
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'heed' has no attribute {name!r}")
 
 

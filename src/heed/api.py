@@ -1,4 +1,4 @@
-"""The Python API: open a run, train one.
+"""The Python API: load, evaluate and train runs.
 
 import heed
 
@@ -36,27 +36,28 @@ def load(
     folder: str | Path, device: str = "cpu", precision: str = "float32", *, ensemble: Sequence[str | Path] = (),
     lm: str | Path | None = None, lm_weight: float = LM_WEIGHT, tag: str | None = None, members: Iterable[Any] = (),
 ) -> Predictor:  # fmt: skip
-    """Open a run folder as a predictor: a translator, a language model, a classifier, ...
+    """Load a run folder as a predictor: a translator, a language model, ...
 
     Args:
         folder: The run folder.
         device: "cpu", "cuda", "cuda:1" or "auto".
-        precision: "float32"; "bfloat16"; or, on a CPU, "int8": weights of eight bits, the rest in bfloat16.
-        ensemble: Further runs, whose probabilities are averaged with this one's.
-        lm: A language model's run, whose log-probability times `lm_weight` is added (shallow fusion).
+        precision: "float32", "bfloat16" or, on a CPU, "int8" (8-bit weights, the rest in bfloat16).
+        ensemble: Further runs, whose probabilities are averaged with those of this one.
+        lm: The run of a language model, whose log-probability times `lm_weight` is added (shallow fusion).
         lm_weight: The weight of `lm`.
-        tag: The tag in front of each source, for a run trained with tags; None for the default of its recipe.
-        members: Models, tasks, attentions and metrics from outside heed that the run needs.
+        tag: The tag before each source, for a run trained with tags; None for the default of its recipe.
+        members: External models, tasks, attentions, tokenizers and metrics that the run needs.
 
     The runs of an ensemble, and `lm`, must have this run's vocabulary. The number of CPU threads is PyTorch's own
     (`torch.set_num_threads`).
 
     Raises:
         MissingInputError, DataError: It is not a run folder, or it is damaged.
+        UsageError: The runs cannot be combined.
     """
     register(*members)
     if precision not in ("float32", "bfloat16", "int8"):
-        raise UsageError(f"precision is float32, bfloat16 or int8, got {precision!r}.")
+        raise UsageError(f"precision must be float32, bfloat16 or int8, got {precision!r}.")
     run, *others = (Run(path, choose_device(device), tag) for path in (folder, *ensemble))
     language_model = Run(lm, choose_device(device)) if lm is not None else None
     predictor = run.task_type.predictor(run, Combination(others, language_model, lm_weight))
@@ -72,19 +73,20 @@ def evaluate(
     runs: str | Path | Sequence[str | Path], *, src: str | Path | None = None, ref: str | Path | None = None,
     text: str | Path | None = None, device: str = "cpu",
 ) -> list[Evaluation]:  # fmt: skip
-    """Score runs on a test set, the later ones tested against the first.
+    """Score runs on a test set, with significance tests of each run against the first.
 
     Args:
         runs: One run folder, or several.
-        src, ref: Source and reference of translation runs, line by line.
-        text: Test text of language models.
+        src, ref: Source and reference file for translation runs, with the same number of lines.
+        text: Test text for language models.
         device: "cpu", "cuda", "cuda:1" or "auto".
 
     Returns:
         An evaluation of each run: scores with 95 % intervals and signatures, significance tests, leakage.
 
     Raises:
-        UsageError: The files do not fit the runs. DataError: src and ref differ in their number of lines.
+        UsageError: The files do not fit the tasks of the runs.
+        DataError: src and ref differ in their number of lines.
     """
     folders = [runs] if isinstance(runs, str | Path) else runs
     loaded = [load(folder, device) for folder in folders]
@@ -108,19 +110,19 @@ def train(
     init: str | Path | None = None, overwrite: bool = False, force: bool = False, device: str = "auto",
     quiet: bool = False, new_vocabulary: bool = False, members: Iterable[Any] = (),
 ) -> Predictor:  # fmt: skip
-    """Train into the folder `out`, and open the trained run.
+    """Train a model into the run folder `out`, and load it.
 
     Args:
-        recipe: A recipe file, used as it is; or recipe keys, and heed chooses the rest.
+        recipe: A complete recipe file, or recipe keys; heed chooses the settings that the keys leave open.
         out: The run folder to create.
-        changes: Keys that override a recipe file's, such as {"training.lr": 3e-4}.
+        changes: Keys that override those of a recipe file, such as {"training.lr": 3e-4}.
         init: A run whose weights training starts from.
         overwrite: Replace the run in `out`.
-        force: Train even if the data doctor says stop.
+        force: Train even if the data doctor finds errors that would stop the training.
         device: "auto" (a GPU if there is one), "cpu", "cuda" or "cuda:1".
         quiet: Print nothing.
         new_vocabulary: With `init`, train a new vocabulary; pieces in both vocabularies keep their weights.
-        members: Models, tasks, attentions and metrics from outside heed that the recipe names.
+        members: External models, tasks, attentions, tokenizers and metrics that the recipe names.
 
     Examples:
         heed.train("m30k.toml", "runs/a", {"training.lr": 3e-4})

@@ -1,6 +1,6 @@
-"""Training, from a plan to a trained run folder: prepare the data, train or count, write the report; and resume.
+"""Execution of a plan: prepare the run folder, train or count, write the report; and resumption of a training.
 
-On several ranks the first one prepares the folder (`execute`) and the others join it (`follow`).
+With several ranks, rank 0 prepares the folder (`execute`) and the others join it (`follow`).
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from heed.tasks.task import Task
 from heed.text.doctor import Finding, unknown_pieces
 from heed.training.checkpoints import (
     Checkpoint,
-    Progress,
     list_checkpoints,
     newest_checkpoint,
     require_room_for,
-    tell_other_arithmetic,
+    warn_about_arithmetic,
 )
-from heed.training.journal import Journal, validation_event
+from heed.training.metrics_log import MetricsLog, validation_event
+from heed.training.progress import Progress
 from heed.training.ranks import ALONE, Ranks
 from heed.training.trainer import Outcome, Trainer
 
 
 def check_folder(options: TrainOptions) -> None:
-    """Raise UsageError for a folder in use that may not be overwritten: a silent restart would lose a run."""
+    """Raise UsageError if the run folder is in use and may not be overwritten."""
     out = options.out
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {out} is a file; a run is a folder.")
@@ -69,7 +69,7 @@ def _in_use(out: Path) -> str:
 
 
 def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
-    """Prepare the data, train, and write everything into the run folder. On several ranks, the first one does this."""
+    """Prepare the data, train, and write the run folder. With several ranks, rank 0 calls this."""
     check_diagnosis(plan.diagnosis, options.force)
     if plan.recipe.data.holds_out:
         require_enough(plan.diagnosis.num_pairs, plan.recipe.data.num_held_out)
@@ -85,18 +85,18 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
 
 
 def follow(options: TrainOptions, ranks: Ranks) -> Outcome:
-    """Wait until the first rank has prepared the run folder, then train with it. The other ranks do this."""
+    """Wait until rank 0 has prepared the run folder, then train with it. The other ranks call this."""
     try:
         ranks.wait()
     except HeedError as error:
-        raise HeedError("the first process ended before training started; see its error.") from error
+        raise HeedError("rank 0 ended before the training started; see its error.") from error
     run = Run(options.out, choose_device(options.device))
     init = Run(options.init) if options.init else None
     return _learn(run, first_model(run, init, quiet=True), None, options.quiet, ranks)
 
 
 def check_pieces(run: Run, force: bool, quiet: bool) -> None:
-    """Stop if much of the validation text is unknown to the vocabulary, which is available only now."""
+    """Raise DataError if too much of the validation text is unknown to the vocabulary, unless `force`."""
     valid = read_valid(run.folder)
     findings: list[Finding] = []
     for index, side in enumerate(run.sides):
@@ -111,12 +111,12 @@ def check_pieces(run: Run, force: bool, quiet: bool) -> None:
 def prepare_run(
     plan: Plan, folder: Path, init: Run | None = None, quiet: bool = False, reused: Run | None = None
 ) -> Run:
-    """Make a run folder with everything but a model: recipe, tokenizers, prepared data.
+    """Create a run folder with recipe, tokenizers and prepared data.
 
-    The tokenizers are those of `reused`, if given. Data that `init` was trained on counts as seen.
+    The tokenizers are copied from `reused`, if given. The training data of `init` counts as seen.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    give_memory_back()  # memory of the data doctor
+    give_memory_back()  # from the data doctor
     empty_folder(folder, last=RECIPE)
     with atomic_write(folder / RECIPE, "w") as file:
         file.write(to_toml(plan.recipe, plan.reasons))
@@ -139,12 +139,12 @@ def prepare_run(
 
 
 def _name(run: Run | None) -> str:
-    """The name of its folder; empty for None."""
+    """The name of the run folder; empty for None."""
     return run.folder.resolve().name if run else ""
 
 
 def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quiet: bool, ranks: Ranks) -> Outcome:
-    """Train the model of a prepared run folder, by counts or by gradients, and write its report."""
+    """Train the model of a prepared run folder, by counting or by gradients, and write the report."""
     task = run.task()
     quiet = quiet or not ranks.is_first
     if model.count_based:
@@ -168,28 +168,28 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
 def _count(run: Run, model: Any, task: Task, quiet: bool) -> Outcome:
     begin = time.perf_counter()
     model.estimate(task.sequences())
-    save_weights(run.folder / WEIGHTS, model.state_dict(), {"counted": "true", **task.vocabulary_digests})
+    save_weights(run.folder / WEIGHTS, model.state_dict(), {"counted": "true", **vocabulary_digests(run.tokenizers)})
     validation = task.validate(model, task.metrics)
     seconds = round(time.perf_counter() - begin, 1)
-    with Journal(run.folder) as journal:
-        journal.write("validation", 1, {**validation_event(validation), "seconds": seconds, "epoch": 1, "best": True})
-        journal.write("end", 1, {"reason": "counted", "seconds": seconds})
+    with MetricsLog(run.folder) as log:
+        log.write("validation", 1, {**validation_event(validation), "seconds": seconds, "epoch": 1, "best": True})
+        log.write("end", 1, {"reason": "counted", "seconds": seconds})
     for score in validation.scores.values():
         message(f"validation: {score.render()}", quiet)
     return Outcome("counted", Progress(step=1))
 
 
 LIMITS = ("max_minutes", "max_steps", "max_epochs", "patience")
-"""Keys of `[training]` that may change when training is resumed."""
+"""Keys of `[training]` that --resume may change."""
 
 
 def resume(
     options: TrainOptions, strict: bool = False, ranks: Ranks = ALONE, limits: Mapping[str, object] | None = None
 ) -> Outcome:
-    """Continue the training in `options.out` with its own recipe.toml, whose limits may have been edited.
+    """Continue the training in `options.out` with its recipe.toml, in which limits may have been edited.
 
-    `limits` maps keys such as "training.max_steps" to new values, which are written to recipe.toml. They count from
-    the beginning of the whole training.
+    `limits` maps keys such as "training.max_steps" to new values, which are written to recipe.toml. They count from the
+    beginning of the training.
     """
     folder = options.out
     run = Run(folder, choose_device(options.device))
@@ -200,17 +200,17 @@ def resume(
         ranks.wait()
         run = Run(folder, choose_device(options.device))
     if run.blank_model.count_based:
-        raise UsageError(f"{folder} is count-based and cannot be resumed. Count again with --overwrite.")
+        raise UsageError(f"{folder} is count-based and cannot be resumed. Train it again with --overwrite.")
     run.require_resumable()
     checkpoint = newest_checkpoint(folder / "checkpoints", strict, run.shapes)
     if ranks.is_first:
         require_room_for(folder / "checkpoints", checkpoint)
-    tell_other_arithmetic(checkpoint, run.device, options.quiet or not ranks.is_first)
+    warn_about_arithmetic(checkpoint, run.device, options.quiet or not ranks.is_first)
     return _learn(run, run.new_model(), checkpoint, options.quiet, ranks)
 
 
 def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
-    """Write new limits into a run's recipe.toml, whose comments stay."""
+    """Write new limits into recipe.toml, and keep its comments."""
     if others := [key for key in limits if key.removeprefix("training.") not in LIMITS]:
         allowed = ", ".join(f"--training.{name}" for name in LIMITS)
         raise UsageError(
@@ -221,7 +221,7 @@ def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
 
     path = run.folder / RECIPE
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
-    build_recipe(read_toml(path), limits)  # refuses values that are not allowed
+    build_recipe(read_toml(path), limits)  # refuses invalid values
     for key, value in limits.items():
         document["training"][key.removeprefix("training.")] = value
     with storage_errors("write the recipe", path=path), atomic_write(path, "w") as file:
@@ -229,19 +229,18 @@ def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
 
 
 def first_model(run: Run, init: Run | None, quiet: bool) -> GenerativeModel:
-    """The model of a prepared run before its first update: fresh, or with the weights of `init`."""
+    """The initial model of a prepared run, with random weights or those of `init`."""
     model = run.new_model()
     if init is not None:
         weights = init.weights()
         if vocabulary_digests(run.tokenizers) != vocabulary_digests(init.tokenizers):
             weights = with_vocabularies(weights, run.recipe.model, init.tokenizers, run.tokenizers)
-            _report_kept(init, run, quiet)
+            _report_kept_pieces(init, run, quiet)
         load_weights(model, weights, init.folder / WEIGHTS)
     return model
 
 
-def _report_kept(init: Run, run: Run, quiet: bool) -> None:
-    """Report how many pieces of the new vocabularies the other run had."""
+def _report_kept_pieces(init: Run, run: Run, quiet: bool) -> None:
     for side in {run.tokenizers[side]: side for side in reversed(run.sides)}.values():  # once for a joint vocabulary
         new = run.tokenizers[side]
         kept = len(same_pieces(new, init.tokenizers[side]))

@@ -1,8 +1,8 @@
-"""Members from outside heed: tasks, models, attentions, tokenizers and metrics that other people write.
+"""Registration of external members: tasks, models, attentions, tokenizers and metrics from outside heed.
 
-A member is a class that knows its own key. From Python it is passed to `heed.train(..., members=[...])` and
-`heed.load(..., members=[...])`; an installed package names its members as entry points of the group "heed.members". A
-run folder records what it needs (`members` in recipe.toml) and never brings code.
+A member is a class that declares its own key. It is passed to `heed.train(..., members=[...])` and
+`heed.load(..., members=[...])`, or declared as an entry point of the group "heed.members" by an installed package.
+A run folder records the members that it needs (`members` in recipe.toml) and contains no code.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from heed.text.tokenizers import TOKENIZERS, Tokenizer
 GROUP = "heed.members"
 
 _added: dict[str, str] = {}
-"""Where each member from outside heed is defined, by its key."""
+"""Origin (`package.module:Name`) of each external member, by its key."""
 
 
 def register(*members: Any) -> None:
-    """Add members to heed's registries; adding one again changes nothing.
+    """Add members to heed's registries; registering a member again has no effect.
 
-    Raises UsageError for something that is not a member, and for a key that another member has.
+    Raises UsageError for an object that is not a member, and for a key of another member.
     """
     for member in members:
-        registry, key = _place_of(member)
+        registry, key = _registry_of(member)
         if registry.setdefault(key, member) is not member:
             raise UsageError(f"{key!r} is already the name of {registry[key]}: give {member} another name.")
-        _added[key] = origin(member)
+        _added[key] = f"{member.__module__}:{member.__qualname__}"
 
 
-def _place_of(member: Any) -> tuple[dict[str, Any], str]:
-    """The registry that a member belongs to, and its key there."""
+def _registry_of(member: Any) -> tuple[dict[str, Any], str]:
+    """The registry of a member, and its key."""
     if isinstance(member, type) and issubclass(member, Model):
         return MODELS, member.Config.model_fields["kind"].default
     registries: list[tuple[type, dict[str, Any]]] = [
@@ -53,11 +53,6 @@ def _place_of(member: Any) -> tuple[dict[str, Any], str]:
     raise UsageError(f"{member!r} is not a class of a task, a model, an attention, a tokenizer or a metric.")
 
 
-def origin(member: type) -> str:
-    """Where a member is defined: `package.module:Name`."""
-    return f"{member.__module__}:{member.__qualname__}"
-
-
 @cache
 def register_installed() -> None:
     """Register the members of installed packages, once per process."""
@@ -66,16 +61,16 @@ def register_installed() -> None:
 
 
 def needed(keys: Iterable[str]) -> tuple[str, ...] | None:
-    """Where the members from outside heed among these keys are defined; None if there are none."""
+    """Origins of the external members among these keys; None if there are none."""
     return tuple(_added[key] for key in keys if key in _added) or None
 
 
 def require_registered(members: object, where: str) -> None:
-    """Raise UsageError where a recipe needs members from outside heed that are not registered."""
-    wanted = [str(member) for member in members] if isinstance(members, list | tuple) else []
-    if missing := [member for member in wanted if member not in _added.values()]:
+    """Raise UsageError if a recipe needs external members that are not registered."""
+    required = [str(member) for member in members] if isinstance(members, list | tuple) else []
+    if missing := [member for member in required if member not in _added.values()]:
         packages = ", ".join(dict.fromkeys(member.partition(".")[0].partition(":")[0] for member in missing))
         raise UsageError(
-            f"{where} needs {', '.join(missing)}, which heed does not bring. Install the package {packages}, or pass "
+            f"{where} needs {', '.join(missing)}, which is not part of heed. Install the package {packages}, or pass "
             "the class from Python: heed.load(RUN, members=[...])."
         )

@@ -1,4 +1,7 @@
-"""Planning a training: examine the data and the machine, complete the recipe, predict time and memory."""
+"""Planning of a training: examine the data and the machine, complete the recipe, estimate time and memory.
+
+A training that starts from the weights of another run (fine-tuning) inherits settings from that run.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ import torch
 from heed.core.config import Document
 from heed.core.environment import data_dir
 from heed.core.errors import DataError, UsageError
-from heed.fine_tuning import fine_tuned
 from heed.models import build_model
 from heed.models.vocabulary_change import require_exchangeable
 from heed.nn.contract import Vocabularies
@@ -20,19 +22,21 @@ from heed.nn.device import choose_device
 from heed.recipe import Recipe, build_recipe, require_known_format, with_members
 from heed.run import Run, load_tokenizers
 from heed.tasks import TASKS, task_type
-from heed.tasks.defaults import CorpusStats, Machine, characters_per_token
+from heed.tasks.defaults import Choices, CorpusStats, Machine, characters_per_token
+from heed.tasks.task import Task
 from heed.text.doctor import Diagnosis
 from heed.text.tokenizers import require_trainable
-from heed.training.expectation import Expectation, expect
-from heed.training.journal import require_tensorboard
+from heed.training.config import TrainingConfig
+from heed.training.cost_estimate import CostEstimate, estimate_cost
+from heed.training.metrics_log import require_tensorboard
 
 WARM_UPS = (800, 400, 200, 100, 50, 25)
-"""Updates of a warm-up that is shortened. After 440 updates, a warm-up of 100 had BLEU 7.2 where 800 had 6.0."""
+"""Lengths of a shortened warm-up. After 440 updates, BLEU was 7.2 with a warm-up of 100 and 6.0 with 800."""
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Options of one training that are not part of its recipe."""
+    """Options of a training that are not part of its recipe."""
 
     out: Path
     overwrite: bool = False
@@ -41,14 +45,14 @@ class TrainOptions:
     device: str = "auto"
     quiet: bool = False
     tokenizer_of: Path | None = None
-    """A run whose tokenizers are used, so that its models and this one can be combined."""
+    """A run whose tokenizers are used, so that both models can be combined."""
     new_vocabulary: bool = False
-    """With `init`: train a vocabulary on the new data; pieces in both vocabularies keep their weights."""
+    """With `init`: train a new vocabulary; pieces in both vocabularies keep their weights."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A complete recipe, the findings in its data, and the reasons for what was chosen."""
+    """A complete recipe, the reasons for its default settings, and the findings in its data."""
 
     recipe: Recipe
     reasons: Mapping[str, str]
@@ -57,11 +61,11 @@ class Plan:
     device: torch.device
     stats: CorpusStats
     vocabularies: Vocabularies | None = None
-    """Those of another run, where its tokenizers are used; else they are not known before the training."""
+    """Vocabulary sizes, if the tokenizers of another run are used; otherwise they are not known yet."""
 
 
 class Planner:
-    """Completes a recipe from what the user gave."""
+    """Completes a recipe from a document and overrides."""
 
     def __init__(self, document: Document, overrides: Mapping[str, object], options: TrainOptions) -> None:
         require_known_format(document)
@@ -77,17 +81,17 @@ class Planner:
             self.overrides = {"data.dir": str(data_dir()), **self.overrides}
 
     def plan(self) -> Plan:
-        """Examine the data and the machine; without a recipe file, choose what the user left open."""
+        """Examine the data and the machine; without a recipe file, choose the settings that were not given."""
         machine = Machine.here(self.device)
-        draft, reasons = self._recipe(CorpusStats(1, 1.0), machine)  # reports every mistake before the data is read
-        member = task_type(draft.task)
+        draft, reasons = self._recipe(CorpusStats(1, 1.0), machine)  # reports mistakes before the data is read
+        task = task_type(draft.task)
         if draft.training.tensorboard:
             require_tensorboard()
         if self.tokenizer_of is None:
             require_trainable(draft.tokenizer)
         if self.init is None or self.tokenizer_of is not self.init:
-            member.require_new_tokenizers(draft)
-        examination = member.examine(draft.data, self.quiet)
+            task.require_new_tokenizers(draft)
+        examination = task.examine(draft.data, self.quiet)
         diagnosis = examination.diagnosis
         stats = CorpusStats(
             diagnosis.num_pairs, _characters_per_row(diagnosis), diagnosis.num_in_parts, examination.num_repeated,
@@ -98,50 +102,50 @@ class Planner:
             _require_like(self.init, recipe)
         vocabularies = None
         if self.tokenizer_of is not None:
-            tokenizers = load_tokenizers(self.tokenizer_of.folder, member.sides)
-            member.require_tokenizers(tokenizers, recipe.data)
-            vocabularies = member.vocabularies({side: len(each.vocabulary) for side, each in tokenizers.items()})
+            tokenizers = load_tokenizers(self.tokenizer_of.folder, task.sides)
+            task.require_tokenizers(tokenizers, recipe.data)
+            vocabularies = task.vocabularies({side: len(each.vocabulary) for side, each in tokenizers.items()})
         plan = Plan(with_members(recipe), reasons, diagnosis, machine, self.device, stats, vocabularies)
         return plan if self.document.name else self._with_fitting_warm_up(plan)
 
     def _with_fitting_warm_up(self, plan: Plan) -> Plan:
-        """Shorten the chosen warm-up to a quarter of the updates that the user's time limit allows."""
+        """Shorten a default warm-up to a quarter of the updates that the user's time limit allows."""
         key = "training.warmup_steps"
         if key in self.overrides or "training.max_minutes" not in self.overrides or key not in plan.reasons:
             return plan
-        expected = expectation(plan)
-        if expected is None or expected.num_updates >= 4 * plan.recipe.training.warmup_steps:
+        estimate = estimate_training(plan)
+        if estimate is None or estimate.num_updates >= 4 * plan.recipe.training.warmup_steps:
             return plan
-        fitting = next((steps for steps in WARM_UPS if steps <= expected.num_updates / 4), WARM_UPS[-1])
+        fitting = next((steps for steps in WARM_UPS if steps <= estimate.num_updates / 4), WARM_UPS[-1])
         training = plan.recipe.training.model_copy(update={"warmup_steps": fitting})
-        reasons = {**plan.reasons, key: "updates; a quarter of what the time limit allows"}
+        reasons = {**plan.reasons, key: "updates; a quarter of those that the time limit allows"}
         return replace(plan, recipe=plan.recipe.model_copy(update={"training": training}), reasons=reasons)
 
     def _recipe(self, stats: CorpusStats, machine: Machine) -> tuple[Recipe, Mapping[str, str]]:
-        """The recipe for such a corpus, and the reasons for what was chosen."""
-        taken = self._tokenizer_taken()
+        """The recipe for a corpus and a machine, and the reasons for its default settings."""
+        kept = self._kept_tokenizer()
         flag = "--init" if self.tokenizer_of is self.init else "--tokenizer-of"
-        if differing := [key for key, value in taken.items() if self.overrides.get(key, value) != value]:
+        if differing := [key for key, value in kept.items() if self.overrides.get(key, value) != value]:
             advice = ", or train a new vocabulary with --init-vocabulary new" if flag == "--init" else ""
             listed = ", ".join(f"--{key}={self.overrides[key]}" for key in differing)
             raise UsageError(f"{flag} keeps that run's vocabulary: leave out {listed}{advice}.")
-        given = {**self.overrides, **taken}
+        given = {**self.overrides, **kept}
         if self.document.name:
             return build_recipe(self.document, given), {}
         task = given.get("task")
         if not isinstance(task, str) or task not in TASKS:
-            return build_recipe(Document(), given), {}  # raises the error for it
+            return build_recipe(Document(), given), {}  # raises an error
         if self.init is None:
             choices = task_type(task).defaults(stats, machine, given)
         else:
             choices = fine_tuned(task_type(task), stats, machine, self.init.recipe.model_dump(), given)
-        reasons = {**choices.reasons, **dict.fromkeys(taken, f"as in {flag}")}
+        reasons = {**choices.reasons, **dict.fromkeys(kept, f"as in {flag}")}
         return build_recipe(Document(_nested(choices.values)), given), reasons
 
-    def _tokenizer_taken(self) -> dict[str, object]:
-        """The `[tokenizer]` keys of the run whose tokenizers are used; they take precedence over a recipe file.
+    def _kept_tokenizer(self) -> dict[str, object]:
+        """The `[tokenizer]` keys of the run whose tokenizers are used, which override a recipe file.
 
-        Subword dropout is not among them: each training chooses its own.
+        They do not include subword dropout, which each training chooses.
         """
         if self.tokenizer_of is None:
             return {}
@@ -149,15 +153,62 @@ class Planner:
         return {f"tokenizer.{name}": value for name, value in table.items()}
 
 
+def fine_tuned(
+    task: type[Task], stats: CorpusStats, machine: Machine, trained: Mapping[str, Any], given: Mapping[str, Any]
+) -> Choices:
+    """Choose the settings of a fine-tuning: those of the other run's model and text, and a lower learning rate.
+
+    `trained` is the other run's recipe. The remaining settings are chosen to fit the inherited ones, and the keys
+    `task.chosen_anew` for the new data.
+    """
+    inherited = {key: value for key, value in _inherited(task, trained, given).items() if key not in given}
+    fitted = {key: value for key, value in inherited.items() if key == "model.kind" or not key.startswith("model.")}
+    choices = task.defaults(stats, machine, {**fitted, **given})
+    anew = set(task.chosen_anew) & set(choices.values)
+    inherited = {key: value for key, value in inherited.items() if key not in anew}
+    values = {key: value for key, value in choices.values.items() if key in anew or not key.startswith("model.")}
+    reasons = {key: choices.reasons[key] for key in values} | dict.fromkeys(inherited, "as in --init")
+    if "training.lr" in inherited:
+        reasons["training.lr"] = "a quarter of the rate of --init"
+    return Choices(values | inherited, reasons)
+
+
+_TIED_TO_RATE = (
+    "optimizer", "schedule", "lr_decay", "decay_after", "clip_norm", "weight_decay", "beta1", "beta2", "epsilon",
+)  # fmt: skip
+"""Settings that a learning rate depends on: a rate of 20 suits SGD and ruins the weights with Adam."""
+
+
+def _inherited_rate(trained: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A quarter of a run's learning rate, with the settings that it depends on; empty if the user changes one."""
+    training = trained["training"]
+    if any(given.get(f"training.{name}", training[name]) != training[name] for name in ("optimizer", "schedule")):
+        return {}
+    defaults = TrainingConfig().model_dump()
+    changed = {f"training.{name}": training[name] for name in _TIED_TO_RATE if training[name] != defaults[name]}
+    if training["schedule"] == "noam":  # the rate depends on the warm-up
+        changed["training.warmup_steps"] = training["warmup_steps"]
+    return {**changed, "training.lr": training["lr"] / 4}
+
+
+def _inherited(task: type[Task], trained: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that the weights of a run require. A new vocabulary has the same kind; its size fits the new data."""
+    keys = [f"{table}.{name}" for table in ("tokenizer", "model") for name in trained[table]]
+    keys.remove("tokenizer.vocab_size")
+    keys += ["data.normaliser", *task.inherited_keys(given)]
+    values = {key: trained[table][name] for key in keys for table, name in [key.split(".")]}
+    return {**values, **_inherited_rate(trained, given)}
+
+
 def tokenizer_of(options: TrainOptions, init: Run | None) -> Run | None:
-    """The run whose tokenizers are used; None where new ones are trained."""
+    """The run whose tokenizers are used; None if new ones are trained."""
     if options.tokenizer_of is not None:
         return Run(options.tokenizer_of)
     return None if options.new_vocabulary else init
 
 
 def _require_trained(init: Run, new_vocabulary: bool) -> None:
-    """Raise unless the run has weights that can be trained further; counts are made from one text and cannot."""
+    """Raise UsageError or MissingInputError unless the run has weights that can be trained further."""
     if init.blank_model.count_based:
         raise UsageError(
             f"--init {init.folder}: its model ({init.recipe.model.kind}) is count-based and cannot be "
@@ -170,24 +221,24 @@ def _require_trained(init: Run, new_vocabulary: bool) -> None:
 
 def _require_like(init: Run, recipe: Recipe) -> None:
     """Raise UsageError unless both models have the same kind, shapes and choices; dropout may differ."""
-    theirs, ours = (
+    old, new = (
         {name: value for name, value in config.model_dump().items() if "dropout" not in name}
         for config in (init.recipe.model, recipe.model)
     )
-    if theirs != ours:
-        names = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
-        listed = ", ".join(f"{name} {theirs.get(name, 'none')} there, {ours.get(name, 'none')} here" for name in names)
+    if old != new:
+        names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+        listed = ", ".join(f"{name} {old.get(name, 'none')} there, {new.get(name, 'none')} here" for name in names)
         raise UsageError(f"--init {init.folder}: its model differs from the recipe's ({listed}).")
 
 
 def _characters_per_row(diagnosis: Diagnosis) -> float:
-    """Characters of the longer side of a row, on average."""
+    """Mean number of characters of the longer side of a row."""
     statistics = diagnosis.statistics
     return max((value for name, value in statistics.items() if name.endswith("_characters")), default=1.0)
 
 
 def _growth(diagnosis: Diagnosis) -> float:
-    """Target characters per source character; 1 where there is no source."""
+    """Target characters per source character; 1 without a source."""
     statistics = diagnosis.statistics
     return statistics.get("tgt_characters", 1.0) / max(1.0, statistics.get("src_characters", 1.0))
 
@@ -200,26 +251,26 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return tables
 
 
-def expectation(plan: Plan) -> Expectation | None:
-    """Time and memory of the training, from a few updates with random ids; None where they are not predicted.
+def estimate_training(plan: Plan) -> CostEstimate | None:
+    """Estimate time and memory from a few updates with random ids; None if the task or model has no estimate.
 
-    A vocabulary that is not known yet has the size that the recipe allows it. Numbers of tokens are estimated from
+    A vocabulary that is not known yet is assumed to have its maximum size. Numbers of tokens are estimated from
     characters.
     """
-    recipe, member = plan.recipe, task_type(plan.recipe.task)
+    recipe, task_class = plan.recipe, task_type(plan.recipe.task)
     vocabularies = plan.vocabularies
     if vocabularies is None:
-        vocabularies = member.vocabularies(dict.fromkeys(member.sides, recipe.tokenizer.vocab_size))
+        vocabularies = task_class.vocabularies(dict.fromkeys(task_class.sides, recipe.tokenizer.vocab_size))
     model = build_model(recipe.model, vocabularies)
     if model.count_based:
         return None
     length = plan.stats.characters_per_row / characters_per_token(vocabularies.tgt_size, recipe.tokenizer.kind) + 1
-    task = member(Path(), recipe, {}, plan.device)
+    task = task_class(Path(), recipe, {}, plan.device)
     batch = task.trial_batch(vocabularies, length, plan.machine.num_processes)
     if batch is None:
         return None
     num_tokens = plan.stats.num_in_epoch * length
-    return expect(recipe.training, model, task, batch.to(plan.device), num_tokens, plan.machine.num_processes)
+    return estimate_cost(recipe.training, model, task, batch.to(plan.device), num_tokens, plan.machine.num_processes)
 
 
 def check_diagnosis(diagnosis: Diagnosis, force: bool) -> None:
@@ -231,6 +282,6 @@ def check_diagnosis(diagnosis: Diagnosis, force: bool) -> None:
 
 
 def require_readable(diagnosis: Diagnosis) -> None:
-    """Raise DataError for data that cannot be read to its end, which --force does not change."""
+    """Raise DataError for data that cannot be read completely, even with --force."""
     if unreadable := [finding.message for finding in diagnosis.stops if finding.check == "unreadable"]:
         raise DataError("\n".join(unreadable))

@@ -1,6 +1,6 @@
-"""The recipe: everything that is needed to make a run again; the contents of `recipe.toml`.
+"""Schema of a recipe, which describes a run completely: the contents of `recipe.toml`.
 
-The table `[data]` is the task's own, so each task has a schema (`recipe_type`); `[model]` is chosen by its kind.
+The table `[data]` depends on the task, so each task has its own schema (`recipe_type`). `[model]` depends on its kind.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from heed.training.config import TrainingConfig
 
 
 class Recipe(Config):
-    """Everything needed to make a run again. `recipe_type` gives the schema of a task's recipes."""
+    """A complete description of a run. `recipe_type` returns the schema for a task."""
 
     format: int = Field(default=FORMAT, ge=1, le=FORMAT)
-    """Format of the run folder; a newer heed may write a higher one."""
+    """Format of the run folder; newer versions of heed may write higher ones."""
     task: str
-    """What is learned."""
+    """The task that is learned."""
     seed: int = Field(default=1, ge=0)
-    """Initial weights, data order, dropout and subword dropout follow from it."""
+    """Seed of the initial weights, the data order, dropout and subword dropout."""
     members: tuple[str, ...] | None = None
-    """Tasks, models, attentions and metrics from outside heed that the run needs: their modules and names."""
+    """Modules and names of the external tasks, models, attentions, tokenizers and metrics that the run needs."""
     data: Any = None
-    """Files."""
+    """Data files and their languages."""
     tokenizer: TokenizerConfig = TokenizerConfig()
-    """How text becomes tokens."""
+    """Tokenizer."""
     model: AnyConfig = TransformerConfig()
-    """The model."""
+    """Model."""
     training: TrainingConfig = TrainingConfig()
-    """How it is trained."""
+    """Training."""
     decoding: SearchOptions = SearchOptions()
-    """How it is searched."""
+    """Search."""
 
     @model_validator(mode="after")
     def _check(self) -> Recipe:
@@ -55,25 +55,28 @@ class Recipe(Config):
         if self.training.stop_metric not in task.metrics and not task.measures(self.training.stop_metric):
             allowed = " or ".join(f'"{name}"' for name in task.metrics)
             raise ValueError(
-                f"task {self.task!r} is not stopped by {self.training.stop_metric}: training.stop_metric = {allowed}"
+                f"task {self.task!r} cannot compute training.stop_metric = {self.training.stop_metric!r}: "
+                f"training.stop_metric = {allowed}"
             )
         if self.training.label_smoothing and getattr(self.model, "cutoffs", None):
-            raise ValueError("an adaptive softmax (model.cutoffs) has no label smoothing: training.label_smoothing = 0")
+            raise ValueError(
+                "an adaptive softmax (model.cutoffs) has no label smoothing: set training.label_smoothing = 0"
+            )
         if self.training.r_drop and not any(v for k, v in self.model.model_dump().items() if "dropout" in k):
             raise ValueError("training.r_drop compares two passes with different dropout: set model.dropout")
-        task.check(self, is_new="format" not in self.model_fields_set)  # only a run folder's recipe states its format
+        task.check(self, is_new="format" not in self.model_fields_set)  # only recipes of run folders have a format
         return self
 
 
 def with_members(recipe: Recipe) -> Recipe:
-    """The recipe with the names of the members from outside heed that it uses."""
+    """The recipe with the names of the external members that it uses."""
     attention = str(getattr(recipe.model, "attention", ""))
     keys = (recipe.task, recipe.model.kind, attention, recipe.tokenizer.kind, recipe.training.stop_metric)
     return recipe.model_copy(update={"members": needed(keys)})
 
 
 def recipe_type(task: str) -> type[Recipe]:
-    """The schema of a task's recipes: with its `[data]` table and every registered kind of model."""
+    """The schema of a task's recipes, with its `[data]` table and all registered kinds of models."""
     return _recipe_type(task_type(task))
 
 
@@ -83,18 +86,18 @@ def _recipe_type(task: type[Task]) -> type[Recipe]:
     return create_model(
         "Recipe",
         __base__=Recipe,
-        task=(name, Field(description="What is learned.")),
-        data=(task.Data, Field(default=task.Data(), description="Files.")),
+        task=(name, Field(description="The task that is learned.")),
+        data=(task.Data, Field(default=task.Data(), description="Data files and their languages.")),
     )
 
 
 def task_of(kind: str) -> str:
-    """The first task that models of this kind can be trained for."""
+    """The first task for which models of this kind can be trained."""
     return next(name for name in TASKS if task_type(name).fits(MODELS[kind]))
 
 
 def build_recipe(document: Document, overrides: Mapping[str, object] = {}) -> Recipe:
-    """Check a document with overrides, and return the recipe. Raises UsageError with a line for every mistake."""
+    """Build a recipe from a document and overrides. Raises UsageError with a line for each mistake."""
     register_installed()
     require_registered(document.values.get("members"), document.name or "the recipe")
     task = overrides.get("task", document.values.get("task"))
@@ -104,7 +107,7 @@ def build_recipe(document: Document, overrides: Mapping[str, object] = {}) -> Re
         names: Any = Literal[tuple(TASKS)]
         schema = create_model("Recipe", __base__=Config, task=(names, ...))
         build(schema, replace(document, values=named), chosen)
-        raise UsageError("the recipe names no task.")
+        raise UsageError("the recipe has no task.")
     schema = recipe_type(task)
     document, overrides = _without_other_tasks(task, document, overrides)
     return build(schema, document, overrides)
@@ -113,9 +116,9 @@ def build_recipe(document: Document, overrides: Mapping[str, object] = {}) -> Re
 def _without_other_tasks(
     task: str, document: Document, overrides: Mapping[str, object]
 ) -> tuple[Document, Mapping[str, object]]:
-    """Leave out keys of `[data]` that only other tasks have: run folders once held the keys of all tasks.
+    """Remove the keys of `[data]` that only other tasks have, which older run folders contain.
 
-    Raises UsageError where a recipe that is not a run folder's gives such a key a value of its own.
+    Raises UsageError if another recipe sets such a key.
     """
     foreign = _foreign_data(task)
     table = document.values.get("data")
@@ -130,7 +133,7 @@ def _without_other_tasks(
 
 
 def _refuse_foreign(task: str, values: Mapping[str, object], foreign: Mapping[str, object]) -> None:
-    """Raise UsageError for a key of other tasks that was set. Tables of options have always been ignored."""
+    """Raise UsageError if a key of another task is set. Tables of options have always been ignored."""
     for name, value in values.items():
         if name in foreign and value != foreign[name] and not isinstance(value, dict):
             raise UsageError(f"data.{name} is not read for task {task!r}: leave it out.")

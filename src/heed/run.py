@@ -1,4 +1,4 @@
-"""A run folder: the recipe, tokenizers, weights and history of one model."""
+"""A run folder: recipe, tokenizers, weights and training data of a model."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _load_tokenizer(path: Path) -> Tokenizer:
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
-    """Put weights into a model; names and shapes must be its own."""
+    """Load weights into a model. Raises DataError if names or shapes differ."""
     parameters = dict(model.named_parameters())
-    if not parameters:  # a count-based model: any counts fit
+    if not parameters:  # a count-based model accepts any counts
         model.load_state_dict(tensors)
         return
     require_shapes(shapes_of(tensors), shapes_of(parameters), where)
@@ -52,9 +52,9 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -
 
 
 class Run:
-    """One run folder. Opening it reads nothing; each part is read when it is first needed.
+    """A run folder, whose parts are read on first use.
 
-    `tag`: for runs that were trained with tags, the one in front of each source (None: the recipe's default).
+    `tag`: the tag before each source, for runs that were trained with tags (None: the recipe's default).
     """
 
     def __init__(self, folder: str | Path, device: torch.device | None = None, tag: str | None = None) -> None:
@@ -87,18 +87,18 @@ class Run:
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """What the model must know of them."""
+        """The vocabulary sizes of the model."""
         return self.task_type.vocabularies({side: len(each.vocabulary) for side, each in self.tokenizers.items()})
 
     def new_model(self) -> GenerativeModel:
-        """The recipe's model with fresh weights, which follow from the recipe's seed."""
-        with torch.random.fork_rng(devices=[]):  # leaves the caller's random numbers alone
+        """The recipe's model with random weights, which depend only on the recipe's seed."""
+        with torch.random.fork_rng(devices=[]):  # preserves the caller's random state
             torch.manual_seed(self.recipe.seed)
             return build_model(self.recipe.model, self.vocabularies)
 
     @cached_property
     def blank_model(self) -> GenerativeModel:
-        """The recipe's model without memory for its weights. Raises DataError for one that no machine can hold."""
+        """The recipe's model on the meta device. Raises DataError if it is too large for any machine."""
         try:
             with torch.device("meta"):
                 return build_model(self.recipe.model, self.vocabularies)
@@ -107,16 +107,16 @@ class Run:
 
     @property
     def shapes(self) -> Shapes:
-        """Names and shapes of the trained weights; a count-based model has none."""
+        """Names and shapes of the trained weights; empty for a count-based model."""
         return shapes_of(dict(self.blank_model.named_parameters()))
 
     def weights(self) -> dict[str, Tensor]:
-        """The tensors of model.safetensors, refused before memory is taken unless they are the recipe's model's."""
+        """The tensors of model.safetensors, whose shapes are checked before memory is allocated."""
         self.require_weights()
         return read_weights(self.folder / WEIGHTS, self.shapes or None)
 
     def require_weights(self) -> None:
-        """Raise MissingInputError or DataError unless the header of model.safetensors says that it is this run's."""
+        """Raise MissingInputError or DataError unless the header of model.safetensors fits this run."""
         path = self.folder / WEIGHTS
         if not path.exists():
             raise MissingInputError(f"{self.folder} has no {WEIGHTS}: its training ended before the first validation.")
@@ -133,7 +133,7 @@ class Run:
 
     @property
     def num_parameters(self) -> int:
-        """Number of learned (or counted) parameters."""
+        """Number of parameters, or of counts."""
         return read_header(self.folder / WEIGHTS).num_parameters
 
     @cached_property
@@ -157,30 +157,30 @@ class Run:
         return self.task_type(self.folder, self.recipe, self.tokenizers, self.device)
 
     @cached_property
-    def predictor(self) -> Any:  # a task's own Predictor
-        """What users do with this run, on its own."""
+    def predictor(self) -> Any:  # of the task's own type
+        """The predictor of this run alone."""
         return self.task_type.predictor(self)
 
     def with_tag(self, tag: str) -> Run:
-        """This run with another tag in front of its sources; the model is in memory once."""
+        """This run with another tag before its sources; both share the model."""
         other = Run(self.folder, self.device, tag)
         other.model, other.precision = self.model, self.precision
         return other
 
     @cached_property
     def corpus(self) -> dict[str, Any]:
-        """What the run was trained on; empty where the folder no longer has it."""
+        """Facts about the training data (`heed.tasks.prepare.Corpus`); empty if they were removed."""
         path = self.folder / "data" / "corpus.json"
         try:
             facts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         except ValueError as error:
-            raise DataError(f"{path} is damaged: {error}. Delete it; only resuming needs it.") from error
+            raise DataError(f"{path} is damaged: {error}. Delete it; it is required only for resuming.") from error
         return facts if isinstance(facts, dict) else {}
 
     def require_prepared(self) -> None:
-        """Raise DataError unless the folder has all the prepared data of a training, as files of its own.
+        """Raise DataError if the prepared data is missing, or if the folder contains links or special files.
 
-        Training writes into its folder, and a link in it could lead anywhere.
+        Training writes into the folder, and a link could lead anywhere.
         """
         if path := first_foreign(self.folder):
             raise DataError(
@@ -193,7 +193,7 @@ class Run:
             )
 
     def require_resumable(self) -> None:
-        """Raise DataError unless the prepared data was made for the tokenizers of the folder."""
+        """Raise DataError unless the prepared data was encoded with the tokenizers of the folder."""
         made_with = TokenStore.open(self.folder / "data" / "train", verify=True).manifest.fingerprint
         for key, digest in vocabulary_digests(self.tokenizers).items():
             if made_with.get(key) != digest:

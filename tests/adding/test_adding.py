@@ -1,4 +1,4 @@
-"""Members from outside heed go through every verb with no change elsewhere: a task, a model, an attention, a metric."""
+"""External members work with every command: a task, a model, an attention, a metric, a tokenizer."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def counter(toys: list[Any], text: Path, tmp_path_factory: pytest.TempPathFactor
     return run
 
 
-def test_a_task_and_a_model_go_through_every_verb(toys: list[Any], counter: Path, text: Path) -> None:
+def test_an_external_task_and_model_work_with_every_command(toys: list[Any], counter: Path, text: Path) -> None:
     loaded = heed.load(counter, members=toys)
     assert [answer.text for [answer] in loaded.predict(["ba ce", "ba ce fo di"])] == ["2", "4"]
     best = [event for event in events(counter) if event["event"] == "validation" and event["best"]]
@@ -106,7 +106,7 @@ def test_a_task_and_a_model_go_through_every_verb(toys: list[Any], counter: Path
     assert table.code == 0 and "share right" in table.out, table.err
 
 
-def test_a_task_and_a_model_are_served(toys: list[Any], counter: Path) -> None:
+def test_an_external_task_and_model_are_served(toys: list[Any], counter: Path) -> None:
     with serving([heed.load(counter, members=toys)]) as live:
         assert live.get("/health").json == live.get("/ready").json == {"status": "ok"}
         [card] = live.get("/api/models").json["models"]
@@ -121,7 +121,7 @@ def test_a_task_and_a_model_are_served(toys: list[Any], counter: Path) -> None:
         assert live.get("/").status == 200
 
 
-def test_its_training_is_resumed_bit_for_bit(toys: list[Any], text: Path, tmp_path: Path) -> None:
+def test_an_external_training_is_resumed_bit_for_bit(toys: list[Any], text: Path, tmp_path: Path) -> None:
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     keys = KEYS | {"data.text": str(text), "training.schedule": "constant", "training.max_steps": 200}
     keys |= {"training.eval_every": 100}
@@ -144,7 +144,7 @@ def test_a_run_names_the_members_that_it_needs(toys: list[Any], text: Path, tmp_
     assert heed.load(tmp_path / "run", members=toys).can("predict")
 
 
-def test_an_attention_and_a_metric_serve_a_translator(toys: list[Any], tmp_path: Path) -> None:
+def test_an_external_attention_and_metric_work_in_a_translator(toys: list[Any], tmp_path: Path) -> None:
     keys = tiny_keys(tmp_path, model__attention="averaging", training__stop_metric="too_long")
     run = heed.train(keys, tmp_path / "run", device="cpu", members=toys, quiet=True)
     assert run.run.recipe.members == ("toy_attention:Averaging", "toy_metric:TooLong")
@@ -161,7 +161,7 @@ class LowerCase(Word):
         return line.lower().split()
 
 
-def test_a_tokenizer_is_named_by_the_run(toys: list[Any], text: Path, tmp_path: Path) -> None:
+def test_a_run_names_its_external_tokenizer(toys: list[Any], text: Path, tmp_path: Path) -> None:
     keys = KEYS | {"data.text": str(text), "training.max_steps": 1, "tokenizer.kind": "lower_case"}
     run = heed.train(keys, tmp_path / "run", members=[*toys[:2], LowerCase], quiet=True)
     assert run.run.recipe.members is not None and run.run.recipe.members[-1].endswith(":LowerCase")

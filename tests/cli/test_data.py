@@ -97,7 +97,7 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     assert (result.code, result.out[:16]) == (0, "train: 200 pairs")
     trained = call("train", "--task", "translation", "--pairs", pipe, "--out", tmp_path / "run")
     assert trained.code == 2
-    assert trained.err == f"error: {pipe} cannot be read twice, as training must: write it to a file first.\n"
+    assert trained.err == f"error: {pipe} cannot be read twice, which training requires: write it to a file first.\n"
 
 
 def test_wrong_calls_are_told(tmp_path: Path) -> None:

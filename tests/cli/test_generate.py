@@ -160,7 +160,7 @@ def test_wrong_calls_are_told(bigram: Path, translator: Path, speaker: Path) -> 
     assert missing.code == 66
     strangers = call("generate", bigram, "--ensemble", speaker)
     assert strangers.code == 2
-    assert "another vocabulary" in strangers.err
+    assert "different vocabularies" in strangers.err
     both = call("generate", bigram, "--beam", "2", "--top-k", "5")
     assert (both.code, "cannot be combined with --beam" in both.err) == (2, True)
     stopped = call("generate", bigram, "--beam", "2", "--stop", "x")

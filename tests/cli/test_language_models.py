@@ -131,7 +131,7 @@ def test_a_training_on_streams_is_resumed_by_the_command_line(folder: Path) -> N
     recipe.write_text(recipe.read_text().replace("num_streams = 8", "num_streams = 4").replace("60", "70"))
     refused = call("train", "--resume", folder / "short", "--quiet")
     assert refused.code == 2
-    assert "the checkpoint is of 8 streams: training.num_streams = 4 cannot go on" in refused.err
+    assert "the checkpoint has 8 streams, the recipe training.num_streams = 4" in refused.err
 
 
 def test_the_report_shows_what_is_learned_by_heart(folder: Path) -> None:

@@ -479,8 +479,8 @@ def test_a_test_set_that_is_the_wrong_way_round_is_refused(here: Path, translato
     same = evaluate(translator, "x.aa", "x.aa")
     assert (same.code, same.out) == (65, "")
     assert same.err == (
-        "error: x.aa and x.aa: source and reference look like one language. The reference must be the translation into "
-        f"the target language of {translator}.\n"
+        "error: x.aa and x.aa: source and reference seem to be in the same language. The reference must be the "
+        f"translation into the target language of {translator}.\n"
     )
 
 
@@ -490,7 +490,7 @@ def test_a_run_without_its_data_knows_the_direction_by_its_languages(here: Path,
     recipe = copy / "recipe.toml"
     recipe.write_text(recipe.read_text().replace('src_lang = "aa"', 'src_lang = "en"').replace('"bb"', '"de"'))
     assert "Exchange the two sides." in evaluate(copy, "x.de", "x.en").err
-    assert "look like one language" in evaluate(copy, "x.de", "x.de").err
+    assert "seem to be in the same language" in evaluate(copy, "x.de", "x.de").err
     assert evaluate(copy, "x.en", "x.de").code == 0
 
 

@@ -53,8 +53,8 @@ def test_the_recipe_says_it_all_and_can_be_used_again(multilingual: Path, tmp_pa
 def test_a_tag_must_be_said_and_be_known(multilingual: Path) -> None:
     result = call("translate", multilingual, stdin="ba ce\n")
     assert (result.code, result.out) == (2, "")
-    assert "say which with --tag (2bb, 2cc)" in result.err
-    assert "the run knows 2bb, 2cc" in call("translate", multilingual, "--tag", "2xx", stdin="ba\n").err
+    assert "choose one with --tag (2bb, 2cc)" in result.err
+    assert "the tags of the run are 2bb, 2cc" in call("translate", multilingual, "--tag", "2xx", stdin="ba\n").err
     result = call("translate", multilingual, "--tag", "2cc", stdin="ba ce\n\n")
     assert (result.code, len(result.lines)) == (0, 2)
 

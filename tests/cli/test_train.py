@@ -281,7 +281,7 @@ def test_other_models_go_the_same_way(recurrent: Path, bigram: Path) -> None:
     assert [event["event"] for event in events(bigram)] == ["validation", "end"]
     resumed = call("train", "--resume", bigram)
     assert resumed.code == 2
-    assert "is count-based and cannot be resumed. Count again with --overwrite." in resumed.err
+    assert "is count-based and cannot be resumed. Train it again with --overwrite." in resumed.err
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_a_machine_that_may_round_differently_is_reported_and_training_continues
     result = call("train", "--resume", interrupted)
     assert result.code == 0, result.err
     assert (
-        "warning: the last bits of a number may differ from a training that never stopped: threads was 64, is 1.\n"
+        "warning: numbers may differ in their last bits from an uninterrupted training: threads was 64, is 1.\n"
     ) in result.err
 
 
@@ -94,5 +94,5 @@ def test_continuing_with_fewer_processes_is_reported(interrupted: Path) -> None:
     made_with = newest_checkpoint(interrupted / "checkpoints").made_with
     write_manifest(newest, FILES, {**made_with, "processes": "2"})
     result = call("train", "--resume", interrupted)
-    assert "it was trained by 2 processes together and goes on with 1" in result.err
+    assert "the training was run by 2 processes and continues with 1" in result.err
     assert "last bits" not in result.err

@@ -225,7 +225,7 @@ def test_an_ensemble_decides_together(translator: Path, recurrent: Path, tmp_pat
     assert [r["log_prob"] for r in same] == pytest.approx([r["log_prob"] for r in plain], abs=1e-4)
     result = call("translate", translator, "--ensemble", recurrent, stdin=TEXT)
     assert result.code == 2
-    assert f"{recurrent} has another vocabulary than {translator}" in result.err
+    assert f"{recurrent} and {translator} have different vocabularies" in result.err
 
 
 def test_a_language_model_has_its_share_and_both_are_told(translator: Path, language_model: Path, bigram: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_language_model_has_its_share_and_both_are_told(translator: Path, lang
                 assert record["translation_log_prob"] == pytest.approx(before["log_prob"], abs=1e-3)
     result = call("translate", translator, "--lm", bigram, stdin=TEXT)
     assert result.code == 2
-    assert "has another vocabulary" in result.err
+    assert "have different vocabularies" in result.err
     result = call("translate", translator, "--lm", translator, stdin=TEXT)
     assert result.code == 2
     assert "--lm needs a run that can generate" in result.err
@@ -255,7 +255,7 @@ def test_a_language_model_that_knows_no_end_of_a_sentence_has_no_say(
     (endless / "recipe.toml").write_text(recipe, encoding="utf-8")
     result = call("translate", translator, "--lm", endless, stdin=TEXT)
     assert result.code == 2
-    assert "it never learned where a sentence ends" in result.err
+    assert "it did not learn where sentences end" in result.err
 
 
 def test_strange_input_is_told(translator: Path) -> None:

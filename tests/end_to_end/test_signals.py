@@ -33,15 +33,15 @@ checkpoints.save_file = slow
 
 PROGRAM = """
 import os, time
-from heed.training.stopping import Stop
+from heed.training.signals import StopRequest
 def hold():
     print("here", flush=True)
     for _ in range(3000):
         time.sleep(0.1)
-def asked(self, *said, original=Stop.__call__):
+def asked(self, *said, original=StopRequest.__call__):
     original(self, *said)
     os.write(1, b"asked\\n")  # a print might come in the middle of another
-Stop.__call__ = asked
+StopRequest.__call__ = asked
 {slow}
 from heed.cli.main import main
 main()

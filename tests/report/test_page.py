@@ -36,7 +36,7 @@ from heed.report.page import REPORT, finish_report, refresh_report, write_report
 from heed.report.validation import VALIDATION, analyse
 from heed.run import WEIGHTS, Run
 from heed.tasks.prepare import read_valid
-from heed.training.journal import read_journal
+from heed.training.metrics_log import read_metrics
 
 __all__ = ["without_shape_checks"]
 
@@ -87,7 +87,7 @@ def test_the_first_lines_say_what_it_is_on_what_how_long_where_and_how_good(fini
 
 def test_scores_have_signatures_and_intervals_and_say_how_was_searched(finished: Run) -> None:
     text = text_of(finished)
-    step = [event for event in read_journal(finished.folder) if event.get("best")][-1]["step"]
+    step = [event for event in read_metrics(finished.folder) if event.get("best")][-1]["step"]
     assert f"The weights of update {step}, 40 lines, beam 2, length_penalty 1.5, length_norm mean." in text
     for name in ("BLEU", "chrF2", "TER", "perplexity per token"):
         assert re.search(rf"^\| {name} \| [\d.]+ \[[\d.]+, [\d.]+\] \| `[^|]*(\\\|[^|]*)+` \|$", text, re.MULTILINE)
@@ -232,7 +232,7 @@ def test_a_run_of_an_older_heed_has_a_report_with_greedy_scores(copied: Run) -> 
 
 def test_an_analysis_of_other_weights_is_not_shown(copied: Run) -> None:
     path = copied.folder / "metrics.jsonl"
-    kept = next(event for event in reversed(read_journal(copied.folder)) if event.get("best"))
+    kept = next(event for event in reversed(read_metrics(copied.folder)) if event.get("best"))
     with path.open("a") as file:
         file.write(json.dumps({**kept, "step": 999}) + "\n")
     assert "The weights of update 999, greedy search." in write_report(copied).read_text()

@@ -1,4 +1,4 @@
-"""Is the confidence of a run learned from what is good and what is amiss?"""
+"""Calibration of confidences from good and defective outputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from heed.tasks.translation.calibration import learn
 
 
 @pytest.mark.parametrize(("num_flagged", "num_good"), [(0, 0), (5, 0), (5, 2)])
-def test_what_is_amiss_is_as_sure_as_its_like_on_validation(num_flagged: int, num_good: int) -> None:
+def test_the_confidence_of_defective_outputs_is_their_share_of_good_ones(num_flagged: int, num_good: int) -> None:
     found = [Hypothesis((), -at / 10, 0.0, (-at / 10, -0.1), text=f"a dog {at}") for at in range(60)]
     references = [h.text if at < 40 else "nothing of the kind" for at, h in enumerate(found)]
     flagged = [Hypothesis((), -0.1, 0.0, (-0.05, -0.05), flags=("loop",), text="a dog a dog")] * num_flagged

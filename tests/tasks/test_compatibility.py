@@ -1,4 +1,4 @@
-"""Is it told when a text is not what a run was trained for?"""
+"""Warnings about texts that differ from those of a run."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LOWER = [line.lower() for line in PLAIN]
         (["one word"] * 30, ["another"] * 30, []),
     ],
 )
-def test_text_of_another_kind_is_known(own: list[str], lines: list[str], found: list[str]) -> None:
+def test_differences_in_tokenisation_and_case_are_detected(own: list[str], lines: list[str], found: list[str]) -> None:
     assert list(differences(own, lines)) == found
 
 
-def test_a_reference_in_another_language_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reference_in_another_language_causes_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = prepared(tmp_path, data__tgt_lang="de")
     own = HeldOut(("a", "b"), pairs()[:30])
     warn_about_test_set(run, own, quiet=False)
@@ -54,11 +54,13 @@ def test_a_reference_in_another_language_is_told(tmp_path: Path, capsys: pytest.
     ],
     ids=["Japanese", "Chinese for Japanese", "German for Chinese", "few lines", "French for German"],
 )
-def test_texts_of_one_language_may_be_unlike(own: list[str], lines: list[str], is_another: bool) -> None:
+def test_texts_of_one_language_may_differ(own: list[str], lines: list[str], is_another: bool) -> None:
     assert is_another_language(own, lines) == is_another
 
 
-def test_input_with_capitals_is_told_to_a_run_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_input_with_capitals_causes_a_warning_for_a_run_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = prepared(tmp_path)
     warn_about_input(run, [src for src, _ in pairs()[:30]], quiet=False)
     assert not capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Does the chooser fit the corpus and the machine, and give way to what the user said?"""
+"""Default settings: they fit the corpus and the machine, and respect the user's."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from heed.core.config import Document
-from heed.fine_tuning import fine_tuned
 from heed.models import MODELS, build_model
 from heed.nn.contract import Vocabularies
+from heed.planner import fine_tuned
 from heed.recipe import Recipe, build_recipe
 from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import Choices, CorpusStats, Machine
@@ -27,7 +27,7 @@ GPU = Machine("cuda", 16, 80 << 30, "bfloat16", 9.0)
 @pytest.mark.parametrize(
     ("precision", "gain", "told"), [("bfloat16", 0.5, True), ("bfloat16", 2.0, False), ("float32", 0.5, False)]
 )
-def test_a_precision_that_costs_time_here_is_told(precision: str, gain: float, told: bool) -> None:
+def test_a_precision_that_costs_time_causes_a_warning(precision: str, gain: float, told: bool) -> None:
     advice = Machine("cpu", 2, 8 << 30, "float32", gain).advice(precision)
     assert ("--training.precision=float32" in advice) == told
 
@@ -103,13 +103,13 @@ def test_a_machine_without_a_gpu_gets_a_small_model_and_a_limit_of_time() -> Non
     assert "training.max_minutes" not in gpu.values
 
 
-def test_what_the_user_said_is_not_chosen() -> None:
+def test_settings_of_the_user_are_not_chosen() -> None:
     choices = choose(model__d_model=128, training__lr=1e-4)
     assert not {"model.d_model", "training.lr"} & choices.values.keys()
 
 
 @pytest.mark.parametrize(("d_model", "num_heads"), [(16, 1), (64, 1), (100, 1), (200, 2), (320, 5), (512, 8)])
-def test_the_number_of_heads_divides_the_size_that_the_user_said(d_model: int, num_heads: int) -> None:
+def test_the_number_of_heads_divides_the_given_size(d_model: int, num_heads: int) -> None:
     choices = choose(model__d_model=d_model)
     assert choices.values["model.num_heads"] == num_heads
     recipe(choices, model__d_model=d_model)
@@ -121,7 +121,7 @@ def test_another_kind_of_model_keeps_its_own_defaults() -> None:
     assert recipe(choices, model__kind="rnn_attention").model.kind == "rnn_attention"
 
 
-def test_an_epoch_has_repeated_rows_as_often_as_they_come_and_they_make_no_larger_corpus() -> None:
+def test_repeated_rows_lengthen_an_epoch_but_do_not_enlarge_the_corpus() -> None:
     given = {"training.tokens_per_batch": 2048}
     once, often = (choose_translation(CorpusStats(6000, 60.0, 0, more), CPU, given).values for more in (0, 3 * 6000))
     assert often["training.eval_every"] == pytest.approx(4 * once["training.eval_every"], rel=0.05)
@@ -130,7 +130,7 @@ def test_an_epoch_has_repeated_rows_as_often_as_they_come_and_they_make_no_large
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_an_epoch_has_as_many_tokens_as_the_kind_of_tokenizer_makes(task: str) -> None:
+def test_the_length_of_an_epoch_depends_on_the_tokenizer(task: str) -> None:
     stats, defaults = CorpusStats(6000, 60.0), task_type(task).defaults
     bpe, byte = (
         defaults(stats, CPU, {"tokenizer.kind": kind, "training.tokens_per_batch": 2048}).values["training.eval_every"]
@@ -144,7 +144,7 @@ def test_an_epoch_has_as_many_tokens_as_the_kind_of_tokenizer_makes(task: str) -
     [(100, CPU, 1024), (7_239, CPU, 1024), (29_000, CPU, 1024), (163_000, CPU, 4096), (10_000_000, CPU, 4096),
      (7_239, GPU, 1024), (50_000, GPU, 2048), (10_000_000, GPU, 16384)],
 )  # fmt: skip
-def test_a_small_corpus_is_cut_into_updates_enough(num_rows: int, machine: Machine, batch: int) -> None:
+def test_a_small_corpus_has_enough_updates(num_rows: int, machine: Machine, batch: int) -> None:
     assert choose(num_rows, machine).values["training.tokens_per_batch"] == batch
 
 
@@ -162,7 +162,7 @@ def test_validation_comes_about_once_an_epoch() -> None:
 
 
 @pytest.mark.parametrize(("eval_every", "patience"), [(20, 100), (150, 14), (200, 10), (1000, 10)])
-def test_patience_outlives_what_the_moving_average_looks_back(eval_every: int, patience: int) -> None:
+def test_patience_covers_the_span_of_the_moving_average(eval_every: int, patience: int) -> None:
     assert choose(training__eval_every=eval_every).values["training.patience"] == patience
 
 
@@ -173,7 +173,7 @@ def test_patience_fits_the_validations_that_are_chosen(num_rows: int) -> None:
 
 
 @pytest.mark.parametrize(("num_rows", "held_out"), [(40, 10), (100, 20), (400, 20), (2000, 100), (1_000_000, 1000)])
-def test_a_share_is_held_out_that_leaves_enough_to_train_on(num_rows: int, held_out: int) -> None:
+def test_the_number_of_held_out_rows_leaves_enough_for_training(num_rows: int, held_out: int) -> None:
     assert choose(num_rows).values["data.hold_out"] == held_out
 
 
@@ -184,7 +184,7 @@ def test_nothing_is_held_out_where_validation_data_is_given(part: str) -> None:
         assert "data.hold_out" not in task_type(task).defaults(CorpusStats(1000, 60.0), CPU, given).values
 
 
-def test_nonsense_of_the_user_is_left_to_the_recipe_to_refuse() -> None:
+def test_invalid_settings_are_left_to_the_check_of_the_recipe() -> None:
     choose(model__d_model="many", training__tokens_per_batch=-5)
 
 
@@ -209,7 +209,7 @@ def test_every_text_on_every_machine_gets_a_decoder_only_transformer_with_reason
 
 
 @pytest.mark.parametrize("kind", sorted(kind for kind in MODELS if LanguageModelTask.fits(MODELS[kind])))
-def test_every_kind_of_language_model_gets_what_fits_it(kind: str) -> None:
+def test_every_kind_of_language_model_gets_fitting_settings(kind: str) -> None:
     choices = choose_text(model__kind=kind)
     found = recipe(choices, "language-model", model__kind=kind)
     with torch.device("meta"):
@@ -218,17 +218,31 @@ def test_every_kind_of_language_model_gets_what_fits_it(kind: str) -> None:
     assert (found.tokenizer.kind in ("word", "byte")) == counted
 
 
-def test_lines_may_stand_alone_with_any_model() -> None:
+@pytest.mark.parametrize("reads", ["lines", "stream", "windows"])
+def test_an_unlisted_neural_model_gets_the_settings_of_a_neural_model(
+    monkeypatch: pytest.MonkeyPatch, reads: str
+) -> None:
+    unlisted = type("Unlisted", (MODELS["one_layer"],), {"reads": reads})
+    monkeypatch.setitem(MODELS, "one_layer", unlisted)
+    values = choose_text(model__kind="one_layer").values
+    assert (values["tokenizer.kind"], values["training.average"]) == ("bpe", "ema")
+    assert (values["data.text_as"], values["data.keep_blank_lines"]) == (reads, reads != "lines")
+    assert values["model.max_len"] == values["training.context"]
+    found = recipe(choose_text(model__kind="one_layer"), "language-model", model__kind="one_layer")
+    assert found.data.text_as == reads
+
+
+def test_independent_lines_can_be_used_with_any_model() -> None:
     found = recipe(choose_text(data__text_as="lines"), "language-model", data__text_as="lines")
     assert not found.data.keep_blank_lines
 
 
-def test_where_time_is_very_short_words_are_counted() -> None:
+def test_a_very_short_time_limit_selects_a_count_based_model() -> None:
     assert choose_text(training__max_minutes=1.0).values["model.kind"] == "ngram"
     assert choose_text(training__max_minutes=5.0).values["model.kind"] == "gpt"
 
 
-def test_sizes_of_a_language_model_that_the_user_said_are_kept_and_the_others_fit_them() -> None:
+def test_given_sizes_of_a_language_model_are_kept_and_the_others_fit_them() -> None:
     choices = choose_text(model__d_model=320, training__context=32, training__num_streams=8, model__kind="rnn")
     assert choices.values["model.hidden_size"] == 640
     tokens = 40_000 * (120 / 3.8 + 1)
@@ -237,7 +251,7 @@ def test_sizes_of_a_language_model_that_the_user_said_are_kept_and_the_others_fi
     assert found.model.model_dump()["num_heads"] == 2
 
 
-def test_fine_tuning_takes_kind_of_tokenizer_and_model_of_the_run_and_a_lower_rate() -> None:
+def test_fine_tuning_inherits_kind_of_tokenizer_and_model_and_lowers_the_rate() -> None:
     trained = recipe(choose(1_000_000), training__lr=8e-4, tokenizer__kind="unigram").model_dump()
     choices = fine_tuned(TranslationTask, CorpusStats(500, 60.0), CPU, trained, {"model.dropout": 0.4})
     found = recipe(choices, model__dropout=0.4)
@@ -249,12 +263,12 @@ def test_fine_tuning_takes_kind_of_tokenizer_and_model_of_the_run_and_a_lower_ra
     assert choices.reasons["model.d_model"] == "as in --init"
 
 
-def test_a_machine_says_what_it_is() -> None:
+def test_a_machine_is_described_in_one_line() -> None:
     assert CPU.render() == "2 CPU cores, 8 GiB, bfloat16 2.5 times as fast as float32"
     assert GPU.render().startswith("cuda, 80 GiB")
 
 
-def test_fine_tuning_takes_what_the_rate_is_meant_for() -> None:
+def test_fine_tuning_inherits_the_settings_that_the_rate_depends_on() -> None:
     sgd = {"training__optimizer": "sgd", "training__lr": 20.0, "training__schedule": "epochs", "training__clip_norm": 5}
     trained = recipe(choose_text(model__kind="rnn"), "language-model", model__kind="rnn", **sgd).model_dump()
     found = fine_tuned(LanguageModelTask, CorpusStats(500, 60.0), CPU, trained, {})
@@ -266,7 +280,7 @@ def test_fine_tuning_takes_what_the_rate_is_meant_for() -> None:
     assert "training.schedule" not in other.values
 
 
-def test_a_run_that_is_fine_tuned_gets_the_dropout_of_its_own_data() -> None:
+def test_a_fine_tuned_run_gets_the_dropout_for_its_own_data() -> None:
     trained = recipe(choose(100_000), model__attention_dropout=0.05).model_dump()
     found = fine_tuned(TranslationTask, CorpusStats(5_865, 60.0), CPU, trained, {})
     assert trained["model"]["dropout"] == 0.1
@@ -275,7 +289,7 @@ def test_a_run_that_is_fine_tuned_gets_the_dropout_of_its_own_data() -> None:
     assert found.values["model.attention_dropout"] == 0.05
 
 
-def test_fine_tuning_by_the_noam_schedule_keeps_the_warm_up_that_its_rate_is_for() -> None:
+def test_fine_tuning_with_the_noam_schedule_keeps_the_warm_up() -> None:
     trained = recipe(choose(500), training__schedule="noam", training__lr=1.0, training__warmup_steps=4000).model_dump()
     found = fine_tuned(TranslationTask, CorpusStats(500, 60.0), CPU, trained, {})
     assert (found.values["training.lr"], found.values["training.warmup_steps"]) == (0.25, 4000)
@@ -309,7 +323,7 @@ def test_a_corpus_of_middle_size_has_a_vocabulary_for_each_side(num_rows: int, j
         {"tokenizer.kind": "byte"},
     ],
 )
-def test_one_vocabulary_is_kept_where_something_asks_for_it(given: dict[str, Any]) -> None:
+def test_a_joint_vocabulary_is_kept_where_it_is_required(given: dict[str, Any]) -> None:
     choices = choose_translation(CorpusStats(29_000, 60.0), CPU, given)
     found = build_recipe(Document(), {"task": "translation", **choices.values, **given})
     assert (found.tokenizer.joint, found.model.model_dump()["tie"]) == (True, "all")

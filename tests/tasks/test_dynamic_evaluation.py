@@ -1,4 +1,4 @@
-"""Is dynamic evaluation the published rule, scoring before it learns, and the cache the published mixture?"""
+"""Dynamic evaluation and continuous cache against their formulas; tokens are scored before they are learned."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from torch import nn
 from heed.core.errors import UsageError
 from heed.data.text_stream import TextStream
 from heed.decoding.scoring import StreamReader
-from heed.tasks.language_model.continuous_cache import ContinuousCache
 from heed.tasks.language_model.dynamic_evaluation import (
     STEP,
+    ContinuousCache,
     DynamicOptions,
     DynamicReader,
     RmsRule,
     SgdRule,
     gradient_rms,
-    make_dynamic_reader,
 )
 
 CPU = torch.device("cpu")
@@ -40,14 +39,14 @@ def text_of(num_tokens: int, seed: int = 0, vocab_size: int = VOCABULARIES.tgt_s
 def reader(name: str, **choices: object) -> DynamicReader:
     """A reader of a model with random weights."""
     options = DynamicOptions.model_validate(choices)
-    return make_dynamic_reader(model_of(name), CPU, options, lambda: text_of(300, seed=9))
+    return DynamicReader(model_of(name), CPU, options, lambda: text_of(300, seed=9))
 
 
 # Dynamic evaluation
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_rule_that_changes_nothing_scores_as_a_stream_is_scored(name: str) -> None:
+def test_a_rule_without_changes_scores_as_a_stream(name: str) -> None:
     text = text_of(40)
     static = StreamReader(model_of(name), CPU).read(text)
     np.testing.assert_allclose(reader(name, rule="sgd", lr=1e-12, decay=0.0).read(text), static, rtol=1e-4, atol=1e-4)
@@ -69,7 +68,7 @@ def test_a_token_is_scored_before_it_is_learned_from(name: str, rule: str) -> No
 
 
 @pytest.mark.parametrize("rule", ["none", "sgd", "rms"])
-def test_a_text_in_parts_is_read_as_the_whole(rule: str) -> None:
+def test_a_text_in_parts_is_scored_as_the_whole(rule: str) -> None:
     text = text_of(70)
     choices = {"rule": rule, "cache_share": 0.2, "segment": 5}
     whole = reader("rnn", **choices).read(text)
@@ -79,10 +78,10 @@ def test_a_text_in_parts_is_read_as_the_whole(rule: str) -> None:
     np.testing.assert_allclose(np.concatenate((first, rest)), whole, rtol=1e-4, atol=1e-5)
 
 
-def test_the_model_itself_stays_as_it_is() -> None:
+def test_the_model_itself_is_not_changed() -> None:
     model = model_of("rnn")
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
-    dynamic = make_dynamic_reader(model, CPU, DynamicOptions(rule="sgd", lr=1.0), lambda: text_of(300))
+    dynamic = DynamicReader(model, CPU, DynamicOptions(rule="sgd", lr=1.0), lambda: text_of(300))
     dynamic.read(text_of(20))
     assert all(weight.equal(before[name]) for name, weight in model.named_parameters())
 
@@ -95,7 +94,7 @@ def test_it_learns_a_text_that_repeats_itself() -> None:
         assert reader("rnn", rule=rule, lr=lr).read(text)[100:].mean() > static[100:].mean() + 0.3
 
 
-def test_the_rule_of_the_notes_by_hand() -> None:
+def test_the_rule_of_the_notes_equals_its_formula() -> None:
     """θ - η ∇ + λ (θ_g - θ), with the θ from before."""
     weight = nn.Parameter(torch.tensor([1.0, 2.0]))
     rule = SgdRule([weight], lr=0.5, decay=0.1)
@@ -106,7 +105,7 @@ def test_the_rule_of_the_notes_by_hand() -> None:
     assert weight.grad is None
 
 
-def test_without_a_rate_it_is_a_step_by_the_mean_square_of_the_gradients_so_far() -> None:
+def test_the_default_rate_is_relative_to_the_mean_square_of_the_gradients() -> None:
     weight, other = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1))
     rule = SgdRule([weight, other], lr=None, decay=0.0)
     weight.grad, other.grad = torch.tensor([2.0, 0.0]), torch.tensor([-1.0])  # |g|² = 5
@@ -118,7 +117,7 @@ def test_without_a_rate_it_is_a_step_by_the_mean_square_of_the_gradients_so_far(
     torch.testing.assert_close(weight.data, torch.tensor([-2 * STEP / 5, -3 * STEP / 7]))
 
 
-def test_the_rule_of_krause_et_al_by_hand() -> None:
+def test_the_rule_of_krause_et_al_equals_its_formula() -> None:
     """λ R is held at 1: the first weight goes back to where it was trained, less the gradient."""
     weight, other = nn.Parameter(torch.tensor([1.0, 2.0])), nn.Parameter(torch.tensor([4.0]))
     rms = [torch.tensor([30.0, 2.0]), torch.tensor([4.0])]  # means 16 and 4, and of both 10
@@ -144,12 +143,12 @@ def test_the_statistics_are_the_root_mean_square_of_the_gradients_of_batches() -
         torch.testing.assert_close(rms, gradient.abs(), rtol=1e-4, atol=1e-7)
 
 
-def test_a_model_that_counts_is_refused() -> None:
+def test_a_count_based_model_is_refused() -> None:
     with pytest.raises(UsageError, match="count-based"):
         reader("bigram", rule="sgd")
 
 
-def test_the_signature_says_all_that_was_chosen() -> None:
+def test_the_signature_contains_all_options() -> None:
     assert reader("rnn", rule="sgd", lr=0.1).signature == "context:stream|dynamic:sgd|lr:0.1|decay:0.001|segment:20"
     assert reader("rnn", rule="sgd").signature.startswith(f"context:stream|dynamic:sgd|lr:{STEP:g}/|g|2|decay")
     assert reader("rnn", rule="rms").signature == "context:stream|dynamic:rms|lr:0.0001|decay:0.02|segment:20"

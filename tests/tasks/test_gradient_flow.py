@@ -1,4 +1,4 @@
-"""Are the norms of gradients through time those that the equations give?"""
+"""Gradient norms through time against their equations."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def build(factor: float, cell: str = "tanh", **choices: object) -> Recurrent:
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
-def test_they_shrink_or_grow_with_the_power_of_the_recurrent_weight(factor: float) -> None:
+def test_norms_shrink_or_grow_with_the_power_of_the_recurrent_weight(factor: float) -> None:
     model, ids = build(factor), random_targets(3, 8)
     found = norms_through_time(model, ids, ids[:, 0], model.start(None, 3))
     ages = torch.arange(7, -1, -1)
     torch.testing.assert_close(found, found[:, -1:] * factor**ages, rtol=1e-4, atol=1e-6)
 
 
-def test_an_open_gate_keeps_them() -> None:
+def test_an_open_gate_preserves_norms() -> None:
     """In an LSTM whose forget gate is open, the memory's gradient stays what it is."""
     model, ids = build(0.0, cell="lstm", forget_bias=0.0), random_targets(3, 8)
     model.layers[0].input.bias.data[6:12] = 30.0
@@ -39,7 +39,7 @@ def test_an_open_gate_keeps_them() -> None:
     torch.testing.assert_close(found, found[:, :1].expand(3, 8), rtol=1e-4, atol=1e-6)
 
 
-def test_they_are_the_gradients_of_the_loss_by_finite_differences() -> None:
+def test_norms_equal_those_of_finite_differences() -> None:
     torch.manual_seed(0)
     model = Recurrent(RecurrentConfig(d_model=6, hidden_size=5, num_layers=2), VOCABULARIES).double()
     for parameter in model.requires_grad_(False).parameters():

@@ -1,4 +1,4 @@
-"""Is a text prepared as its recipe says: lines, a stream or windows, with its ends, its blank lines and its words?"""
+"""Preparation of text as lines, a stream or windows, with line ends, blank lines and vocabulary."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ def test_a_stream_is_all_lines_in_order_each_with_its_end_and_the_last_ones_vali
     assert ids.tolist() == [id for row in rows for id in row]
 
 
-def test_lines_that_stand_alone_have_their_ends_made_by_the_batch(tmp_path: Path) -> None:
+def test_the_batch_adds_the_ends_of_independent_lines(tmp_path: Path) -> None:
     task = prepared_text(tmp_path, text_as="lines")
     assert all(EOS not in row for row in stored(task))
     assert [list(row) for row in task.sequences()] == stored(task)
 
 
-def test_lines_of_a_validation_text_are_all_kept_however_long_and_however_often_they_come(tmp_path: Path) -> None:
+def test_long_and_repeated_lines_of_a_validation_text_are_kept(tmp_path: Path) -> None:
     lines = ["ba ce", "ba " * 3000 + "ce", "ba ce", "di"]
     task = prepared_text(tmp_path, text_as="lines", valid_text=str(write_lines(tmp_path / "valid", lines)))
     assert task.valid == lines
 
 
-def test_a_line_that_is_held_out_validates_once_however_long_it_is(tmp_path: Path) -> None:
+def test_a_held_out_line_is_validated_once(tmp_path: Path) -> None:
     write_lines(tmp_path / "toy.txt", [f"ba {number % 40} " + "ce " * 2000 for number in range(120)])
     task = prepared_text(tmp_path, text_as="lines", hold_out=60, max_tokens=5000)
     assert 0 < len(task.valid) == len({*task.valid}) < 40
 
 
 @pytest.mark.parametrize(("text_as", "counted"), [("stream", "50"), ("windows", "50"), ("lines", "601")])
-def test_what_is_scored_of_a_training_text_on_one_line_has_a_bound(
+def test_the_scored_part_of_a_training_text_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text_as: str, counted: str
 ) -> None:
     """A line that stands alone is scored as a whole."""
@@ -75,7 +75,7 @@ def test_what_is_scored_of_a_training_text_on_one_line_has_a_bound(
     assert f"|n:{counted}|text:training|" in validation.scores["training_perplexity"].signature
 
 
-def test_a_line_break_may_be_a_character_and_blank_lines_stay_where_they_are_kept(tmp_path: Path) -> None:
+def test_line_breaks_can_be_characters_and_blank_lines_can_be_kept(tmp_path: Path) -> None:
     lines = [*(["ab", "", "  ", "b"] * 30)]
     write_lines(tmp_path / "toy.txt", lines)
     task = prepared_text(tmp_path, line_end="newline", keep_blank_lines=True)
@@ -83,14 +83,14 @@ def test_a_line_break_may_be_a_character_and_blank_lines_stay_where_they_are_kep
     assert task.valid == lines[-20:]
 
 
-def test_blank_lines_are_left_out_where_they_are_not_kept(tmp_path: Path) -> None:
+def test_blank_lines_are_dropped_by_default(tmp_path: Path) -> None:
     write_lines(tmp_path / "toy.txt", ["ab", "", "  ", "b"] * 60)
     task = prepared_text(tmp_path)
     assert len(stored(task)) == 120 - 20
     assert set(task.valid) == {"ab", "b"}
 
 
-def test_words_may_come_from_another_text(tmp_path: Path) -> None:
+def test_the_vocabulary_may_come_from_another_text(tmp_path: Path) -> None:
     words = write_lines(tmp_path / "words", ["ba", "ce", "xyz"])
     task = prepared_text(tmp_path, vocabulary_text=str(words))
     assert set(task.tokenizer.vocabulary.text_pieces) == {"ba", "ce", "xyz"}
@@ -109,9 +109,7 @@ def test_a_vocabulary_is_sampled_by_the_lines_of_its_own_text(tmp_path: Path, mo
     assert len(load_tokenizer(tmp_path / "run" / "tokenizer.json").encode(["xyz"])[0]) < 3, "all three words are read"
 
 
-def test_a_validation_line_that_no_model_can_read_at_once_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_validation_line_that_is_too_long_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preparation, "MAX_SCORED_TOKENS", 4)
     valid = write_lines(tmp_path / "valid", ["ba", "ba ce di fo", "ce di fo"])
     task = prepared_text(tmp_path, text_as="lines", max_tokens=3, valid_text=str(valid))
@@ -122,7 +120,7 @@ def test_a_validation_line_that_no_model_can_read_at_once_is_left_out(
         prepared_text(tmp_path / "other", text_as="lines", max_tokens=3, valid_text=str(valid))
 
 
-def test_a_row_of_a_stream_is_told_by_what_stands_there(tmp_path: Path) -> None:
+def test_a_row_of_a_stream_is_described_by_its_text(tmp_path: Path) -> None:
     task = prepared_text(tmp_path)
     batch = next(task.loader(0, 1).batches_from())[1]
     shown = task.text_of(int(batch.rows[1]))
@@ -137,12 +135,12 @@ def test_a_row_of_a_stream_is_told_by_what_stands_there(tmp_path: Path) -> None:
         ({"text_as": "book"}, "expected one of 'lines', 'stream', 'windows', got 'book'"),
     ],
 )
-def test_what_does_not_go_together_is_told(keys: dict[str, object], message: str) -> None:
+def test_contradictory_settings_are_refused(keys: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match="(?s)" + message):
         build(TextData, Document(keys))
 
 
-def test_the_end_of_a_text_is_split_off_in_little_memory() -> None:
+def test_the_end_of_a_text_is_split_off() -> None:
     rows = [(str(number),) for number in range(10)]
     assert [*split_end(iter(rows), 10, 3, held=False)] == rows[:7]
     assert [*split_end(iter(rows), 10, 3, held=True)] == rows[7:]

@@ -1,4 +1,4 @@
-"""Are further parts of the training data read, tagged, repeated, examined and remembered as they should be?"""
+"""Parts of the training data: tags, repetitions, findings and records."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from heed.report.page import write_report
 from heed.run import Run
 from heed.tasks.defaults import CorpusStats, Machine
 from heed.tasks.prepare import LINES_SEEN, read_valid
-from heed.tasks.translation.data import TranslationData
+from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.defaults import choose_translation
-from heed.tasks.translation.parts import PartConfig, tag_to_use
 from heed.tasks.translation.task import TranslationTask
 from heed.text.vocabulary import Vocabulary
 
@@ -56,7 +55,7 @@ def stored(run: Run) -> list[tuple[str, str, str]]:
     return found
 
 
-def test_each_part_has_its_tag_and_comes_as_often_as_it_says(tmp_path: Path) -> None:
+def test_each_part_has_its_tag_and_its_repetitions(tmp_path: Path) -> None:
     run = with_parts(tmp_path)
     rows, held = stored(run), {*read_valid(run.folder)}
     main = [("", *pair) for pair in pairs() if pair not in held]
@@ -66,7 +65,7 @@ def test_each_part_has_its_tag_and_comes_as_often_as_it_says(tmp_path: Path) -> 
     assert run.tokenizers["src"].vocabulary.tags == ("bt", "2cc")
 
 
-def test_what_is_held_out_stands_in_no_part_by_source_or_target(tmp_path: Path) -> None:
+def test_held_out_sources_and_targets_occur_in_no_part(tmp_path: Path) -> None:
     first = prepared(tmp_path, "first")
     valid = read_valid(first.folder)
     src = write_lines(tmp_path / "leak.aa", [row[0] for row in valid] + ["pi pi pi"] * len(valid))
@@ -77,7 +76,7 @@ def test_what_is_held_out_stands_in_no_part_by_source_or_target(tmp_path: Path) 
     assert run.corpus["dropped"]["part 1: held out for validation"] == 2 * len(valid)
 
 
-def test_the_files_the_words_and_the_lines_of_all_parts_are_remembered(tmp_path: Path) -> None:
+def test_the_files_words_and_lines_of_all_parts_are_recorded(tmp_path: Path) -> None:
     run = with_parts(tmp_path)
     assert {"src", "tgt", "part_1.src", "part_1.tgt", "part_2.src", "part_2.tgt"} == run.corpus["files"].keys()
     assert run.corpus["files"]["part_2.src"]["lines"] == 30
@@ -97,7 +96,7 @@ def test_the_files_the_words_and_the_lines_of_all_parts_are_remembered(tmp_path:
     assert validated_on(run) == "no tag"
 
 
-def test_subword_dropout_leaves_the_tag_alone(tmp_path: Path) -> None:
+def test_subword_dropout_does_not_affect_the_tag(tmp_path: Path) -> None:
     run = with_parts(tmp_path, tokenizer__dropout=0.5)
     tags, decode = run.tokenizers["src"].vocabulary.tag_ids, run.tokenizers["src"].decode
     rows, loader = stored(run), run.task().loader(256, seed=1)
@@ -126,7 +125,7 @@ def test_validation_gets_the_tag_of_the_first_part_or_its_own(tmp_path: Path) ->
         assert translator.before_source == [run.tokenizers["src"].vocabulary.tag_ids[expected]]
 
 
-def test_the_tag_changes_the_translation_and_is_never_put_out(tmp_path: Path) -> None:
+def test_the_tag_changes_the_translation_and_is_never_output(tmp_path: Path) -> None:
     run = with_parts(tmp_path)
     task = run.task()
     assert isinstance(task, TranslationTask)
@@ -151,7 +150,7 @@ def test_a_run_with_parts_trains(tmp_path: Path) -> None:
     assert trainer_of(run).run().progress.step == 3
 
 
-def test_the_tag_decides_what_a_source_becomes(tmp_path: Path) -> None:
+def test_the_tag_selects_the_target_language(tmp_path: Path) -> None:
     """Eight sentences by heart, twice: translated with one tag, as they are with the other."""
     few = pairs(8, seed=1, longest=3)
     src, tgt = (
@@ -182,7 +181,7 @@ def test_separate_vocabularies_have_tags_on_the_source_side_alone(tmp_path: Path
     assert {tag for tag, _, _ in stored(run)} == {"", "bt", "2cc"}
 
 
-def test_faults_of_a_part_are_told_with_its_name(tmp_path: Path) -> None:
+def test_findings_of_a_part_have_its_name(tmp_path: Path) -> None:
     src = write_lines(tmp_path / "bad.aa", ["ba ce"] * 300)
     tgt = write_lines(tmp_path / "bad.bb", [""] * 300)
     keys = tiny_keys(tmp_path, data__parts=[{"src": str(src), "tgt": str(tgt), "tag": "bt"}])
@@ -235,7 +234,7 @@ def as_memory(folder: Path, rows: list[tuple[str, str]]) -> str:
         ([], as_memory, "correct xml:lang"),
     ],
 )
-def test_a_part_the_wrong_way_round_is_to_be_exchanged_in_its_file(
+def test_a_part_with_exchanged_sides_is_reported_with_advice_for_its_file(
     first: list[tuple[str, str]], save: Callable[..., str], advice: str, tmp_path: Path
 ) -> None:
     straight = ROWS[150:]
@@ -251,7 +250,7 @@ def test_a_part_the_wrong_way_round_is_to_be_exchanged_in_its_file(
     assert not plan_with(tmp_path, part).diagnosis.stops
 
 
-def test_a_part_of_two_files_the_wrong_way_round_is_to_be_exchanged_where_it_is_said(tmp_path: Path) -> None:
+def test_a_part_of_two_exchanged_files_is_reported_with_advice_for_its_keys(tmp_path: Path) -> None:
     src, tgt = two_files(tmp_path, "more", ROWS[150:])
     [stop] = plan_with(tmp_path, {"src": tgt, "tgt": src}).diagnosis.stops
     assert stop.advice == f"Exchange src and tgt of this part.{DIRECTION}"
@@ -259,7 +258,7 @@ def test_a_part_of_two_files_the_wrong_way_round_is_to_be_exchanged_where_it_is_
     assert not plan_with(tmp_path, {"src": tgt, "tgt": src, "src_lang": "de", "tgt_lang": "en"}).diagnosis.stops
 
 
-def test_a_part_that_cannot_be_read_to_its_end_stops(tmp_path: Path) -> None:
+def test_a_part_that_cannot_be_read_completely_is_refused(tmp_path: Path) -> None:
     more = part(tmp_path, "more", 40, 7)
     write_lines(tmp_path / "more.bb", ["kan"] * 39)
     with pytest.raises(DataError, match="has 40 lines"):
@@ -271,22 +270,29 @@ def test_a_part_that_cannot_be_read_to_its_end_stops(tmp_path: Path) -> None:
     [
         ({"data__tag": "a b"}, "'a b' is not a valid tag"),
         ({"data__tag": "s"}, "'s' is not a valid tag"),
-        ({"data__valid_tag": "bt"}, r"data.valid_tag = 'bt' is no tag of the training data \(it has none\)"),
-        ({"data__tag": "2bb", "data__default_tag": "bt"}, r"data.default_tag = 'bt' is no tag .*\(2bb\)"),
-        ({"data__parts": [{"src": "x"}]}, "data.parts, number 1: give it src and tgt, or pairs"),
+        ({"data__valid_tag": "bt"}, r"data.valid_tag = 'bt' is not a tag of the training data \(it has none\)"),
+        ({"data__tag": "2bb", "data__default_tag": "bt"}, r"data.default_tag = 'bt' is not a tag .*\(2bb\)"),
+        ({"data__parts": [{"src": "x"}]}, "data.parts, number 1: needs either src and tgt, or pairs"),
         ({"data__parts": [{"src": "x", "tgt": "y", "pairs": "z"}]}, "data.parts, number 1"),
         ({"data__parts": [{}]}, "data.parts, number 1"),
         ({"data__parts": [{"src": "x", "tgt": "y", "repeat": 0}]}, "at least 1"),
         ({"data__parts": [{"src": "x", "tgt": "y", "times": 2}]}, "unknown key 'data.parts"),
     ],
 )
-def test_what_is_wrong_with_tags_and_parts_is_told(keys: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_mistakes_in_tags_and_parts_are_reported(keys: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
         prepared(tmp_path, **keys)
 
 
+def tagged(used: list[str], default: str = "") -> TranslationData:
+    """The `[data]` table of parts with these tags."""
+    first, *others = used
+    parts = tuple(PartConfig(src="a", tgt="b", tag=tag) for tag in others)
+    return TranslationData(src="x", tgt="y", tag=first, default_tag=default, parts=parts)
+
+
 @pytest.mark.parametrize(
-    ("used", "default", "said", "found"),
+    ("used", "default", "requested", "found"),
     [
         ([""], "", None, ""),
         (["", "bt"], "", None, ""),
@@ -297,21 +303,21 @@ def test_what_is_wrong_with_tags_and_parts_is_told(keys: dict[str, Any], message
         (["2de", "2fr"], "", "", ""),
     ],
 )
-def test_the_tag_that_is_used_follows_from_the_data_and_from_what_is_said(
-    used: list[str], default: str, said: str | None, found: str
+def test_the_tag_to_use_follows_from_the_data_and_the_request(
+    used: list[str], default: str, requested: str | None, found: str
 ) -> None:
-    assert tag_to_use(used, default, ("2de", "2fr", "bt"), said) == found
+    assert tagged(used, default).tag_to_use(("2de", "2fr", "bt"), requested) == found
 
 
-def test_where_every_source_had_a_tag_one_must_be_said() -> None:
+def test_a_tag_is_required_if_every_source_had_one() -> None:
     with pytest.raises(
-        UsageError, match=r'which with --tag \(2de, 2fr\); from Python with heed.load\(RUN, tag="2de"\)'
+        UsageError, match=r'one with --tag \(2de, 2fr\), or from Python with heed.load\(RUN, tag="2de"\)'
     ):
-        tag_to_use(["2de", "2fr"], "", ("2de", "2fr"), None)
-    with pytest.raises(UsageError, match="--tag 2es: the run knows 2de, 2fr"):
-        tag_to_use(["2de", "2fr"], "", ("2de", "2fr"), "2es")
+        tagged(["2de", "2fr"]).tag_to_use(("2de", "2fr"), None)
+    with pytest.raises(UsageError, match="--tag 2es: the tags of the run are 2de, 2fr"):
+        tagged(["2de", "2fr"]).tag_to_use(("2de", "2fr"), "2es")
     with pytest.raises(UsageError, match="--tag bt: the run was trained without tags"):
-        tag_to_use([""], "", (), "bt")
+        tagged([""]).tag_to_use((), "bt")
 
 
 def test_the_languages_are_those_of_the_part_with_the_tag() -> None:
@@ -325,7 +331,7 @@ def test_the_languages_are_those_of_the_part_with_the_tag() -> None:
     assert found == [("en", "de"), ("en", "fr"), ("en", "de")]
 
 
-def test_what_is_held_out_goes_by_the_first_part_and_the_model_by_all_of_them() -> None:
+def test_held_out_rows_depend_on_the_first_part_and_the_model_on_all_parts() -> None:
     machine = Machine("cpu", 2, 8 << 30, "bfloat16", 2.5)
     alone, more = (choose_translation(CorpusStats(400, 60.0, extra), machine, {}).values for extra in (0, 200_000))
     assert alone["data.hold_out"] == more["data.hold_out"] == 20

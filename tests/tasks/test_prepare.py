@@ -1,4 +1,4 @@
-"""Does preparing hold out, filter, count and encode as it says?"""
+"""Preparation of a corpus: held-out rows, filters, counts and ids."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from heed.execute import prepare_run
 from heed.planner import Planner, TrainOptions
 from heed.run import Run
 from heed.tasks import prepare
-from heed.tasks.prepare import cap_valid, chunks, distinct, is_held_out, read_valid, readable, split_rows
+from heed.tasks.prepare import chunks, distinct, is_held_out, limit_valid, read_valid, short_enough, split_rows
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.prepare import filtered_pairs, prepare_translation
 from heed.text.tokenizers import TokenizerConfig
@@ -54,7 +54,7 @@ def test_no_side_of_a_held_out_pair_is_trained_on(tmp_path: Path) -> None:
     assert run.corpus["dropped"]["held out for validation"] > 0
 
 
-def test_no_source_stands_on_both_sides_of_the_split_though_it_has_several_translations() -> None:
+def test_a_source_with_several_translations_is_on_one_side_of_the_split() -> None:
     rows = [(f"source {i % 100}", f"target {i}") for i in range(300)]
     held = list(split_rows(rows, 300, 60, seed=1, held=True))
     rest = list(split_rows(rows, 300, 60, seed=1, held=False))
@@ -65,13 +65,13 @@ def test_no_source_stands_on_both_sides_of_the_split_though_it_has_several_trans
 
 
 @given(st.text(max_size=20), st.integers(0, 2**32))
-def test_who_is_held_out_depends_on_text_and_seed_alone_and_grows_with_the_share(text: str, seed: int) -> None:
+def test_held_out_texts_depend_on_text_and_seed_alone_and_grow_with_the_share(text: str, seed: int) -> None:
     held = [is_held_out(text, 1000, hold_out, seed) for hold_out in (0, 10, 100, 1000)]
     assert held == sorted(held)
     assert (held[0], held[-1]) == (False, True)
 
 
-def test_another_seed_holds_out_others() -> None:
+def test_another_seed_holds_out_other_rows() -> None:
     rows = [(str(i),) for i in range(1000)]
     one, other = (set(split_rows(rows, 1000, 100, seed, held=True)) for seed in (1, 2))
     assert len(one & other) < 40
@@ -83,13 +83,13 @@ def test_holding_out_more_than_half_is_refused() -> None:
         split_rows([], 300, 1000, seed=1, held=True)
 
 
-def test_validation_pairs_are_distinct_and_at_most_so_many_and_what_is_left_out_is_told(
+def test_validation_pairs_are_distinct_and_limited_and_others_are_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rows = [("a", "1"), ("b", "2"), ("a", "3"), ("x", "y" * 5001), ("c", "4"), ("d", "5")]
-    assert cap_valid(rows, 3, 5000, quiet=False) == [("a", "1"), ("b", "2"), ("c", "4")]
+    assert limit_valid(rows, 3, 5000, quiet=False) == [("a", "1"), ("b", "2"), ("c", "4")]
     assert capsys.readouterr().err == (
-        "left out of validation: 1 (the source came before)\n"
+        "left out of validation: 1 (repeated source)\n"
         "left out of validation: 1 (longer than 5,000 characters (data.filter.max_characters))\n"
     )
     assert list(distinct(rows)) == [rows[0], rows[1], rows[3], rows[4], rows[5]]
@@ -97,25 +97,27 @@ def test_validation_pairs_are_distinct_and_at_most_so_many_and_what_is_left_out_
 
 def test_validation_pairs_that_are_all_too_long_are_not_called_missing() -> None:
     with pytest.raises(DataError, match=r"all 2 validation pairs are longer than 5,000 characters .* raise the limit"):
-        cap_valid([("x" * 5001, "y")] * 2, 2000, 5000)
+        limit_valid([("x" * 5001, "y")] * 2, 2000, 5000)
 
 
-def test_validation_pairs_that_no_model_can_score_are_left_out_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_validation_pairs_that_are_too_long_to_score_are_left_out_and_reported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     rows, sides = [("a", "bcd"), ("abc", "d"), ("ab", "cd")], [Byte(), Byte()]
-    assert readable(rows, sides, 2, quiet=False) == [("ab", "cd")]
+    assert short_enough(rows, sides, 2, quiet=False) == [("ab", "cd")]
     assert capsys.readouterr().err == "left out of validation: 2 (more than 2 tokens)\n"
-    assert readable(rows, sides, 3) == rows
-    assert readable([], sides, 3) == []
+    assert short_enough(rows, sides, 3) == rows
+    assert short_enough([], sides, 3) == []
     with pytest.raises(DataError, match="all 3 validation lines have more than 1 tokens"):
-        readable(rows, sides, 1)
+        short_enough(rows, sides, 1)
 
 
-def test_chunks_leave_nothing_out() -> None:
+def test_chunks_contain_all_items() -> None:
     assert list(chunks(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert list(itertools.islice(chunks(itertools.count(), 2), 1)) == [[0, 1]]
 
 
-def test_what_the_filter_drops_is_counted_by_reason(tmp_path: Path) -> None:
+def test_filtered_pairs_are_counted_by_reason(tmp_path: Path) -> None:
     good = pairs(150)
     bad = [("", "kan"), ("ba ce", "   "), good[0], good[1], ("ba " * 20, "kan")]
     src = write_lines(tmp_path / "a", [src for src, _ in good + bad])
@@ -148,7 +150,7 @@ def test_a_side_without_tokens_is_left_out(tmp_path: Path) -> None:
     assert corpus.dropped == {"no tokens": 2}
 
 
-def test_joint_and_separate_tokenizers_lie_in_the_run_folder(tmp_path: Path) -> None:
+def test_joint_and_separate_tokenizers_are_in_the_run_folder(tmp_path: Path) -> None:
     joint = prepared(tmp_path, "joint")
     assert [path.name for path in joint.folder.glob("tokenizer*")] == ["tokenizer.json"]
     assert joint.tokenizers["src"] is joint.tokenizers["tgt"]
@@ -169,7 +171,7 @@ def test_validation_files_are_used_whole_and_nothing_is_held_out(tmp_path: Path)
     assert sorted(stored_pairs(run)) == sorted(pairs())
 
 
-def test_a_run_remembers_its_files_and_what_was_left_out(tmp_path: Path) -> None:
+def test_a_run_records_its_files_and_the_dropped_rows(tmp_path: Path) -> None:
     run = prepared(tmp_path)
     src = run.corpus["files"]["src"]
     assert (src["name"], src["lines"], len(src["sha256"])) == ("train.aa", 300, 64)
@@ -185,7 +187,7 @@ def test_preparing_twice_gives_the_same_files(tmp_path: Path) -> None:
         assert (one.folder / name).read_bytes() == (two.folder / name).read_bytes(), name
 
 
-def test_the_normaliser_works_before_everything_else(tmp_path: Path) -> None:
+def test_text_is_normalised_first(tmp_path: Path) -> None:
     src = write_lines(tmp_path / "train.aa", ["e\u0301te\x07 " + src for src, _ in pairs(120)])
     tgt = write_lines(tmp_path / "train.bb", ["\ufeff" + tgt for _, tgt in pairs(120)])
     run = prepared(tmp_path, data__src=str(src), data__tgt=str(tgt))
@@ -193,7 +195,7 @@ def test_the_normaliser_works_before_everything_else(tmp_path: Path) -> None:
     assert all(tgt[0].isalpha() for _, tgt in stored_pairs(run) + read_valid(run.folder))  # type: ignore[operator]
 
 
-def test_nothing_left_to_train_on_is_told(tmp_path: Path) -> None:
+def test_an_empty_training_set_is_refused(tmp_path: Path) -> None:
     write_lines(tmp_path / "train.aa", ["ba ce"] * 300)
     write_lines(tmp_path / "train.bb", ["ler kan"] * 300)
     keys = tiny_keys(tmp_path, data__max_tokens=2)
@@ -205,7 +207,7 @@ def test_nothing_left_to_train_on_is_told(tmp_path: Path) -> None:
         prepare_run(plan, options.out, quiet=True)
 
 
-def test_validation_files_of_which_one_is_missing_are_refused(tmp_path: Path) -> None:
+def test_a_missing_validation_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"give both data\.valid_src and data\.valid_tgt"):
         prepared(tmp_path, data__valid_src="valid.aa")
 
@@ -236,7 +238,7 @@ def learned_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     return learned
 
 
-def test_up_to_a_bound_subwords_are_learned_from_every_row(
+def test_subwords_of_a_small_corpus_are_learned_from_every_row(
     learned_from: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert learned_from(10, ("tgt",)) == [f"a{i}" for i in range(10)]
@@ -244,7 +246,7 @@ def test_up_to_a_bound_subwords_are_learned_from_every_row(
     assert capsys.readouterr().err == ""
 
 
-def test_of_a_large_corpus_subwords_are_learned_from_a_sample_of_neighbours_that_is_told(
+def test_subwords_of_a_large_corpus_are_learned_from_a_sample(
     learned_from: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = learned_from(25)
@@ -259,12 +261,12 @@ def test_of_a_large_corpus_subwords_are_learned_from_a_sample_of_neighbours_that
 
 
 @pytest.mark.parametrize("kind", ["word", "character", "char-bigram"])
-def test_closed_lists_are_counted_in_all_of_a_large_corpus(learned_from: Callable[..., list[str]], kind: str) -> None:
+def test_words_and_characters_are_counted_in_all_rows(learned_from: Callable[..., list[str]], kind: str) -> None:
     assert learned_from(25, ("tgt",), kind=kind) == [f"a{i}" for i in range(25)]
 
 
 @given(st.integers(1, 300), st.integers(1, 60))
-def test_a_sample_has_at_most_so_many_rows_and_nearly_as_many(num_rows: int, most: int) -> None:
+def test_the_size_of_a_sample_is_close_to_its_limit(num_rows: int, most: int) -> None:
     rows = [(str(i),) for i in range(num_rows)]
     found = list(prepare.sampled(rows, num_rows, most))
     assert num_rows // -(-num_rows // most) <= len(found) <= min(most, num_rows)

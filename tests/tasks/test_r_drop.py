@@ -1,4 +1,4 @@
-"""Does R-Drop train every translator as its paper says, whatever the batch, and can it be stopped anywhere?"""
+"""R-Drop: the published loss for every translator, in any parts of a batch, and resumable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from heed.data.batch import Batch, collate
 from heed.models import MODELS
 from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
-from heed.tasks.translation.r_drop import SECOND_PASS, r_drop_loss
+from heed.tasks.generation import SECOND_PASS, r_drop_loss
 from heed.training.checkpoints import list_checkpoints, load_checkpoint
 
 ALPHA = 5.0
@@ -34,7 +34,7 @@ def gradients(loss: Tensor, model: Any) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("name", [kind for kind in MODELS if MODELS[kind].needs_source])
-def test_it_is_two_passes_with_other_noise_and_their_divergence(name: str) -> None:
+def test_the_loss_is_that_of_two_passes_and_their_divergence(name: str) -> None:
     model, batch = model_of(name), batch_of()
     dropout_keys = DropoutKeys.for_step(1, 7, batch.rows)
     found = r_drop_loss(model, batch, Smoothing(0.1), dropout_keys, ALPHA)
@@ -57,7 +57,7 @@ def test_it_is_two_passes_with_other_noise_and_their_divergence(name: str) -> No
 
 
 @pytest.mark.parametrize("name", [kind for kind in MODELS if MODELS[kind].needs_source])
-def test_a_batch_is_the_sum_of_its_halves(name: str) -> None:
+def test_the_loss_of_a_batch_is_the_sum_of_its_halves(name: str) -> None:
     model, batch = model_of(name), batch_of((4, 2, 5, 3))
 
     def loss(part: Batch) -> Tensor:
@@ -67,7 +67,7 @@ def test_a_batch_is_the_sum_of_its_halves(name: str) -> None:
     torch.testing.assert_close(loss(batch), loss(left) + loss(right), rtol=1e-5, atol=1e-4)
 
 
-def test_a_training_with_it_goes_on_bit_for_bit(tmp_path: Path) -> None:
+def test_a_training_with_r_drop_is_resumed_bit_for_bit(tmp_path: Path) -> None:
     changes = {"training__r_drop": ALPHA, "training__max_steps": 8, "training__save_every": 4, "model__dropout": 0.3}
     straight = prepared(tmp_path, "straight", **changes)
     trainer_of(straight).run()
@@ -83,7 +83,7 @@ def test_a_training_with_it_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert all(torch.equal(tensor, theirs.weights[name]) for name, tensor in ours.weights.items())
 
 
-def test_it_changes_what_is_learned_and_the_logged_loss_stays_that_of_one_pass(tmp_path: Path) -> None:
+def test_r_drop_changes_the_weights_but_not_the_scale_of_the_logged_loss(tmp_path: Path) -> None:
     losses, learned = [], []
     for name, alpha in (("plain", 0.0), ("r-drop", ALPHA)):
         run = prepared(tmp_path, name, training__r_drop=alpha, training__max_steps=5, model__dropout=0.3)
@@ -94,6 +94,6 @@ def test_it_changes_what_is_learned_and_the_logged_loss_stays_that_of_one_pass(t
     assert losses[1] == pytest.approx(losses[0], rel=0.2)
 
 
-def test_without_dropout_it_is_refused(tmp_path: Path) -> None:
+def test_r_drop_without_dropout_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"training\.r_drop compares two passes .*: set model\.dropout"):
         prepared(tmp_path, training__r_drop=1.0, model__dropout=0.0)

@@ -1,4 +1,4 @@
-"""Does a prepared run remember what it is trained on: its lines, and how often it has each word?"""
+"""Records of the training rows and words of a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def words_of(run: Run) -> WordCounts:
     return known
 
 
-def test_what_is_trained_on_is_known_and_what_is_held_out_is_not(tmp_path: Path) -> None:
+def test_training_rows_are_recorded_and_held_out_ones_are_not(tmp_path: Path) -> None:
     run = prepared(tmp_path, data__hold_out=30)
     held = read_valid(run.folder)
     trained = [row for row in pairs() if row not in held]
@@ -41,7 +41,7 @@ def test_what_is_trained_on_is_known_and_what_is_held_out_is_not(tmp_path: Path)
     assert words_of(run).tokenizer == "13a"
 
 
-def test_pairs_that_are_left_out_are_not_known(tmp_path: Path) -> None:
+def test_dropped_pairs_are_not_recorded(tmp_path: Path) -> None:
     found = [*pairs(100), ("", "kan kan kan zz"), ("ba " * 40, "yy"), ("ba " * 40, "xx " * 40)]
     write_lines(tmp_path / "train.aa", [src for src, _ in found])
     write_lines(tmp_path / "train.bb", [tgt for _, tgt in found])
@@ -51,7 +51,7 @@ def test_pairs_that_are_left_out_are_not_known(tmp_path: Path) -> None:
     assert not {"xx", "yy", "zz"} & words_of(run).counts.keys()
 
 
-def test_a_language_model_knows_its_lines_and_counts_no_words(tmp_path: Path) -> None:
+def test_a_language_model_records_its_lines_and_no_words(tmp_path: Path) -> None:
     lines = [f"the dog sees cow number {number}" for number in range(100)]
     keys = {"task": "language-model", "data.text": str(write_lines(tmp_path / "text", lines)), "data.hold_out": 20}
     options = TrainOptions(tmp_path / "lm", device="cpu", quiet=True)
@@ -71,7 +71,7 @@ def fine_tuned(folder: Path, init: Run) -> Run:
     return prepare_run(Planner(Document(), keys, options).plan(), options.out, init, quiet=True)
 
 
-def test_a_fine_tuned_run_has_seen_what_the_first_one_had(tmp_path: Path) -> None:
+def test_a_fine_tuned_run_includes_the_rows_of_the_first_one(tmp_path: Path) -> None:
     init = prepared(tmp_path)
     run = fine_tuned(tmp_path, init)
     before = [row for row in pairs() if row not in read_valid(init.folder)]
@@ -81,7 +81,7 @@ def test_a_fine_tuned_run_has_seen_what_the_first_one_had(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("missing", [LINES_SEEN, WORDS_SEEN])
-def test_where_the_first_run_does_not_know_the_fine_tuned_one_does_not_either(tmp_path: Path, missing: str) -> None:
+def test_a_missing_record_of_the_first_run_removes_that_of_the_fine_tuned_one(tmp_path: Path, missing: str) -> None:
     init = prepared(tmp_path)
     (init.folder / missing).rename(init.folder / "gone")
     run = fine_tuned(tmp_path, init)

@@ -1,4 +1,4 @@
-"""Do the tasks give batches, losses and validations as the training loop wants them?"""
+"""Tasks: batches, losses and validations."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from toy import translate as toy_translation
 
 from heed.core.config import Document
 from heed.core.errors import UsageError
+from heed.decoding.translator import ModelTranslator
 from heed.execute import prepare_run
 from heed.planner import Planner, TrainOptions
 from heed.run import Run
@@ -42,7 +43,7 @@ def test_a_batch_is_the_pairs_of_its_rows(tmp_path: Path) -> None:
     assert [toy_translation(src) for src in sources] == targets
 
 
-def test_subword_dropout_cuts_anew_in_each_epoch_and_alike_in_each_run(tmp_path: Path) -> None:
+def test_subword_dropout_differs_between_epochs_and_is_reproducible(tmp_path: Path) -> None:
     def epochs(run: Run) -> list[dict[int, list[int]]]:
         loader = run.task().loader(256, seed=1)
         stream = loader.batches_from()
@@ -80,7 +81,7 @@ def test_a_validation_scores_and_shows_samples(tmp_path: Path) -> None:
     assert list(task.validate(model, ("perplexity",)).scores) == ["perplexity"]
 
 
-def test_the_unsmoothed_loss_is_what_scoring_says(tmp_path: Path) -> None:
+def test_the_unsmoothed_loss_equals_the_score(tmp_path: Path) -> None:
     run = prepared(tmp_path)
     task, model = run.task(), run.new_model()
     assert isinstance(task, TranslationTask)
@@ -126,7 +127,8 @@ def test_the_perplexity_of_a_counted_model_is_that_of_its_counts(tmp_path: Path)
     assert isinstance(task, LanguageModelTask)
     model.estimate(task.sequences())  # type: ignore[union-attr]
     validation = task.validate(model, task.metrics)
-    total = sum(text.log_prob_sum for text in likelihood(task.translator(model), task.valid))
+    translator = ModelTranslator(model, None, task.tokenizer, task.data.normaliser, task.device)
+    total = sum(text.log_prob_sum for text in likelihood(translator, task.valid))
     assert validation.value("perplexity") == pytest.approx(math.exp(-total / (5 * len(task.valid))))
     assert set(validation.scores) >= {"perplexity", "perplexity_per_word", "bits_per_byte"}
     loader = task.loader(256, seed=1).batches_from()
@@ -138,7 +140,7 @@ def test_the_perplexity_of_a_counted_model_is_that_of_its_counts(tmp_path: Path)
     assert np.isfinite(float(loss_sum))
 
 
-def test_a_language_model_without_text_is_told(tmp_path: Path) -> None:
+def test_a_recipe_without_data_is_refused(tmp_path: Path) -> None:
     options = TrainOptions(tmp_path / "lm", device="cpu", quiet=True)
     with pytest.raises(UsageError, match=r"data.text is missing: give --text F\."):
         Planner(Document(), {"task": "language-model"}, options).plan()

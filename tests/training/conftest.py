@@ -1,4 +1,4 @@
-"""Tests of whole runs."""
+"""Fixture for tests of complete runs."""
 
 from toy import without_shape_checks
 

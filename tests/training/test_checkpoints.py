@@ -1,4 +1,4 @@
-"""Is a checkpoint whole or not there at all, and is damage told from health?"""
+"""Checkpoints: complete or absent, with damage detected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from heed.training import checkpoints
 from heed.training.checkpoints import (
     FILES,
     Checkpoint,
-    Progress,
     list_checkpoints,
     load_checkpoint,
     load_optimizer_tensors,
@@ -31,8 +30,9 @@ from heed.training.checkpoints import (
     require_room_for,
     save_checkpoint,
 )
-from heed.training.journal import Window
 from heed.training.manifest import write_manifest
+from heed.training.metrics_log import Window
+from heed.training.progress import Progress
 
 SHAPES = {"w": (3, 4), "b": (4,)}
 
@@ -55,7 +55,7 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_a_checkpoint_comes_back_bit_for_bit(tmp_path: Path) -> None:
+def test_a_checkpoint_is_restored_bit_for_bit(tmp_path: Path) -> None:
     saved = checkpoint()
     loaded = load_checkpoint(save_checkpoint(tmp_path / "checkpoints", saved, keep=3))
     assert loaded.progress == saved.progress
@@ -66,13 +66,13 @@ def test_a_checkpoint_comes_back_bit_for_bit(tmp_path: Path) -> None:
         assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_a_checkpoint_may_be_read_by_whoever_may_read_other_files(tmp_path: Path) -> None:
+def test_a_checkpoint_has_the_permissions_of_other_files(tmp_path: Path) -> None:
     path = save_checkpoint(tmp_path / "checkpoints", checkpoint(), keep=1)
     (tmp_path / "file").touch()
     assert {file.stat().st_mode for file in path.iterdir()} == {(tmp_path / "file").stat().st_mode}
 
 
-def test_a_checkpoint_without_an_average_comes_back_too(tmp_path: Path) -> None:
+def test_a_checkpoint_without_an_average_is_restored(tmp_path: Path) -> None:
     plain = Checkpoint(Progress(), {"w": torch.ones(2)}, {}, {})
     loaded = load_checkpoint(save_checkpoint(tmp_path, plain, keep=1))
     assert not loaded.optimizer
@@ -80,25 +80,25 @@ def test_a_checkpoint_without_an_average_comes_back_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), 5e-324, 1 / 3, 1e300, -0.0])
-def test_every_number_of_the_state_comes_back_bit_for_bit(tmp_path: Path, number: float) -> None:
+def test_every_number_of_the_state_is_restored_bit_for_bit(tmp_path: Path, number: float) -> None:
     saved = Checkpoint(Progress(window=Window(loss_sum=number), seconds=number), {}, {}, {})
     loaded = load_checkpoint(save_checkpoint(tmp_path, saved, keep=1))
     assert repr(loaded.progress) == repr(saved.progress)
 
 
-def test_only_the_newest_are_kept(tmp_path: Path) -> None:
+def test_only_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
     for step in (5, 10, 20, 12_345_678):
         save_checkpoint(tmp_path, checkpoint(step), keep=2)
     assert [path.name for path in list_checkpoints(tmp_path)] == ["step-0000020", "step-12345678"]
 
 
-def test_ten_million_updates_come_after_nine_million(tmp_path: Path) -> None:
+def test_checkpoints_are_sorted_by_number(tmp_path: Path) -> None:
     for step in (9_999_999, 10_000_000):
         save_checkpoint(tmp_path, checkpoint(step), keep=2)
     assert newest_checkpoint(tmp_path).progress.step == 10_000_000
 
 
-def test_other_names_are_no_checkpoints(tmp_path: Path) -> None:
+def test_other_names_are_not_checkpoints(tmp_path: Path) -> None:
     for name in ("step-1", "step-000000x", "step-0000001.bak", ".heed-0123456789ab.tmp"):
         (tmp_path / name).mkdir()
     (tmp_path / "step-0000002").touch()
@@ -117,7 +117,7 @@ def emptied(path: Path) -> None:
 @pytest.mark.parametrize(
     "harm", [flip, cut_off, emptied, Path.unlink], ids=["flipped", "cut off", "emptied", "deleted"]
 )
-def test_damage_to_any_file_is_named_and_the_one_before_is_used_or_strict_refuses(
+def test_damage_to_any_file_is_named_and_the_previous_checkpoint_is_used_unless_strict(
     tmp_path: Path, name: str, harm: Callable[[Path], object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for step in (5, 10):
@@ -129,7 +129,7 @@ def test_damage_to_any_file_is_named_and_the_one_before_is_used_or_strict_refuse
     assert newest_checkpoint(tmp_path).progress.step == 5
     warning = capsys.readouterr().err
     assert warning.startswith(f"warning: checkpoint step-0000010 is damaged: {name} ")
-    assert warning.endswith(". The one before it is used.\n")
+    assert warning.endswith(". The previous one is used.\n")
     assert len(list_checkpoints(tmp_path)) == 2, "looking changes nothing"
 
 
@@ -143,7 +143,7 @@ def test_the_damage_is_named(tmp_path: Path) -> None:
         load_checkpoint(path)
 
 
-def test_a_damaged_checkpoint_is_replaced_when_the_training_gets_there_again(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_replaced_when_training_reaches_it_again(tmp_path: Path) -> None:
     for step in (5, 10):
         path = save_checkpoint(tmp_path, checkpoint(step), keep=3)
     flip(path / "weights.safetensors")
@@ -154,7 +154,7 @@ def test_a_damaged_checkpoint_is_replaced_when_the_training_gets_there_again(tmp
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_damaged_checkpoint_ahead_is_none_of_those_to_keep(tmp_path: Path) -> None:
+def test_a_damaged_later_checkpoint_does_not_count_among_those_to_keep(tmp_path: Path) -> None:
     for step in (5, 10):
         path = save_checkpoint(tmp_path, checkpoint(step), keep=2)
     flip(path / "weights.safetensors")
@@ -163,7 +163,7 @@ def test_a_damaged_checkpoint_ahead_is_none_of_those_to_keep(tmp_path: Path) -> 
     assert newest_checkpoint(tmp_path).progress.step == 8
 
 
-def test_a_whole_checkpoint_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_intact_checkpoint_is_left_alone(tmp_path: Path) -> None:
     path = save_checkpoint(tmp_path, checkpoint(5), keep=1)
     before = (path / "weights.safetensors").stat().st_ino
     assert save_checkpoint(tmp_path, checkpoint(5), keep=1) == path
@@ -177,7 +177,7 @@ def before_and_after_its_validation() -> tuple[Checkpoint, Checkpoint]:
     return before, after
 
 
-def test_a_checkpoint_from_before_the_validation_of_its_update_is_replaced(tmp_path: Path) -> None:
+def test_a_checkpoint_from_before_its_validation_is_replaced(tmp_path: Path) -> None:
     before, after = before_and_after_its_validation()
     save_checkpoint(tmp_path, before, keep=1)
     path = save_checkpoint(tmp_path, after, keep=1)
@@ -186,7 +186,7 @@ def test_a_checkpoint_from_before_the_validation_of_its_update_is_replaced(tmp_p
 
 
 @pytest.mark.parametrize("moment", range(7))
-def test_a_checkpoint_that_is_being_replaced_is_there_at_every_moment(
+def test_a_checkpoint_exists_at_every_moment_of_its_replacement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     before, after = before_and_after_its_validation()
@@ -217,7 +217,7 @@ def test_a_checkpoint_that_is_being_replaced_is_there_at_every_moment(
     assert list_checkpoints(tmp_path) == [later]
 
 
-def test_no_whole_checkpoint_at_all_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_an_intact_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no complete checkpoint"):
         newest_checkpoint(tmp_path)
     with pytest.raises(DataError, match="no complete checkpoint"):
@@ -236,7 +236,7 @@ def forge(path: Path, name: str, content: Any) -> None:
     write_manifest(path, FILES, {})
 
 
-def test_a_newer_heeds_checkpoint_is_neither_damage_nor_passed_over(
+def test_a_checkpoint_of_a_newer_version_is_neither_damaged_nor_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_checkpoint(tmp_path, checkpoint(5), keep=2)
@@ -247,7 +247,7 @@ def test_a_newer_heeds_checkpoint_is_neither_damage_nor_passed_over(
 
 
 @pytest.mark.parametrize("part", ["weights", "optimizer", "average"])
-def test_a_pickle_in_the_place_of_tensors_is_refused(tmp_path: Path, part: str) -> None:
+def test_a_pickle_instead_of_tensors_is_refused(tmp_path: Path, part: str) -> None:
     path = save_checkpoint(tmp_path, checkpoint(), keep=1)
     torch.save({"w": torch.ones(3)}, path / f"{part}.safetensors")
     forge(path, f"{part}.safetensors", (path / f"{part}.safetensors").read_bytes())
@@ -265,7 +265,7 @@ def test_a_pickle_in_the_place_of_tensors_is_refused(tmp_path: Path, part: str) 
         ("average", {"0/w": torch.ones(5)}, DataError, "'0/w' .* belongs to no weight"),
     ],
 )
-def test_tensors_that_are_not_the_models_are_refused_before_they_are_read(
+def test_tensors_of_another_model_are_refused_before_they_are_read(
     tmp_path: Path, part: str, tensors: Any, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = save_checkpoint(tmp_path, checkpoint(), keep=1)
@@ -291,20 +291,20 @@ def test_tensors_that_are_not_the_models_are_refused_before_they_are_read(
         (b" " * 2_000_000, "larger than 1.0 MB"),
     ],
 )
-def test_a_state_of_wrong_types_is_refused(tmp_path: Path, state: bytes, message: str) -> None:
+def test_a_state_with_wrong_types_is_refused(tmp_path: Path, state: bytes, message: str) -> None:
     path = save_checkpoint(tmp_path, checkpoint(), keep=1)
     forge(path, "state.json", state)
     with pytest.raises(DataError, match=rf"^checkpoint step-0000007 is damaged: .*{message}"):
         load_checkpoint(path)
 
 
-def test_a_state_without_what_was_added_later_is_read(tmp_path: Path) -> None:
+def test_a_state_without_newer_fields_is_read(tmp_path: Path) -> None:
     path = save_checkpoint(tmp_path, checkpoint(), keep=1)
     forge(path, "state.json", json.dumps({"step": 7, "position": {"epoch": 1}}).encode())
     assert load_checkpoint(path).progress == Progress(step=7, position=Position(1, 0))
 
 
-def test_a_link_in_the_place_of_a_checkpoint_is_refused(tmp_path: Path) -> None:
+def test_a_link_instead_of_a_checkpoint_is_refused(tmp_path: Path) -> None:
     path = save_checkpoint(tmp_path / "elsewhere", checkpoint(5), keep=1)
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / path.name).symlink_to(path)
@@ -315,7 +315,7 @@ def test_a_link_in_the_place_of_a_checkpoint_is_refused(tmp_path: Path) -> None:
 # --- storage --------------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_the_old_checkpoint_and_no_debris(
+def test_a_full_disk_is_reported_and_leaves_the_old_checkpoint_and_no_debris(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_checkpoint(tmp_path, checkpoint(5), keep=1)
@@ -329,8 +329,8 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_old_checkpoint_and_no_debris
     message = str(refused.value)
     assert message.startswith("cannot write a checkpoint: no space left on the device (needs 216 bytes, ")
     assert message.endswith(
-        f" free at {tmp_path}/step-0000010). Free some space or move the run to another disk; --resume goes on from "
-        "the checkpoint before."
+        f" free at {tmp_path}/step-0000010). Free some space or move the run to another disk; --resume continues "
+        "from the previous checkpoint."
     )
     assert [path.name for path in tmp_path.iterdir()] == ["step-0000005"]
     assert load_checkpoint(tmp_path / "step-0000005").progress.step == 5
@@ -340,9 +340,7 @@ def disk_with(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
     monkeypatch.setattr(files.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 0, free))  # type: ignore[attr-defined]
 
 
-def test_no_checkpoint_is_begun_without_a_fifth_more_room_than_it_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_requires_a_fifth_more_room_than_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved = checkpoint()
     needed = -(-saved.num_bytes * 12 // 10)
 
@@ -356,7 +354,7 @@ def test_no_checkpoint_is_begun_without_a_fifth_more_room_than_it_takes(
     save_checkpoint(tmp_path, saved, keep=1)
 
 
-def test_the_first_checkpoint_asks_for_the_room_that_the_optimiser_will_take(
+def test_the_first_checkpoint_requires_room_for_the_state_of_the_optimiser(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk_with(monkeypatch, free=300)
@@ -364,12 +362,12 @@ def test_the_first_checkpoint_asks_for_the_room_that_the_optimiser_will_take(
         save_checkpoint(tmp_path, Checkpoint(Progress(), {"w": torch.ones(25)}, {}, {"w": torch.ones(25)}), keep=1)
 
 
-def test_an_optimiser_without_numbers_of_its_own_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_optimiser_without_state_requires_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk_with(monkeypatch, free=300)
     save_checkpoint(tmp_path, Checkpoint(Progress(step=5), {"w": torch.ones(25)}, {}, {"w": torch.ones(25)}), keep=1)
 
 
-def test_the_first_checkpoint_that_cannot_be_written_asks_for_another_folder(
+def test_a_first_checkpoint_that_cannot_be_written_suggests_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read_only(self: Path, exist_ok: bool = True) -> None:
@@ -383,7 +381,7 @@ def test_the_first_checkpoint_that_cannot_be_written_asks_for_another_folder(
 
 
 @pytest.mark.parametrize("doing", ["save_file", "write_manifest", "rename"])
-def test_a_save_that_is_broken_off_leaves_the_old_checkpoint_and_no_debris(
+def test_an_interrupted_save_leaves_the_old_checkpoint_and_no_debris(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doing: str
 ) -> None:
     """A second signal leaves at once, wherever the save is."""
@@ -401,7 +399,7 @@ def test_a_save_that_is_broken_off_leaves_the_old_checkpoint_and_no_debris(
 
 
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
-def test_an_optimiser_that_takes_its_state_back_goes_on_bit_for_bit(kind: type[torch.optim.Optimizer]) -> None:
+def test_an_optimiser_continues_bit_for_bit_from_its_saved_state(kind: type[torch.optim.Optimizer]) -> None:
     def fresh() -> tuple[list[torch.Tensor], torch.optim.Optimizer]:
         torch.manual_seed(0)
         parameters = [torch.randn(4, 3, requires_grad=True), torch.randn(3, requires_grad=True)]

@@ -1,4 +1,4 @@
-"""Does a training compute the same numbers as it did when its losses were written down?
+"""Golden losses: a training computes the same numbers as when they were recorded.
 
 A change that is not meant to alter numbers leaves these losses as they are, bit for bit where they were made: with the
 same PyTorch on the same processor. Elsewhere they agree to 1 in 10,000.
@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).resolve().parent.parent / "fixtures" / "golden_losses.js
 
 
 @pytest.mark.processor
-def test_the_first_losses_are_those_that_were_written_down(tmp_path: Path) -> None:
+def test_the_first_losses_equal_the_recorded_ones(tmp_path: Path) -> None:
     document = json.loads(GOLDEN.read_text(encoding="utf-8"))
     found = golden_losses(tmp_path)
     assert len(found) == NUM_LOSSES

@@ -1,4 +1,4 @@
-"""Is a training whose batches other processes prepare the same, and does it end plainly when one of them is lost?"""
+"""Loader workers: the same training, and a clean end when a worker is lost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_any_number_of_workers_trains_the_same_weights(without_workers: Path, wo
     assert events(run.folder) == events(without_workers)
 
 
-def test_a_lost_worker_ends_the_training_with_a_sentence_and_it_goes_on_as_if_nothing_had_been(
+def test_a_lost_worker_ends_the_training_with_an_error_and_it_can_be_resumed(
     without_workers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = without_workers.parent

@@ -1,4 +1,4 @@
-"""Is every change to a folder noticed, and a newer format told from damage?"""
+"""Manifests: every change of a folder is detected, and newer formats are told from damage."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def sealed(folder: Path, **changes: Any) -> None:
     (folder / MANIFEST).write_text(json.dumps({**entries, "seal": _seal(entries)}))
 
 
-def test_an_untouched_folder_is_as_it_was_written(folder: Path) -> None:
+def test_an_unchanged_folder_is_accepted(folder: Path) -> None:
     assert checked_manifest(folder, NAMES).made_with == {"torch": "2"}
 
 
-def test_every_single_flipped_bit_is_noticed(folder: Path) -> None:
+def test_every_flipped_bit_is_detected(folder: Path) -> None:
     """The format's number included: a flipped one is damage, not a newer heed's work."""
     for name in (*NAMES, MANIFEST):
         whole = (folder / name).read_bytes()
@@ -54,7 +54,7 @@ def test_every_single_flipped_bit_is_noticed(folder: Path) -> None:
         (folder / name).write_bytes(whole)
 
 
-def test_a_sealed_manifest_of_a_newer_format_asks_for_a_newer_heed(folder: Path) -> None:
+def test_a_sealed_manifest_of_a_newer_format_asks_for_a_newer_version(folder: Path) -> None:
     sealed(folder, format=2, compression="zstd")
     with pytest.raises(NewerFormatError, match="Update heed"):
         checked_manifest(folder, NAMES)
@@ -74,7 +74,7 @@ def test_a_sealed_manifest_of_a_newer_format_asks_for_a_newer_heed(folder: Path)
         ({"format": "1"}, "got '1'"),
     ],
 )  # fmt: skip
-def test_a_manifest_that_lies_is_refused_though_its_seal_fits(folder: Path, changes: Any, message: str) -> None:
+def test_a_false_manifest_is_refused_although_its_seal_is_valid(folder: Path, changes: Any, message: str) -> None:
     sealed(folder, **changes)
     with pytest.raises(DataError) as refused:
         checked_manifest(folder, NAMES)
@@ -82,29 +82,29 @@ def test_a_manifest_that_lies_is_refused_though_its_seal_fits(folder: Path, chan
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"1", b"null", b"\xff\xfe", b"[" * 100_000, b'{"seal": 1}'])
-def test_a_manifest_that_is_none_is_refused(folder: Path, content: bytes) -> None:
+def test_other_content_instead_of_a_manifest_is_refused(folder: Path, content: bytes) -> None:
     (folder / MANIFEST).write_bytes(content)
-    with pytest.raises(DataError, match=rf"{MANIFEST} (is no JSON|does not match its seal)"):
+    with pytest.raises(DataError, match=rf"{MANIFEST} (is not JSON|does not match its seal)"):
         checked_manifest(folder, NAMES)
 
 
 @pytest.mark.parametrize("name", [*NAMES, MANIFEST])
-def test_links_pipes_and_gaps_are_no_files_of_the_folder(folder: Path, name: str, tmp_path_factory: Any) -> None:
+def test_links_pipes_and_missing_files_are_refused(folder: Path, name: str, tmp_path_factory: Any) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere") / name
     elsewhere.write_bytes((folder / name).read_bytes())
     (folder / name).unlink()
     with pytest.raises(DataError, match=f"{name} is missing"):
         checked_manifest(folder, NAMES)
     (folder / name).symlink_to(elsewhere)
-    with pytest.raises(DataError, match=f"{name} is a link or no file"):
+    with pytest.raises(DataError, match=f"{name} is not a regular file"):
         checked_manifest(folder, NAMES)
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    with pytest.raises(DataError, match=f"{name} is a link or no file"):
+    with pytest.raises(DataError, match=f"{name} is not a regular file"):
         checked_manifest(folder, NAMES)
 
 
-def test_a_large_file_is_not_read_where_a_few_numbers_are_expected(tmp_path: Path) -> None:
+def test_a_json_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_bytes(b" " * 1_000_001)
     with pytest.raises(DataError, match=r"state\.json is larger than 1\.0 MB"):
         read_small(tmp_path / "state.json")

@@ -1,4 +1,4 @@
-"""Are clipping, the optimisers and their averages the published ones, and do they go on bit for bit after a stop?"""
+"""Clipping, optimisers and averages: equal to the published ones, and resumed bit for bit."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_gradients_over_the_limit_are_projected_onto_it() -> None:
 
 
 @pytest.mark.parametrize("limit", [13.0, 20.0, 0.0])
-def test_gradients_within_the_limit_stay_as_they_are_and_zero_is_no_limit(limit: float) -> None:
+def test_gradients_within_the_limit_are_not_changed_and_zero_means_no_limit(limit: float) -> None:
     gradients = some_gradients()
     clip_gradients(gradients, limit)
     assert all(torch.equal(*pair) for pair in zip(gradients, some_gradients(), strict=True))
 
 
-def test_a_norm_that_is_not_finite_is_told_and_nothing_is_scaled_by_it() -> None:
+def test_a_norm_that_is_not_finite_is_returned_and_gradients_are_not_scaled() -> None:
     gradients = [torch.tensor([1.0, math.inf])]
     assert not math.isfinite(clip_gradients(gradients, 1.0))
     assert gradients[0][0] == 1.0
@@ -66,7 +66,7 @@ def quadratic(optimizer: torch.optim.Optimizer, weight: Tensor, num_steps: int, 
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_an_optimiser_is_pytorchs(name: str) -> None:
+def test_an_optimiser_equals_pytorchs(name: str) -> None:
     config = TrainingConfig(optimizer=name, lr=0.02, weight_decay=0.1)
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[name]
     adaptive = {} if name == "sgd" else {"betas": (config.beta1, config.beta2), "eps": config.epsilon}
@@ -102,7 +102,7 @@ def test_sgd_with_the_mean_of_its_weights_is_asgd_as_awd_lstm_uses_it() -> None:
         ([1, 2, 2, 2, 2, 2, 2], 5, 7),
     ],
 )
-def test_averaging_begins_when_a_score_is_worse_than_the_best_of_some_time_ago(
+def test_averaging_starts_when_a_score_is_worse_than_the_best_of_earlier_validations(
     losses: list[float], nonmonotone: int, pulled_at: int | None
 ) -> None:
     """Against the line of awd-lstm-lm: `len(best_val_loss) > n and val_loss > min(best_val_loss[:-n])`."""
@@ -110,7 +110,7 @@ def test_averaging_begins_when_a_score_is_worse_than_the_best_of_some_time_ago(
     for number, loss in enumerate(losses, 1):
         expected = len(theirs) > nonmonotone and loss > min(theirs[:-nonmonotone])
         theirs.append(loss)
-        trigger.see(loss, nonmonotone)
+        trigger.update(loss, nonmonotone)
         assert trigger.pulled == expected or found
         if trigger.pulled and found is None:
             found = number
@@ -120,7 +120,7 @@ def test_averaging_begins_when_a_score_is_worse_than_the_best_of_some_time_ago(
 # In a training
 
 
-def test_nt_asgd_validates_plain_weights_before_it_begins_and_their_mean_afterwards(tmp_path: Path) -> None:
+def test_nt_asgd_validates_plain_weights_before_averaging_starts_and_their_mean_afterwards(tmp_path: Path) -> None:
     trainer = trainer_for(
         tmp_path, optimizer="sgd", lr=3.0, average="nt_asgd", nonmonotone=1, eval_every=4, max_steps=4
     )
@@ -152,9 +152,7 @@ def test_nt_asgd_validates_plain_weights_before_it_begins_and_their_mean_afterwa
     ],
 )
 @pytest.mark.parametrize("stop", [11, 16])
-def test_a_training_with_sgd_that_was_stopped_goes_on_bit_for_bit(
-    tmp_path: Path, stop: int, keys: dict[str, Any]
-) -> None:
+def test_a_training_with_sgd_is_resumed_bit_for_bit(tmp_path: Path, stop: int, keys: dict[str, Any]) -> None:
     keys = {"optimizer": "sgd", "lr": 1.0, "clip_norm": 0.25, "eval_every": 3, **keys}
     straight = trainer_for(tmp_path, "straight", **keys)
     straight.run()
@@ -173,8 +171,8 @@ def test_a_training_with_sgd_that_was_stopped_goes_on_bit_for_bit(
     assert trainer.progress.rate_scale == straight.progress.rate_scale
 
 
-def test_the_rate_goes_down_when_validation_is_no_better(tmp_path: Path) -> None:
+def test_the_rate_decays_when_validation_does_not_improve(tmp_path: Path) -> None:
     trainer = trainer_for(tmp_path, optimizer="sgd", lr=2.0, schedule="plateau", lr_decay=4.0, average="none")
     for perplexity in (5.0, 4.0, 4.5, 3.0, 3.0):
-        trainer._learn_from_validation(perplexity, perplexity)
+        trainer._adapt(perplexity, perplexity)
     assert trainer.rate(10) == pytest.approx(2.0 / 16)

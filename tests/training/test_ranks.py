@@ -1,21 +1,26 @@
-"""Do several processes make the updates that one would make, and stop, fail and go on together?"""
+"""Several processes: the updates of one process, and stopping, failing and resuming together."""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
+import socket
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from command import Result, run, start
+from command import call, run, start
 from safetensors.torch import load_file
 from torch import Tensor
 from toy import events, flags, tiny_keys
 
+from heed.core.environment import variables_of_rank
 from heed.training.checkpoints import list_checkpoints
 from heed.training.ranks import ALONE, _buckets
 
@@ -26,16 +31,52 @@ KEYS = {
 
 
 def words(folder: Path, out: str, num_processes: int, **changes: Any) -> list[str]:
-    """A call of `heed train` on toy pairs."""
+    """Arguments of `heed train` on toy pairs."""
     keys = flags(tiny_keys(folder, **{**KEYS, **changes}))
     return ["train", *keys, "--out", str(folder / out), "--nproc", str(num_processes), "--quiet"]
 
 
-def train(folder: Path, out: str, num_processes: int, **changes: Any) -> Result:
-    """Make that call and expect it to succeed."""
+FORKS = multiprocessing.get_context("forkserver")
+"""Starts processes that have PyTorch and heed in memory."""
+FORKS.set_forkserver_preload(["command", "heed.api"])
+
+
+def run_rank(rank: int, num_processes: int, listener: socket.socket, arguments: Sequence[str]) -> None:
+    """Be one of the processes that the launcher would start."""
+    os.environ.update(variables_of_rank(rank, num_processes, listener))
+    listener.detach()
+    result = call(*arguments)
+    sys.stderr.write(result.err)
+    sys.exit(result.code)
+
+
+def train_together(num_processes: int, arguments: Sequence[str]) -> None:
+    """Run a command in several processes, or in this one, and expect it to succeed."""
+    if num_processes == 1:
+        result = call(*arguments)
+        assert result.code == 0, result.err
+        return
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ranks = [
+            FORKS.Process(target=run_rank, args=(rank, num_processes, listener, arguments), daemon=True)
+            for rank in range(num_processes)
+        ]
+        for process in ranks:
+            process.start()
+    for process in ranks:
+        process.join(120)
+    assert [process.exitcode for process in ranks] == [0] * num_processes
+
+
+def train(folder: Path, out: str, num_processes: int, **changes: Any) -> None:
+    """Train on toy pairs in several processes, without the launcher."""
+    train_together(num_processes, words(folder, out, 1, **changes))
+
+
+def train_by_launcher(folder: Path, out: str, num_processes: int, **changes: Any) -> None:
+    """The same with `heed train --nproc`."""
     result = run(*words(folder, out, num_processes, **changes))
     assert result.code == 0, result.err
-    return result
 
 
 def losses(folder: Path) -> list[float]:
@@ -44,7 +85,7 @@ def losses(folder: Path) -> list[float]:
 
 
 def assert_close(found: Path, expected: Path) -> None:
-    """The weights of two runs are equal but for rounding."""
+    """The weights of two runs are equal up to rounding."""
     ours, theirs = load_file(found / "model.safetensors"), load_file(expected / "model.safetensors")
     assert ours.keys() == theirs.keys()
     for name, tensor in ours.items():
@@ -53,15 +94,16 @@ def assert_close(found: Path, expected: Path) -> None:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of toy pairs with a run of one process that takes two batches an update."""
+    """A folder of toy pairs with a run of one process that uses two batches per update."""
     folder = tmp_path_factory.mktemp("ranks")
     train(folder, "one", 1, training__accumulate=2)
     return folder
 
 
 @pytest.mark.parametrize("parallel", ["data", "sharded"])
-def test_two_processes_make_the_updates_of_one_with_both_batches_dropout_included(corpus: Path, parallel: str) -> None:
-    train(corpus, parallel, 2, training__parallel=parallel)
+def test_two_processes_make_the_updates_of_one_with_both_batches_including_dropout(corpus: Path, parallel: str) -> None:
+    start_two = train_by_launcher if parallel == "data" else train
+    start_two(corpus, parallel, 2, training__parallel=parallel)
     assert losses(corpus / parallel) == pytest.approx(losses(corpus / "one"), rel=1e-5)
     assert_close(corpus / parallel, corpus / "one")
     [ours, theirs] = [
@@ -82,8 +124,7 @@ STREAMS = {
 def train_streams(folder: Path, out: str, num_processes: int, **changes: Any) -> None:
     """Train a recurrent language model on the source side of the toy pairs."""
     keys = flags({**STREAMS, "data.text": folder / "train.aa", **changes})
-    result = run("train", *keys, "--out", str(folder / out), "--nproc", str(num_processes), "--quiet")
-    assert result.code == 0, result.err
+    train_together(num_processes, ["train", *keys, "--out", str(folder / out), "--quiet"])
 
 
 def test_two_processes_share_the_streams_and_make_the_updates_of_one(corpus: Path) -> None:
@@ -99,7 +140,7 @@ def test_two_processes_share_the_streams_and_make_the_updates_of_one(corpus: Pat
 
 
 @pytest.mark.slow
-def test_streams_of_two_processes_go_on_with_one_and_the_other_way_round(corpus: Path) -> None:
+def test_streams_of_two_processes_are_resumed_by_one_and_vice_versa(corpus: Path) -> None:
     train_streams(corpus, "lm-straight", 1, **{"training.max_steps": 16})
     for first, then in ((1, 2), (2, 1)):
         folder = corpus / f"lm-{first}-{then}"
@@ -113,7 +154,7 @@ def test_streams_of_two_processes_go_on_with_one_and_the_other_way_round(corpus:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("parallel", "then"), [("data", 2), ("sharded", 2), ("sharded", 1)])
-def test_two_processes_that_are_asked_to_stop_save_and_go_on(corpus: Path, parallel: str, then: int) -> None:
+def test_two_processes_save_when_they_are_stopped_and_can_be_resumed(corpus: Path, parallel: str, then: int) -> None:
     name = f"stopped-{parallel}-{then}"
     long = {"training__max_steps": 60, "training__parallel": parallel, "training__eval_every": 30}
     train(corpus, f"straight-{parallel}-{then}", 2, **long)
@@ -131,7 +172,7 @@ def test_two_processes_that_are_asked_to_stop_save_and_go_on(corpus: Path, paral
 
 
 @pytest.mark.slow
-def test_when_one_process_is_killed_the_other_ends_and_the_training_can_go_on(corpus: Path) -> None:
+def test_when_one_process_is_killed_the_other_ends_and_the_training_can_be_resumed(corpus: Path) -> None:
     long = {"training__max_steps": 200, "training__eval_every": 100}
     with start(*words(corpus, "killed", 2, **long)) as process:
         wait_for_update(corpus / "killed", 10)
@@ -148,7 +189,7 @@ def test_when_one_process_is_killed_the_other_ends_and_the_training_can_go_on(co
 
 
 def wait_for_update(folder: Path, step: int) -> None:
-    """Until the log of a run tells of an update."""
+    """Wait until the log of a run contains an update."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         log = folder / "metrics.jsonl"
@@ -159,7 +200,7 @@ def wait_for_update(folder: Path, step: int) -> None:
     raise AssertionError(f"no update {step} within a minute")
 
 
-def test_a_rank_alone_has_nobody_to_tell(tmp_path: Path) -> None:
+def test_a_single_rank_communicates_with_nobody(tmp_path: Path) -> None:
     tensors = [torch.ones(3), torch.ones(2, 2)]
     ALONE.add_up(tensors)
     ALONE.wait()
@@ -168,7 +209,7 @@ def test_a_rank_alone_has_nobody_to_tell(tmp_path: Path) -> None:
     assert all(torch.equal(tensor, torch.ones_like(tensor)) for tensor in tensors)
 
 
-def test_gradients_travel_in_buckets_that_hold_each_of_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buckets_contain_each_gradient_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heed.training.ranks.BUCKET_ELEMENTS", 10)
     tensors: list[Tensor] = [torch.zeros(size) for size in (4, 4, 4, 30, 1)]
     assert [[len(tensor) for tensor in bucket] for bucket in _buckets(tensors)] == [[4, 4, 4], [30], [1]]

@@ -1,4 +1,4 @@
-"""Do recurrent and other language models learn, and does their training go on bit for bit after a stop?"""
+"""Recurrent and other language models: learning, and trainings that are resumed bit for bit."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ def trainer_of(folder: Path, model: AnyConfig, name: str = "run", **keys: Any) -
     ],
     ids=["awd", "awd bfloat16", "ugrnn", "trellisnet", "feed forward"],
 )
-def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    tmp_path: Path, model: AnyConfig, keys: dict[str, Any]
-) -> None:
+def test_a_stopped_training_is_resumed_bit_for_bit(tmp_path: Path, model: AnyConfig, keys: dict[str, Any]) -> None:
     straight = trainer_of(tmp_path, model, "straight", **keys)
     straight.run()
     assert straight.progress.trigger.pulled == (keys["average"] == "nt_asgd")
@@ -93,7 +91,7 @@ LEARNERS: dict[str, AnyConfig] = {
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_model_learns_a_few_lines_by_heart(name: str) -> None:
+def test_a_model_memorises_a_few_lines(name: str) -> None:
     torch.manual_seed(1)
     model = build_model(LEARNERS[name], Vocabularies(0, 50))
     rows = random_rows([12, 15, 9, 14], 50, seed=1)

@@ -1,8 +1,9 @@
-"""Does a training that was stopped anywhere go on bit for bit?"""
+"""Resumed trainings equal uninterrupted ones bit for bit."""
 
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from toy import events, prepared, trainer_of
+from toy import events, prepared, trainer_of, unchecked_shapes
 from trainings import content, interrupt_after
 
 from heed.run import Run
@@ -21,17 +22,30 @@ STEPS = 24
 KEYS = {"training__max_steps": STEPS, "training__eval_every": 8, "training__save_every": 7}
 
 
-def go_on(folder: Path) -> tuple[Trainer, Outcome]:
-    """What another process would do: open the folder, take the newest checkpoint, train."""
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of an uninterrupted training with `KEYS`, which must not be changed."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    with unchecked_shapes():
+        trainer_of(prepared(folder, **KEYS)).run()
+    return folder / "run"
+
+
+def resume(folder: Path) -> tuple[Trainer, Outcome]:
+    """Continue from the newest checkpoint, as another process would."""
     trainer = trainer_of(Run(folder))
     trainer.restore(newest_checkpoint(folder / "checkpoints"))
     return trainer, trainer.run()
 
 
-def check(tmp_path: Path, stops: list[int], keys: dict[str, Any]) -> None:
-    """A run that is stopped after the updates `stops` ends as the one that never was."""
-    straight = trainer_of(prepared(tmp_path, "straight", **keys))
-    straight.run()
+def trained_straight(tmp_path: Path, keys: dict[str, Any]) -> Path:
+    """The run folder of an uninterrupted training."""
+    trainer_of(prepared(tmp_path, "straight", **keys)).run()
+    return tmp_path / "straight"
+
+
+def check(tmp_path: Path, stops: list[int], keys: dict[str, Any], straight: Path) -> None:
+    """A run that is stopped after the updates `stops` equals the uninterrupted one."""
     trainer = trainer_of(prepared(tmp_path, "stopped", **keys))
     folder = tmp_path / "stopped"
     for number, stop in zip([signal.SIGTERM, signal.SIGINT], stops, strict=False):
@@ -41,9 +55,10 @@ def check(tmp_path: Path, stops: list[int], keys: dict[str, Any]) -> None:
         trainer = trainer_of(Run(folder))
         trainer.restore(newest_checkpoint(folder / "checkpoints"))
     assert trainer.run().interrupted_by is None
-    assert content(folder) == content(tmp_path / "straight")
-    assert _without_ends(folder) == _without_ends(tmp_path / "straight")
-    same = {name: value for name, value in vars(straight.progress).items() if name not in ("seconds", "window")}
+    assert content(folder) == content(straight)
+    assert _without_ends(folder) == _without_ends(straight)
+    progress = newest_checkpoint(straight / "checkpoints").progress
+    same = {name: value for name, value in vars(progress).items() if name not in ("seconds", "window")}
     assert {name: value for name, value in vars(trainer.progress).items() if name in same} == same
 
 
@@ -51,31 +66,32 @@ def _without_ends(folder: Path) -> list[dict[str, Any]]:
     return [event for event in events(folder) if event["event"] != "end"]
 
 
-def test_the_same_seed_twice_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(tmp_path: Path) -> None:
     contents = []
+    keys = {**KEYS, "training__max_steps": 8, "tokenizer__dropout": 0.2}
     for name, seed in (("one", 1), ("two", 1), ("three", 2)):
-        trainer_of(prepared(tmp_path, name, seed=seed, **{**KEYS, "tokenizer__dropout": 0.2})).run()
+        trainer_of(prepared(tmp_path, name, seed=seed, **keys)).run()
         contents.append(content(tmp_path / name))
     assert contents[0] == contents[1]
     assert all(contents[0][name] != other for name, other in contents[2].items())
 
 
-def test_a_stopped_training_goes_on_bit_for_bit(tmp_path: Path) -> None:
-    check(tmp_path, [11], KEYS)
+def test_a_stopped_training_is_resumed_bit_for_bit(uninterrupted: Path, tmp_path: Path) -> None:
+    check(tmp_path, [11], KEYS, uninterrupted)
 
 
-def test_so_it_does_with_everything_random_in_bfloat16_with_accumulation(tmp_path: Path) -> None:
+def test_a_training_with_all_kinds_of_randomness_is_resumed_bit_for_bit(tmp_path: Path) -> None:
     keys = {
         **KEYS, "tokenizer__dropout": 0.2, "model__dropout": 0.3, "model__attention_dropout": 0.1,
         "training__accumulate": 2, "training__precision": "bfloat16", "training__average": "last",
         "training__average_last": 3, "training__optimizer": "adamw", "training__weight_decay": 0.01,
     }  # fmt: skip
-    check(tmp_path, [9, 17], keys)
+    check(tmp_path, [9, 17], keys, trained_straight(tmp_path, keys))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", range(12))
-def test_so_it_does_for_settings_drawn_at_random(tmp_path: Path, draw: int) -> None:
+def test_a_training_with_random_settings_is_resumed_bit_for_bit(tmp_path: Path, draw: int) -> None:
     dice = random.Random(draw)
     keys = {
         **KEYS, "tokenizer__dropout": dice.choice([0.0, 0.3]), "model__dropout": dice.choice([0.0, 0.3]),
@@ -84,40 +100,39 @@ def test_so_it_does_for_settings_drawn_at_random(tmp_path: Path, draw: int) -> N
         "training__schedule": dice.choice(["noam", "inverse_sqrt", "cosine", "constant"]),
         "model__kind": dice.choice(["transformer", "rnn_attention"]), "seed": dice.randint(0, 99),
     }  # fmt: skip
-    check(tmp_path, sorted(dice.sample(range(1, STEPS), 2)), keys)
+    check(tmp_path, sorted(dice.sample(range(1, STEPS), 2)), keys, trained_straight(tmp_path, keys))
 
 
-def test_a_training_that_fell_back_behind_a_damaged_checkpoint_ends_as_if_nothing_had_been(tmp_path: Path) -> None:
-    trainer_of(prepared(tmp_path, "straight", **KEYS)).run()
+def test_a_training_that_resumes_before_a_damaged_checkpoint_ends_equally(uninterrupted: Path, tmp_path: Path) -> None:
     trainer = trainer_of(prepared(tmp_path, "stopped", **KEYS))
     interrupt_after(trainer, 17, signal.SIGTERM)
     trainer.run()
     folder = tmp_path / "stopped"
     (list_checkpoints(folder / "checkpoints")[-1] / "weights.safetensors").write_bytes(b"")
-    trainer, _ = go_on(folder)
+    trainer, _ = resume(folder)
     assert trainer.progress.step == STEPS
-    assert content(folder) == content(tmp_path / "straight")
+    assert content(folder) == content(uninterrupted)
 
 
-def test_going_on_with_a_training_that_has_ended_changes_nothing(tmp_path: Path) -> None:
-    trainer_of(prepared(tmp_path, **KEYS)).run()
+def test_resuming_a_finished_training_changes_nothing(uninterrupted: Path, tmp_path: Path) -> None:
+    shutil.copytree(uninterrupted, tmp_path / "run")
     before = content(tmp_path / "run")
-    trainer, outcome = go_on(tmp_path / "run")
+    trainer, outcome = resume(tmp_path / "run")
     assert outcome.reason == f"reached {STEPS} updates (training.max_steps)"
     assert trainer.progress.num_validations == 3
     assert content(tmp_path / "run") == before
 
 
 @pytest.mark.parametrize("keys", [{"training__average": "last"}, {"training__schedule": "plateau"}])
-def test_a_limit_that_is_raised_leaves_no_trace(tmp_path: Path, keys: dict[str, Any]) -> None:
-    """The validation at a limit keeps the best weights, and what goes on does so as if it had not been."""
+def test_raising_a_limit_does_not_change_the_training(tmp_path: Path, keys: dict[str, Any]) -> None:
+    """The validation at a limit keeps the best weights, and has no effect on the resumed training."""
     keys = {**KEYS, "training__stop_metric": "bleu", **keys}
     straight = trainer_of(prepared(tmp_path, "straight", **keys))
     straight.run()
     trainer_of(prepared(tmp_path, "limited", **{**keys, "training__max_steps": 11})).run()
     recipe = tmp_path / "limited" / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("max_steps = 11", f"max_steps = {STEPS}"))
-    go_on(tmp_path / "limited")
+    resume(tmp_path / "limited")
     ends = [newest_checkpoint(tmp_path / name / "checkpoints") for name in ("straight", "limited")]
     for part in ("weights", "optimizer", "average"):
         ours, theirs = (getattr(end, part) for end in ends)
@@ -127,12 +142,12 @@ def test_a_limit_that_is_raised_leaves_no_trace(tmp_path: Path, keys: dict[str, 
     assert ends[0].progress.num_validations == ends[1].progress.num_validations == 3
 
 
-def test_a_validation_at_a_limit_that_is_the_best_leaves_no_trace(tmp_path: Path) -> None:
-    """Its weights are kept, and later ones are compared with those that a longer training would have had."""
+def test_the_best_validation_at_a_limit_does_not_change_the_training(tmp_path: Path) -> None:
+    """Its weights are kept, and later scores are compared with those of an uninterrupted training."""
     scores = {8: 10.0, 11: 30.0, 16: 20.0, 24: 25.0}
     keys = {**KEYS, "training__stop_metric": "bleu", "training__schedule": "plateau", "training__patience": 2}
 
-    def told(run: Run) -> Trainer:
+    def with_scores(run: Run) -> Trainer:
         trainer = trainer_of(run)
         validate = trainer.task.validate
 
@@ -144,12 +159,12 @@ def test_a_validation_at_a_limit_that_is_the_best_leaves_no_trace(tmp_path: Path
         trainer.task.validate = scored  # type: ignore[method-assign]
         return trainer
 
-    straight = told(prepared(tmp_path, "straight", **keys))
+    straight = with_scores(prepared(tmp_path, "straight", **keys))
     straight.run()
-    told(prepared(tmp_path, "limited", **{**keys, "training__max_steps": 11})).run()
+    with_scores(prepared(tmp_path, "limited", **{**keys, "training__max_steps": 11})).run()
     recipe = tmp_path / "limited" / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("max_steps = 11", f"max_steps = {STEPS}"))
-    limited = told(Run(tmp_path / "limited"))
+    limited = with_scores(Run(tmp_path / "limited"))
     limited.restore(newest_checkpoint(tmp_path / "limited" / "checkpoints"))
     limited.run()
     ends = straight.progress, limited.progress
@@ -159,15 +174,15 @@ def test_a_validation_at_a_limit_that_is_the_best_leaves_no_trace(tmp_path: Path
 
 
 def test_between_equal_scores_the_perplexity_decides(tmp_path: Path) -> None:
-    """A model that learns has a BLEU of 0 for a while; that is no reason to stop, or to keep its first weights."""
+    """Early BLEU scores are all 0, which must neither stop the training nor keep the first weights."""
     keys = {**KEYS, "training__stop_metric": "bleu", "training__patience": 2, "training__max_steps": 32}
     trainer = trainer_of(prepared(tmp_path, **keys))
     validate, perplexities = trainer.task.validate, {8: 90.0, 16: 80.0, 24: 70.0, 32: 75.0}
 
     def scored(model: Any, metrics: Any) -> Any:
         found = validate(model, metrics)
-        told = {"bleu": 0.0, "perplexity": perplexities[trainer.progress.step]}
-        scores = {name: replace(found.scores[name], value=value) for name, value in told.items()}
+        values = {"bleu": 0.0, "perplexity": perplexities[trainer.progress.step]}
+        scores = {name: replace(found.scores[name], value=value) for name, value in values.items()}
         return replace(found, scores={**found.scores, **scores})
 
     trainer.task.validate = scored  # type: ignore[method-assign]
@@ -175,21 +190,20 @@ def test_between_equal_scores_the_perplexity_decides(tmp_path: Path) -> None:
     assert (trainer.progress.best_step, trainer.progress.validations_since_best) == (24, 1)
 
 
-def test_a_checkpoint_of_an_older_heed_knows_its_best_score(tmp_path: Path) -> None:
-    trainer = trainer_of(prepared(tmp_path, **KEYS))
-    trainer.run()
-    checkpoint = newest_checkpoint(tmp_path / "run" / "checkpoints")
+def test_a_checkpoint_of_an_older_version_keeps_its_best_score(uninterrupted: Path) -> None:
+    trainer = trainer_of(Run(uninterrupted))
+    checkpoint = newest_checkpoint(uninterrupted / "checkpoints")
     checkpoint.progress.best_on_schedule = checkpoint.progress.best_perplexity_on_schedule = None
     trainer.restore(checkpoint)
     assert trainer.progress.best_on_schedule == trainer.progress.best_score is not None
-    trainer._learn_from_validation(trainer.progress.best_on_schedule, 1e9)
+    trainer._adapt(trainer.progress.best_on_schedule, 1e9)
     assert trainer.progress.validations_since_best == 0, "of equal scores the one with a perplexity"
 
 
 @pytest.mark.parametrize("average", ["last", "ema"])
-def test_a_signal_during_a_validation_breaks_it_off_and_it_is_made_again(tmp_path: Path, average: str) -> None:
+def test_a_signal_interrupts_a_validation_which_is_repeated(uninterrupted: Path, tmp_path: Path, average: str) -> None:
     keys = {**KEYS, "training__average": average}
-    trainer_of(prepared(tmp_path, "straight", **keys)).run()
+    straight = uninterrupted if average == "ema" else trained_straight(tmp_path, keys)
     trainer = trainer_of(prepared(tmp_path, "stopped", **keys))
     folder = tmp_path / "stopped"
 
@@ -201,12 +215,12 @@ def test_a_signal_during_a_validation_breaks_it_off_and_it_is_made_again(tmp_pat
     outcome = trainer.run()
     assert (outcome.reason, trainer.progress.step) == ("stopped by SIGTERM", 8)
     assert not (folder / "model.safetensors").exists()
-    go_on(folder)
-    assert content(folder) == content(tmp_path / "straight")
-    assert _without_ends(folder) == _without_ends(tmp_path / "straight")
+    resume(folder)
+    assert content(folder) == content(straight)
+    assert _without_ends(folder) == _without_ends(straight)
 
 
-def test_a_last_validation_that_was_broken_off_is_not_forgotten_once_it_is_made(tmp_path: Path) -> None:
+def test_an_interrupted_last_validation_is_repeated(tmp_path: Path) -> None:
     keys = {**KEYS, "training__max_steps": 11, "training__average": "last"}
     straight = trainer_of(prepared(tmp_path, "straight", **keys))
     straight.run()
@@ -222,13 +236,13 @@ def test_a_last_validation_that_was_broken_off_is_not_forgotten_once_it_is_made(
     assert trainer.run().reason == "stopped by SIGINT"
     folder = tmp_path / "stopped"
     assert newest_checkpoint(folder / "checkpoints").progress.validated_at == 8
-    go_on(folder)
+    resume(folder)
     kept = newest_checkpoint(folder / "checkpoints").progress
     assert (kept.validated_at, kept.best_score) == (11, straight.progress.best_score)
     assert content(folder) == content(tmp_path / "straight")
 
 
-def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
+def test_a_second_signal_exits_at_once(tmp_path: Path) -> None:
     trainer = trainer_of(prepared(tmp_path, **KEYS))
     update = trainer.train_step
 

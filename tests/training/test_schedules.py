@@ -1,4 +1,4 @@
-"""Does the learning rate go up and down as the formulas say?"""
+"""Learning rate schedules against their formulas."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_rate_of_noam_is_a_factor_on_the_published_one() -> None:
 
 
 @pytest.mark.parametrize(("step", "share"), [(1, 1 / 400), (200, 0.5), (400, 1.0), (1600, 0.5), (3600, 1 / 3)])
-def test_inverse_sqrt_rises_in_a_line_and_falls_with_the_root(step: int, share: float) -> None:
+def test_inverse_sqrt_rises_linearly_and_falls_with_the_square_root(step: int, share: float) -> None:
     assert rate("inverse_sqrt", step) == pytest.approx(0.5 * share)
 
 
@@ -50,7 +50,7 @@ def test_constant_stays_at_its_peak(step: int, share: float) -> None:
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_no_warm_up_is_allowed_and_gives_a_positive_finite_first_rate(name: str) -> None:
+def test_a_training_without_warm_up_has_a_positive_finite_first_rate(name: str) -> None:
     assert 0 < rate(name, 1, warmup=0) <= 0.5
 
 
@@ -64,6 +64,6 @@ def test_the_rate_of_zaremba_et_al_is_halved_before_each_epoch_after_the_fourth(
     assert SCHEDULES["epochs"](config, 200)(999, epoch) == pytest.approx(share)
 
 
-def test_a_rate_that_is_halved_for_ever_ends_at_nothing() -> None:
+def test_a_rate_that_is_halved_forever_becomes_zero() -> None:
     config = TrainingConfig(lr=1.0, warmup_steps=0, lr_decay=2.0, decay_after=4)
     assert SCHEDULES["epochs"](config, 200)(999, 5000) == 0.0

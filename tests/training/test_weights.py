@@ -1,4 +1,4 @@
-"""Are the copies of the weights, their average and their mean what they say?"""
+"""Copies of the weights, their moving average and their mean."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_gradients_of_bfloat16_are_added_up_in_float32() -> None:
     assert not found.any()
 
 
-def test_what_the_optimiser_changed_reaches_the_model() -> None:
+def test_changes_of_the_optimiser_reach_the_model() -> None:
     model = linear()
     weights = Weights(model, "bfloat16")
     weights.master["bias"].add_(1.0)
@@ -54,14 +54,14 @@ def test_what_the_optimiser_changed_reaches_the_model() -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_other_weights_can_be_taken(precision: str) -> None:
+def test_other_weights_can_be_loaded(precision: str) -> None:
     weights = Weights(linear(), precision)
     other = {name: torch.full_like(tensor, 0.5) for name, tensor in weights.master.items()}
     weights.load(other)
     assert torch.equal(weights.model.weight, torch.full_like(weights.model.weight, 0.5))
 
 
-def test_the_moving_average_is_its_formula_by_hand() -> None:
+def test_the_moving_average_equals_its_formula() -> None:
     average = MovingAverage({"w": torch.tensor([0.0])}, decay=0.9)
     by_hand = 0.0
     for step, value in enumerate([1.0, 3.0, -2.0, 8.0], start=1):
@@ -80,7 +80,7 @@ def test_the_moving_average_reaches_its_full_decay() -> None:
     assert average.tensors["w"].item() == pytest.approx(2.0)
 
 
-def test_the_mean_of_weights_is_taken_in_float64_and_given_in_their_own_type() -> None:
+def test_the_mean_of_weights_is_computed_in_float64_and_returned_in_their_dtype() -> None:
     sets = [{"w": torch.tensor([value], dtype=torch.float32)} for value in (1.0, 2**-24, 2**-24)]
     mean = mean_of(sets)["w"]
     assert mean.dtype == torch.float32

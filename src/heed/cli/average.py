@@ -30,7 +30,7 @@ def average(
     from heed.core.progress import message
     from heed.nn.weight_file import save_weights
     from heed.run import RECIPE, WEIGHTS, Run
-    from heed.tasks.prepare import copy_what_was_seen, vocabulary_digests
+    from heed.tasks.prepare import copy_seen, vocabulary_digests
     from heed.training.checkpoints import list_checkpoints, load_checkpoint, step_of
     from heed.training.weights import mean_of
 
@@ -45,6 +45,6 @@ def average(
     with storage_errors("write the new run", path=out), atomic_folder(out) as folder:
         for source in (opened.folder / RECIPE, *opened.folder.glob("tokenizer*.json")):
             shutil.copy(source, folder / source.name)
-        copy_what_was_seen(opened.folder, folder)
+        copy_seen(opened.folder, folder)
         save_weights(folder / WEIGHTS, weights, {"averaged": names, **vocabulary_digests(opened.tokenizers)})
     message(f"{out}: the mean of {names}", quiet)

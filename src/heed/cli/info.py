@@ -75,9 +75,9 @@ def _facts(folder: Path, run: Run) -> dict[str, Any]:
 
 def _validations(run: Run) -> list[dict[str, Any]]:
     """The validations of a run's journal."""
-    from heed.training.journal import read_journal
+    from heed.training.metrics_log import read_metrics
 
-    return [event for event in read_journal(run.folder) if event["event"] == "validation"]
+    return [event for event in read_metrics(run.folder) if event["event"] == "validation"]
 
 
 def _plot(path: Path, runs: Sequence[Run]) -> None:

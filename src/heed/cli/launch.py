@@ -16,7 +16,7 @@ from types import FrameType
 
 from heed.core import environment
 from heed.core.progress import warn
-from heed.training.stopping import asking_to_stop
+from heed.training.signals import stop_signals
 
 GRACE = 10.0
 """Seconds that the other processes have to end after one has failed."""
@@ -48,7 +48,7 @@ def supervise(processes: Sequence[subprocess.Popen[bytes]]) -> int:
             if process.poll() is None:
                 process.send_signal(number)
 
-    before = {number: signal.signal(number, forward) for number in asking_to_stop()}
+    before = {number: signal.signal(number, forward) for number in stop_signals()}
     try:
         return _exit_code(_wait(processes))
     finally:

@@ -269,9 +269,9 @@ def _show_choices(plan: Plan) -> None:
 
 def _show_expectation(plan: Plan) -> None:
     from heed.core.progress import message, warn
-    from heed.planner import expectation
+    from heed.planner import estimate_training
 
-    expected = expectation(plan)
+    expected = estimate_training(plan)
     no_updates = "expected: a few seconds, because nothing is learned by gradients"
     message(expected.render(plan.vocabularies is not None) if expected else no_updates)
     if expected and (warning := expected.warning(plan.recipe.training)):

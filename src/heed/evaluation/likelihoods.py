@@ -26,7 +26,7 @@ from heed.run import Run
 from heed.statistical.compressors import COMPRESSORS, compressed_bits
 from heed.text.normalise import Normaliser
 from heed.text.readers import Errors, read_text
-from heed.training.journal import read_journal
+from heed.training.metrics_log import read_metrics
 
 WORDS_PER_BLOCK, MIN_BLOCKS = 500, 20
 """Size and least number of the blocks of lines that are drawn together where a model reads across lines."""
@@ -61,7 +61,7 @@ def read_by(run: Run, test: HeldOut, scorer: TextScorer, name: str = "") -> Text
 
 def training_perplexity(run: Run) -> float | None:
     """Perplexity per token of the training text at the validation whose weights were kept."""
-    kept = [event for event in read_journal(run.folder) if event["event"] == "validation" and event.get("best")]
+    kept = [event for event in read_metrics(run.folder) if event["event"] == "validation" and event.get("best")]
     value = kept[-1].get("training_perplexity") if kept else None
     return float(value) if isinstance(value, int | float) else None
 

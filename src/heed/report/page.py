@@ -19,7 +19,7 @@ from heed.report.usability import usability, usability_of
 from heed.report.validation import read_analysis, write_analysis
 from heed.report.weaknesses import weaknesses
 from heed.run import RECIPE, Run
-from heed.training.journal import read_journal
+from heed.training.metrics_log import read_metrics
 
 REPORT = "report.md"
 COUNTED = "counted"
@@ -28,7 +28,7 @@ Event = Mapping[str, Any]
 
 def finish_report(run: Run, quiet: bool = False) -> Path:
     """When a training has ended: look at the weights that were kept, and write the report. Raises StorageError."""
-    kept = _kept(read_journal(run.folder))
+    kept = _kept(read_metrics(run.folder))
     if kept:
         write_analysis(run, kept["step"], quiet)
     path = write_report(run)
@@ -51,7 +51,7 @@ def refresh_report(run: Run) -> None:
 
 def write_report(run: Run) -> Path:
     """Write `report.md`, and `curves.png` where matplotlib is installed, from what the run folder tells."""
-    events = read_journal(run.folder)
+    events = read_metrics(run.folder)
     train, validations, ends = (
         [event for event in events if event["event"] == kind] for kind in ("train", "validation", "end")
     )

@@ -16,7 +16,7 @@ from heed.core.errors import HeedError
 from heed.metrics import METRICS
 from heed.run import Run
 from heed.tasks.prepare import read_valid
-from heed.training.journal import read_journal
+from heed.training.metrics_log import read_metrics
 
 NEAR_UNIGRAM = 0.9
 """Perplexity as a share of that of token frequencies from which a language model is not usable."""
@@ -24,7 +24,7 @@ NEAR_UNIGRAM = 0.9
 
 def usability(run: Run) -> str:
     """`BLEU 0.4 on validation: not usable yet`; empty for a usable run, or if nothing is known."""
-    events = [event for event in read_journal(run.folder) if event["event"] == "validation" and event.get("best")]
+    events = [event for event in read_metrics(run.folder) if event["event"] == "validation" and event.get("best")]
     return usability_of(run, events[-1]) if events else ""
 
 

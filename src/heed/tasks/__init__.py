@@ -1,8 +1,7 @@
 """Registry of tasks: what a model can be trained for. A task is one folder and one key.
 
-`TASKS` maps the name that a recipe uses to a `Task` class, or to the place of one ("module:Class"), which is imported
-when it is first needed. Nothing outside this package names a task: other code asks a task, or its `Predictor`, what it
-can do.
+`TASKS` maps the name in a recipe to a `Task` class, or to the import path of one ("module:Class"), which is imported on
+first use. No other package depends on a particular task: all use the `Task` and its `Predictor`.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ TASKS: dict[str, str | type[Task]] = {
 def task_type(name: str) -> type[Task]:
     """Return the task class of this name. Raises UsageError for an unknown one."""
     if name not in TASKS:
-        raise UsageError(f"there is no task {name!r}. The tasks are {', '.join(TASKS)}.")
-    place = TASKS[name]
-    if not isinstance(place, str):
-        return place
-    module, _, attribute = place.partition(":")
-    member: type[Task] = getattr(import_module(module), attribute)
-    return member
+        raise UsageError(f"unknown task {name!r}; the tasks are {', '.join(TASKS)}.")
+    task = TASKS[name]
+    if not isinstance(task, str):
+        return task
+    module, _, attribute = task.partition(":")
+    imported: type[Task] = getattr(import_module(module), attribute)
+    return imported

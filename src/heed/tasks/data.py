@@ -1,4 +1,4 @@
-"""Settings that the `[data]` tables of all tasks share."""
+"""Settings shared by the `[data]` tables of all tasks."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from heed.text.normalise import Normaliser
 
 
 class DataConfig(Config):
-    """Where the data of a run is and how it is read. Each task adds its own files and columns."""
+    """Location of the data and how it is read. Each task adds its own files and columns."""
 
     path_keys: ClassVar[tuple[str, ...]] = ()
     """The keys that name files."""
 
     dir: str = ""
-    """Folder that the paths are relative to; --data.dir or the variable HEED_DATA overrides it."""
+    """Folder that paths are relative to; --data.dir or the variable HEED_DATA overrides it."""
     errors: Literal["strict", "replace"] = "strict"
-    """Bytes that are not UTF-8: stop, or read them as U+FFFD."""
+    """Invalid UTF-8: stop ("strict"), or read it as U+FFFD ("replace")."""
     src_lang: str = ""
-    """Language code of the source; required for a TMX file, and compared with the text."""
+    """Language code of the source, which is compared with the text; required for a TMX file."""
     tgt_lang: str = ""
-    """Language code of the target, or of a text without a source; it also chooses the tokenisation of BLEU."""
+    """Language code of the target, or of a monolingual text; selects the tokenisation of BLEU."""
     hold_out: int = Field(default=1000, ge=1)
-    """Without validation files: about so many rows are held out for validation."""
+    """Without validation files: approximate number of rows that are held out for validation."""
     max_valid: int = Field(default=2000, ge=1)
-    """Largest number of validation rows used during training."""
+    """Maximum number of validation rows used during training."""
     max_tokens: int = Field(default=256, ge=2)
-    """Rows with a longer text (in tokens, in any column) are left out of training."""
+    """Maximum number of tokens in any column; longer rows are left out of training."""
     synthetic: bool = False
     """The data is heed's built-in corpus: every score is labelled as synthetic."""
     normaliser: Normaliser = Normaliser()
-    """How text is normalised, in training and in use alike."""
+    """Normalisation of text, in training and in use."""
 
     @property
     def holds_out(self) -> bool:
-        """Whether validation data is taken out of the training data, because no file was given for it."""
-        raise NotImplementedError
+        """Whether validation data is held out of the training data, because no validation file is given."""
+        return not any(getattr(self, key) for key in self.path_keys if key.startswith("valid_"))
 
     @property
     def num_held_out(self) -> int:
-        """Number of rows to hold out; never more than validation uses."""
+        """Number of rows to hold out, at most `max_valid`."""
         return min(self.hold_out, self.max_valid)
 
     def resolve(self, path: str) -> str:
-        """Return a path of this table as it can be opened. Raises UsageError for standard input and pipes."""
+        """The path relative to `dir`. Raises UsageError for standard input and pipes."""
         resolved = path if path == "-" else str(Path(self.dir) / path)
         if is_stream(resolved):
             raise UsageError(
-                f"{shown_name(resolved)} cannot be read twice, as training must: write it to a file first."
+                f"{shown_name(resolved)} cannot be read twice, which training requires: write it to a file first."
             )
         return resolved

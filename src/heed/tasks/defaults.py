@@ -1,7 +1,7 @@
-"""Defaults: what is known of a corpus and a machine when a recipe is completed, and what tasks choose alike.
+"""Default settings: the statistics of a corpus and a machine that they depend on, and the choices that tasks share.
 
-Each task chooses its own defaults (`Task.defaults`) from a `CorpusStats` and a `Machine`. What is chosen is written to
-`recipe.toml` with its reason, so that reruns and resumes use the file and the machine is measured once.
+Each task chooses its own defaults (`Task.defaults`) from a `CorpusStats` and a `Machine`. The choices are written to
+`recipe.toml` with their reasons, so that the machine is measured once, and reruns and resumes use the file.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import torch
 from heed.core.environment import available_memory_bytes, distributed, num_cpus
 from heed.nn.device import best_precision
 
+Chosen = dict[str, tuple[Any, str]]
+"""A value and the reason for it, by recipe key."""
+
 
 @dataclass(frozen=True)
 class CorpusStats:
@@ -22,15 +25,15 @@ class CorpusStats:
 
     num_rows: int
     characters_per_row: float
-    """Characters of the longer side of a row, on average."""
+    """Mean number of characters of the longer side of a row."""
     num_in_parts: int = 0
-    """Rows of the further parts of the training data, none of which is held out."""
+    """Rows in the further parts of the training data, which are never held out."""
     num_repeated: int = 0
     """Additional rows of an epoch, because parts are repeated."""
     growth: float = 1.0
-    """Target characters per source character, on average."""
+    """Mean number of target characters per source character."""
     languages: Mapping[str, str] = field(default_factory=dict)
-    """Language of each side ("src", "tgt"), from the name of its column or its script; empty where unknown."""
+    """Language of each side ("src", "tgt"), from the name of its column or its script; empty if unknown."""
 
     @property
     def num_all(self) -> int:
@@ -45,7 +48,7 @@ class CorpusStats:
 
 @dataclass(frozen=True)
 class Machine:
-    """The device, memory and measured arithmetic of the machine that trains."""
+    """Device, memory and arithmetic of the machine that trains."""
 
     device: str
     num_cpus: int
@@ -57,7 +60,7 @@ class Machine:
 
     @staticmethod
     def here(device: torch.device) -> Machine:
-        """Measure this machine; takes a tenth of a second."""
+        """Measure this machine, which takes a tenth of a second."""
         precision, gain = best_precision(device)
         memory = available_memory_bytes()
         if device.type == "cuda":
@@ -65,22 +68,19 @@ class Machine:
         return Machine(device.type, num_cpus(), memory, precision, gain, distributed().world_size)
 
     def render(self) -> str:
-        """One line for a person."""
-        where = f"{self.num_cpus} CPU cores" if self.device == "cpu" else self.device
-        return f"{where}, {self.memory_bytes / 2**30:.0f} GiB, {self.bfloat16_speed}"
+        """One line of text."""
+        processor = f"{self.num_cpus} CPU cores" if self.device == "cpu" else self.device
+        return f"{processor}, {self.memory_bytes / 2**30:.0f} GiB, {self.bfloat16_speed}"
 
     @property
     def bfloat16_speed(self) -> str:
-        """How fast bfloat16 is compared with float32, in words."""
+        """Speed of bfloat16 relative to float32, in words."""
         if self.bfloat16_gain < 0.1:
             return "no usable bfloat16 arithmetic"
         return f"bfloat16 {self.bfloat16_gain:.1f} times as fast as float32"
 
     def advice(self, precision: str) -> str:
-        """Warning about a recipe's precision; empty where there is nothing to warn of.
-
-        Some CPUs have bfloat16 instructions that take twice the time of those for float32.
-        """
+        """Warning about a recipe's precision, or "": some CPUs have bfloat16 instructions that are half as fast."""
         if precision != "bfloat16" or self.bfloat16_gain > 0.9:
             return ""
         return f"this machine has {self.bfloat16_speed}; --training.precision=float32 takes less time."
@@ -95,32 +95,51 @@ class Choices:
 
 
 CPU_MINUTES = 45.0
-"""Default time limit on a CPU: less than the hour that people wait for."""
+"""Default time limit on a CPU."""
+TABLES = ("data", "tokenizer", "model", "training", "decoding")
+"""Order in which choices are listed."""
 
 
-def without(chosen: Mapping[str, tuple[Any, str]], given: Mapping[str, Any]) -> Choices:
-    """Remove the keys that the user gave; another model kind removes the whole `[model]` table."""
-    other_model = given.get("model.kind", chosen["model.kind"][0]) != chosen["model.kind"][0]
-    left = {
-        key: choice
-        for key, choice in chosen.items()
-        if key not in given and not (other_model and key.startswith("model.") and key != "model.kind")
-    }
-    return Choices({k: v for k, (v, _) in left.items()}, {k: reason for k, (_, reason) in left.items()})
+def without(chosen: Chosen, given: Mapping[str, Any], any_kind: Mapping[str, tuple[Any, str]] = {}) -> Choices:
+    """Remove the keys that the user gave; another model kind removes all of `[model]` but the choices `any_kind`."""
+    kind, _ = chosen["model.kind"]
+    if given.get("model.kind", kind) != kind:
+        chosen = {key: choice for key, choice in chosen.items() if not key.startswith("model.")}
+    left = {key: choice for key, choice in {**chosen, **any_kind}.items() if key not in given}
+    keys = sorted(left, key=lambda key: TABLES.index(key.split(".")[0]))
+    return Choices({key: left[key][0] for key in keys}, {key: left[key][1] for key in keys})
 
 
-def given_number(given: Mapping[str, Any], key: str, otherwise: int) -> int:
-    """The number that the user gave, else `otherwise`; the recipe's own check refuses invalid values."""
-    value = given.get(key, otherwise)
-    return value if isinstance(value, int) and value > 0 else otherwise
+def given_number(given: Mapping[str, Any], key: str, default: int) -> int:
+    """The user's number, or `default` where it is missing or invalid; the check of the recipe reports invalid ones."""
+    value = given.get(key, default)
+    return value if isinstance(value, int) and value > 0 else default
 
 
-def held_out(stats: CorpusStats, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
-    """How many rows to hold out for validation, where no validation file is given."""
+def held_out(stats: CorpusStats, given: Mapping[str, Any]) -> Chosen:
+    """Number of rows to hold out for validation; empty if a validation file is given."""
     if any(value for key, value in given.items() if key.startswith("data.valid_") and key != "data.valid_tag"):
         return {}
     number = max(1, min(1000, stats.num_rows // 4, max(20, stats.num_rows // 20)))
-    return {"data.hold_out": (number, "lines for validation, taken out of the training data")}
+    return {"data.hold_out": (number, "lines for validation, held out of the training data")}
+
+
+def trained_model_choices(
+    stats: CorpusStats, machine: Machine, given: Mapping[str, Any], vocab_size: tuple[int, str], eval_every: int
+) -> Chosen:
+    """The choices for a model that is trained by gradients, whatever its task."""
+    chosen: Chosen = {
+        **held_out(stats, given),
+        "tokenizer.kind": ("bpe", "byte-level: text is restored exactly, and nothing is unknown"),
+        "tokenizer.vocab_size": vocab_size,
+        "training.precision": (machine.precision, machine.bfloat16_speed),
+        "training.eval_every": (eval_every, "about once an epoch, at least every 1,000 updates"),
+        "training.save_every": (eval_every, "with each validation"),
+        "training.average": ("ema", "averaged weights are better than the last ones (docs/results.md)"),
+    }
+    if machine.device == "cpu":
+        chosen["training.max_minutes"] = (CPU_MINUTES, "less than an hour of a CPU; --max-time changes it")
+    return chosen
 
 
 def num_heads(d_model: int) -> int:
@@ -129,7 +148,7 @@ def num_heads(d_model: int) -> int:
 
 
 def characters_per_token(vocab_size: int, kind: str = "bpe", shortlist: int = 0) -> float:
-    """An estimate before there is a tokenizer: measured on English, German and Swahili with byte-level BPE."""
+    """Estimate without a tokenizer, measured on English, German and Swahili with byte-level BPE."""
     if kind in ("word", "char-bigram"):
         return 5.5 if kind == "word" else 4.2 if shortlist else 2.0
     if kind in ("byte", "character"):
@@ -138,26 +157,28 @@ def characters_per_token(vocab_size: int, kind: str = "bpe", shortlist: int = 0)
 
 
 def tokens_per_epoch(stats: CorpusStats, given: Mapping[str, Any], vocab_size: int) -> float:
+    """Estimated number of tokens of an epoch."""
     shortlist = given_number(given, "tokenizer.shortlist", 0)
     per_token = characters_per_token(vocab_size, str(given.get("tokenizer.kind", "bpe")), shortlist)
     return stats.num_in_epoch * (stats.characters_per_row / per_token + 1)
 
 
 def updates_per_epoch(tokens: float, given: Mapping[str, Any], tokens_per_update: int) -> int:
+    """Updates of an epoch, between 20 and 1,000."""
     return max(20, min(1000, round(tokens / (tokens_per_update * given_number(given, "training.accumulate", 1)))))
 
 
 def vocabulary(given: Mapping[str, Any], num_subwords: int, corpus: str) -> tuple[int, str]:
-    """The size of the vocabulary and why, for the kind of tokenizer that the user named."""
+    """Size of the vocabulary for the user's kind of tokenizer, and the reason."""
     kind = given.get("tokenizer.kind", "bpe")
     if kind in _VOCABULARIES:
         return _VOCABULARIES[kind]
-    return num_subwords, f"{corpus}: the larger the text, the more pieces it fills"
+    return num_subwords, f"{corpus}: a larger text fills more pieces"
 
 
 _VOCABULARIES = {
-    "word": (30_000, "the most frequent words; the others are unknown"),
+    "word": (30_000, "the most frequent words; others are unknown"),
     "char-bigram": (30_000, "words of the shortlist, and pairs of characters"),
-    "character": (4000, "the most frequent characters; the others are unknown"),
-    "byte": (260, "256 bytes and four that are special"),
+    "character": (4000, "the most frequent characters; others are unknown"),
+    "byte": (260, "256 bytes and four special tokens"),
 }

@@ -1,8 +1,8 @@
-"""What tasks of generators share: batches of text, teacher forcing, and the likelihood of given texts."""
+"""Shared parts of the tasks whose models generate text: batches, losses, likelihoods, and combinations of models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -11,18 +11,63 @@ from numpy.typing import NDArray
 
 from heed.core.errors import UsageError
 from heed.data.batch import Batch, Ids, collate
+from heed.data.loader import BatchLoader
+from heed.data.store import TokenStore
+from heed.data.subword_dropout import SubwordDropout
 from heed.decoding.scoring import TokenScores
 from heed.decoding.translator import ModelTranslator
 from heed.metrics import score_likelihoods
 from heed.metrics.likelihood import TextLikelihood
 from heed.metrics.metric import Score
 from heed.models.ensemble import Ensemble, ShallowFusion
-from heed.nn.contract import Autoregressive, Smoothing, State, Vocabularies
+from heed.nn.contract import Autoregressive, PairedHead, Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.state_io import renewed
 from heed.tasks.predictor import Combination
-from heed.tasks.task import Loss
+from heed.tasks.task import Loss, Task
 from heed.text.vocabulary import Vocabulary
+
+SECOND_PASS = 1 << 20
+"""Dropout site that derives the keys of the second pass of R-Drop; no layer uses it."""
+
+
+class GenerationTask(Task):
+    """A task that learns to predict each token of the side `tgt`, from a source or without one."""
+
+    tie_breaker = "perplexity"
+
+    @property
+    def store(self) -> TokenStore:
+        """The training data."""
+        return TokenStore.open(self.folder / "data" / "train")
+
+    def row_loader(
+        self, tokens_per_batch: int, seed: int, rank: int, world_size: int, workers: int,
+        subword_dropout: SubwordDropout | None = None,
+    ) -> BatchLoader[Batch]:  # fmt: skip
+        """Batches of independent rows."""
+        return BatchLoader(
+            self.store, text_batch, tokens_per_batch=tokens_per_batch, seed=seed, subword_dropout=subword_dropout,
+            rank=rank, world_size=world_size, workers=workers,
+        )  # fmt: skip
+
+    def sequences(self) -> Iterable[Sequence[int]]:
+        store = self.store
+        return (store.row("tgt", index).tolist() for index in range(len(store)))
+
+    def loss(
+        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
+        before: State | None = None,
+    ) -> Loss:  # fmt: skip
+        alpha = self.recipe.training.r_drop
+        if alpha and dropout_keys is not None:
+            return r_drop_loss(model, batch, smoothing, dropout_keys, alpha)
+        return chain_rule_loss(model, batch, smoothing, dropout_keys, before)
+
+    def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> Batch:
+        tokens_per_batch = self.recipe.training.tokens_per_batch
+        tokens = max(2, min(round(length), tokens_per_batch))
+        return random_batch(max(1, tokens_per_batch // tokens), tokens, vocabularies)
 
 
 def text_batch(ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> Batch:
@@ -31,7 +76,7 @@ def text_batch(ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[n
 
 
 def random_batch(num_rows: int, length: int, vocabularies: Vocabularies) -> Batch:
-    """A batch of random ids, with sources where the model has a vocabulary of them."""
+    """A batch of random ids, with sources if there is a source vocabulary."""
     ids = torch.randint(4, vocabularies.tgt_size, (num_rows, max(1, length - 1))).tolist()
     return text_batch({"src": ids, "tgt": ids} if vocabularies.src_size else {"tgt": ids}, range(num_rows))
 
@@ -43,10 +88,9 @@ def chain_rule_loss(
     dropout_keys: DropoutKeys | None,
     before: State | None = None,
 ) -> Loss:
-    """Teacher forcing: `advance` over the whole target, and the head's fused loss.
+    """Cross-entropy of each target token under teacher forcing: one `advance` and the head's fused loss.
 
-    Rows start fresh, or continue from the state `before` with the dropout keys of this update (truncated
-    back-propagation).
+    Rows start from the state `before`, if given, with the dropout keys of this update (truncated back-propagation).
     """
     rows = 1 if batch.source is not None else batch.tgt_in.shape[0]
     state = model.start(batch.source, rows, dropout_keys=dropout_keys)
@@ -57,6 +101,22 @@ def chain_rule_loss(
     return Loss(*sums, after.detach() if batch.segment is not None else None)
 
 
+def r_drop_loss(
+    model: Autoregressive, batch: Batch, smoothing: Smoothing, dropout_keys: DropoutKeys, alpha: float
+) -> Loss:
+    """R-Drop (Liang et al. 2021): the mean loss of two passes with different dropout, and their divergence.
+
+    Both passes are one batch with twice the rows (see `LinearHead.paired_loss`). The dropout keys of the second pass
+    are derived from those of the first, so the loss does not depend on resuming, the parts of a batch or the rank.
+    """
+    both = dropout_keys.join(dropout_keys.fold(SECOND_PASS))
+    source = batch.source and batch.source.repeat(2)
+    rows = 1 if source is not None else len(both.keys)
+    features, _ = model.advance(batch.tgt_in.repeat(2, 1), model.start(source, rows, dropout_keys=both))
+    head = cast(PairedHead, model.head)
+    return Loss(*head.paired_loss(features, batch.tgt_out, batch.tgt_mask, smoothing, alpha))
+
+
 def likelihood(
     translator: ModelTranslator, targets: Sequence[str], sources: Sequence[str] | None = None
 ) -> list[TextLikelihood]:
@@ -65,7 +125,7 @@ def likelihood(
 
 
 def likelihoods_of(lines: Sequence[str], scored: Sequence[TokenScores]) -> list[TextLikelihood]:
-    """The same, from the scores of each line's tokens."""
+    """Log-probability and counts of each line, from the scores of its tokens."""
     return [
         TextLikelihood.of_sentence(line, tokens.log_prob, len(tokens.ids), tokens.ids.count(Vocabulary.unk_id))
         for line, tokens in zip(lines, scored, strict=True)
@@ -75,12 +135,12 @@ def likelihoods_of(lines: Sequence[str], scored: Sequence[TokenScores]) -> list[
 def perplexity_per_token(
     translator: ModelTranslator, targets: Sequence[str], sources: Sequence[str] | None = None
 ) -> Score:
-    """Perplexity per token; ends of sentences count."""
+    """Perplexity per token, with the ends of sentences."""
     return score_likelihoods(likelihood(translator, targets, sources), intervals=0)["perplexity"]
 
 
 def combined_model(run: Any, combined: Combination) -> tuple[Autoregressive, Autoregressive | None]:
-    """The model of a run and its ensemble, fused with a language model if there is one; and that language model."""
+    """The model of a run, as an ensemble and with shallow fusion as configured; and the fused language model."""
     models = [cast(Autoregressive, each.model) for each in (run, *combined.others)]
     model = cast(Autoregressive, Ensemble(models)) if combined.others else models[0]
     if combined.lm is None:
@@ -90,10 +150,10 @@ def combined_model(run: Any, combined: Combination) -> tuple[Autoregressive, Aut
 
 
 def require_vocabularies(run: Any, other: Any) -> None:
-    """Raise UsageError where another run's vocabulary differs: its ids would mean something else."""
+    """Raise UsageError unless two runs have the same vocabulary on each side of the second one."""
     for side in other.sides:
         if other.tokenizers[side].vocabulary.sha256 != run.tokenizers[side].vocabulary.sha256:
             raise UsageError(
-                f"{other.folder} has another vocabulary than {run.folder} ({side} side), and only runs with the "
-                "same one work together: train one with --tokenizer-of the other."
+                f"{other.folder} and {run.folder} have different vocabularies ({side} side), and only runs with the "
+                "same vocabulary can be combined: train one with --tokenizer-of the other."
             )

@@ -1,7 +1,7 @@
-"""The predictor contract: what users can do with a trained run, whatever its task.
+"""Predictor contract: the methods of a trained run, independent of its task.
 
-`heed.load` returns a predictor. The verbs, the server, the evaluation and the report ask it for abilities ("translate",
-"generate", "score", "predict") and never for its task.
+`heed.load` returns a predictor. The commands, the server, the evaluation and the report depend on its abilities
+("translate", "generate", "score", "predict"), not on its task.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ LM_WEIGHT = 0.2
 
 @dataclass(frozen=True)
 class Combination:
-    """Other runs that a run is combined with."""
+    """Other runs that are combined with a run."""
 
     others: Sequence[Any] = ()
-    """Further runs of an ensemble, whose probabilities are averaged with this one's."""
+    """Further runs of an ensemble, whose probabilities are averaged with the run's."""
     lm: Any = None
-    """A language model's run for shallow fusion."""
+    """The run of a language model, for shallow fusion."""
     lm_weight: float = LM_WEIGHT
 
     def __bool__(self) -> bool:
@@ -43,22 +43,22 @@ class Prediction:
     """One answer to one input."""
 
     text: str
-    """The label, number, tags or text, as it is printed."""
+    """The label, number, tags or text, as printed."""
     probability: float | None = None
-    """The model's probability of it; None where there is none."""
+    """Probability of the answer, if available."""
 
 
 class Predictor:
-    """A trained run, ready to use. A task's own predictor overrides the methods it is able to do."""
+    """A trained run, ready to use. The predictor of each task overrides the methods of its abilities."""
 
     abilities: ClassVar[frozenset[str]] = frozenset({"predict"})
-    """What it can do; a method of the same name does it."""
+    """Names of the supported operations, each with a method of the same name."""
 
     def __init__(self, run: Any, combined: Combination = ALONE) -> None:
         if combined and not self.abilities & {"translate", "generate"}:
-            raise UsageError(f"{run.folder}: ensembles and --lm are for runs that generate text.")
+            raise UsageError(f"{run.folder}: ensembles and --lm require runs that generate text.")
         if run.tag is not None and not self.can("translate"):
-            raise UsageError(f"{run.folder}: --tag is for translation runs.")
+            raise UsageError(f"{run.folder}: --tag requires a translation run.")
         self.run: Any = run
         self.combined = combined
 
@@ -71,15 +71,12 @@ class Predictor:
         return ability in self.abilities
 
     def require(self, ability: str, by: str = "") -> None:
-        """Raise UsageError unless the run has this ability, which `by` (a verb, a flag) needs."""
+        """Raise UsageError unless the run has this ability, which `by` (a command, a flag) needs."""
         if not self.can(ability):
-            raise UsageError(
-                f"{by or ability} needs a run that can {ability}; {self.run.folder} is a {self.run.recipe.task} run, "
-                f"which can {', '.join(sorted(self.abilities))}."
-            )
+            raise self._cannot(ability, by)
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
-        """Return the `top` most probable answers to each input, the best first."""
+        """Return the `top` most probable answers to each input, best first."""
         raise self._cannot("predict")
 
     def translate(self, texts: Any, options: SearchOptions | None = None) -> Any:
@@ -108,11 +105,11 @@ class Predictor:
         raise self._cannot("generate")
 
     def scorer(self, stride: int = 0, model: Any = None) -> TextScorer:
-        """Scores a whole text from its beginning, read as in training."""
+        """A scorer of whole texts, which are read as in training."""
         raise self._cannot("score")
 
     def adapting_scorer(self, options: Mapping[str, Any]) -> TextScorer:
-        """Scores a whole text with a model that adapts to it; the weights must not be packed."""
+        """A scorer with a model that adapts to the text; the weights must not be packed."""
         raise self._cannot("score")
 
     def calibrate(self, options: SearchOptions) -> Any:
@@ -120,37 +117,36 @@ class Predictor:
         raise self._cannot("translate")
 
     def check_test(self, test: Any, quiet: bool = False) -> None:
-        """Raise DataError for a test set (a `HeldOut`) that does not fit the run; warn where it seems unlike."""
+        """Raise DataError for a test set (a `HeldOut`) that does not fit the run; warn about differences."""
 
     def check_input(self, lines: Sequence[str], quiet: bool = False) -> None:
-        """Warn of lines that are not like those that the run was trained on."""
+        """Warn about lines that differ from the training data."""
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Codes of the source's and the target's language, empty where unknown."""
+        """Language codes of source and target, empty if unknown."""
         return ("", "")
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
-        """Scores on the validation data, and more that a report shows; `num_lines` and `scores` at least."""
+        """Results on the validation data for the report: `num_lines`, `scores`, and others by task."""
         task = self.run.task()
         validation = task.validate(self.run.model, task.metrics)
         return {"num_lines": task.num_valid, "scores": [score.to_json() for score in validation.scores.values()]}
 
     def evaluate(self, table: Path) -> Any:
-        """Score the run on a file of inputs with their answers; return a `heed.evaluation.evaluation.Evaluation`."""
+        """Score the run on a file of inputs and answers; returns a `heed.evaluation.evaluation.Evaluation`."""
         raise self._cannot("predict")
 
     def commands(self, name: str) -> Sequence[str]:
-        """Shell commands that use the run, which is called `name`."""
+        """Example shell commands that use the run `name`."""
         return [f"heed predict {name} < in.txt"]
 
     def facts(self) -> Mapping[str, Any]:
-        """What `heed info` shows of this task, in addition to what all runs have."""
+        """Facts about the run that `heed info` shows in addition to those of all runs."""
         return {}
 
-    def _cannot(self, ability: str) -> UsageError:
-        try:
-            self.require(ability)
-        except UsageError as error:
-            return error
-        return UsageError(f"{self.run.folder}: {ability} is not available.")
+    def _cannot(self, ability: str, by: str = "") -> UsageError:
+        return UsageError(
+            f"{by or ability} needs a run that can {ability}; {self.run.folder} is a {self.run.recipe.task} run, "
+            f"which can {', '.join(sorted(self.abilities))}."
+        )

@@ -1,7 +1,7 @@
-"""From a corpus to a prepared run: held-out lines, tokenizers, and the token store.
+"""Preparation of a corpus for training: held-out rows, tokenizers, and the token store.
 
-Everything is streamed: the corpus is read once for the tokenizers and once for the store. Which lines are held
-out depends on their source text alone (a hash of it), so a sentence never stands on both sides of the split.
+The corpus is streamed once for the tokenizers and once for the store. Whether a row is held out depends on a hash of
+its source text, so equal sources are never split between training and validation.
 """
 
 from __future__ import annotations
@@ -31,76 +31,77 @@ Row = tuple[str, ...]
 T = TypeVar("T")
 _CHUNK = 4096
 MAX_SUBWORD_ROWS = 500_000
-"""Rows that subwords are learned from at most: a trainer takes about 1.2 KB for every distinct word.
+"""Maximum number of rows that subwords are learned from: a trainer takes about 1.2 KB for each distinct word.
 
-Pairs of 14 words a side give a vocabulary of 32,000 pieces 440 words a piece. With 130 a piece, subwords of 8,000
-pieces cut unseen text into 0.03 % (Tatoeba, English and French) to 0.2 % (WikiText-2) more tokens than with twice that.
+For pairs with 14 words per side and 32,000 pieces, these are 440 words per piece. With 130 words per piece, 8,000
+pieces split unseen text into only 0.03 % (Tatoeba, English and French) to 0.2 % (WikiText-2) more tokens than with
+twice that.
 """
 
 VALID, LINES_SEEN, WORDS_SEEN = "data/valid.jsonl", "data/hashes", "data/words.json"
-"""Where a run folder keeps its validation lines, the hashes of its training lines, and its training words."""
+"""Files of a run folder: validation rows, hashes of the training rows, and counts of the training words."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What a run was trained on: kept in the run folder and printed in the report."""
+    """Facts about the training data, stored in the run folder and printed in the report."""
 
     num_rows: int
     num_valid: int
     dropped: Mapping[str, int]
     files: Mapping[str, object]
     valid_files: Mapping[str, object] = field(default_factory=dict)
-    """Empty where validation data was held out."""
+    """Empty if validation data was held out."""
     num_repeated: int = 0
     """Number of rows that are repetitions."""
     init: str = ""
-    """Name of the run whose weights training started from; empty for fresh ones."""
+    """Name of the run whose weights training starts from; empty for random weights."""
     tokenizer_of: str = ""
-    """Name of the run whose tokenizers were taken; empty for new ones."""
+    """Name of the run whose tokenizers are used; empty for new ones."""
     num_by_part: Sequence[int] = ()
-    """For each part of a parallel corpus, the number of distinct pairs that are trained on."""
+    """Number of distinct training pairs in each part of a parallel corpus."""
 
 
 def is_held_out(text: str, num_rows: int, hold_out: int, seed: int) -> bool:
-    """Whether a line belongs to the held-out part: a share `hold_out / num_rows` of all texts."""
+    """Whether a text is held out, which a share `hold_out / num_rows` of all texts is."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=seed.to_bytes(8, "little"))
     return int.from_bytes(digest.digest(), "little") < (1 << 64) * hold_out // max(num_rows, 1)
 
 
 def split_rows(rows: Iterable[Row], num_rows: int, hold_out: int, seed: int, held: bool) -> Iterator[Row]:
-    """The held-out rows, or the others. Raises DataError when too few would be left to train on."""
+    """The held-out rows, or the others. Raises DataError if too few would remain for training."""
     require_enough(num_rows, hold_out)
     return (row for row in rows if is_held_out(row[0], num_rows, hold_out, seed) == held)
 
 
 def split_end(rows: Iterable[Row], num_rows: int, hold_out: int, held: bool) -> Iterator[Row]:
-    """The last `hold_out` rows, or those before: of a text in which one line follows from another.
+    """The last `hold_out` rows, or the others: for a continuous text.
 
-    Raises DataError when too few would be left to train on.
+    Raises DataError if too few would remain for training.
     """
     require_enough(num_rows, hold_out)
-    waiting: deque[Row] = deque()
+    last: deque[Row] = deque()
     for row in rows:
-        waiting.append(row)
-        if len(waiting) > hold_out:
-            first = waiting.popleft()
+        last.append(row)
+        if len(last) > hold_out:
+            first = last.popleft()
             if not held:
                 yield first
     if held:
-        yield from waiting
+        yield from last
 
 
 def require_enough(num_rows: int, hold_out: int) -> None:
-    """Raise DataError when more would be held out than is left to train on."""
+    """Raise DataError if more than half of the rows would be held out."""
     if 2 * hold_out > num_rows:
         raise DataError(
             f"data.hold_out = {hold_out:,} would hold out more than half of the {num_rows:,} lines. "
-            "Lower it, or give validation data of its own (--valid-src and --valid-tgt, or --valid-text)."
+            "Lower it, or give separate validation data (--valid-src and --valid-tgt, or --valid-text)."
         )
 
 
 def distinct(rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows whose first side was not seen before."""
+    """The first row with each source."""
     seen: set[str] = set()
     for row in rows:
         if row[0] not in seen:
@@ -116,30 +117,30 @@ def chunks(items: Iterable[T], size: int = _CHUNK) -> Iterator[list[T]]:
 
 
 def sampled(rows: Iterable[Row], num_rows: int, most: int) -> Iterator[Row]:
-    """At most `most` of so many rows: one of each group of neighbours, a hash of the group's number says which.
+    """Sample at most `most` of `num_rows` rows: one of each group of neighbours, by a hash of the group's number.
 
-    The seed has no part in it, so that runs with other seeds have the same vocabulary and can be put together.
+    It does not depend on the seed, so that runs with different seeds share a vocabulary and can be combined.
     """
     size = -(-num_rows // most)
     for number, group in enumerate(chunks(rows, size)):
-        place = hash_text(str(number)) % size
-        yield from group[place : place + 1]
+        index = hash_text(str(number)) % size
+        yield from group[index : index + 1]
 
 
 def train_tokenizers(
     config: TokenizerConfig, sides: Sequence[str], all_rows: Callable[[], Iterable[Row]], num_rows: int, folder: Path,
     tags: Sequence[str] = (), quiet: bool = True,
 ) -> dict[str, Tokenizer]:  # fmt: skip
-    """A tokenizer for each side, one for all where they are joint; written into the run folder.
+    """Train a tokenizer for each side, or a joint one, and write it into the run folder.
 
-    The first side's has the tags. `all_rows` gives the rows anew at each call, so that separate tokenizers need not
-    keep the corpus in memory. Subwords of a large corpus are learned from a sample of it (`MAX_SUBWORD_ROWS`), which
-    is told unless quiet; words and characters are counted in all of it.
+    The tags are added to the first side. `all_rows` returns a new iterator at each call, so that the corpus need not be
+    in memory. Subwords of a large corpus are learned from a sample (`MAX_SUBWORD_ROWS`); words and characters are
+    counted in the whole corpus.
     """
     samples = config.kind in ("bpe", "unigram") and num_rows > MAX_SUBWORD_ROWS
     if samples:
-        said = f"a sample of {MAX_SUBWORD_ROWS:,} of the {num_rows:,} rows, which is enough"
-        message(f"the tokenizer learns its subwords from {said}", quiet)
+        sample = f"a sample of {MAX_SUBWORD_ROWS:,} of the {num_rows:,} rows, which is enough"
+        message(f"the tokenizer learns its subwords from {sample}", quiet)
 
     def rows() -> Iterable[Row]:
         return sampled(all_rows(), num_rows, MAX_SUBWORD_ROWS) if samples else all_rows()
@@ -158,9 +159,9 @@ def train_tokenizers(
 
 
 def encode_rows(
-    rows: Iterable[Row], tokenizers: Sequence[Tokenizer], max_tokens: int, dropped: Counter[str], seen: Seen
+    rows: Iterable[Row], tokenizers: Sequence[Tokenizer], max_tokens: int, dropped: Counter[str], seen: SeenRows
 ) -> Iterator[tuple[list[int], ...]]:
-    """The ids of each row; rows with an empty or an over-long side are dropped and counted, the others are `seen`."""
+    """The ids of each row; rows with an empty or too long side are dropped and counted, the others added to `seen`."""
     for chunk in chunks(rows):
         columns = [tokenizer.encode([row[index] for row in chunk]) for index, tokenizer in enumerate(tokenizers)]
         for row, *ids in zip(chunk, *columns, strict=True):
@@ -173,30 +174,29 @@ def encode_rows(
                 yield tuple(ids)
 
 
-class Seen:
-    """What a run remembers of the rows it is trained on: hashes of the lines and, of pairs, the target's words."""
+class SeenRows:
+    """Record of the training rows in the run folder: hashes of the rows and, for pairs, counts of the target words."""
 
     def __init__(self, folder: Path, words: WordCounts | None = None) -> None:
-        """`folder`: the run's, whose disk has room."""
         self._folder = folder
         self._lines = LineHasher(folder)
         self._words = words
 
     def add(self, row: Row) -> None:
-        """A row that is trained on."""
+        """Add a training row."""
         self._lines.add(row)
         if self._words is not None:
             self._words.add(row[-1])
 
     def write(self) -> None:
-        """Write them into the run folder."""
+        """Write the record."""
         self._lines.write(self._folder / LINES_SEEN)
         if self._words is not None:
             self._words.write(self._folder / WORDS_SEEN)
 
 
-def copy_what_was_seen(run: Path, folder: Path) -> None:
-    """Give weights that were made from a run's what the run remembers of its data: they have seen no other."""
+def copy_seen(run: Path, folder: Path) -> None:
+    """Copy the validation rows and the record of the training rows to a folder with weights made from the run's."""
     (folder / LINES_SEEN).parent.mkdir(exist_ok=True)
     for name in (VALID, LINES_SEEN, WORDS_SEEN):
         if (run / name).is_dir():
@@ -206,7 +206,7 @@ def copy_what_was_seen(run: Path, folder: Path) -> None:
 
 
 def add_seen(folder: Path, init: Path) -> None:
-    """A model that is fine-tuned has seen what the run `init` was trained on too; where that is unknown, so is this."""
+    """Add the training rows of the run `init` to those of a fine-tuned run; without a record of them, delete both."""
     lines, lines_before = LineHashes.open(folder / LINES_SEEN), LineHashes.open(init / LINES_SEEN)
     if lines is not None and lines_before is not None:
         lines.united(lines_before).write(folder / LINES_SEEN)
@@ -223,36 +223,36 @@ def write_tokens(
     folder: Path, sides: Sequence[str], rows: Iterable[tuple[list[int], ...]], tokenizers: Mapping[str, Tokenizer],
     files: Mapping[str, FileFingerprint],
 ) -> TokenStore:  # fmt: skip
-    """The token store `data/train` of a run; it remembers the files and vocabularies that it was made with."""
+    """Write the token store `data/train` of a run, with fingerprints of its files and vocabularies."""
     vocab_sizes = [len(tokenizers[side].vocabulary) for side in sides]
-    fingerprint: dict[str, Any] = {"files": {part: dict(found) for part, found in files.items()}}
+    fingerprint: dict[str, Any] = {"files": {name: dict(file) for name, file in files.items()}}
     fingerprint |= vocabulary_digests({side: tokenizers[side] for side in sides})
     store = write_store(folder / "data" / "train", sides, rows, vocab_sizes, fingerprint)
     if len(store) == 0:
-        raise DataError("no training data is left after filtering. `heed data check` on the files tells why.")
+        raise DataError("no training data is left after filtering. `heed data check` on the files shows why.")
     return store
 
 
 def vocabulary_digests(tokenizers: Mapping[str, Tokenizer]) -> dict[str, str]:
-    """A fingerprint of the vocabulary of each side: ids and weights made with one mean nothing with another."""
+    """Fingerprint of the vocabulary of each side, which identifies the ids and weights that belong to it."""
     return {f"vocabulary_{side}": tokenizer.vocabulary.sha256 for side, tokenizer in tokenizers.items()}
 
 
 def write_valid(folder: Path, rows: Sequence[Row]) -> None:
-    """The validation lines, kept with the run so that a resumed run validates on the same ones."""
+    """Write the validation rows into the run folder, so that a resumed run uses the same ones."""
     require_valid(rows)
     with atomic_write(folder / VALID, "w") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def require_valid(rows: Sequence[Row]) -> None:
-    """Raise DataError where there is nothing to validate on."""
+    """Raise DataError if there are no validation rows."""
     if not rows:
         raise DataError("no validation data. Give a file that has some (--valid-src and --valid-tgt, or --valid-text).")
 
 
 def read_valid(folder: Path) -> list[Row]:
-    """What `write_valid` wrote. Raises DataError when it is damaged."""
+    """Read the validation rows. Raises DataError if the file is damaged."""
     try:
         text = (folder / VALID).read_text(encoding="utf-8")
         return [tuple(json.loads(line)) for line in text.split("\n") if line]
@@ -261,15 +261,15 @@ def read_valid(folder: Path) -> list[Row]:
 
 
 def write_corpus(folder: Path, corpus: Corpus) -> None:
-    """`data/corpus.json`: what the run was trained on."""
+    """Write `data/corpus.json`."""
     with atomic_write(folder / "data" / "corpus.json", "w") as file:
         json.dump(asdict(corpus), file, ensure_ascii=False, indent=1)
 
 
-def readable(valid: Sequence[Row], tokenizers: Sequence[Tokenizer], most: int, quiet: bool = True) -> list[Row]:
-    """The validation rows of at most so many tokens on each side; how many are left out is told unless quiet.
+def short_enough(valid: Sequence[Row], tokenizers: Sequence[Tokenizer], most: int, quiet: bool = True) -> list[Row]:
+    """The validation rows with at most `most` tokens on each side; the number of others is reported.
 
-    Raises DataError when all of them are.
+    Raises DataError if all rows are too long.
     """
     sides = zip(*valid, strict=True)
     fits = [
@@ -278,32 +278,36 @@ def readable(valid: Sequence[Row], tokenizers: Sequence[Tokenizer], most: int, q
     ]
     short = [row for row, *fit in zip(valid, *fits, strict=bool(valid)) if all(fit)]
     if valid and not short:
-        raise DataError(f"all {len(valid):,} validation lines have more than {most:,} tokens. Cut them into sentences.")
-    if left_out := len(valid) - len(short):
-        message(f"left out of validation: {left_out:,} (more than {most:,} tokens)", quiet)
+        raise DataError(
+            f"all {len(valid):,} validation lines have more than {most:,} tokens. Split them into sentences."
+        )
+    if num_dropped := len(valid) - len(short):
+        message(f"left out of validation: {num_dropped:,} (more than {most:,} tokens)", quiet)
     return short
 
 
-def cap_valid(rows: Iterable[Row], most_rows: int, most_characters: int, quiet: bool = True) -> list[Row]:
-    """At most `most_rows` validation pairs with distinct sources, without those that are too long to be training pairs.
+def limit_valid(rows: Iterable[Row], most_rows: int, most_characters: int, quiet: bool = True) -> list[Row]:
+    """At most `most_rows` validation pairs with distinct sources, each at most `most_characters` long.
 
-    How many are left out is told unless quiet. Raises DataError when all of them are.
+    The numbers of others are reported. Raises DataError if all pairs are too long.
     """
     too_long = f"longer than {most_characters:,} characters (data.filter.max_characters)"
     valid: dict[str, Row] = {}
-    left_out: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
     for row in rows:
         if max(map(len, row)) > most_characters:
-            left_out[too_long] += 1
+            dropped[too_long] += 1
         elif row[0] in valid:
-            left_out["the source came before"] += 1
+            dropped["repeated source"] += 1
         else:
             valid[row[0]] = row
             if len(valid) == most_rows:
                 break
-    if left_out and not valid:
-        number = left_out.total()
-        raise DataError(f"all {number:,} validation pairs are {too_long}. Cut them into sentences, or raise the limit.")
-    for reason, count in left_out.items():
+    if dropped and not valid:
+        number = dropped.total()
+        raise DataError(
+            f"all {number:,} validation pairs are {too_long}. Split them into sentences, or raise the limit."
+        )
+    for reason, count in dropped.items():
         message(f"left out of validation: {count:,} ({reason})", quiet)
     return [*valid.values()]

@@ -1,1 +1,1 @@
-"""The loop and what it keeps: schedules, weights and their averages, checkpoints."""
+"""The training loop, learning rate schedules, averages of the weights, and checkpoints."""

@@ -1,10 +1,10 @@
 """Checkpoints, from which an interrupted training continues bit for bit.
 
-A checkpoint is a folder that appears whole or not at all, with nothing in it that can run code:
-`weights.safetensors` (float32), `optimizer.safetensors`, `average.safetensors` where weights are averaged,
-`carried.safetensors` where streams carry a state from batch to batch, `state.json` (the update's number, the position
-in the data, scores so far), and `manifest.json` with the SHA-256 of each of them. Random masks and data order are keyed
-by seed, epoch and index, so there is no generator state to save.
+A checkpoint is a folder that appears completely or not at all, and holds nothing that can run code:
+`weights.safetensors` (float32), `optimizer.safetensors`, `average.safetensors` (averaged weights),
+`carried.safetensors` (the state of streams, which is carried from batch to batch), `state.json` (number of updates,
+position in the data, scores so far), and `manifest.json` with the SHA-256 of each file. Random masks and data order are
+keyed by seed, epoch and index, so there is no generator state to save.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import torch
 from pydantic import TypeAdapter, ValidationError
@@ -29,56 +31,32 @@ from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, remove_folder, require_room, storage_errors
 from heed.core.formats import NewerFormatError
 from heed.core.progress import warn
-from heed.data.schedule import Position
+from heed.nn.contract import State
 from heed.nn.device import arithmetic
+from heed.nn.state_io import state_tensors, with_tensors
 from heed.nn.weight_file import Header, Shapes, read_header
-from heed.training.journal import Window
 from heed.training.manifest import checked_manifest, read_small, write_manifest
+from heed.training.progress import Progress
+from heed.training.ranks import Ranks
 from heed.training.sharding import shared_like
-from heed.training.stopping import Divergence
-from heed.training.weights import Trigger
 
 PARTS = ("weights", "optimizer", "average")
 CARRIED = "carried.safetensors"
 STATE = "state.json"
 FILES = (*(f"{part}.safetensors" for part in PARTS), STATE)
 ROOM = 1.2
-"""Times the size of a checkpoint that must be free before it is begun."""
+"""Free space that writing a checkpoint requires, relative to its size."""
+NUM_STREAMS = "/num_streams"
+"""Key of the number of streams in `carried.safetensors`; no field of a state has this name."""
 _NAME = re.compile(r"step-(\d{7,})")
-
-
-@dataclass
-class Progress:
-    """Where a training stands: plain numbers, kept in `state.json`."""
-
-    step: int = 0
-    position: Position = field(default_factory=Position)
-    num_tokens: int = 0
-    seconds: float = 0.0
-    num_validations: int = 0
-    validated_at: int = -1
-    best_score: float | None = None
-    best_step: int = 0
-    best_perplexity: float | None = None
-    """Of the validation with the best score: between equal scores it decides."""
-    best_on_schedule: float | None = None
-    """The best score without validations at a limit, which a longer training would not have had."""
-    best_perplexity_on_schedule: float | None = None
-    validations_since_best: int = 0
-    """Of those on schedule."""
-    average_updates: int = 0
-    trigger: Trigger = field(default_factory=Trigger)
-    rate_scale: float = 1.0
-    """What validation has made of the learning rate."""
-    skipped_in_a_row: int = 0
-    max_positions: int = 0
-    divergence: Divergence = field(default_factory=Divergence)
-    window: Window = field(default_factory=Window)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything needed to continue exactly; `made_with` is what computed it: another machine may round otherwise."""
+    """Everything needed to continue exactly.
+
+    `made_with` describes the machine that computed it, because another one may round differently.
+    """
 
     progress: Progress
     weights: Mapping[str, Tensor]
@@ -86,34 +64,37 @@ class Checkpoint:
     average: Mapping[str, Tensor]
     made_with: Mapping[str, str] = field(default_factory=dict)
     carried: Mapping[str, Tensor] = field(default_factory=dict)
-    """The state in which streams stand."""
+    """The state of streams."""
 
     @property
     def parts(self) -> dict[str, Mapping[str, Tensor]]:
-        """The tensors of each file; of an older heed's checkpoint there is none for the state of streams."""
-        found: dict[str, Mapping[str, Tensor]] = {f"{part}.safetensors": getattr(self, part) for part in PARTS}
-        return {**found, CARRIED: self.carried} if self.carried else found
+        """The tensors of each file. Only trainings on streams have `carried.safetensors`."""
+        parts: dict[str, Mapping[str, Tensor]] = {f"{part}.safetensors": getattr(self, part) for part in PARTS}
+        return {**parts, CARRIED: self.carried} if self.carried else parts
 
     @property
     def num_bytes(self) -> int:
-        """What its numbers take."""
+        """Size of the tensors."""
         return sum(tensor.nbytes for part in self.parts.values() for tensor in part.values())
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
-    """Write `folder/step-NNNNNNN`, then delete all but the newest `keep`. Raises StorageError when the disk is full.
+    """Write `folder/step-NNNNNNN`, then delete all but the newest `keep` checkpoints.
 
-    A whole checkpoint of that update that is there already is left alone; but one from before the update was validated
-    is replaced, and until the new one is there it is found under a name with one more zero.
+    An intact, equal checkpoint of the same update is left alone. One from before the update's validation is replaced;
+    until the new one is complete it is kept under a name with one more zero.
+
+    Raises:
+        StorageError: The disk is full.
     """
     target = folder / f"step-{checkpoint.progress.step:07d}"
     replaced = folder / f"step-0{checkpoint.progress.step:07d}"
-    is_whole = target.exists() and _is_whole(target)
-    if is_whole and read_small(target / STATE) == _state(checkpoint):
+    is_intact = target.exists() and _is_intact(target)
+    if is_intact and read_small(target / STATE) == _state(checkpoint):
         return target
-    with _explained(folder, checkpoint):
-        require_room(folder, _room(checkpoint))
-        if is_whole and not replaced.exists():
+    with _storage_errors(folder, checkpoint):
+        require_room(folder, _required_room(checkpoint))
+        if is_intact and not replaced.exists():
             target.rename(replaced)
         elif target.exists():
             remove_folder(target)
@@ -121,27 +102,27 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
             _write(temporary, checkpoint)
         if replaced.exists():
             remove_folder(replaced)
-        # One of a later update is damaged: else it would have been gone on from. It is not one of those to keep.
+        # A checkpoint of a later update is damaged, or the training would have continued from it: it does not count.
         for old in [path for path in list_checkpoints(folder) if step_of(path) <= checkpoint.progress.step][:-keep]:
             remove_folder(old)
     return target
 
 
 def require_room_for(folder: Path, checkpoint: Checkpoint) -> None:
-    """Raise StorageError when another checkpoint of that size could not be written."""
-    with _explained(folder, checkpoint):
-        require_room(folder, _room(checkpoint))
+    """Raise StorageError if there is no room for another checkpoint of this size."""
+    with _storage_errors(folder, checkpoint):
+        require_room(folder, _required_room(checkpoint))
 
 
-def _explained(folder: Path, checkpoint: Checkpoint) -> AbstractContextManager[None]:
-    moved = "move the run to another disk; --resume goes on from the checkpoint before"
-    otherwise = moved if list_checkpoints(folder) else "choose another --out"
-    return storage_errors("write a checkpoint", _room(checkpoint), folder, otherwise)
+def _storage_errors(folder: Path, checkpoint: Checkpoint) -> AbstractContextManager[None]:
+    move = "move the run to another disk; --resume continues from the previous checkpoint"
+    otherwise = move if list_checkpoints(folder) else "choose another --out"
+    return storage_errors("write a checkpoint", _required_room(checkpoint), folder, otherwise)
 
 
-def _room(checkpoint: Checkpoint) -> int:
+def _required_room(checkpoint: Checkpoint) -> int:
     size = checkpoint.num_bytes
-    if not checkpoint.optimizer and not checkpoint.progress.step:  # Adam will keep two numbers for each weight
+    if not checkpoint.optimizer and not checkpoint.progress.step:  # Adam will keep two numbers per weight
         size += 2 * sum(tensor.nbytes for tensor in checkpoint.weights.values())
     return math.ceil(ROOM * size)
 
@@ -151,28 +132,28 @@ def _write(folder: Path, checkpoint: Checkpoint) -> None:
     for name, tensors in checkpoint.parts.items():
         path = folder / name
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-        shutil.copymode(folder / STATE, path)  # the library lets nobody else read what it writes
+        shutil.copymode(folder / STATE, path)  # safetensors writes files that only their owner can read
     write_manifest(folder, files_of(folder), checkpoint.made_with)
 
 
 def _state(checkpoint: Checkpoint) -> bytes:
-    """What `state.json` holds."""
+    """The content of `state.json`."""
     return json.dumps(asdict(checkpoint.progress), indent=1).encode()
 
 
 def files_of(folder: Path) -> tuple[str, ...]:
-    """The files of a checkpoint but for its manifest, which tells when one is missing."""
+    """The files of a checkpoint that its manifest lists."""
     return (*FILES, CARRIED) if os.path.lexists(folder / CARRIED) else FILES
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints, whole or damaged, oldest first; of one update, the one that is being replaced first."""
-    found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir()]
-    return sorted(found, key=lambda path: (step_of(path), -len(path.name)))
+    """The checkpoints, intact or damaged, oldest first; of the same update, the one that is being replaced first."""
+    paths = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir()]
+    return sorted(paths, key=lambda path: (step_of(path), -len(path.name)))
 
 
 def step_of(path: Path) -> int:
-    """The number of updates before a checkpoint."""
+    """Number of updates before a checkpoint, from its name."""
     return int(path.name.removeprefix("step-"))
 
 
@@ -180,10 +161,13 @@ _Progress = TypeAdapter(Progress)
 
 
 def load_checkpoint(path: Path, shapes: Shapes | None = None) -> Checkpoint:
-    """Read one checkpoint and check every file against its hash.
+    """Read a checkpoint and verify every file against its hash.
 
-    With `shapes`, those of the recipe's weights, what holds other tensors is refused before memory is taken for them.
-    Raises DataError that names the damage, UsageError when it is a checkpoint of another model.
+    With `shapes` (of the recipe's weights), other tensors are refused before memory is allocated for them.
+
+    Raises:
+        DataError: The checkpoint is damaged; the message names the damage.
+        UsageError: It belongs to another model.
     """
     try:
         if path.is_symlink():
@@ -200,13 +184,13 @@ def load_checkpoint(path: Path, shapes: Shapes | None = None) -> Checkpoint:
         raise
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        what = f"{STATE}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise DataError(f"checkpoint {path.name} is damaged: {what}.") from error
+        problem = f"{STATE}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise DataError(f"checkpoint {path.name} is damaged: {problem}.") from error
     except (DataError, OSError, SafetensorError) as error:
         raise DataError(f"checkpoint {path.name} is damaged: {str(error).removesuffix('.')}.") from error
 
 
-def _is_whole(path: Path) -> bool:
+def _is_intact(path: Path) -> bool:
     try:
         checked_manifest(path, files_of(path))
     except (DataError, OSError):
@@ -215,9 +199,9 @@ def _is_whole(path: Path) -> bool:
 
 
 def _require_fit(headers: Mapping[str, Header], shapes: Shapes) -> None:
-    """The weights are the model's; every other tensor belongs to one of them, and has its shape or is one number."""
+    """Raise unless the weights are the model's, and every other tensor has the shape of its weight or is a scalar."""
     if headers["weights"].shapes != shapes:
-        raise UsageError("the checkpoint is of another model than recipe.toml: was [model] edited?")
+        raise other_model()
     for part in ("optimizer", "average"):
         for name, shape in headers[part].shapes.items():
             weight = next((word for word in name.split("/") if word in shapes), None)
@@ -225,10 +209,15 @@ def _require_fit(headers: Mapping[str, Header], shapes: Shapes) -> None:
                 raise DataError(f"{part}.safetensors: {name!r:.100} of the shape {list(shape)} belongs to no weight")
 
 
-def newest_checkpoint(folder: Path, strict: bool = False, shapes: Shapes | None = None) -> Checkpoint:
-    """The newest checkpoint that is whole. A damaged one is named and passed over; or refused, if `strict`.
+def other_model() -> UsageError:
+    """The error for a checkpoint whose weights are not those of the recipe's model."""
+    return UsageError("the checkpoint belongs to another model than recipe.toml describes: was [model] edited?")
 
-    What is passed over is replaced when the training gets there again. Raises DataError when there is none.
+
+def newest_checkpoint(folder: Path, strict: bool = False, shapes: Shapes | None = None) -> Checkpoint:
+    """Load the newest intact checkpoint, with a warning for each damaged one; if `strict`, raise DataError instead.
+
+    A damaged checkpoint is replaced when the training reaches its update again. Raises DataError if none is intact.
     """
     for path in reversed(list_checkpoints(folder)):
         try:
@@ -237,27 +226,27 @@ def newest_checkpoint(folder: Path, strict: bool = False, shapes: Shapes | None 
             raise
         except DataError as error:
             if strict:
-                raise DataError(f"{error} Without --strict the one before it is used.") from error
-            warn(f"{error} The one before it is used.")
-    raise DataError(f"{folder} holds no complete checkpoint to continue from. Start again with --overwrite.")
+                raise DataError(f"{error} Without --strict, the previous one is used.") from error
+            warn(f"{error} The previous one is used.")
+    raise DataError(f"{folder} has no complete checkpoint to continue from. Start again with --overwrite.")
 
 
-def tell_other_arithmetic(checkpoint: Checkpoint, device: torch.device, quiet: bool) -> None:
-    """Warn where numbers may be rounded otherwise than when the checkpoint was made."""
+def warn_about_arithmetic(checkpoint: Checkpoint, device: torch.device, quiet: bool) -> None:
+    """Warn if this machine may round differently from the one that wrote the checkpoint."""
     then, now = dict(checkpoint.made_with), arithmetic(device)
     processes = then.pop("processes", now["processes"])
     if processes != now["processes"]:
         warn(
-            f"it was trained by {processes} processes together and goes on with {now['processes']}: an update has "
-            f"another number of sentences. --nproc {processes} goes on as it was.", quiet,
+            f"the training was run by {processes} processes and continues with {now['processes']}, which changes the "
+            f"number of sentences per update. --nproc {processes} keeps it.", quiet,
         )  # fmt: skip
     changed = [f"{name} was {then[name]}, is {now.get(name, 'none')}" for name in then if then[name] != now.get(name)]
     if changed:
-        warn(f"the last bits of a number may differ from a training that never stopped: {', '.join(changed)}.", quiet)
+        warn(f"numbers may differ in their last bits from an uninterrupted training: {', '.join(changed)}.", quiet)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:
-    """The optimiser's state as tensors named `weight name / quantity`, in the order of its parameters."""
+    """The optimiser's state as tensors named `weight/quantity`; `names` are those of its parameters, in order."""
     state = optimizer.state_dict()["state"]
     return {
         f"{names[index]}/{key}": torch.as_tensor(value).detach().clone()
@@ -269,10 +258,45 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dic
 def load_optimizer_tensors(
     optimizer: torch.optim.Optimizer, weights: Mapping[str, Tensor], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Give an optimiser of these weights back what `optimizer_tensors` took."""
+    """Restore the state of an optimiser of these weights from the result of `optimizer_tensors`."""
     index = {name: i for i, name in enumerate(weights)}
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         name, quantity = key.rsplit("/", 1)
         state.setdefault(index[name], {})[quantity] = shared_like(tensor, weights[name])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def stream_tensors(model: Any, state: State | None, num_streams: int, ranks: Ranks) -> dict[str, Tensor]:
+    """The state of all streams, gathered from the ranks, so that it does not depend on their number.
+
+    Every rank must call this.
+    """
+    if state is None:
+        return {}
+    tensors = state_tensors(state)
+    if ranks.world_size > 1:
+        devices = (tensor.device for tensor in tensors.values() if tensor.device.type != "cpu")
+        device = next(devices, torch.device("cpu"))  # whole numbers are on the CPU in any case
+        fresh = model.start(None, num_streams // ranks.world_size)
+        states = [with_tensors(fresh, of_rank, device) for of_rank in ranks.gathered(tensors)]
+        tensors = state_tensors(reduce(lambda left, right: left.join(right), states))
+    return {**tensors, NUM_STREAMS: torch.tensor(num_streams)}
+
+
+def stream_state(
+    model: Any, tensors: Mapping[str, Tensor], num_streams: int, ranks: Ranks, device: torch.device
+) -> State | None:
+    """This rank's part of the result of `stream_tensors`. Raises UsageError if it belongs to another model."""
+    if not tensors:
+        return None
+    if (saved := int(tensors.get(NUM_STREAMS, torch.tensor(0)))) != num_streams:
+        raise UsageError(f"the checkpoint has {saved} streams, the recipe training.num_streams = {num_streams}.")
+    try:
+        state: State = with_tensors(model.start(None, num_streams), tensors, device)
+    except KeyError as error:
+        raise UsageError(f"the checkpoint's streams belong to another model: their state has no {error}.") from error
+    if ranks.world_size == 1:
+        return state
+    each = num_streams // ranks.world_size
+    return state.select(torch.arange(ranks.rank * each, (ranks.rank + 1) * each, device=device))

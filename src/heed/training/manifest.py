@@ -1,7 +1,7 @@
-"""Manifest of a checkpoint: detects changed files, and formats of newer versions of heed.
+"""Manifest of a checkpoint, which detects changed files and formats of newer versions of heed.
 
-`manifest.json` lists the SHA-256 of every file, and ends with a seal: the SHA-256 of the manifest's own other entries.
-So a manifest whose seal fits says truly which format it has, whatever that format adds to it; any other is damaged.
+`manifest.json` lists the SHA-256 of every file, and ends with a seal: the SHA-256 of its other entries. The format that
+a manifest with a valid seal declares can be trusted, whatever entries that format adds; any other manifest is damaged.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from heed.core.formats import FORMAT, require_format
 
 MANIFEST = "manifest.json"
 MAX_BYTES = 1_000_000
-"""Of a file that holds a few numbers."""
+"""Largest size of a JSON file in a checkpoint."""
 
 
 class Manifest(BaseModel):
-    """What `manifest.json` says, but for its seal."""
+    """The entries of `manifest.json`, without the seal."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -34,7 +34,7 @@ class Manifest(BaseModel):
 
 
 def write_manifest(folder: Path, names: Sequence[str], made_with: Mapping[str, str]) -> None:
-    """Write down which files a folder holds. Raises OSError."""
+    """Write the manifest of these files of a folder. Raises OSError."""
     hashes = {name: sha256_file(folder / name) for name in names}
     entries = Manifest(format=FORMAT, made_with=dict(made_with), sha256=hashes).model_dump()
     text = json.dumps({**entries, "seal": _seal(entries)}, indent=1)
@@ -42,13 +42,15 @@ def write_manifest(folder: Path, names: Sequence[str], made_with: Mapping[str, s
 
 
 def checked_manifest(folder: Path, names: Sequence[str]) -> Manifest:
-    """The manifest of a folder that holds exactly these files, each as it was written.
+    """Read the manifest, and verify that it lists exactly these files and that each matches its hash.
 
-    Raises DataError that names the damage, and NewerFormatError.
+    Raises:
+        DataError: The folder is damaged; the message names the damage.
+        NewerFormatError: A newer version of heed wrote it.
     """
     manifest = _read(folder)
-    if odd := sorted(manifest.sha256.keys() ^ set(names)):
-        raise DataError(f"{MANIFEST} and the format differ on the file {odd[0]!r:.100}")
+    if different := sorted(manifest.sha256.keys() ^ set(names)):
+        raise DataError(f"{MANIFEST} and the format differ on the file {different[0]!r:.100}")
     for name in names:
         require_plain(folder / name)
         if sha256_file(folder / name) != manifest.sha256[name]:
@@ -68,16 +70,16 @@ def _read(folder: Path) -> Manifest:
         first = error.errors(include_url=False, include_input=False)[0]
         raise DataError(f"{MANIFEST}: {'.'.join(map(str, first['loc']))!r:.100}: {first['msg']}") from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{MANIFEST} is no JSON") from error
+        raise DataError(f"{MANIFEST} is not JSON") from error
 
 
 def _seal(entries: Any) -> str:
-    """The same for all formats, for ever."""
+    """The seal, which is computed in the same way for all formats."""
     return hashlib.sha256(json.dumps(entries, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def read_small(path: Path) -> bytes:
-    """The bytes of a file that holds a few numbers. Raises DataError when it is missing, no file, or large."""
+    """Read a JSON file. Raises DataError if it is missing, not a regular file, or larger than `MAX_BYTES`."""
     require_plain(path)
     with path.open("rb") as file:
         content = file.read(MAX_BYTES + 1)
@@ -87,9 +89,7 @@ def read_small(path: Path) -> bytes:
 
 
 def require_plain(path: Path) -> None:
-    """Raise DataError unless there is a file of the folder's own: no link to elsewhere, no pipe, no device."""
-    if is_plain_file(path):
-        return
-    raise DataError(
-        f"{path.name} is a link or no file" if path.is_symlink() or path.exists() else f"{path.name} is missing"
-    )
+    """Raise DataError unless the path is a regular file: not a link, a pipe or a device."""
+    if not is_plain_file(path):
+        is_there = path.is_symlink() or path.exists()
+        raise DataError(f"{path.name} is {'not a regular file' if is_there else 'missing'}")

@@ -1,10 +1,9 @@
 """Data-parallel ranks: the processes that train one model together.
 
-They are started by `torchrun`, or by `heed train --nproc`. Each rank takes every n-th batch; the gradients of the
-summed loss are added up over the ranks and divided by the target tokens of all of them, so that n ranks make the
-update that one makes from n batches. Dropout is keyed by update and row, so it does not depend on the rank either.
-All ranks take the same decisions at the same update, because they share what those rest on; only the first
-validates and writes.
+`torchrun` or `heed train --nproc` starts them. Each rank takes every n-th batch. The gradients of the summed loss are
+added over all ranks and divided by the number of their target tokens, so that n ranks make the same update as one rank
+with n batches. Dropout is keyed by update and row, so it does not depend on the rank. Ranks exchange the values that
+decisions depend on, so all decide alike at the same update; only rank 0 validates and writes.
 """
 
 from __future__ import annotations
@@ -19,20 +18,19 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from heed.core import environment
 from heed.core.errors import HeedError
 
 PATIENCE = timedelta(hours=12)
-"""How long a rank waits for the others: the first may be preparing data, or validating."""
+"""Longest time that a rank waits for the others, while rank 0 prepares data or validates."""
 BUCKET_ELEMENTS = 8 << 20
-"""Gradients that travel in one message."""
+"""Elements of gradients in one message."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train together. Where it is alone, there is nobody to tell anything."""
+    """This process and the number of processes. With one process, all methods do nothing or return their input."""
 
     rank: int = 0
     world_size: int = 1
@@ -43,26 +41,22 @@ class Ranks:
         return self.rank == 0
 
     def sums(self, *values: float) -> list[float]:
-        """Each value's sum over all ranks, the same on all of them."""
+        """The sum of each value over all ranks, on every rank."""
         return self._reduced(values, dist.ReduceOp.SUM)
 
     def highest(self, *values: float) -> list[float]:
-        """Each value's maximum over all ranks, the same on all of them."""
+        """The maximum of each value over all ranks, on every rank."""
         return self._reduced(values, dist.ReduceOp.MAX)
 
-    def mesh(self, device: torch.device) -> DeviceMesh:
-        """All ranks in a row, for weights of which each has a part."""
-        return init_device_mesh(device.type, (self.world_size,))
-
     def wait(self) -> None:
-        """Until all ranks are here."""
+        """Wait until all ranks call this."""
         self.sums(0.0)
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its sum over all ranks."""
         if self.world_size == 1:
             return
-        with _told_when_one_is_lost():
+        with _lost_rank_errors():
             sent = []
             for bucket in _buckets(tensors):
                 flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
@@ -74,24 +68,24 @@ class Ranks:
                     tensor.copy_(part.view_as(tensor))
 
     def gathered(self, tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
-        """The tensors of each rank, in the order of ranks. All have the same names, shapes and types."""
+        """The tensors of each rank, in the order of ranks. Names, shapes and dtypes must be equal on all of them."""
         if self.world_size == 1:
             return [dict(tensors)]
-        everyone: list[dict[str, Tensor]] = [{} for _ in range(self.world_size)]
-        with _told_when_one_is_lost():
+        all_tensors: list[dict[str, Tensor]] = [{} for _ in range(self.world_size)]
+        with _lost_rank_errors():
             for name, tensor in tensors.items():
-                plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)  # gloo knows few types
-                received = [torch.empty_like(plain) for _ in everyone]
+                plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)  # gloo supports few dtypes
+                received = [torch.empty_like(plain) for _ in all_tensors]
                 dist.all_gather(received, plain)
-                for found, content in zip(everyone, received, strict=True):
-                    found[name] = content.view(tensor.dtype).view(tensor.shape)
-        return everyone
+                for of_rank, content in zip(all_tensors, received, strict=True):
+                    of_rank[name] = content.view(tensor.dtype).view(tensor.shape)
+        return all_tensors
 
     def _reduced(self, values: Sequence[float], operation: dist.ReduceOp.RedOpType) -> list[float]:
         if self.world_size == 1:
             return list(values)
         shared = torch.tensor(values, dtype=torch.float64)
-        with _told_when_one_is_lost():
+        with _lost_rank_errors():
             dist.all_reduce(shared, operation)
         return shared.tolist()
 
@@ -101,23 +95,23 @@ ALONE = Ranks()
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that were started together; alone where there is one."""
-    found = environment.distributed()
-    if found.world_size == 1:
+    """Join the process group that the environment describes; `ALONE` without one."""
+    launched = environment.distributed()
+    if launched.world_size == 1:
         yield ALONE
         return
-    with _told_when_one_is_lost():
-        answering = _answer(found)
+    with _lost_rank_errors():
+        store = _rendezvous_store(launched)
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
-        del answering  # the group answers now
-    yield Ranks(found.rank, found.world_size)
-    dist.destroy_process_group()  # after an error the process ends, and the others may not answer any more
+        del store  # the group has its own
+    yield Ranks(launched.rank, launched.world_size)
+    dist.destroy_process_group()  # not after an error: the other ranks may no longer respond
 
 
-def _answer(found: environment.Distributed) -> object:
-    """Answer the ranks that look for each other on the socket that this process inherited, if it did, while this lives.
+def _rendezvous_store(launched: environment.Distributed) -> object:
+    """Serve the rendezvous on the socket that this process inherited, for the lifetime of the returned object.
 
-    Without one, PyTorch opens the port of torchrun's variables.
+    Without such a socket the result is None, and PyTorch opens the port of torchrun's variables.
     """
     descriptor = environment.take_listener()
     if descriptor is None:
@@ -125,24 +119,24 @@ def _answer(found: environment.Distributed) -> object:
     with socket.socket(fileno=os.dup(descriptor)) as listener:
         host, port = listener.getsockname()
     return dist.TCPStore(  # type: ignore[attr-defined]
-        host, port, found.world_size, is_master=True, timeout=PATIENCE, wait_for_workers=False, multi_tenant=True,
+        host, port, launched.world_size, is_master=True, timeout=PATIENCE, wait_for_workers=False, multi_tenant=True,
         master_listen_fd=descriptor,
     )  # fmt: skip
 
 
 @contextmanager
-def _told_when_one_is_lost() -> Iterator[None]:
+def _lost_rank_errors() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
         raise HeedError(
-            "another process of this training was lost. When what ended it is mended, go on from the last "
-            "checkpoint with --resume."
+            "another process of this training was lost. Fix what ended it, then continue from the last checkpoint with "
+            "--resume."
         ) from error
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """Tensors in groups of about `BUCKET_ELEMENTS`, in order."""
+    """Groups of consecutive tensors with about `BUCKET_ELEMENTS` elements."""
     bucket: list[Tensor] = []
     for tensor in tensors:
         bucket.append(tensor)

@@ -1,7 +1,7 @@
 """Learning rate schedules.
 
-Functions of the update's number, counted from 1, and of the number of whole epochs before it. "plateau" also goes
-down by what validation says, which the trainer keeps (`Progress.rate_scale`).
+Functions of the update, counted from 1, and of the number of complete epochs before it. "plateau" is constant here; its
+factor follows from the validation scores (`Progress.rate_scale`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from heed.training.config import TrainingConfig
 
 
 class Schedule(Protocol):
-    """A course of the learning rate."""
+    """A learning rate schedule."""
 
     def __call__(self, step: int, epoch: int = 0) -> float:
-        """The rate of update `step` (from 1), which is in epoch `epoch` (from 0)."""
+        """The learning rate of update `step` (from 1) in epoch `epoch` (from 0)."""
         ...
 
 
@@ -47,13 +47,13 @@ def cosine(config: TrainingConfig, d_model: int) -> Schedule:
 
 
 def constant(config: TrainingConfig, d_model: int) -> Schedule:
-    """Linear warm-up to lr, then lr. With what validation says it is "plateau"."""
+    """Linear warm-up to lr, then lr."""
     warmup = max(config.warmup_steps, 1)
     return lambda step, epoch=0: config.lr * min(1.0, step / warmup)
 
 
 def by_epoch(config: TrainingConfig, d_model: int) -> Schedule:
-    """Constant for `decay_after` epochs, then divided by `lr_decay` before each (Zaremba et al. 2014, section 4.1)."""
+    """Constant for `decay_after` epochs, then divided by `lr_decay` before each epoch (Zaremba et al. 2014, § 4.1)."""
     peak = constant(config, d_model)
     return lambda step, epoch=0: peak(step) * config.lr_decay ** -max(0, epoch + 1 - config.decay_after)
 

@@ -1,6 +1,6 @@
-"""The training loop: updates, with a validation and a checkpoint every so often.
+"""Training loop: updates, with regular validations and checkpoints.
 
-The loop knows neither the task nor the model. The gradient is normalised by the true number of targets over all
+The loop does not depend on the task or the model. The gradient is normalised by the number of targets in all
 accumulated batches of all ranks. Training stops at a limit of time or updates, or after `patience` validations without
 a better score. The weights with the best score become the run's model.
 """
@@ -20,42 +20,46 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
 
 from heed.core.errors import HeedError, UsageError
 from heed.core.files import sole_writer
 from heed.core.progress import Progress as Bar
-from heed.core.progress import format_minutes, warn
+from heed.core.progress import warn
 from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
 from heed.metrics import METRICS
 from heed.nn.contract import State
 from heed.nn.device import arithmetic
-from heed.nn.weight_file import save_weights
+from heed.nn.weight_file import save_weights, shapes_of
+from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.task import Task, Validation
-from heed.training.carrying import carried_state, carried_tensors
 from heed.training.checkpoints import (
     Checkpoint,
-    Progress,
     load_optimizer_tensors,
     optimizer_tensors,
+    other_model,
     save_checkpoint,
+    stream_state,
+    stream_tensors,
 )
 from heed.training.config import TrainingConfig
-from heed.training.gradients import Gradients
-from heed.training.journal import Journal, Window, validation_event
+from heed.training.gradients import GradientAccumulator
+from heed.training.metrics_log import MetricsLog, Window, bar_fields, validation_event
 from heed.training.optimizers import build_optimizer, clip_gradients
+from heed.training.progress import Progress
 from heed.training.ranks import ALONE, Ranks
 from heed.training.schedules import SCHEDULES
-from heed.training.sharding import shared_like, whole
-from heed.training.stopping import Stop, ValidationInterrupted, signal_handlers
-from heed.training.weights import Weights, mean_of, running_average
+from heed.training.sharding import whole
+from heed.training.signals import StopRequest, ValidationInterrupted, signal_handlers
+from heed.training.weights import Weights, flattened, mean_of, running_average, unflattened
 
 MAX_SKIPPED_IN_A_ROW = 10
 
 
 @dataclass
 class Outcome:
-    """How a training ended."""
+    """Result of a training: why it ended, and by which signal if one interrupted it."""
 
     reason: str
     progress: Progress
@@ -63,7 +67,7 @@ class Outcome:
 
 
 class Trainer:
-    """Trains one model on one task into one run folder, alone or as one of several ranks."""
+    """Trains a model on a task and writes it into a run folder, alone or as one of several ranks."""
 
     def __init__(
         self, config: TrainingConfig, model: nn.Module, task: Task, folder: Path, seed: int, device: torch.device,
@@ -76,16 +80,17 @@ class Trainer:
         self.device = device
         self.quiet = quiet or not ranks.is_first
         self.ranks = ranks
-        if ranks.is_first:  # who validates; in float32: what a user of the run will get
+        if ranks.is_first:  # the rank that validates; in float32, as users of the run get it
             self.evaluated: Any = copy.deepcopy(model).to(device).requires_grad_(False)
         self.sharded = ranks.world_size > 1 and config.parallel == "sharded"
         self.model: Any = model if self.sharded else model.to(device)
-        self.weights = Weights(self.model, config.precision, ranks.mesh(device) if self.sharded else None)
+        mesh = init_device_mesh(device.type, (ranks.world_size,)) if self.sharded else None
+        self.weights = Weights(self.model, config.precision, mesh)
         self.average = running_average(config, self.weights.master)
         self.recent: list[Mapping[str, Tensor]] = []
         self.optimizer = build_optimizer(config, self.weights.parameters(), device)
         self.schedule = SCHEDULES[config.schedule](config, d_model)
-        self.gradients = Gradients(config, task, self.weights, seed, device, self.quiet, ranks)
+        self.gradients = GradientAccumulator(config, task, self.weights, seed, device, self.quiet, ranks)
         self.carried: State | None = None
         self.progress = Progress()
         self._begin_seconds = 0.0
@@ -95,15 +100,14 @@ class Trainer:
     # --- one update -------------------------------------------------------------------------------------
 
     def train_step(self, batches: Sequence[TrainingBatch]) -> None:
-        """One update from the gradients of one or more batches of each rank."""
+        """Make one update from one or more batches of each rank."""
         step = self.progress.step + 1
-        mine = (
+        num_targets, num_positions, num_real = self.ranks.sums(
             sum(batch.num_targets for batch in batches),
             sum(batch.num_positions for batch in batches),
             sum(batch.num_real for batch in batches),
         )
-        num_targets, num_positions, num_real = self.ranks.sums(*mine)
-        sums = self.gradients.of(step, batches, num_targets, self.progress, self.carried)
+        sums = self.gradients.accumulate(step, batches, num_targets, self.progress, self.carried)
         loss_sum, nll_sum = self.ranks.sums(sums.loss, sums.nll)
         if self._update(step, batches):
             self.progress.window.add(loss_sum, nll_sum, num_targets, num_positions, num_real)
@@ -114,7 +118,7 @@ class Trainer:
         self.progress.num_tokens += int(num_targets)
 
     def _update(self, step: int, batches: Sequence[TrainingBatch]) -> bool:
-        """Apply the gradients, unless they are not finite; whether they were applied."""
+        """Apply the gradients if they are finite; return whether they were applied."""
         norm = clip_gradients(self.weights.gradients(), self.config.clip_norm)
         if not math.isfinite(norm):
             self._skip(step, batches)
@@ -131,64 +135,63 @@ class Trainer:
         return True
 
     def rate(self, step: int) -> float:
-        """The learning rate of an update in this epoch."""
+        """The learning rate of an update in the current epoch."""
         return self.schedule(step, self.progress.position.epoch) * self.progress.rate_scale
 
     def _skip(self, step: int, batches: Sequence[TrainingBatch]) -> None:
-        """A gradient that is not finite is not applied."""
+        """Skip an update whose gradient is not finite. Raises HeedError after several in a row."""
         self.weights.clear_gradients()
         self.progress.skipped_in_a_row += 1
-        elsewhere = ", or of another process's batch" * (self.ranks.world_size > 1)
+        elsewhere = ", or in a batch of another process" * (self.ranks.world_size > 1)
         rows = [row for batch in batches for row in batch.rows.tolist()]
         shown = ", ".join(map(str, rows[:5])) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
         warn(
-            f"update {step} is skipped: its gradient is not finite (rows {shown} of data/train; the first is "
-            f"{self.task.text_of(rows[0])}{elsewhere}).",
+            f"update {step} is skipped, because its gradient is not finite (rows {shown} of data/train{elsewhere}; the "
+            f"first is {self.task.text_of(rows[0])}).",
             self.quiet,
         )
         if self.progress.skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
             raise HeedError(
-                f"the gradient was not finite in {MAX_SKIPPED_IN_A_ROW} updates in a row (up to update {step}). "
+                f"the gradient was not finite in {MAX_SKIPPED_IN_A_ROW} consecutive updates (up to update {step}). "
                 "Lower --training.lr, or train with --precision float32."
             )
 
     # --- the loop ---------------------------------------------------------------------------------------
 
     def run(self) -> Outcome:
-        """Train until something says stop. The best weights are in `model.safetensors` then."""
+        """Train to a limit or a signal; the best weights are in `model.safetensors` afterwards."""
         self._started = time.perf_counter()
         self._begin_seconds = self.progress.seconds
-        ranks = self.ranks
-        config = self.config
+        config, ranks = self.config, self.ranks
         loader = self.task.loader(
             config.tokens_per_batch, self.seed, ranks.rank, ranks.world_size, config.loader_workers
         )
         self._epoch_batches = loader.num_batches(self.progress.position.epoch)
         with (
             sole_writer(self.folder) if ranks.is_first else nullcontext(),
-            Journal(self.folder, self.config.tensorboard) if ranks.is_first else nullcontext() as journal,
-            Bar(self.config.max_steps, "updates", "training", self.quiet, initial=self.progress.step) as bar,
+            MetricsLog(self.folder, config.tensorboard) if ranks.is_first else nullcontext() as log,
+            Bar(config.max_steps, "updates", "training", self.quiet, initial=self.progress.step) as bar,
             signal_handlers() as stop,
             closing(loader.batches_from(self.progress.position)) as batches,
         ):
-            reason = self._loop(batches, journal, bar, stop)
+            reason = self._loop(batches, log, bar, stop)
             self.save()
-            if journal:
-                journal.write("end", self.progress.step, {"reason": reason, "seconds": round(self.progress.seconds, 1)})
+            if log:
+                log.write("end", self.progress.step, {"reason": reason, "seconds": round(self.progress.seconds, 1)})
         return Outcome(reason, self.progress, stop.agreed)
 
     def _loop(
-        self, batches: Iterator[tuple[Position, TrainingBatch]], journal: Journal | None, bar: Bar, stop: Stop
+        self, batches: Iterator[tuple[Position, TrainingBatch]], log: MetricsLog | None, bar: Bar, stop: StopRequest
     ) -> str:
-        """Update until there is a reason to stop.
+        """Train until there is a reason to stop, and return it.
 
-        What is due after an update, a validation or a checkpoint, is done at the beginning of the next round, so a
-        training that was stopped in between begins with it. The last checkpoint is written after the last validation,
-        the first one before the first update: it shows that there is room.
+        The validation or checkpoint that is due after an update comes at the beginning of the next round, so that a
+        training that was stopped in between resumes with it. The first checkpoint precedes the first update, to fail
+        early without disk space; the last one follows the last validation.
         """
         while True:
             if self.progress.step and self.progress.step % self.config.eval_every == 0:
-                self._validate(journal, bar, stop)
+                self._validate(log, bar, stop)
             if reason := self._agreed_reason(stop):
                 break
             if self.progress.step % self.config.save_every == 0:
@@ -199,20 +202,20 @@ class Trainer:
             self.progress.position = group[-1][0]
             self.progress.window.seconds += time.perf_counter() - begin
             self._tick()
-            self._log(journal, bar)
-        self._validate(journal, bar, stop)
+            self._log(log, bar)
+        self._validate(log, bar, stop)
         return self._reason_to_stop(stop) or reason
 
-    def _log(self, journal: Journal | None, bar: Bar) -> None:
+    def _log(self, log: MetricsLog | None, bar: Bar) -> None:
         step = self.progress.step
         values = self.progress.window.values(self.optimizer.param_groups[0]["lr"])
-        share = self._share_done()
-        bar.update(step, _shown(values), self.progress.seconds * (1 / share - 1), share)
+        share = self.progress.share_done(self.config, self._epoch_batches)
+        bar.update(step, bar_fields(values), self.progress.seconds * (1 / share - 1), share)
         if step % self.config.log_every == 0:
-            if journal:
-                journal.write("train", step, {**_rounded(values), **self._spent()})
-            if found := self.progress.divergence.see(values["loss"], step):
-                warn(found, self.quiet)
+            if log:
+                log.write("train", step, {**_rounded(values), **self._spent()})
+            if warning := self.progress.divergence.update(values["loss"], step):
+                warn(warning, self.quiet)
             self.progress.window = Window()
 
     def _tick(self) -> None:
@@ -221,73 +224,53 @@ class Trainer:
     def _spent(self) -> dict[str, float]:
         return {"seconds": round(self.progress.seconds, 1), "epoch": self.progress.position.epoch}
 
-    def _agreed_reason(self, stop: Stop) -> str:
-        """A signal to any rank, or a limit that the first one has reached, stops all of them at the same update."""
+    def _agreed_reason(self, stop: StopRequest) -> str:
+        """A signal to any rank, or a limit that rank 0 reached, stops all ranks at the same update."""
         reason = self._reason_to_stop(stop)
         caught, ended = self.ranks.highest(stop.signal or 0, bool(reason and self.ranks.is_first))
         stop.agreed = int(caught) or None
         return self._reason_to_stop(stop) or "rank 0 stopped" if caught or ended else ""
 
-    def _reason_to_stop(self, stop: Stop) -> str:
-        progress, config = self.progress, self.config
+    def _reason_to_stop(self, stop: StopRequest) -> str:
         if stop.agreed is not None:
             return f"stopped by {signal.Signals(stop.agreed).name}"
-        if progress.step >= config.max_steps:
-            return f"reached {config.max_steps:,} updates (training.max_steps)"
-        if config.max_epochs and progress.position.epoch >= config.max_epochs:
-            return f"reached {config.max_epochs} epoch{'s' * (config.max_epochs != 1)} (training.max_epochs)"
-        if config.max_minutes and progress.seconds >= 60 * config.max_minutes:
-            return f"reached {format_minutes(config.max_minutes)} (training.max_minutes)"
-        if config.patience and progress.validations_since_best >= config.patience:
-            return f"no better {config.stop_metric} in {config.patience} validations (training.patience)"
-        return ""
-
-    def _share_done(self) -> float:
-        """How much of the training is over, by the limit that is nearest; it may end before, when nothing improves."""
-        progress, config = self.progress, self.config
-        shares = [progress.step / config.max_steps]
-        if config.max_minutes:
-            shares.append(progress.seconds / (60 * config.max_minutes))
-        if config.max_epochs:
-            epochs = progress.position.epoch + progress.position.batch / self._epoch_batches
-            shares.append(epochs / config.max_epochs)
-        return min(1.0, max(shares))
+        return self.progress.reached_limit(self.config)
 
     # --- validation -------------------------------------------------------------------------------------
 
     def candidate(self) -> Mapping[str, Tensor]:
-        """The weights that a validation looks at: averaged as the config says."""
+        """The weights that are validated: averaged as configured."""
         if self.average is not None and self.average.num_updates:
             return self.average.tensors
         return mean_of(self._last_validated()) if self.config.average == "last" else self.weights.master
 
     def _last_validated(self) -> list[Mapping[str, Tensor]]:
-        """The weights of the last validations and, as the newest, those of now."""
+        """The weights of the last validations, and the current ones."""
         current = {name: tensor.detach().clone() for name, tensor in self.weights.master.items()}
         return [*self.recent, current][-self.config.average_last :]
 
-    def _validate(self, journal: Journal | None, bar: Bar, stop: Stop) -> None:
-        """Validate, unless these weights were validated already or a signal came."""
+    def _validate(self, log: MetricsLog | None, bar: Bar, stop: StopRequest) -> None:
+        """Validate, unless these weights were already validated or a signal was received."""
         if stop.agreed is not None or self.progress.validated_at == self.progress.step:
             return
         candidate = {name: whole(tensor) for name, tensor in self.candidate().items()}
         validation = self._validation(candidate, stop) if self.ranks.is_first else None
-        [broken_off_by] = self.ranks.sums(stop.signal or 0 if self.ranks.is_first and validation is None else 0)
-        if broken_off_by:
-            stop.agreed = int(broken_off_by)
+        [interrupted_by] = self.ranks.sums(stop.signal or 0 if self.ranks.is_first and validation is None else 0)
+        if interrupted_by:
+            stop.agreed = int(interrupted_by)
             return
         self.progress.validated_at = self.progress.step
-        told = (0.0, 0.0)
-        if journal and validation is not None:
-            told = self._keep_if_best(validation, candidate, journal, bar)
-        score = self.ranks.sums(*told)
-        if self.progress.step % self.config.eval_every == 0:  # others leave no trace in a training that goes on
+        score = (0.0, 0.0)
+        if log and validation is not None:
+            score = self._keep_if_best(validation, candidate, log, bar)
+        value, tie = self.ranks.sums(*score)
+        if self.progress.step % self.config.eval_every == 0:  # a validation at a limit does not change the training
             if self.config.average == "last":
                 self.recent = self._last_validated()
-            self._learn_from_validation(*score)
+            self._adapt(value, tie)
 
-    def _learn_from_validation(self, value: float, tie: float) -> None:
-        """Adapt patience, learning rate and averaging to a score, on all ranks alike."""
+    def _adapt(self, value: float, tie: float) -> None:
+        """Adapt patience, learning rate and averaging to a score, equally on all ranks."""
         progress, config = self.progress, self.config
         progress.num_validations += 1
         before = progress.best_on_schedule, progress.best_perplexity_on_schedule
@@ -298,30 +281,27 @@ class Trainer:
         if config.schedule == "plateau" and not best:
             progress.rate_scale /= config.lr_decay
         if config.average == "nt_asgd":
-            progress.trigger.see(-value if METRICS[config.stop_metric].higher_is_better else value, config.nonmonotone)
+            loss = -value if METRICS[config.stop_metric].higher_is_better else value
+            progress.trigger.update(loss, config.nonmonotone)
 
-    @property
-    def _metrics(self) -> tuple[str, ...]:
-        """The task's scores, and the one that training is stopped by."""
-        return tuple(dict.fromkeys((*self.task.metrics, self.config.stop_metric)))
-
-    def _validation(self, candidate: Mapping[str, Tensor], stop: Stop) -> Validation | None:
-        """The scores of these weights; None when a signal broke it off."""
+    def _validation(self, candidate: Mapping[str, Tensor], stop: StopRequest) -> Validation | None:
+        """The scores of these weights; None if a signal interrupted the validation."""
+        metrics = tuple(dict.fromkeys((*self.task.metrics, self.config.stop_metric)))
         with torch.no_grad():
             for name, parameter in self.evaluated.named_parameters():
                 parameter.copy_(candidate[name])
         try:
             stop.in_validation = True
-            return None if stop.signal else self.task.validate(self.evaluated, self._metrics)
+            return None if stop.signal else self.task.validate(self.evaluated, metrics)
         except ValidationInterrupted:
             return None
         finally:
             stop.in_validation = False
 
     def _keep_if_best(
-        self, validation: Validation, candidate: Mapping[str, Tensor], journal: Journal, bar: Bar
+        self, validation: Validation, candidate: Mapping[str, Tensor], log: MetricsLog, bar: Bar
     ) -> tuple[float, float]:
-        """Save the weights if they are the best so far; return the stop metric and the tie breaker."""
+        """Save the weights if they are the best so far; return the values of the stop metric and the tie breaker."""
         self._tick()
         progress = self.progress
         value = validation.value(self.config.stop_metric)
@@ -329,19 +309,19 @@ class Trainer:
         best = self._is_better(value, tie, progress.best_score, progress.best_perplexity)
         if best:
             progress.best_score, progress.best_perplexity, progress.best_step = value, tie, progress.step
-            metadata = {"step": str(progress.step), **self.task.vocabulary_digests}
+            metadata = {"step": str(progress.step), **vocabulary_digests(self.task.tokenizers)}
             save_weights(self.folder / "model.safetensors", candidate, metadata)
             self.task.weights_changed()
-        journal.write("validation", progress.step, {**validation_event(validation), **self._spent(), "best": best})
+        log.write("validation", progress.step, {**validation_event(validation), **self._spent(), "best": best})
         bar.say(_validation_line(progress, validation, best))
         for sample in validation.samples[:2]:
             bar.say(f"    {sample.src}\n    → {sample.output}\n    = {sample.reference}")
         return value, tie
 
     def _is_better(self, value: float, tie: float, best: float | None, best_tie: float | None) -> bool:
-        """Whether a score is better than the best; the tie breaker decides between equal ones.
+        """Whether a score is better than the best one so far.
 
-        The first translations of a model all have BLEU 0, for example; then the perplexity decides.
+        The tie breaker decides between equal scores: early translations all have BLEU 0, for example.
         """
         if best is None or value == best:
             return best is None or best_tie is None or not tie >= best_tie
@@ -350,65 +330,41 @@ class Trainer:
     # --- checkpoints ------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write a checkpoint from which training goes on bit for bit."""
-        average = dict(self.average.tensors) if self.average is not None else {}
-        for index, weights in enumerate(self.recent):
-            average.update({f"{index}/{name}": tensor for name, tensor in weights.items()})
+        """Write a checkpoint from which the training can be resumed bit for bit."""
+        average = self.average.tensors if self.average is not None else flattened(self.recent)
         weights = {name: tensor.detach() for name, tensor in self.weights.master.items()}
         parts = [weights, optimizer_tensors(self.optimizer, list(weights)), average]
         weights, optimizer, average = ({name: whole(tensor) for name, tensor in part.items()} for part in parts)
-        carried = carried_tensors(self.model, self.carried, self.config.num_streams, self.ranks)
+        carried = stream_tensors(self.model, self.carried, self.config.num_streams, self.ranks)
         if self.ranks.is_first:
             checkpoint = Checkpoint(self.progress, weights, optimizer, average, arithmetic(self.device), carried)
             save_checkpoint(self.folder / "checkpoints", checkpoint, self.config.keep_checkpoints)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Continue from a checkpoint. Raises UsageError for one of another model or another kind of average."""
+        """Continue from a checkpoint. Raises UsageError if it belongs to another model or has no such average."""
         master = self.weights.master
-        if _shapes(master) != _shapes(checkpoint.weights):
-            raise UsageError("the checkpoint is of another model than recipe.toml: was [model] edited?")
+        if shapes_of(master) != shapes_of(checkpoint.weights):
+            raise other_model()
         self.weights.load(checkpoint.weights)
         load_optimizer_tensors(self.optimizer, master, checkpoint.optimizer)
-        kept = checkpoint.average
-        numbers = sorted({name.split("/")[0] for name in kept if "/" in name}, key=int)
         if self.average is not None:
-            if kept.keys() != master.keys():
+            if checkpoint.average.keys() != master.keys():
                 raise UsageError(
                     "the checkpoint has no average of the weights: training.average was not "
-                    f'"{self.config.average}" then.'
+                    f'"{self.config.average}" when it was written.'
                 )
-            self.average.load(kept, checkpoint.progress.average_updates)
+            self.average.load(checkpoint.average, checkpoint.progress.average_updates)
         elif self.config.average == "last":
-            self.recent = [
-                {
-                    name: shared_like(kept[f"{number}/{name}"], weight).to(weight.device)
-                    for name, weight in master.items()
-                }
-                for number in numbers
-            ]
-        self.carried = carried_state(self.model, checkpoint.carried, self.config.num_streams, self.ranks, self.device)
+            self.recent = unflattened(checkpoint.average, master)
+        self.carried = stream_state(self.model, checkpoint.carried, self.config.num_streams, self.ranks, self.device)
         self.progress = checkpoint.progress
-        if self.progress.best_on_schedule is None and self.progress.num_validations:  # an older heed's checkpoint
+        if self.progress.best_on_schedule is None and self.progress.num_validations:  # written by an older version
             self.progress.best_on_schedule = self.progress.best_score
 
 
 def _relative_length(batches: Sequence[TrainingBatch]) -> float:
-    """Segments of random length: the rate of an update goes with its length (Merity et al. 2018, section 5)."""
+    """Factor on the rate for segments of random length (Merity et al. 2018, section 5)."""
     return sum(batch.relative_length for batch in batches) / len(batches)
-
-
-def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
-    return {name: tensor.shape for name, tensor in tensors.items()}
-
-
-def _shown(values: Mapping[str, float]) -> dict[str, str]:
-    return {
-        "tok/s": f"{values['tokens_per_second']:,.0f}",
-        "pad": f"{values['padding_share']:.1%}",
-        "loss": f"{values['loss']:.3f}",
-        "ppl": f"{values['perplexity']:.2f}" if values["perplexity"] < 1e5 else f"{values['perplexity']:.1e}",
-        "lr": f"{values['lr']:.1e}",
-    }
 
 
 def _rounded(values: Mapping[str, float]) -> dict[str, float]:
@@ -416,8 +372,7 @@ def _rounded(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _validation_line(progress: Progress, validation: Validation, best: bool) -> str:
-    numbers = "  ".join(f"{name} {score.value:.2f}" for name, score in validation.scores.items())
-    minutes = progress.seconds / 60
+    scores = "  ".join(f"{name} {score.value:.2f}" for name, score in validation.scores.items())
     mark = "  best so far" if best else f"  (best at update {progress.best_step:,})"
-    when = f"update {progress.step:,}, epoch {progress.position.epoch + 1}, {minutes:.1f} min"
-    return f"validation at {when}: {numbers}{mark}"
+    when = f"update {progress.step:,}, epoch {progress.position.epoch + 1}, {progress.seconds / 60:.1f} min"
+    return f"validation at {when}: {scores}{mark}"

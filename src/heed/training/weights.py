@@ -1,12 +1,12 @@
 """Copies of the weights during training: working precision, float32 and averages.
 
-The optimiser works on float32 weights. In bfloat16 training the model computes with a bfloat16 copy, and its
-gradients are added up in float32; in float32 the model's own weights are the ones that are optimised.
+The optimiser updates float32 weights. In bfloat16 training the model computes with a bfloat16 copy, whose gradients are
+accumulated in float32; in float32 training the model's own weights are optimised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -18,15 +18,15 @@ from heed.training.sharding import shard, shared_like
 
 
 class Weights:
-    """Float32 weights by name (`master`), and the model that computes with them in the chosen precision.
+    """Float32 weights by name (`master`), and the model that computes with them in the configured precision.
 
-    With a `mesh` each of its ranks keeps a part of every weight.
+    With a `mesh`, each of its ranks keeps a part of every weight.
     """
 
     def __init__(self, model: nn.Module, precision: str, mesh: DeviceMesh | None = None) -> None:
         if mesh is not None:
             shard(model, precision, mesh)
-            precision = "float32"  # what the parts are kept in
+            precision = "float32"  # of the parts in memory
         self.model = model
         self._working = dict(model.named_parameters())
         self.master: dict[str, Tensor] = {}
@@ -41,11 +41,11 @@ class Weights:
             model.to(torch.bfloat16)
 
     def parameters(self) -> list[Tensor]:
-        """What the optimiser updates, in a fixed order."""
+        """The tensors that the optimiser updates, in a fixed order."""
         return list(self.master.values())
 
     def collect_gradients(self) -> None:
-        """Add the model's gradients to the float32 ones and clear the model's."""
+        """Add the model's gradients to the float32 ones, and clear the model's."""
         if not self._copies:
             return
         for name, parameter in self._working.items():
@@ -55,14 +55,14 @@ class Weights:
                 parameter.grad = None
 
     def clear_gradients(self) -> None:
-        """Forget the gradients."""
+        """Clear all gradients."""
         for parameter in self._working.values():
             parameter.grad = None
         if self._copies:
             torch._foreach_zero_(self.gradients())
 
     def gradients(self) -> list[Tensor]:
-        """The float32 gradients so far."""
+        """The accumulated float32 gradients."""
         return [weight.grad for weight in self.master.values() if weight.grad is not None]
 
     @torch.no_grad()
@@ -73,7 +73,7 @@ class Weights:
 
     @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take other weights."""
+        """Replace the weights."""
         for name, tensor in self.master.items():
             tensor.copy_(shared_like(tensors[name], tensor))
         self.publish()
@@ -82,7 +82,8 @@ class Weights:
 class MovingAverage:
     """Exponential moving average of the weights (Polyak & Juditsky 1992): a ← d a + (1 - d) w.
 
-    The decay starts at (1 + n) / (10 + n) after n updates, so that the first random weights are soon forgotten.
+    The decay d is (1 + n) / (10 + n) after n updates until it reaches `decay`, so that the initial weights soon lose
+    their influence.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], decay: float) -> None:
@@ -90,46 +91,37 @@ class MovingAverage:
         self.num_updates = 0
         self.tensors = {name: tensor.detach().clone() for name, tensor in weights.items()}
 
+    def newest_share(self) -> float:
+        """Share of the newest weights in the average: 1 - d."""
+        return 1 - min(self.decay, (1 + self.num_updates) / (10 + self.num_updates))
+
     @torch.no_grad()
     def update(self, weights: Mapping[str, Tensor]) -> None:
-        """Move towards the given weights."""
+        """Add the weights after an update."""
         self.num_updates += 1
-        decay = min(self.decay, (1 + self.num_updates) / (10 + self.num_updates))
-        torch._foreach_lerp_(list(self.tensors.values()), [weights[name] for name in self.tensors], 1 - decay)
+        newest = [weights[name] for name in self.tensors]
+        torch._foreach_lerp_(list(self.tensors.values()), newest, self.newest_share())
 
     @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor], num_updates: int) -> None:
-        """Take the average of a checkpoint."""
+        """Restore the average of a checkpoint."""
         self.num_updates = num_updates
         for name, tensor in self.tensors.items():
             tensor.copy_(shared_like(tensors[name], tensor))
 
 
-class IterateMean:
-    """The mean of the weights after each update (Polyak & Juditsky 1992): what ASGD makes of SGD."""
+class IterateMean(MovingAverage):
+    """Mean of the weights after each update (Polyak & Juditsky 1992), which turns SGD into ASGD."""
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
-        self.num_updates = 0
-        self.tensors = {name: tensor.detach().clone() for name, tensor in weights.items()}
+        super().__init__(weights, decay=1.0)
 
-    @torch.no_grad()
-    def update(self, weights: Mapping[str, Tensor]) -> None:
-        """Take the given weights into the mean."""
-        self.num_updates += 1
-        torch._foreach_lerp_(
-            list(self.tensors.values()), [weights[name] for name in self.tensors], 1 / self.num_updates
-        )
-
-    @torch.no_grad()
-    def load(self, tensors: Mapping[str, Tensor], num_updates: int) -> None:
-        """Take the mean of a checkpoint."""
-        self.num_updates = num_updates
-        for name, tensor in self.tensors.items():
-            tensor.copy_(shared_like(tensors[name], tensor))
+    def newest_share(self) -> float:
+        return 1 / self.num_updates
 
 
-def running_average(config: TrainingConfig, weights: Mapping[str, Tensor]) -> MovingAverage | IterateMean | None:
-    """The average that is kept update after update, where the config wants one."""
+def running_average(config: TrainingConfig, weights: Mapping[str, Tensor]) -> MovingAverage | None:
+    """The configured average over updates, if any."""
     if config.average == "ema":
         return MovingAverage(weights, config.ema_decay)
     return IterateMean(weights) if config.average in ("asgd", "nt_asgd") else None
@@ -137,23 +129,37 @@ def running_average(config: TrainingConfig, weights: Mapping[str, Tensor]) -> Mo
 
 @dataclass
 class Trigger:
-    """Says when averaging begins (NT-ASGD; Merity, Keskar & Socher 2018, algorithm 1); kept in a checkpoint."""
+    """Start of averaging in NT-ASGD (Merity, Keskar & Socher 2018, algorithm 1)."""
 
     losses: list[float] = field(default_factory=list)
-    """Of all validations before it begins; the lower the better."""
+    """Validation losses before averaging starts; lower is better."""
     pulled: bool = False
 
-    def see(self, loss: float, nonmonotone: int) -> None:
-        """A validation: worse than the best of those at least `nonmonotone` validations ago?"""
+    def update(self, loss: float, nonmonotone: int) -> None:
+        """Start averaging if the loss is worse than the best of those at least `nonmonotone` validations ago."""
         if not self.pulled:
             self.pulled = loss > min(self.losses[:-nonmonotone], default=loss)
             self.losses.append(loss)
 
 
-def mean_of(collection: list[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of several sets of weights, taken in float64."""
+def mean_of(collection: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of several sets of weights, computed in float64."""
     names = collection[0].keys()
     return {
         name: (sum(weights[name].double() for weights in collection) / len(collection)).to(collection[0][name].dtype)  # type: ignore[union-attr]
         for name in names
     }
+
+
+def flattened(collection: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Several sets of weights as one, under the names `index/name`."""
+    return {f"{index}/{name}": tensor for index, weights in enumerate(collection) for name, tensor in weights.items()}
+
+
+def unflattened(tensors: Mapping[str, Tensor], master: Mapping[str, Tensor]) -> list[Mapping[str, Tensor]]:
+    """The inverse of `flattened`, on the devices and with the sharding of the weights `master`."""
+    indices = sorted({name.split("/")[0] for name in tensors}, key=int)
+    return [
+        {name: shared_like(tensors[f"{index}/{name}"], weight).to(weight.device) for name, weight in master.items()}
+        for index in indices
+    ]

@@ -1,1 +1,1 @@
-"""Language modelling: a text in, a model of the next token out."""
+"""The language modelling task."""

@@ -1,4 +1,4 @@
-"""The `[data]` table of a language model's recipe: texts, how they are cut, and how their lines end."""
+"""The `[data]` table of a language model's recipe: texts, their segmentation, and their line ends."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class TextData(DataConfig):
     path_keys = ("text", "valid_text", "vocabulary_text")
 
     text: str = ""
-    """One sentence or paragraph per line."""
+    """Training text, one sentence or paragraph per line."""
     valid_text: str = ""
     """Validation text; empty: lines are held out of the training text."""
     text_as: TextAs = "lines"
-    """Independent "lines", one "stream" whose state is carried along, or "windows" of it."""
+    """Independent "lines", one "stream" with a carried state, or independent "windows" of the stream."""
     line_end: LineEnd = "eos"
-    """In a stream or windows each line ends with the end-of-sentence token, a "newline" as a character, or "none"."""
+    """In a stream or windows, each line ends with the end-of-sentence token, a "newline" character, or "none"."""
     vocabulary_text: str = ""
-    """Text that the tokenizer is trained on, such as a list of words; empty: the training text."""
+    """Text for training the tokenizer, such as a word list; empty: the training text."""
     keep_blank_lines: bool = False
-    """Read lines without words too, as a character or an end of sentence of their own."""
+    """Keep blank lines, each as its line end alone."""
 
     @model_validator(mode="after")
     def _check_text(self) -> TextData:
@@ -34,7 +34,3 @@ class TextData(DataConfig):
                 'data.keep_blank_lines and a data.line_end other than "eos" need data.text_as = "stream" or "windows"'
             )
         return self
-
-    @property
-    def holds_out(self) -> bool:
-        return not self.valid_text

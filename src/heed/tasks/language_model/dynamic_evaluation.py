@@ -1,20 +1,24 @@
-"""Dynamic evaluation: scoring a text with a model that adapts to it.
+"""Dynamic evaluation and continuous cache: scoring a text with a language model that adapts to it.
 
-Dynamic evaluation (Mikolov et al. 2010; Krause, Kahembwe, Murray & Renals 2018): a segment is scored first, then the
-weights take a gradient step on it and decay towards the trained ones. Kakade's notes: θ ← θ - η ∇ + λ (θ_g - θ); Krause
-et al. give each weight its own rate, from the gradients of the training text. A continuous cache works with it or
-alone. Every model with weights can be read in this way. Choose η and λ on validation text.
+In dynamic evaluation (Mikolov et al. 2010; Krause, Kahembwe, Murray & Renals 2018), each segment is scored first; then
+the weights take a gradient step on it and decay towards the trained ones. Kakade's notes: θ ← θ - η ∇ + λ (θ_g - θ).
+Krause et al. give each weight its own rate, from its gradients on the training text. A continuous cache raises the
+probability of recent words. Both work with every model that is trained by gradients, together or alone. Choose η and λ
+on validation text.
 """
 
 from __future__ import annotations
 
 import copy
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -24,58 +28,60 @@ from heed.data.batch import Batch
 from heed.data.text_stream import StreamLoader, TextStream
 from heed.decoding.scoring import LogProbs
 from heed.nn.contract import Autoregressive, State
-from heed.tasks.language_model.continuous_cache import ContinuousCache
 
 STATISTICS_STREAMS, STATISTICS_BATCHES = 100, 100
-"""Krause et al. take the mean square of the gradient over batches of 100 streams, of the whole training text; heed
-reads 200,000 tokens of it, and docs/results.md shows what the rule gains with them."""
+"""Streams per batch and batches for the mean square of the gradient. Krause et al. read the whole training text; heed
+reads 200,000 tokens (measured in docs/results.md)."""
 STEP = 1.0
-"""η ‖∇‖² by default: a Transformer's gradients are four times those of an LSTM of its size, and so on."""
+"""Default of η ‖∇‖², since the size of gradients depends on the model: a Transformer's are four times an LSTM's."""
 CACHE_SEGMENT = 256
-"""Tokens read at once if no weights change."""
+"""Tokens per segment if the weights do not change."""
 
 
 class DynamicOptions(Config):
-    """Options of dynamic evaluation and of the cache."""
+    """Options of dynamic evaluation and the continuous cache."""
 
     rule: Literal["none", "sgd", "rms"] = "none"
-    """How weights change: not at all, as in the notes, or with a rate for each weight (Krause et al. 2018)."""
+    """Update of the weights: none, as in the notes, or with a rate for each weight (Krause et al. 2018)."""
     lr: float | None = Field(default=None, gt=0)
-    """η; None: the rule's own."""
+    """η; None: the default of the rule."""
     decay: float | None = Field(default=None, ge=0, le=1)
-    """λ, the share by which weights decay to the trained ones; None: the rule's own."""
+    """λ, the decay of the weights towards the trained ones; None: the default of the rule."""
     epsilon: float = Field(default=2e-5, gt=0)
-    """With "rms": added to the root mean square of a weight's gradient."""
+    """With "rms": added to the root mean square of the gradient of each weight."""
     segment: int = Field(default=20, ge=1)
-    """Tokens between updates; Krause et al. use 5, which takes four times as long."""
+    """Tokens between updates. Krause et al. use 5, which takes four times as long."""
     cache_share: float = Field(default=0.0, ge=0, lt=1)
-    """λ of the continuous cache; 0: none."""
+    """λ of the continuous cache; 0: no cache."""
     cache_flatness: float = Field(default=1.0, ge=0)
     """θ of the cache."""
     cache_size: int = Field(default=500, ge=1)
     """Words in the cache."""
 
 
-class Rule(Protocol):
-    """Changes the weights after a segment."""
+class Rule(ABC):
+    """An update of the weights after a segment."""
 
     signature: str
-    """Its η and λ, as part of a score's signature."""
+    """η and λ, as part of a score's signature."""
 
+    def __init__(self, weights: Sequence[nn.Parameter]) -> None:
+        self.weights = weights
+        self.trained = [weight.detach().clone() for weight in weights]
+
+    @abstractmethod
     def __call__(self) -> None:
         """Apply the gradients and clear them."""
-        ...
 
 
-class SgdRule:
+class SgdRule(Rule):
     """θ ← θ - η ∇ + λ (θ_g - θ) (Kakade's notes); λ is 0.001 by default.
 
-    The default η is STEP divided by the mean of ‖∇‖² over all segments so far, which have been scored by then.
+    The default of η is STEP divided by the mean of ‖∇‖² over all segments so far.
     """
 
     def __init__(self, weights: Sequence[nn.Parameter], lr: float | None = None, decay: float | None = None) -> None:
-        self.weights = weights
-        self.trained = [weight.detach().clone() for weight in weights]
+        super().__init__(weights)
         self.lr, self.decay = lr, 0.001 if decay is None else decay
         self.signature = f"lr:{f'{STEP:g}/|g|2' if lr is None else f'{lr:g}'}|decay:{self.decay:g}"
         self._squares, self._segments = 0.0, 0
@@ -95,19 +101,18 @@ class SgdRule:
         return STEP * self._segments / self._squares if self._squares else 0.0
 
 
-class RmsRule:
+class RmsRule(Rule):
     """θ ← θ - η ∇ / (RMS + ε) + λ R ⊙ (θ_g - θ), R = RMS / mean(RMS), λ R at most 1 (Krause et al. 2018).
 
-    RMS is the root mean square of each weight's gradient over the training text, its mean that over all tensors' means.
-    η is 1e-4 and λ 0.02 by default.
+    RMS is the root mean square of the gradient of each weight over the training text, its mean is taken over the means
+    of all tensors. η is 1e-4 and λ 0.02 by default.
     """
 
     def __init__(
         self, weights: Sequence[nn.Parameter], rms: Sequence[Tensor], epsilon: float,
         lr: float | None = None, decay: float | None = None,
     ) -> None:  # fmt: skip
-        self.weights = weights
-        self.trained = [weight.detach().clone() for weight in weights]
+        super().__init__(weights)
         lr, decay = 1e-4 if lr is None else lr, 0.02 if decay is None else decay
         self.signature = f"lr:{lr:g}|decay:{decay:g}"
         mean = sum(float(tensor.mean()) for tensor in rms) / len(rms)
@@ -124,14 +129,14 @@ class RmsRule:
 
 
 def gradient_rms(model: nn.Module, text: TextStream, segment: int, device: torch.device) -> list[Tensor]:
-    """The root mean square of the gradient of each weight, of a batch's mean loss, over the training text."""
+    """Root mean square over the training text of the gradient of a batch's mean loss, for each weight."""
     streams = StreamLoader(text, num_streams=min(STATISTICS_STREAMS, len(text)), context=segment, seed=0)
     number = min(STATISTICS_BATCHES, streams.num_batches(0))
     squares = [torch.zeros_like(weight) for weight in model.parameters()]
     state: State | None = None
     for _, batch in islice(streams.batches_from(), number):
         batch = batch.to(device)
-        log_probs, state = _read(model, batch, state)
+        _, log_probs, state = _read(model, batch, state)
         (-log_probs[batch.tgt_mask].mean()).backward()  # type: ignore[no-untyped-call]
         for square, weight in zip(squares, model.parameters(), strict=True):
             if weight.grad is not None:
@@ -140,21 +145,57 @@ def gradient_rms(model: nn.Module, text: TextStream, segment: int, device: torch
     return [(square / number).sqrt() for square in squares]
 
 
-def _read(model: nn.Module, batch: Batch, before: State | None) -> tuple[Tensor, State]:
+def _read(model: nn.Module, batch: Batch, before: State | None) -> tuple[Tensor, Tensor, State]:
+    """Features and log P of each target after the state `before`, and the state after them."""
     generator: Autoregressive = model  # type: ignore[assignment]
     state = before if before is not None else generator.start(None, len(batch.rows))
     features, after = generator.advance(batch.tgt_in, state)
-    return generator.head.log_prob(features, batch.tgt_out), after.detach()
+    return features, generator.head.log_prob(features, batch.tgt_out), after.detach()
+
+
+class ContinuousCache:
+    """The last `size` words, with the features that each was predicted from (Grave, Joulin & Usunier 2017).
+
+    The probability of a word grows with the similarity of the current features to those:
+    p_cache(w) ∝ Σ_i 1{w_i = w} exp(θ h · h_i) and p = (1 - λ) p_model + λ p_cache.
+    """
+
+    def __init__(self, size: int, flatness: float, share: float) -> None:
+        """`flatness` is θ (0 weights all words equally), `share` is λ."""
+        self.size, self.flatness, self.share = size, flatness, share
+        self._features: Float[Tensor, "N D"] | None = None
+        self._words = torch.zeros(0, dtype=torch.long)
+
+    def mixed(
+        self, log_probs: Float[Tensor, " T"], features: Float[Tensor, "T D"], words: Int[Tensor, " T"]
+    ) -> Float[Tensor, " T"]:
+        """Mix log P (nats) of the next words with the cache, then add the words to it. An empty cache has no effect."""
+        features = features.float()
+        kept = features if self._features is None else torch.cat((self._features, features))
+        kept_words = torch.cat((self._words.to(words.device), words))
+        num_before, here = len(kept) - len(words), torch.arange(len(words), device=words.device)
+        position, end = torch.arange(len(kept), device=words.device), num_before + here[:, None]
+        seen = (position < end) & (position >= end - self.size)  # [T, N + T]
+        weights = (self.flatness * features @ kept.t()).masked_fill(~seen, -math.inf).softmax(dim=-1)
+        share = weights.masked_fill(kept_words != words[:, None], 0.0).sum(-1).clamp(min=0.0)
+        mixed = torch.logaddexp(log_probs + math.log1p(-self.share), (self.share * share).log())
+        self._features, self._words = kept[-self.size :], kept_words[-self.size :]
+        return torch.where(seen.any(-1), mixed, log_probs)
 
 
 class DynamicReader:
-    """Reads a text as one stream with a copy of the model, which adapts to it."""
+    """Reader that scores a text as one stream with a copy of the model, which adapts to it."""
 
     def __init__(
         self, model: nn.Module, device: torch.device, options: DynamicOptions,
         training_text: Callable[[], TextStream],
     ) -> None:  # fmt: skip
-        """`training_text` is called only if the rule needs it. The model itself does not change."""
+        """`training_text` is called only if the rule needs it. `model` is not changed; it must not be packed.
+
+        Raises UsageError for a count-based model.
+        """
+        if model.count_based:
+            raise UsageError("--dynamic requires a model that is trained by gradients, and this one is count-based.")
         self.options, self.device = options, device
         self.model = copy.deepcopy(model).requires_grad_(options.rule != "none")
         self.rule = self._rule(training_text)
@@ -173,7 +214,7 @@ class DynamicReader:
 
     @property
     def signature(self) -> str:
-        """How the text is read, as part of a score's signature."""
+        """The method, as part of a score's signature."""
         options = self.options
         signature = "context:stream"
         if self.rule is not None:
@@ -185,7 +226,7 @@ class DynamicReader:
         return signature
 
     def read(self, text: TextStream) -> LogProbs:
-        """log P (nats) of each token of the next part of the text."""
+        """log P (nats) of each token of the next part of the text. Shape: [T]."""
         text = TextStream(text.ids, text.offsets, self._before)
         self._before = int(text.ids[-1]) if len(text) else self._before
         log_probs = np.empty(len(text), dtype=np.float64)
@@ -198,27 +239,12 @@ class DynamicReader:
         return log_probs
 
     def _segment(self, batch: Batch) -> LogProbs:
-        """Score a segment, then learn from it."""
-        generator: Autoregressive = self.model  # type: ignore[assignment]
-        state = self._state if self._state is not None else generator.start(None)
-        features, after = generator.advance(batch.tgt_in, state)
-        log_probs = generator.head.log_prob(features, batch.tgt_out)[0]
-        self._state = after.detach()
-        scored = log_probs.detach()
+        """Score a segment, then adapt to it."""
+        features, log_probs, self._state = _read(self.model, batch, self._state)
+        scored = log_probs[0].detach()
         if self.options.cache_share:
             scored = self.cache.mixed(scored, features.detach()[0], batch.tgt_out[0])
         if self.rule is not None:
-            (-log_probs.mean()).backward()  # type: ignore[no-untyped-call]
+            (-log_probs[0].mean()).backward()  # type: ignore[no-untyped-call]
             self.rule()
         return scored.double().cpu().numpy()
-
-
-def make_dynamic_reader(
-    model: nn.Module, device: torch.device, options: DynamicOptions, training_text: Callable[[], TextStream]
-) -> DynamicReader:
-    """The reader for these options; the model must not be packed. Raises UsageError for a count-based model."""
-    if model.count_based:
-        raise UsageError(
-            "--dynamic needs a model with weights that can learn, and this one is count-based: leave it out."
-        )
-    return DynamicReader(model, device, options, training_text)

@@ -1,4 +1,4 @@
-"""What users do with a trained language model: generate and score text, alone or as an ensemble."""
+"""Predictor of a language model's run: generating and scoring text, alone or in an ensemble."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import USUAL_LENGTH, SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores, make_reader
 from heed.decoding.translator import ModelTranslator
-from heed.nn.contract import Autoregressive
+from heed.evaluation.likelihoods import evaluate_texts, read_by
+from heed.evaluation.test_set import HeldOut
+from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.data import TextData
-from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, make_dynamic_reader
-from heed.tasks.language_model.report import analyse
+from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
 from heed.tasks.predictor import ALONE, Combination, Predictor
+from heed.tasks.prepare import read_valid
 from heed.text.vocabulary import Vocabulary
 
 
@@ -45,14 +47,14 @@ class LanguageModelPredictor(Predictor):
         """The run's `[data]` table."""
         return cast(TextData, self.run.recipe.data)
 
-    # --- what users call --------------------------------------------------------------------------------
+    # --- public methods ---------------------------------------------------------------------------------
 
     def generate(self, prompt: str = "", options: SearchOptions | None = None) -> list[str]:
-        """Continue a prompt: `options.nbest` samples, or at most so many of a beam; without options one sample."""
+        """Continue a prompt, with `options.nbest` samples or beam hypotheses; without options, one sample."""
         return [hypothesis.text for hypothesis in self.continuations(prompt, options)]
 
     def continuations(self, prompt: str = "", options: SearchOptions | None = None) -> list[Hypothesis]:
-        """Continue a prompt, and return scores and tokens too. Without `max_tokens` the limit is 200 tokens."""
+        """Continue a prompt, and return scores and tokens too. The default limit is 200 tokens."""
         if options is None:
             options = self.run.recipe.decoding.of_text(sample=True)
         elif not options.max_tokens:
@@ -66,7 +68,10 @@ class LanguageModelPredictor(Predictor):
         return self.scorer(model=self.translator.model).score(targets).token_scores()
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
-        return analyse(self.run)
+        """Evaluate the validation text as a whole, read in the same way as users' texts."""
+        test = HeldOut(("text",), read_valid(self.run.folder))
+        [evaluation] = evaluate_texts(test, [read_by(self.run, test, self.scorer())])
+        return measured(evaluation)
 
     def commands(self, name: str) -> Sequence[str]:
         return [f'heed generate {name} --prompt "..."', f"heed score {name} < text"]
@@ -82,32 +87,27 @@ class LanguageModelPredictor(Predictor):
         return ModelTranslator(model, None, tokenizer, self.data.normaliser, self.run.device, line_end=line_end)
 
     def scorer(self, stride: int = 0, model: Any = None) -> TextScorer:
-        """Scores a whole text from its beginning, read as in training.
+        """A scorer of whole texts, which are read as in training.
 
-        `stride`: new tokens in each window, for a model that reads windows (0: half of them). `model`: another one that
-        reads in its place, such as an ensemble.
+        `stride`: number of new tokens per window, for a model that reads windows (0: half of a window). `model`: a
+        model to use instead of the run's, such as an ensemble.
         """
         data, run = self.data, self.run
-        reader = make_reader(data.text_as, model or self.model, run.device, run.recipe.training.context, stride)
+        reader = make_reader(data.text_as, model or run.model, run.device, run.recipe.training.context, stride)
         return TextScorer(reader, run.tokenizers["tgt"], data.normaliser, data.line_end)
 
     def adapting_scorer(self, options: Mapping[str, Any]) -> TextScorer:
-        """Scores a whole text with a copy of the model that adapts to it; `options` are those of `DynamicOptions`.
+        """A scorer with a copy of the model that adapts to the text (`options`: see `DynamicOptions`).
 
         The weights must not be packed. Raises UsageError for a count-based model.
         """
         built = build(DynamicOptions, Document(options))
-        reader = make_dynamic_reader(self.run.model, self.run.device, built, self.training_text)
+        reader = DynamicReader(self.run.model, self.run.device, built, self.training_text)
         return TextScorer(reader, self.run.tokenizers["tgt"], self.data.normaliser, self.data.line_end)
 
     def training_text(self) -> TextStream:
-        """The text that the model was trained on. Raises MissingInputError where the folder no longer has it."""
+        """The training text. Raises MissingInputError if it was removed from the run folder."""
         store = TokenStore.open(self.run.folder / "data" / "train")
         if self.data.text_as != "lines":
             return TextStream.of_store(store)
         return TextStream.of_lines([[*store.row("tgt", i).tolist(), Vocabulary.eos_id] for i in range(len(store))])
-
-    @property
-    def model(self) -> Autoregressive:
-        """The run's own model."""
-        return cast(Autoregressive, self.run.model)

@@ -1,4 +1,4 @@
-"""Preparation of a language model's text: which lines are trained on or held out, and how they become ids."""
+"""Preparation of a language model's text: held-out lines, tokenizer, and encoding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIDES = ("tgt",)
 
 
 def read_lines_of(data: TextData, path: str) -> Iterator[prepare.Row]:
-    """The lines of a text, normalised; those without words only where they are kept."""
+    """The normalised lines of a text, without blank ones unless these are kept."""
     lines = (data.normaliser.apply(line) for line in read_text(data.resolve(path), data.errors))
     return ((line,) for line in lines if data.keep_blank_lines or line.strip())
 
@@ -28,7 +28,7 @@ def prepare_language_model(
     data: TextData, tokenizer: TokenizerConfig, seed: int, folder: Path, num_lines: int,
     reuse: Mapping[str, Tokenizer] | None = None, quiet: bool = True,
 ) -> prepare.Corpus:  # fmt: skip
-    """Hold out, train a tokenizer (or `reuse` one), encode; all into the run folder."""
+    """Hold out validation lines, train a tokenizer (or `reuse` one) and encode, into the run folder."""
     if not data.text:
         raise UsageError("data.text is missing: give --text F.")
     dropped: Counter[str] = Counter()
@@ -42,7 +42,7 @@ def prepare_language_model(
         return prepare.split_end(lines, num_lines, data.num_held_out, held)
 
     held_out = rows(True, "holding out")
-    if data.text_as == "lines" and not data.valid_text:  # with a line all that are like it are held out
+    if data.text_as == "lines" and not data.valid_text:  # equal lines are held out together
         held_out = prepare.distinct(held_out)
     valid = [*islice(held_out, data.max_valid)]
 
@@ -54,9 +54,11 @@ def prepare_language_model(
     num_spelled = sum(1 for _ in read_lines_of(data, data.vocabulary_text)) if data.vocabulary_text else num_lines
     tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, spelled, num_spelled, folder, quiet=quiet)
     if data.text_as == "lines":
-        valid = prepare.readable(valid, [tokenizers["tgt"]], MAX_SCORED_TOKENS - 1, quiet)  # and what ends it
+        valid = prepare.short_enough(
+            valid, [tokenizers["tgt"]], MAX_SCORED_TOKENS - 1, quiet
+        )  # and the end of the line
     prepare.write_valid(folder, valid)
-    seen = prepare.Seen(folder)
+    seen = prepare.SeenRows(folder)
     ids = _encoded(rows(False, "encoding"), tokenizers["tgt"], data, dropped, seen)
     files = {"text": fingerprint_file(data.resolve(data.text))}
     if data.vocabulary_text:
@@ -70,9 +72,9 @@ def prepare_language_model(
 
 
 def _encoded(
-    rows: Iterable[prepare.Row], tokenizer: Tokenizer, data: TextData, dropped: Counter[str], seen: prepare.Seen
+    rows: Iterable[prepare.Row], tokenizer: Tokenizer, data: TextData, dropped: Counter[str], seen: prepare.SeenRows
 ) -> Iterator[tuple[list[int], ...]]:
-    """The ids of each line; of a stream with what ends it."""
+    """The ids of each line, in a stream or windows with its end."""
     if data.text_as == "lines":
         yield from prepare.encode_rows(rows, [tokenizer], data.max_tokens, dropped, seen)
         return

@@ -1,7 +1,7 @@
-"""Language modelling: a text is read, the cross-entropy of each token is minimised, perplexity is measured.
+"""Language modelling task: a text, cross-entropy of each token given those before it, perplexity.
 
-A text is independent lines; or one stream, whose state is carried from batch to batch; or windows of that stream
-(`data.text_as`). In each case every token is predicted, and what ends each line.
+A text consists of independent lines, of one stream whose state is carried from batch to batch, or of independent
+windows of that stream (`data.text_as`). The end of each line is predicted too.
 """
 
 from __future__ import annotations
@@ -16,37 +16,33 @@ import numpy as np
 
 from heed.core.errors import UsageError
 from heed.data.batch import Batch
-from heed.data.loader import BatchLoader
-from heed.data.store import TokenStore
 from heed.data.text_stream import StreamLoader, TextStream, WindowLoader
 from heed.decoding.scoring import MAX_SCORED_TOKENS, Reader, TextScorer, make_reader
-from heed.decoding.translator import ModelTranslator
 from heed.metrics import score_likelihoods
 from heed.metrics.metric import Score
-from heed.nn.contract import Autoregressive, Smoothing, State, Vocabularies
-from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.contract import Autoregressive, Vocabularies
 from heed.tasks import prepare
 from heed.tasks.defaults import Choices, CorpusStats, Machine
-from heed.tasks.generation import chain_rule_loss, random_batch, text_batch
+from heed.tasks.generation import GenerationTask, random_batch
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.defaults import choose_language_model
 from heed.tasks.language_model.predictor import LanguageModelPredictor
 from heed.tasks.language_model.prepare import SIDES, prepare_language_model
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.task import Examination, Loader, Loss, RecipeTables, Task, Validation
+from heed.tasks.task import Examination, Loader, Validation
 from heed.text.doctor import Diagnosis, diagnose_text_files
 from heed.text.readers import read_text
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import Vocabulary
 
 VALIDATION_STREAMS = 16
-"""Places of the validation text that are read at once, where it is one stream."""
+"""Positions of a validation stream that are read in parallel."""
 MAX_TRAINING_TOKENS = 50_000
-"""Tokens of the training text that are scored together with the validation text, to show how much is memorised."""
+"""Tokens of the training text that each validation scores too, to show overfitting."""
 
 
-class LanguageModelTask(Task):
-    """A text: each token from those before it."""
+class LanguageModelTask(GenerationTask):
+    """Prediction of each token of a text from those before it."""
 
     name = "language-model"
     title = "Language model"
@@ -54,33 +50,34 @@ class LanguageModelTask(Task):
     sides = SIDES
     metrics = ("perplexity",)
     headline = ("perplexity per word", "bits per byte")
-    tie_breaker = "perplexity"
     tokenizer_note = (
         "only models with the same tokenizer can be compared by perplexity (all can by bits per byte); "
         "--tokenizer-of RUN uses that run's"
     )
 
-    # --- from a user's words to a prepared run folder ---------------------------------------------------
+    # --- settings and preparation -----------------------------------------------------------------------
 
     @classmethod
     def fits(cls, model: Any) -> bool:
         return hasattr(model, "advance") and not model.needs_source
 
     @classmethod
-    def check(cls, recipe: RecipeTables, is_new: bool) -> None:
+    def check(cls, recipe: Any, is_new: bool) -> None:
         if recipe.data.line_end == "newline" and recipe.tokenizer.kind in ("word", "char-bigram"):
             raise ValueError('data.line_end = "newline" needs a tokenizer that keeps line breaks: bpe, byte, character')
         if is_new and recipe.tokenizer.dropout:
-            raise ValueError('tokenizer.dropout is for a translation with tokenizer.kind = "bpe": set it to 0')
+            raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
         if recipe.training.r_drop:
-            raise ValueError("training.r_drop is for translation; a language model is trained without it")
+            raise ValueError('training.r_drop requires task = "translation": set it to 0')
 
     @classmethod
     def examine(cls, data: TextData, quiet: bool) -> Examination:
         if not data.text:
             raise UsageError("data.text is missing: give --text F.")
         if data.vocabulary_text:
-            next(iter(read_text(data.resolve(data.vocabulary_text), data.errors)), None)  # whether it can be read
+            next(
+                iter(read_text(data.resolve(data.vocabulary_text), data.errors)), None
+            )  # fails early if it cannot be read
         valid = data.resolve(data.valid_text) if data.valid_text else None
         return Examination(diagnose_text_files(data.resolve(data.text), valid, errors=data.errors, quiet=quiet))
 
@@ -90,7 +87,7 @@ class LanguageModelTask(Task):
 
     @classmethod
     def inherited_keys(cls, given: Mapping[str, Any]) -> Sequence[str]:
-        """How the text is read; independent lines are never blank, and end in one way."""
+        """How the text is read. Independent lines have no choice of line ends and blank lines."""
         of_text = (
             ["data.text_as", "data.line_end", "data.keep_blank_lines"] if given.get("data.text_as") != "lines" else []
         )
@@ -98,16 +95,10 @@ class LanguageModelTask(Task):
 
     @classmethod
     def prepare(
-        cls,
-        recipe: RecipeTables,
-        folder: Path,
-        diagnosis: Diagnosis,
-        reuse: Mapping[str, Tokenizer] | None,
-        quiet: bool,
+        cls, recipe: Any, folder: Path, diagnosis: Diagnosis, reuse: Mapping[str, Tokenizer] | None, quiet: bool
     ) -> prepare.Corpus:
-        return prepare_language_model(
-            recipe.data, recipe.tokenizer, recipe.seed, folder, diagnosis.num_pairs, reuse, quiet
-        )
+        data, num_lines = recipe.data, diagnosis.num_pairs
+        return prepare_language_model(data, recipe.tokenizer, recipe.seed, folder, num_lines, reuse, quiet)
 
     # --- training on a prepared run folder --------------------------------------------------------------
 
@@ -124,7 +115,7 @@ class LanguageModelTask(Task):
 
     @property
     def context(self) -> int:
-        """Tokens of a segment or a window."""
+        """Tokens per segment or window."""
         context: int = self.recipe.training.context
         return context
 
@@ -133,18 +124,11 @@ class LanguageModelTask(Task):
         """The validation lines."""
         return [row[0] for row in prepare.read_valid(self.folder)]
 
-    @property
-    def _store(self) -> TokenStore:
-        return TokenStore.open(self.folder / "data" / "train")
-
     def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
-        """Batches of lines, segments of streams, or batches of windows; the last two need no workers."""
+        """Batches of lines, segments of streams, or batches of windows; only lines are prepared by workers."""
         if self.data.text_as == "lines":
-            return BatchLoader(
-                self._store, text_batch, tokens_per_batch=tokens_per_batch, seed=seed, rank=rank,
-                world_size=world_size, workers=workers,
-            )  # fmt: skip
-        text = TextStream.of_store(self._store)
+            return self.row_loader(tokens_per_batch, seed, rank, world_size, workers)
+        text = TextStream.of_store(self.store)
         if self.data.text_as == "stream":
             training = self.recipe.training
             return StreamLoader(
@@ -156,43 +140,29 @@ class LanguageModelTask(Task):
         )
 
     def text_of(self, row: int) -> str:
-        """A line of the training data; of a stream, what follows the token `row`."""
-        store = self._store
-        alone = self.data.text_as == "lines"
-        ids = store.row("tgt", row) if alone else store.all_tokens("tgt")[0][row : row + self.context]
+        """A line of the training data; of a stream, the text from the token `row` on."""
+        is_line = self.data.text_as == "lines"
+        ids = self.store.row("tgt", row) if is_line else self.store.all_tokens("tgt")[0][row : row + self.context]
         return repr(self.tokenizer.decode([ids.tolist()])[0])
 
     def sequences(self) -> Iterable[Sequence[int]]:
-        """Every training line, without its end; a text whose lines do not end is one sequence."""
-        store, ended = self._store, self.data.text_as != "lines" and self.data.line_end == "eos"
+        """All training lines without their ends; a text whose lines do not end with eos is one sequence."""
         if self.data.line_end != "eos":
-            return [store.all_tokens("tgt")[0].tolist()]
-        return (store.row("tgt", index).tolist()[: -1 if ended else None] for index in range(len(store)))
-
-    def loss(
-        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
-        before: State | None = None,
-    ) -> Loss:  # fmt: skip
-        """Cross-entropy of each token after those before it."""
-        return chain_rule_loss(model, batch, smoothing, dropout_keys, before)
+            return [self.store.all_tokens("tgt")[0].tolist()]
+        lines = super().sequences()
+        return lines if self.data.text_as == "lines" else (ids[:-1] for ids in lines)
 
     def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> Batch:
-        training = self.recipe.training
         if self.data.text_as == "stream":
-            return random_batch(max(1, training.num_streams // processes), training.context, vocabularies)
-        tokens = training.context if self.data.text_as == "windows" else round(length)
-        tokens = max(2, min(tokens, training.tokens_per_batch))
-        return random_batch(max(1, training.tokens_per_batch // tokens), tokens, vocabularies)
-
-    def translator(self, model: Autoregressive) -> ModelTranslator:
-        """The model with this run's tokenizer, to generate."""
-        line_end = None if self.data.text_as == "lines" else self.data.line_end
-        return ModelTranslator(model, None, self.tokenizer, self.data.normaliser, self.device, line_end=line_end)
+            num_rows = max(1, self.recipe.training.num_streams // processes)
+            return random_batch(num_rows, self.context, vocabularies)
+        length = self.context if self.data.text_as == "windows" else length
+        return super().trial_batch(vocabularies, length, processes)
 
     def validate(self, model: Autoregressive, metrics: Sequence[str]) -> Validation:
-        """Perplexity per token, per word and per character, and bits per byte; and what some training text scores.
+        """Perplexity per token, word and character, bits per byte, and perplexity of some training text.
 
-        Streams are read in several places at once, and windows do not overlap: it is done often, and has to be fast.
+        To save time, streams are read at several positions in parallel, and windows do not overlap.
         """
         scorer = TextScorer(self._reader(model), self.tokenizer, self.data.normaliser, self.data.line_end)
         scored = scorer.score(self.valid)
@@ -206,18 +176,19 @@ class LanguageModelTask(Task):
         )
 
     def _training_perplexity(self, model: Autoregressive, num_tokens: int) -> Score:
-        """Perplexity per token, read as the validation text is, of about as much of the training text."""
+        """Perplexity per token of about `num_tokens` of the training text, read in the same way."""
         reader, text = self._reader(model), self._beginning(min(num_tokens, MAX_TRAINING_TOKENS))
         mean = -float(reader.read(text).sum()) / len(text)
         signature = f"unit:token|n:{len(text)}|text:training|{reader.signature}"
         return Score("perplexity per token", math.exp(mean) if mean < 700 else math.inf, signature)
 
     def _beginning(self, num_tokens: int) -> TextStream:
-        """The first tokens of the training text; of lines that stand alone whole ones, with what ends them.
+        """The first tokens of the training text.
 
-        Without lines that are too long to be read at once, as validation text has none of them either.
+        Of independent lines, complete ones with their ends, except those that are too long to be scored; validation
+        text has none of these either.
         """
-        store = self._store
+        store = self.store
         ids, offsets = store.all_tokens("tgt")
         if self.data.text_as != "lines":
             return TextStream.of_lines([ids[:num_tokens].tolist()])

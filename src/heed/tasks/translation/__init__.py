@@ -1,1 +1,1 @@
-"""Translation: sentence pairs in, a translator out."""
+"""The translation task."""

@@ -1,8 +1,8 @@
 """Calibration of confidences: the probability that a translation is good, learned from validation data.
 
-The validation sources are translated with the user's options, each output is labelled good or bad (see
+The validation sources are translated with the user's options, each output is labelled as good or bad (see
 `heed.decoding.output_checks`), and a logistic regression learns to predict the label. Printed and plotted figures are
-cross-validated. The same data selected the run's weights, so confidences on other text may be slightly too high.
+cross-validated. The same data selected the weights of the run, so confidences on other text may be slightly too high.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Calibration:
 
     confidence: Confidence
     bins: Sequence[Bin]
-    """By cross-validation."""
+    """Cross-validated."""
     auc: float
-    """How often a good output has a higher confidence than a bad one."""
+    """Probability that a good output has a higher confidence than a bad one."""
 
     def to_json(self) -> dict[str, Any]:
-        """All numbers."""
+        """All figures as JSON values."""
         bins = [{"count": b.count, "confidence": b.probability, "share_good": b.share} for b in self.bins]
         return {**self.confidence.model_dump(), "auc": self.auc, "reliability": bins}
 
     def render(self) -> str:
-        """The text that is printed."""
+        """A table as text."""
         learned = self.confidence
         lines = [
             f"confidence from {learned.num_sentences:,} validation sentences, beam {learned.beam_size}: "
@@ -64,21 +64,19 @@ class Calibration:
 
 
 def calibrate(run: Run, options: SearchOptions) -> Calibration:
-    """Learn the confidence of a run from its validation data; writes `confidence.json` and the plot into its folder.
+    """Learn the confidence of a run from its validation data; write `confidence.json` and the plot into its folder.
 
-    Raises DataError for too few sentences, or if the run's validation data is missing.
+    Raises DataError for too few sentences, or if the validation data is missing.
     """
     pairs = read_valid(run.folder)
     run = run.predictor.of_validation()
-    run.predictor.confidence = None  # it is replaced, and may be damaged
+    run.predictor.confidence = None  # will be replaced, and may be damaged
     hypotheses = run.predictor.translator.translate([pair[0] for pair in pairs], options)
-    if not options.guard:  # its flags are a feature in any case
+    if not options.guard:  # its flags are a feature even if it is off
         flags = run.predictor.translator.flags([pair[0] for pair in pairs], hypotheses)
-        hypotheses = [replace(h, flags=of_one) for h, of_one in zip(hypotheses, flags, strict=True)]
-    judged = [
-        (hypothesis, pair[-1]) for hypothesis, pair in zip(hypotheses, pairs, strict=True) if hypothesis.token_log_probs
-    ]
-    calibration = learn([it for it, _ in judged], [reference for _, reference in judged], options.beam_size)
+        hypotheses = [replace(h, flags=flags_of_one) for h, flags_of_one in zip(hypotheses, flags, strict=True)]
+    scored = [(h, pair[-1]) for h, pair in zip(hypotheses, pairs, strict=True) if h.token_log_probs]
+    calibration = learn([h for h, _ in scored], [reference for _, reference in scored], options.beam_size)
     with storage_errors("write the confidence", path=run.folder):
         calibration.confidence.write(run.folder)
         draw(run.folder / PICTURE, calibration)
@@ -86,15 +84,15 @@ def calibrate(run: Run, options: SearchOptions) -> Calibration:
 
 
 def learn(hypotheses: Sequence[Hypothesis], references: Sequence[str], beam_size: int) -> Calibration:
-    """Learn from translations and their references."""
+    """Learn the confidence from translations and their references."""
     scores = np.array(sentence_scores("chrf", [h.text for h in hypotheses], references))
     median = float(np.median(scores))
     good = scores >= median
     x = np.array([features(h) for h in hypotheses])
     out_of_fold = cross_validated(x, good)
-    amiss = np.array([is_defective(h) for h in hypotheses])
-    limit = (1 + int(good[amiss].sum())) / (10 + int(amiss.sum()))
-    out_of_fold[amiss] = np.minimum(out_of_fold[amiss], limit)
+    defective = np.array([is_defective(h) for h in hypotheses])
+    limit = (1 + int(good[defective].sum())) / (10 + int(defective.sum()))
+    out_of_fold[defective] = np.minimum(out_of_fold[defective], limit)
     bins = reliability(out_of_fold, good)
     fitted = LogisticRegression.fit(x, good)
     mean, scale, weights = (tuple(values.tolist()) for values in (fitted.mean, fitted.scale, fitted.weights))
@@ -106,7 +104,7 @@ def learn(hypotheses: Sequence[Hypothesis], references: Sequence[str], beam_size
 
 
 def draw(path: Path, calibration: Calibration) -> bool:
-    """Plot the reliability diagram if matplotlib is installed: confidences against shares of good outputs."""
+    """Plot the reliability diagram, confidences against shares of good outputs; return False without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Compatibility of texts with a run: translation direction, language, and how the text is written."""
+"""Compatibility of texts with a translation run: direction, language, tokenisation and letter case."""
 
 from __future__ import annotations
 
@@ -17,94 +17,95 @@ from heed.text.language.identify import Profile, are_crossed, look_exchanged, pr
 from heed.text.language.scripts import language_by_script, main_script
 
 MIN_LINES = 20
-"""Fewer lines are not checked."""
+"""Minimum number of lines for a check."""
 MOST, HARDLY_ANY = 0.5, 0.02
-"""Shares of lines."""
+"""Shares of lines with capital letters."""
 ANOTHER_LANGUAGE, ENOUGH_LINES = 0.35, 100
-"""Below this likeness so many lines in one script are in two languages, see `similarity`.
+"""Similarity below which this number of lines in the same script are in different languages (see `similarity`).
 
-Fewer lines of one language are often as unlike, and so is text in scripts without blanks between words.
+Fewer lines in one language are often less similar, and so is text in scripts without spaces between words.
 """
 
 
 def require_direction(run: Run, test: HeldOut) -> None:
-    """Raise DataError for a test set whose sides are exchanged, or are in one language while the run's are in two.
+    """Raise DataError for a test set with exchanged sides, or with one language where the run has two.
 
-    The sides are compared with the run's validation lines, if its folder still has them, and with what is typical of
-    the languages that its recipe names.
+    The sides are compared with the run's validation lines, if its folder still has them, and with typical text of the
+    languages in its recipe.
     """
     data = run.recipe.data
-    if run.tag is not None and run.tag != data.tag_of_validation:  # the direction may be another one
+    if run.tag is not None and run.tag != data.tag_of_validation:  # the direction may differ
         return
     src, tgt = _sample(test.sources), _sample(test.references)
-    own = profile(src), profile(tgt)
-    known = _known(run)
+    sides = profile(src), profile(tgt)
+    run_sides = _profiles(_validation_sample(run))
     same = Thresholds.same_language
-    if len(test.rows) < MIN_LINES or (known is not None and similarity(*known) > same):
+    if len(test.rows) < MIN_LINES or (run_sides is not None and similarity(*run_sides) > same):
         return
     names = " and ".join(test.files)
-    if look_exchanged(src, tgt, data.src_lang, data.tgt_lang) or (known is not None and are_crossed(*own, *known)):
+    if look_exchanged(src, tgt, data.src_lang, data.tgt_lang) or (run_sides and are_crossed(*sides, *run_sides)):
         raise DataError(
             f"{names}: the source looks like the target language of {run.folder}, and the reference like its source "
             f"language. {test.to_exchange}"
         )
-    two_languages = known is not None or code_of(data.src_lang) != code_of(data.tgt_lang)
-    if two_languages and similarity(*own) > same:
+    two_languages = run_sides is not None or code_of(data.src_lang) != code_of(data.tgt_lang)
+    if two_languages and similarity(*sides) > same:
         raise DataError(
-            f"{names}: source and reference look like one language. The reference must be the translation into the "
-            f"target language of {run.folder}."
+            f"{names}: source and reference seem to be in the same language. The reference must be the translation "
+            f"into the target language of {run.folder}."
         )
 
 
 def warn_about_input(run: Run, lines: Sequence[str], quiet: bool) -> None:
-    """Warn of lines to translate that are XML, unlike the run's text, or in its target language."""
+    """Warn about lines to translate that are XML, differ from the run's text, or are in its target language."""
     if any(line.lstrip("\ufeff").lstrip().startswith(("<?xml", "<tmx", "<!DOCTYPE")) for line in lines[:1]):
         warn("the input looks like XML, and its lines are translated as plain text: extract the text first.", quiet)
-    own = _own_lines(run) if len(lines) >= MIN_LINES and run.tag in (None, run.recipe.data.tag_of_validation) else None
-    if own is None:
+    sample = _validation_sample(run) if len(lines) >= MIN_LINES and _has_validation_tag(run) else None
+    run_sides = _profiles(sample)
+    if sample is None or run_sides is None:
         return
-    for difference in differences(own[0], lines):
+    for difference in differences(sample[0], lines):
         warn(f"the input {difference} {run.folder}: expect wrong translations.", quiet)
-    known = profile(own[0]), profile(own[1])
-    if similarity(*known) > Thresholds.same_language:
+    if similarity(*run_sides) > Thresholds.same_language:
         return
-    here, there = (similarity(profile(_sample(lines)), side) for side in known)
-    if there > 1.5 * here:
+    to_source, to_target = (similarity(profile(_sample(lines)), side) for side in run_sides)
+    if to_target > 1.5 * to_source:
         warn(f"the input looks like the target language of {run.folder}, not like its source language.", quiet)
 
 
 def warn_about_test_set(run: Run, test: HeldOut, quiet: bool) -> None:
-    """Warn of a test set that is unlike the run's validation lines, or whose references are in another language."""
-    own = _own_lines(run) if len(test.rows) >= MIN_LINES else None
-    if own is None or run.tag not in (None, run.recipe.data.tag_of_validation):
+    """Warn about a test set that differs from the run's validation lines, or has references in another language."""
+    sample = _validation_sample(run) if len(test.rows) >= MIN_LINES and _has_validation_tag(run) else None
+    if sample is None:
         return
-    for side, ours, lines in (("source", own[0], test.sources), ("reference", own[1], test.references)):
-        for difference in differences(ours, lines):
+    for side, run_lines, lines in (("source", sample[0], test.sources), ("reference", sample[1], test.references)):
+        for difference in differences(run_lines, lines):
             warn(f"the {side} {difference} {run.folder}: the scores mean little.", quiet)
-    if is_another_language(own[1], _sample(test.references)):
+    if is_another_language(sample[1], _sample(test.references)):
         language = name_of(run.recipe.data.tgt_lang) or "target language"
         warn(f"the reference does not look like the {language} of {run.folder}: is it the right file?", quiet)
 
 
-def differences(own: Sequence[str], lines: Sequence[str]) -> Iterator[str]:
-    """How some lines differ from a run's: in tokenisation, in capital letters."""
-    shares = [_tokenised_share(sample) for sample in (own, _sample(lines))]
+def differences(run_lines: Sequence[str], lines: Sequence[str]) -> Iterator[str]:
+    """Differences of some lines from those of a run, in tokenisation and letter case."""
+    shares = [_tokenised_share(sample) for sample in (run_lines, _sample(lines))]
     if None not in shares and abs(shares[0] - shares[1]) > Thresholds.tokenised:  # type: ignore[operator]
         yield "is not tokenised, unlike the text of" if shares[0] > shares[1] else "is tokenised, unlike the text of"  # type: ignore[operator]
-    capitals = [sum(line != line.lower() for line in them) / len(them) for them in (own, lines)]
-    have_case = all(any(line != line.upper() for line in them) for them in (own, lines))
+    capitals = [sum(line != line.lower() for line in text) / len(text) for text in (run_lines, lines)]
+    have_case = all(any(line != line.upper() for line in text) for text in (run_lines, lines))
     if have_case and capitals[0] <= HARDLY_ANY and capitals[1] >= MOST:
         yield "has capital letters, unlike the text of"
     if have_case and capitals[1] <= HARDLY_ANY and capitals[0] >= MOST:
         yield "has no capital letters, unlike the text of"
 
 
-def is_another_language(own: Sequence[str], lines: Sequence[str]) -> bool:
-    """Whether `lines` seem to be in another language than `own`, judged by scripts and letters."""
-    scripts = [Counter(map(main_script, them)).most_common(1)[0][0] for them in (own, lines)]
-    if scripts[0] != scripts[1] or language_by_script(own):
-        return scripts[0] != scripts[1] or language_by_script(own) != language_by_script(lines)
-    return min(len(own), len(lines)) >= ENOUGH_LINES and similarity(profile(own), profile(lines)) < ANOTHER_LANGUAGE
+def is_another_language(run_lines: Sequence[str], lines: Sequence[str]) -> bool:
+    """Whether the scripts and letters of two texts indicate different languages."""
+    scripts = [Counter(map(main_script, text)).most_common(1)[0][0] for text in (run_lines, lines)]
+    if scripts[0] != scripts[1] or language_by_script(run_lines):
+        return scripts[0] != scripts[1] or language_by_script(run_lines) != language_by_script(lines)
+    enough = min(len(run_lines), len(lines)) >= ENOUGH_LINES
+    return enough and similarity(profile(run_lines), profile(lines)) < ANOTHER_LANGUAGE
 
 
 def _tokenised_share(lines: Sequence[str]) -> float | None:
@@ -114,14 +115,16 @@ def _tokenised_share(lines: Sequence[str]) -> float | None:
     return scan.tokenised_share
 
 
-def _known(run: Run) -> tuple[Profile, Profile] | None:
-    """Profiles of the two sides of the run's own validation lines."""
-    own = _own_lines(run)
-    return None if own is None else (profile(own[0]), profile(own[1]))
+def _profiles(sample: tuple[Sequence[str], Sequence[str]] | None) -> tuple[Profile, Profile] | None:
+    return (profile(sample[0]), profile(sample[1])) if sample is not None else None
 
 
-def _own_lines(run: Run) -> tuple[Sequence[str], Sequence[str]] | None:
-    """A sample of each side of the run's validation lines."""
+def _has_validation_tag(run: Run) -> bool:
+    return run.tag in (None, run.recipe.data.tag_of_validation)
+
+
+def _validation_sample(run: Run) -> tuple[Sequence[str], Sequence[str]] | None:
+    """A sample of each side of the run's validation lines, if its folder has them."""
     rows = read_valid(run.folder) if (run.folder / VALID).exists() else []
     return (_sample(row[0] for row in rows), _sample(row[-1] for row in rows)) if rows else None
 

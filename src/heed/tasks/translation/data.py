@@ -1,20 +1,66 @@
-"""The `[data]` table of a translation recipe: files of sentence pairs, their parts, tags and languages."""
+"""The `[data]` table of a translation recipe: files of sentence pairs, their parts, tags and languages.
+
+Tagged back-translation (Caswell et al. 2019) marks synthetic sources, so that the model can tell them from real ones; a
+tag for the target language lets one model translate into several languages (Johnson et al. 2017). A tag is a piece of
+the vocabulary that no text is encoded as (see `heed.text.vocabulary`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from heed.core.config import Config
 from heed.core.errors import DataError, UsageError
 from heed.tasks.data import DataConfig
-from heed.tasks.translation.parts import Part, PartConfig, listed
 from heed.text.pair_filter import PairFilterConfig
 from heed.text.readers import CorpusFiles, with_languages_of
 from heed.text.vocabulary import spelled_tag
 
 Column = Annotated[int, Field(ge=1)] | str
+
+
+class PartConfig(Config):
+    """A further part of the training data. Paths are relative to `data.dir`."""
+
+    src: str = ""
+    """Source side, one sentence per line."""
+    tgt: str = ""
+    """Target side."""
+    pairs: str = ""
+    """Instead of src and tgt: one file of pairs, in the format of `data.pairs`."""
+    tag: str = ""
+    """Tag before each source of this part, such as "bt" or "2de"; empty: none."""
+    repeat: int = Field(default=1, ge=1)
+    """Number of times that each pair is read in an epoch."""
+    src_lang: str = ""
+    """Language of the source; empty: as in `[data]`."""
+    tgt_lang: str = ""
+    """Language of the target; empty: as in `[data]`."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the training data, with resolved files."""
+
+    number: int
+    """0 for the files of `[data]` itself."""
+    files: CorpusFiles
+    tag: str
+    repeat: int
+
+    @property
+    def label(self) -> str:
+        """`part 1`, `part 2 (<bt>)`."""
+        return f"part {self.number}" + (f" (<{self.tag}>)" if self.tag else "")
+
+    @property
+    def prefix(self) -> str:
+        """Prefix of its keys in a table of all parts; empty for the first."""
+        return f"part_{self.number}." if self.number else ""
 
 
 class TranslationData(DataConfig):
@@ -23,11 +69,11 @@ class TranslationData(DataConfig):
     path_keys = ("src", "tgt", "pairs", "valid_src", "valid_tgt", "valid_pairs")
 
     src: str = ""
-    """Source side, one sentence a line (plain, .gz, .xz or .zst)."""
+    """Source side, one sentence per line (plain, .gz, .xz or .zst)."""
     tgt: str = ""
-    """Target side, line by line the translation of the source."""
+    """Target side, each line the translation of the same line of src."""
     pairs: str = ""
-    """In place of src and tgt: one file of pairs (TSV, CSV, JSONL, Parquet or TMX)."""
+    """Instead of src and tgt: one file of pairs (TSV, CSV, JSONL, Parquet or TMX)."""
     valid_src: str = ""
     """Validation source; empty: pairs are held out of the training data."""
     valid_tgt: str = ""
@@ -35,30 +81,30 @@ class TranslationData(DataConfig):
     valid_pairs: str = ""
     """Validation pairs in one file."""
     format: Literal["", "tsv", "csv", "jsonl", "parquet", "tmx"] = ""
-    """Format of `pairs`; empty: told by the name."""
+    """Format of `pairs`; empty: inferred from the file name."""
     src_column: Column = ""
-    """TSV and CSV: column of the source, counted from 1 or by its name in the first row; empty: the first, or the one
-    that is named as src_lang is. JSONL and Parquet: its name."""
+    """TSV and CSV: column of the source, as a number from 1 or its name in the first row; empty: the column named
+    src_lang, or the first. JSONL and Parquet: its name."""
     tgt_column: Column = ""
-    """The same of the target; empty: the second."""
+    """Column of the target; empty: the column named tgt_lang, or the second."""
     src_field: str = "src"
-    """JSONL and Parquet: field of the source, when src_column is empty."""
+    """JSONL and Parquet: field of the source if src_column is empty."""
     tgt_field: str = "tgt"
-    """JSONL and Parquet: field of the target, when tgt_column is empty."""
+    """JSONL and Parquet: field of the target if tgt_column is empty."""
     tokenised: bool = False
-    """The text is cut into words already, with blanks between: BLEU counts these (tok:none)."""
+    """The text is already tokenised into words separated by spaces, which BLEU counts (tok:none)."""
     tag: str = ""
-    """Stands before each source of the files above, such as "2de"; empty: nothing does."""
+    """Tag before each source of the files above, such as "2de"; empty: none."""
     repeat: int = Field(default=1, ge=1)
-    """How often each pair of the files above comes in an epoch."""
+    """Number of times that each pair of the files above is read in an epoch."""
     valid_tag: str = ""
-    """Stands before each source of validation; empty: `tag`."""
+    """Tag before each validation source; empty: `tag`."""
     default_tag: str = ""
-    """Stands before what is translated without --tag; empty: nothing does, or the only tag that there is."""
+    """Tag before sources that are translated without --tag; empty: none, or the only tag."""
     parts: tuple[PartConfig, ...] = ()
-    """More training data: back-translated, or of other languages."""
+    """Further training data: back-translated, or in other languages."""
     filter: PairFilterConfig = PairFilterConfig()
-    """Which training pairs are left out."""
+    """Filter of the training pairs."""
 
     @model_validator(mode="after")
     def _check(self) -> TranslationData:
@@ -71,73 +117,87 @@ class TranslationData(DataConfig):
             tag = getattr(self, name)
             if tag and tag not in self.tags_used:
                 used = listed(self.tags_used) or "it has none"
-                raise ValueError(f"data.{name} = {tag!r} is no tag of the training data ({used})")
+                raise ValueError(f"data.{name} = {tag!r} is not a tag of the training data ({used})")
         return self
 
     @property
-    def holds_out(self) -> bool:
-        """Whether validation data is taken out of the training data: where none is given."""
-        return not (self.valid_src or self.valid_tgt or self.valid_pairs)
-
-    @property
     def tags_used(self) -> list[str]:
-        """The tag of each part of the training data, which may be empty."""
+        """The tag of each part of the training data; may be empty."""
         return [self.tag, *(part.tag for part in self.parts)]
 
     @property
     def tags(self) -> list[str]:
-        """Those that the vocabulary must have."""
+        """The distinct tags, which the vocabulary must have."""
         return list(dict.fromkeys(filter(None, self.tags_used)))
 
     @property
-    def must_say_tag(self) -> bool:
-        """Whether nobody can tell which tag is meant where none is said."""
+    def requires_tag(self) -> bool:
+        """Whether --tag is required, because there are several tags and no default."""
         return not self.default_tag and all(self.tags_used) and len(self.tags) > 1
+
+    def tag_to_use(self, tags: Sequence[str], requested: str | None) -> str:
+        """The tag before the sources to translate; empty for none.
+
+        `tags` are those of the vocabulary. Raises UsageError if the requested one is not among them, or if one is
+        required and `requested` is None.
+        """
+        if requested is not None:
+            if requested and requested not in tags:
+                allowed = f"the tags of the run are {listed(tags)}" if tags else "the run was trained without tags"
+                raise UsageError(f"--tag {requested}: {allowed}.")
+            return requested
+        if self.requires_tag:
+            raise UsageError(
+                f"this run was trained with a tag before each source: choose one with --tag ({listed(self.tags)}), or "
+                f'from Python with heed.load(RUN, tag="{self.tags[0]}").'
+            )
+        return self.default_tag or (self.tag if all(self.tags_used) else "")
 
     @property
     def tag_of_validation(self) -> str:
-        """What stands before each source of validation."""
+        """The tag before each validation source."""
         return self.valid_tag or self.tag
 
     def languages(self, tag: str = "") -> tuple[str, str]:
-        """Source and target language of the part with this tag; of the files of this table for any other."""
+        """Source and target language of the part with this tag, else of this table."""
         part = next((part for part in self.parts if tag and part.tag == tag and tag != self.tag), PartConfig())
         return part.src_lang or self.src_lang, part.tgt_lang or self.tgt_lang
 
     @property
     def all_parts(self) -> list[PartConfig]:
-        """Each part of the training data with its languages, the files of this table first."""
+        """All parts of the training data with their languages; the files of this table are the first."""
         own = PartConfig(
             src=self.src, tgt=self.tgt, pairs=self.pairs, tag=self.tag, repeat=self.repeat, src_lang=self.src_lang,
             tgt_lang=self.tgt_lang,
         )  # fmt: skip
-        further = (
-            {"src_lang": part.src_lang or self.src_lang, "tgt_lang": part.tgt_lang or self.tgt_lang}
+        further = [
+            part.model_copy(
+                update={"src_lang": part.src_lang or self.src_lang, "tgt_lang": part.tgt_lang or self.tgt_lang}
+            )
             for part in self.parts
-        )
-        return [own, *(part.model_copy(update=more) for part, more in zip(self.parts, further, strict=True))]
+        ]
+        return [own, *further]
 
     def train_files(self) -> CorpusFiles:
-        """The training pairs."""
+        """The training files of this table, without its further parts. Raises UsageError if they are missing."""
         if not self.pairs and not (self.src and self.tgt):
             raise UsageError("data.src and data.tgt (or data.pairs) are missing: give --src F --tgt F, or --pairs F.")
         return self._files(self.src, self.tgt, self.pairs)
 
     def train_parts(self) -> list[Part]:
-        """All training pairs, those of `train_files` first. Raises UsageError for a part without files."""
-        parts = [Part(0, self.train_files(), self.tag, self.repeat)]
-        for number, part in enumerate(self.parts, start=1):
-            if bool(part.pairs) == bool(part.src or part.tgt) or bool(part.src) != bool(part.tgt):
-                raise UsageError(f"data.parts, number {number}: give it src and tgt, or pairs.")
-            files = replace(
-                self._files(part.src, part.tgt, part.pairs),
-                src_lang=part.src_lang or self.src_lang, tgt_lang=part.tgt_lang or self.tgt_lang,
-            )  # fmt: skip
+        """All parts of the training data, `train_files` first. Raises UsageError for a part without files."""
+        self.train_files()
+        parts = []
+        for number, part in enumerate(self.all_parts):
+            if number and (bool(part.pairs) == bool(part.src or part.tgt) or bool(part.src) != bool(part.tgt)):
+                raise UsageError(f"data.parts, number {number}: needs either src and tgt, or pairs.")
+            files = self._files(part.src, part.tgt, part.pairs)
+            files = replace(files, src_lang=part.src_lang, tgt_lang=part.tgt_lang)
             parts.append(Part(number, files, part.tag, part.repeat))
         return parts
 
     def valid_files(self) -> CorpusFiles | None:
-        """The validation pairs, where they are given; of a table in the languages that the training table names."""
+        """The validation files, if given; of tables, the columns in the same languages as those for training."""
         if bool(self.valid_src) != bool(self.valid_tgt):
             raise UsageError("give both data.valid_src and data.valid_tgt, or neither.")
         if not self.valid_src and not self.valid_pairs:
@@ -153,3 +213,8 @@ class TranslationData(DataConfig):
             src_field=self.src_field, tgt_field=self.tgt_field,
             src_lang=self.src_lang, tgt_lang=self.tgt_lang,
         )  # fmt: skip
+
+
+def listed(tags: Iterable[str]) -> str:
+    """The distinct tags as a list: `2de, 2fr`."""
+    return ", ".join(dict.fromkeys(tag for tag in tags if tag))

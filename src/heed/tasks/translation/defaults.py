@@ -1,4 +1,4 @@
-"""Which Transformer, or other translator, for so many sentence pairs?"""
+"""Default settings of a translation model, by the number of its sentence pairs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from heed.tasks.defaults import (
-    CPU_MINUTES,
     Choices,
+    Chosen,
     CorpusStats,
     Machine,
     given_number,
-    held_out,
     num_heads,
     tokens_per_epoch,
+    trained_model_choices,
     updates_per_epoch,
     vocabulary,
     without,
@@ -24,7 +24,7 @@ from heed.tasks.defaults import (
 
 @dataclass(frozen=True)
 class Size:
-    """What a corpus of at most so many pairs gets."""
+    """Sizes for a corpus of at most `max_rows` pairs."""
 
     max_rows: int
     vocab_size: int
@@ -33,12 +33,12 @@ class Size:
     num_layers: int
     dropout: float
     joint: bool = True
-    """One vocabulary of so many pieces for both sides, or one for each."""
+    """One vocabulary for both sides, or one for each."""
 
 
-# Quoted names are sections of docs/results.md. A GPU has time for more passes, so for more dropout and larger models.
-# These values are guesses, since no GPU was available, except the 4,000 pieces of the first line ("Small corpora: model
-# size, batches, dropout and stopping") and the choice of joint vocabularies, which is as below. The last has no bound.
+# Quoted names are sections of docs/results.md. On a GPU there is time for more passes, more dropout and larger models.
+# These values were not measured, except the 4,000 pieces of the first line ("Small corpora: model size, batches,
+# dropout and stopping") and the choice of joint vocabularies, which is the same as on a CPU.
 SIZES = (
     Size(10_000, 4000, 256, 512, 3, 0.3),
     Size(60_000, 4000, 256, 1024, 3, 0.3, joint=False),
@@ -46,12 +46,12 @@ SIZES = (
     Size(1_000_000, 16000, 512, 2048, 6, 0.1),
     Size(1 << 62, 32000, 512, 2048, 6, 0.1),
 )
-# A CPU has less time. First line: vocabulary, dropout and depth were varied one at a time on 7,239 pairs, with twice
-# the width; this smaller model is equal there after 40 minutes, and ahead before (the same section). Second: in the
-# same time it sees each pair three times as often as a larger model; compared on 29,000 pairs ("Multi30k en→de: a
-# smaller model and the tokenised text"). Third: the small model, its dropout and its vocabularies on 163,723 pairs. A
-# vocabulary for each side was better than a joint one on the last two and on 30,782 pairs, and no better on the 7,239
-# ("Separate vocabularies and model size on three corpora"). The last two lines are guesses from these.
+# First line: vocabulary, dropout and depth were varied one at a time on 7,239 pairs, with twice the width; this smaller
+# model is equal after 40 minutes, and better before (the same section). Second: in the same time it reads each pair
+# three times as often as a larger model; compared on 29,000 pairs ("Multi30k en→de: a smaller model and the tokenised
+# text"). Third: model, dropout and vocabularies were compared on 163,723 pairs. A vocabulary for each side was better
+# than a joint one on the last two and on 30,782 pairs, and equal on the 7,239 ("Separate vocabularies and model size on
+# three corpora"). The last two lines are extrapolated.
 CPU_SIZES = (
     Size(10_000, 4000, 128, 256, 4, 0.2),
     Size(60_000, 4000, 128, 256, 4, 0.2, joint=False),
@@ -60,25 +60,25 @@ CPU_SIZES = (
     Size(1 << 62, 32000, 256, 1024, 4, 0.1),
 )
 RATES = ((128, 4e-3, 800), (256, 2e-3, 400), (1 << 62, 7e-4, 4000))
-"""Largest width, peak of the learning rate, and updates of warm-up. 2e-3 for 256 was compared with 1e-3 on 7,239 pairs
-("Batch size with 7,239 pairs"); the others were not compared."""
+"""Largest width, peak learning rate, and warm-up updates. 2e-3 for 256 was compared with 1e-3 on 7,239 pairs ("Batch
+size with 7,239 pairs"); the others were not compared."""
 FEWEST_VALIDATIONS, PATIENT_UPDATES = 10, 2000
-"""Without a better score, training continues for both this many validations and this many updates, which is twice the
-span of the moving average. With a small corpus ten validations are fewer updates ("Early stopping": on 7,239 pairs they
-end the training 2 BLEU too early)."""
-LANGUAGE_TOLD = "by the name of its column, or its script"
+"""Validations and updates for which training continues without a better score; 2,000 updates are twice the span of the
+moving average. With a small corpus, ten validations are fewer updates, and end the training 2 BLEU too early on 7,239
+pairs ("Early stopping")."""
+LANGUAGE_REASON = "by the name of its column, or its script"
 SMALLEST_BATCH, FEWEST_UPDATES = 1024, 250
-"""Minimum tokens of a batch, and updates of an epoch: with fewer updates, a corpus takes longer to learn ("Batch size
-with 7,239 pairs"; "Batch size and dropout", 29,000 pairs)."""
+"""Minimum tokens per batch and updates per epoch: with fewer updates, training takes longer ("Batch size with 7,239
+pairs"; "Batch size and dropout", 29,000 pairs)."""
 
 
 def size_for(num_rows: int, on_cpu: bool = False) -> Size:
-    """The line of the table for a corpus."""
+    """The sizes for a corpus of this number of pairs."""
     return next(size for size in (CPU_SIZES if on_cpu else SIZES) if num_rows <= size.max_rows)
 
 
 def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
-    """A Transformer for this corpus and machine. `given` are the keys that the user chose; the others fit them."""
+    """Choose a Transformer for this corpus and machine, around the keys `given`."""
     on_cpu = machine.device == "cpu"
     size = size_for(stats.num_all, on_cpu)
     pairs = f"{stats.num_all:,} pairs"
@@ -86,17 +86,15 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
     why_shape = f"{pairs}; small, as a CPU has little time (docs/results.md)" if is_smaller else pairs
     d_model = given_number(given, "model.d_model", size.d_model)
     lr, warmup_steps = next((lr, updates) for widest, lr, updates in RATES if d_model <= widest)
-    vocab_size, why_size = vocabulary(given, size.vocab_size, pairs)
-    tokens = tokens_per_epoch(stats, given, given_number(given, "tokenizer.vocab_size", vocab_size))
-    tokens_per_batch = _batch_for(tokens / machine.num_processes, 4096 if on_cpu else 16384)
+    vocab_size = vocabulary(given, size.vocab_size, pairs)
+    tokens = tokens_per_epoch(stats, given, given_number(given, "tokenizer.vocab_size", vocab_size[0]))
+    tokens_per_batch = _batch_size(tokens / machine.num_processes, 4096 if on_cpu else 16384)
     tokens_per_update = machine.num_processes * given_number(given, "training.tokens_per_batch", tokens_per_batch)
     epoch = updates_per_epoch(tokens, given, tokens_per_update)
     eval_every = given_number(given, "training.eval_every", epoch)
-    chosen: dict[str, tuple[Any, str]] = {
-        **held_out(stats, given),
-        **{f"data.{side}_lang": (code, LANGUAGE_TOLD) for side, code in stats.languages.items() if code},
-        "tokenizer.kind": ("bpe", "byte-level: any text comes back exactly, nothing is unknown"),
-        "tokenizer.vocab_size": (vocab_size, why_size),
+    chosen: Chosen = {
+        **trained_model_choices(stats, machine, given, vocab_size, epoch),
+        **{f"data.{side}_lang": (code, LANGUAGE_REASON) for side, code in stats.languages.items() if code},
         "model.kind": ("transformer", "the usual choice; --model.kind=rnn_attention is the other"),
         "model.d_model": (d_model, why_shape),
         "model.d_ff": (size.d_ff * d_model // size.d_model, "inside the feed-forward layers"),
@@ -104,61 +102,47 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
         "model.num_encoder_layers": (size.num_layers, pairs),
         "model.num_decoder_layers": (size.num_layers, "as many as in the encoder"),
         "model.norm": ("pre", 'learns faster than "post" (docs/results.md)'),
-        "model.dropout": (size.dropout, f"{pairs}: the smaller the corpus, the more is dropped"),
+        "model.dropout": (size.dropout, f"{pairs}: more dropout for a smaller corpus"),
         "training.tokens_per_batch": (tokens_per_batch, "many updates in an epoch (docs/results.md)"),
-        "training.precision": (machine.precision, machine.bfloat16_speed),
-        "training.lr": (lr, "peak, after the warm-up; a narrow model takes more"),
+        "training.lr": (lr, "peak, after the warm-up; higher for a narrow model"),
         "training.warmup_steps": (warmup_steps, "updates"),
-        "training.eval_every": (epoch, "about once an epoch, at least every 1,000 updates"),
-        "training.save_every": (epoch, "as often as validated"),
         "training.patience": (
             max(FEWEST_VALIDATIONS, math.ceil(PATIENT_UPDATES / eval_every)),
-            f"validations without a better score end the training; {PATIENT_UPDATES:,} updates at least",
+            f"validations without a better score end the training, after at least {PATIENT_UPDATES:,} updates",
         ),
-        "training.stop_metric": ("bleu", "what is wanted, and it goes on rising when the loss no longer falls"),
-        "training.average": ("ema", "a mean of the last weights is better than the last (docs/results.md)"),
-        "training.max_minutes": (CPU_MINUTES, "less than an hour of a CPU; --max-time changes it"),
-        "decoding.beam_size": (5, "wider ones gain little (docs/results.md)"),
+        "training.stop_metric": ("bleu", "keeps rising when the loss no longer falls"),
+        "decoding.beam_size": (5, "wider beams gain little (docs/results.md)"),
         "decoding.length_norm": ("mean", "outputs of small models are too short otherwise (docs/results.md)"),
         "decoding.length_penalty": (1.5, "within 0.3 BLEU of the best on three models (docs/results.md)"),
-        **_longest_outputs(stats, given),
+        **_max_ratio(stats, given),
     }  # fmt: skip
-    if not on_cpu:
-        del chosen["training.max_minutes"]
-    choices = without(chosen, given)
-    apart = {key: choice for key, choice in _apart(size, given).items() if key not in given}
-    return Choices(
-        {**choices.values, **{key: value for key, (value, _) in apart.items()}},
-        {**choices.reasons, **{key: reason for key, (_, reason) in apart.items()}},
-    )
+    return without(chosen, given, any_kind=_separate_vocabularies(size, given))
 
 
-def _apart(size: Size, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
-    """A vocabulary for each side and embeddings to fit, for whichever kind of model; nothing where one serves both.
+def _separate_vocabularies(size: Size, given: Mapping[str, Any]) -> Chosen:
+    """A vocabulary for each side, and embeddings that fit; empty for a joint one. For any kind of model.
 
-    Several target languages share what they have in common, and bytes are the same on both sides but for tags.
+    Several target languages share words, and bytes are the same on both sides, except for tags.
     """
     is_byte, is_tagged = given.get("tokenizer.kind") == "byte", bool(given.get("data.tag"))
-    asks_for_one = is_byte or is_tagged or given.get("model.tie") == "all"
-    if given.get("tokenizer.joint", size.joint or asks_for_one) is not False:
+    wants_joint = is_byte or is_tagged or given.get("model.tie") == "all"
+    if given.get("tokenizer.joint", size.joint or wants_joint) is not False:
         return {}
-    apart: dict[str, tuple[Any, str]] = {
-        "tokenizer.joint": (False, "pieces for each side: better on such corpora (docs/results.md)")
-    }
+    separate: Chosen = {"tokenizer.joint": (False, "pieces for each side: better on such corpora (docs/results.md)")}
     if is_byte and not (is_tagged or given.get("data.parts")):
-        return apart
-    return {**apart, "model.tie": ("target", "each side has its own vocabulary")}
+        return separate
+    return {**separate, "model.tie": ("target", "each side has its own vocabulary")}
 
 
-def _longest_outputs(stats: CorpusStats, given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Subwords of two languages are about as many; their characters are not, and a character has up to four bytes."""
+def _max_ratio(stats: CorpusStats, given: Mapping[str, Any]) -> Chosen:
+    """Limit of the output length: in characters (up to four bytes each), two languages differ more than in subwords."""
     allowance = {"character": 2.5, "byte": 4.0}.get(str(given.get("tokenizer.kind")), 0.0)
     ratio = max(2.0, float(round(allowance * stats.growth)))
-    return {"decoding.max_ratio": (ratio, "the target is longer, counted in these")} if ratio > 2 else {}
+    return {"decoding.max_ratio": (ratio, "the target is longer in these units")} if ratio > 2 else {}
 
 
-def _batch_for(tokens: float, largest: int) -> int:
-    """The largest batch, of those twice as large as another, that makes updates enough of an epoch."""
+def _batch_size(tokens: float, largest: int) -> int:
+    """The largest batch size with enough updates per epoch; sizes differ by a factor of two."""
     size = SMALLEST_BATCH
     while 2 * size <= largest and tokens >= 2 * size * FEWEST_UPDATES:
         size *= 2

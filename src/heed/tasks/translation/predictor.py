@@ -1,4 +1,4 @@
-"""What users do with a trained translator: translate, score, and combine it with other runs."""
+"""Predictor of a translation run: translating and scoring, alone or combined with other runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from heed.decoding.output_checks import Confidence, Guard, OutputChecks
 from heed.decoding.scoring import TokenScores
 from heed.decoding.translator import ModelTranslator
 from heed.evaluation.test_set import HeldOut
-from heed.nn.contract import Autoregressive
 from heed.run import Run
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
@@ -22,13 +21,12 @@ from heed.tasks.prepare import read_valid
 from heed.tasks.translation.calibration import Calibration, calibrate
 from heed.tasks.translation.compatibility import require_direction, warn_about_input, warn_about_test_set
 from heed.tasks.translation.data import TranslationData
-from heed.tasks.translation.parts import tag_to_use
 from heed.tasks.translation.prepare import tag_ids
 from heed.tasks.translation.report import analyse
 
 
 class TranslationPredictor(Predictor):
-    """A trained translator, alone or combined with other runs (`Combination`)."""
+    """A trained translator, alone or in a `Combination`."""
 
     abilities = frozenset({"translate", "score", "inspect", "predict"})
     run: Run
@@ -42,14 +40,14 @@ class TranslationPredictor(Predictor):
         """The run's `[data]` table."""
         return cast(TranslationData, self.run.recipe.data)
 
-    # --- what users call --------------------------------------------------------------------------------
+    # --- public methods ---------------------------------------------------------------------------------
 
     @overload
     def translate(self, texts: str, options: SearchOptions | None = None) -> str: ...  # type: ignore[overload-overlap]
     @overload
     def translate(self, texts: Sequence[str], options: SearchOptions | None = None) -> list[str]: ...
     def translate(self, texts: str | Sequence[str], options: SearchOptions | None = None) -> str | list[str]:
-        """Translate one text, or several. A string is one text and gives a string; a list of strings gives a list."""
+        """Translate a string to a string, or a list of strings to a list."""
         if isinstance(texts, str):
             return self.hypotheses([texts], options)[0].text
         return [hypothesis.text for hypothesis in self.hypotheses(texts, options)]
@@ -83,19 +81,19 @@ class TranslationPredictor(Predictor):
         return calibrate(self.run, options)
 
     def check_test(self, test: HeldOut, quiet: bool = False) -> None:
-        """Raise DataError for a test set in other languages or the wrong way round; warn of one unlike the training."""
+        """Raise DataError for a test set with exchanged sides or other languages; warn about other differences."""
         require_direction(self.run, test)
         warn_about_test_set(self.run, test, quiet)
 
     def check_input(self, lines: Sequence[str], quiet: bool = False) -> None:
-        """Warn of lines that are XML, unlike the run's text, or in its target language."""
+        """Warn about lines that are XML, differ from the run's text, or are in its target language."""
         warn_about_input(self.run, lines, quiet)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         return analyse(self.run, quiet)
 
     def commands(self, name: str) -> Sequence[str]:
-        name += f" --tag {self.data.tags[0]}" if self.data.must_say_tag else ""
+        name += f" --tag {self.data.tags[0]}" if self.data.requires_tag else ""
         evaluate = f"heed evaluate {name} --src test.src --ref test.tgt --worst 10"
         return [f"heed translate {name} < in.txt > out.txt", evaluate]
 
@@ -106,13 +104,12 @@ class TranslationPredictor(Predictor):
 
     @property
     def source_tag(self) -> str:
-        """The tag in front of each source. Raises UsageError for an unknown one, and where one must be chosen."""
-        known = self.run.tokenizers["src"].vocabulary.tags
-        return tag_to_use(self.data.tags_used, self.data.default_tag, known, self.run.tag)
+        """The tag before each source. Raises UsageError if it is unknown, or if one must be chosen."""
+        return self.data.tag_to_use(self.run.tokenizers["src"].vocabulary.tags, self.run.tag)
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Codes of source and target, as far as they are known; with several languages those of the tag."""
+        """Language codes of source and target, for the tag of the run; empty if unknown."""
         tag = self.run.tag
         return self.data.languages(self.data.default_tag if tag is None else tag)
 
@@ -128,7 +125,7 @@ class TranslationPredictor(Predictor):
         """The model, or all models of an ensemble, with tokenizers, normaliser and output checks."""
         model, lm = combined_model(self.run, self.combined)
         checks = self.checks
-        if self.combined.others or lm is not None:  # the confidence is that of one model
+        if self.combined.others or lm is not None:  # the confidence was calibrated for the model alone
             checks = replace(checks, confidence=None, lm=lm)
         src, tgt = self.run.tokenizers["src"], self.run.tokenizers["tgt"]
         before = tag_ids(src, self.source_tag)
@@ -143,28 +140,23 @@ class TranslationPredictor(Predictor):
             require_vocabularies(self.run, lm)
             if lm.recipe.data.line_end != "eos":
                 raise UsageError(
-                    f"--lm {lm.folder}: it never learned where a sentence ends (data.line_end = "
-                    f'"{lm.recipe.data.line_end}"), and outputs would not end. Train it with --data.text_as=lines.'
+                    f"--lm {lm.folder}: it did not learn where sentences end (data.line_end = "
+                    f'"{lm.recipe.data.line_end}"), so outputs would not end. Train it with --data.text_as=lines.'
                 )
 
     @cached_property
     def checks(self) -> OutputChecks:
-        """Checks of the outputs: the guard for this language pair, and confidences if they were calibrated."""
+        """Checks of outputs: the guard for this language pair, and confidences if they were calibrated."""
         src_lang, tgt_lang = self.languages
         like_validation = self.source_tag == self.data.tag_of_validation
         try:
             valid = read_valid(self.run.folder) if like_validation else []
-        except DataError:  # translating does without it; no length is suspicious then
+        except DataError:  # not required for translating; the guard then accepts any length
             valid = []
         guard = Guard.of_pairs([(row[0], row[-1]) for row in valid[:1000]], bool(src_lang) and src_lang == tgt_lang)
         return OutputChecks(guard, self.confidence if like_validation else None, tgt_lang=tgt_lang)
 
     @cached_property
     def confidence(self) -> Confidence | None:
-        """The calibration that `heed evaluate --calibrate` wrote; None where it did not."""
+        """The confidence that `heed evaluate --calibrate` wrote, if any."""
         return Confidence.read(self.run.folder)
-
-    @property
-    def model(self) -> Autoregressive:
-        """The run's own model."""
-        return cast(Autoregressive, self.run.model)

@@ -1,4 +1,4 @@
-"""What a translator's report shows of its validation data: scores of the recipe's search, flags and samples."""
+"""Validation section of a translation report: scores with the recipe's search, flagged outputs and samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from heed.tasks.prepare import read_valid
 
 
 def analyse(run: Run, quiet: bool) -> dict[str, Any]:
-    """Evaluate with the recipe's search, which users get; validations during training are greedy."""
+    """Evaluate with the recipe's search; validations during training are greedy."""
     test, run = HeldOut(("source", "target"), read_valid(run.folder)), run.predictor.of_validation()
     options, tokenised = run.recipe.decoding, run.recipe.data.tokenised
     message(f"report: translating {len(test.rows):,} validation lines (beam {options.beam_size})", quiet)
@@ -31,20 +31,19 @@ def analyse(run: Run, quiet: bool) -> dict[str, Any]:
     likelihoods = likelihood(run.predictor.translator, test.references, test.sources)
     perplexity = score_likelihoods(likelihoods, INTERVALS)["perplexity"]
     chrf = sentence_scores("chrf", outputs, test.references, language=language, tokenised=tokenised)
-    picked = samples(ranked(test, outputs, chrf))
     return {
         **measured(evaluation),
         "scores": [score.to_json() for score in (*evaluation.scores.values(), perplexity)],
         "flagged": _flagged(hypotheses),
         "samples": [
             {"kind": kind, "line": it.line, "chrf": it.chrf, "source": it.source, "output": it.output,
-             "reference": it.reference} for kind, it in picked
+             "reference": it.reference} for kind, it in samples(ranked(test, outputs, chrf))
         ],
     }  # fmt: skip
 
 
 def _flagged(hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
-    """Number of outputs that the checks flagged, without the references; of those replaced; and the reasons."""
+    """Number of outputs that the checks flagged and replaced, and the reasons."""
     reasons = Counter(flag for hypothesis in hypotheses for flag in hypothesis.flags)
     return {
         "num_lines": sum(bool(hypothesis.flags) for hypothesis in hypotheses),

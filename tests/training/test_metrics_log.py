@@ -1,4 +1,4 @@
-"""Does `metrics.jsonl` survive crashes, resumes and numbers that JSON does not have?"""
+"""Metrics log: crashes, resumed trainings, and numbers that JSON does not have."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from pathlib import Path
 import pytest
 
 from heed.core.errors import UsageError
-from heed.training import journal
-from heed.training.journal import Journal, read_journal, require_tensorboard
+from heed.training import metrics_log
+from heed.training.metrics_log import MetricsLog, read_metrics, require_tensorboard
 
 
-def test_events_come_back_in_order_and_of_equals_the_latest(tmp_path: Path) -> None:
-    with Journal(tmp_path) as log:
+def test_events_are_read_in_order_and_the_latest_of_equal_ones_counts(tmp_path: Path) -> None:
+    with MetricsLog(tmp_path) as log:
         log.write("train", 5, {"loss": 3.0})
         log.write("train", 10, {"loss": 2.0})
         log.write("validation", 10, {"bleu": 1.0, "samples": [{"src": "ä"}]})
-    with Journal(tmp_path) as log:  # resumed from update 5
+    with MetricsLog(tmp_path) as log:  # resumed from update 5
         log.write("train", 10, {"loss": 2.5})
-    assert read_journal(tmp_path) == [
+    assert read_metrics(tmp_path) == [
         {"event": "train", "step": 5, "loss": 3.0},
         {"event": "train", "step": 10, "loss": 2.5},
         {"event": "validation", "step": 10, "bleu": 1.0, "samples": [{"src": "ä"}]},
     ]
 
 
-def test_a_line_that_a_crash_cut_off_spoils_neither_the_one_before_nor_the_one_after(tmp_path: Path) -> None:
+def test_a_line_that_a_crash_cut_off_does_not_affect_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_bytes(b'{"event": "train", "step": 5}\n{"event": "tr\xc3')
-    with Journal(tmp_path) as log:
+    with MetricsLog(tmp_path) as log:
         log.write("train", 10, {})
-    assert [event["step"] for event in read_journal(tmp_path)] == [5, 10]
+    assert [event["step"] for event in read_metrics(tmp_path)] == [5, 10]
 
 
-def test_each_line_is_strict_json_whatever_the_numbers(tmp_path: Path) -> None:
-    with Journal(tmp_path) as log:
+def test_each_line_is_strict_json_for_all_numbers(tmp_path: Path) -> None:
+    with MetricsLog(tmp_path) as log:
         log.write("train", 1, {"loss": math.nan, "perplexity": math.inf, "lr": 0.5})
     text = (tmp_path / "metrics.jsonl").read_text()
     assert json.loads(text, parse_constant=pytest.fail) == {
@@ -43,13 +43,13 @@ def test_each_line_is_strict_json_whatever_the_numbers(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_run_without_a_journal_has_no_events(tmp_path: Path) -> None:
-    assert read_journal(tmp_path) == []
+def test_a_run_without_a_log_has_no_events(tmp_path: Path) -> None:
+    assert read_metrics(tmp_path) == []
 
 
 def test_tensorboard_files_hold_the_numbers(tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    with Journal(tmp_path, tensorboard=True) as log:
+    with MetricsLog(tmp_path, tensorboard=True) as log:
         log.write("train", 5, {"loss": 3.0})
         log.write("validation", 10, {"bleu": 12.5, "best": True, "samples": []})
     found = accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
@@ -57,7 +57,7 @@ def test_tensorboard_files_hold_the_numbers(tmp_path: Path) -> None:
     assert [(event.step, event.value) for event in found.Scalars("validation/bleu")] == [(10, 12.5)]
 
 
-def test_a_missing_tensorboard_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "find_spec", lambda name: None)
+def test_a_missing_tensorboard_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_log, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"needs the tensorboard package: pip install tensorboard"):
         require_tensorboard()

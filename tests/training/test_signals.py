@@ -1,4 +1,4 @@
-"""Which signals ask a training to stop, and what does a second one do?"""
+"""Signals that request a stop, and second signals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from heed.training.stopping import signal_handlers
+from heed.training.signals import signal_handlers
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def handlers() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_asks_to_stop_and_the_handler_of_before_comes_back(number: signal.Signals) -> None:
+def test_a_signal_requests_a_stop_and_the_previous_handler_is_restored(number: signal.Signals) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     before = signal.getsignal(number)
     with signal_handlers() as stop:
@@ -30,7 +30,7 @@ def test_a_signal_asks_to_stop_and_the_handler_of_before_comes_back(number: sign
     assert signal.getsignal(number) is before
 
 
-def test_a_lost_terminal_may_send_its_signal_twice_and_others_leave_at_once() -> None:
+def test_a_second_sighup_is_ignored_and_other_signals_exit_at_once() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with signal_handlers() as stop:
         stop(signal.SIGHUP, None)
@@ -41,7 +41,7 @@ def test_a_lost_terminal_may_send_its_signal_twice_and_others_leave_at_once() ->
         assert left.value.code == 128 + signal.SIGTERM
 
 
-def test_nohup_is_obeyed() -> None:
+def test_nohup_is_respected() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with signal_handlers() as stop:
         os.kill(os.getpid(), signal.SIGHUP)

@@ -1,4 +1,4 @@
-"""Is what a training will take estimated from real updates and plain arithmetic?"""
+"""Estimates of time and memory, from timed updates and arithmetic."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from heed.nn.contract import Vocabularies
 from heed.tasks.generation import random_batch
 from heed.tasks.translation.task import TranslationTask
 from heed.training.config import TrainingConfig
-from heed.training.expectation import Expectation, expect
+from heed.training.cost_estimate import CostEstimate, estimate_cost
 
 SMALL = TransformerConfig(d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
 
 
-def expect_for(
+def estimate_for(
     training: TrainingConfig, model: Any, sizes: Vocabularies, num_tokens: float, shape: tuple[int, int]
-) -> Expectation:
+) -> CostEstimate:
     """The expectation of a translator's training on batches of so many rows and tokens a row."""
     recipe: Any = SimpleNamespace(training=training)
     task = TranslationTask(Path(), recipe, {}, torch.device("cpu"))
-    return expect(training, model, task, random_batch(*shape, sizes), num_tokens)
+    return estimate_cost(training, model, task, random_batch(*shape, sizes), num_tokens)
 
 
-def test_a_limit_inside_the_warm_up_is_warned_of() -> None:
-    expected = Expectation(1, 1, 7200, 1, 0.5, {"at most 3 minutes (training.max_minutes)": 180.0})
+def test_a_limit_during_the_warm_up_causes_a_warning() -> None:
+    expected = CostEstimate(1, 1, 7200, 1, 0.5, {"at most 3 minutes (training.max_minutes)": 180.0})
     warning = expected.warning(TrainingConfig(warmup_steps=800))
-    assert "about 360 updates" in warning and "1,600 updates (13:20) at least" in warning
+    assert "about 360 updates" in warning and "at least 1,600 updates (13:20)" in warning
     assert not expected.warning(TrainingConfig(warmup_steps=100))
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("model", [SMALL, RecurrentAttentionConfig(d_model=16, hidden_size=8, attention_size=8)])
-def test_an_epoch_takes_its_tokens_at_the_measured_speed(
+def test_the_time_of_an_epoch_follows_from_its_tokens_and_the_measured_speed(
     model: TransformerConfig | RecurrentAttentionConfig, precision: str
 ) -> None:
     sizes = Vocabularies(50, 50)
     config = TrainingConfig.model_validate({"precision": precision, "tokens_per_batch": 64})
     built = build_model(model, sizes)
-    found = expect_for(config, built, sizes, 1e6, (9, 7))
+    found = estimate_for(config, built, sizes, 1e6, (9, 7))
     assert found.num_parameters == sum(parameter.numel() for parameter in built.parameters())
     assert found.seconds_per_epoch == pytest.approx(1e6 / found.tokens_per_second)
     assert found.tokens_per_second > 0
@@ -58,14 +58,14 @@ def test_longer_batches_and_larger_models_need_more_memory() -> None:
         sizes = Vocabularies(50, 50)
         training = TrainingConfig(tokens_per_batch=tokens)
         model = build_model(config, sizes)
-        return expect_for(training, model, sizes, 1e6, (tokens // 7, 7)).memory_bytes
+        return estimate_for(training, model, sizes, 1e6, (tokens // 7, 7)).memory_bytes
 
     assert memory(64, 32) < memory(256, 32) < memory(256, 64)
 
 
-def test_it_is_two_lines_for_a_person() -> None:
+def test_an_estimate_is_two_lines_of_text() -> None:
     limits = {"9 epochs (training.max_epochs)": 9 * 3725.0, "at most 65 minutes (training.max_minutes)": 3900.0}
-    found = Expectation(1_234_567, 8_000.4, 3725, 3 * 2**30, 0.5, limits)
+    found = CostEstimate(1_234_567, 8_000.4, 3725, 3 * 2**30, 0.5, limits)
     assert found.render(vocabulary_known=True).split("\n") == [
         "expected: 1,234,567 parameters, 8,000 target tokens/s, 1:02:05 an epoch, at most 65 minutes "
         "(training.max_minutes),",
@@ -85,12 +85,12 @@ def test_it_is_two_lines_for_a_person() -> None:
 def test_the_limit_that_is_reached_first_is_shown(limits: dict[str, float], told: str) -> None:
     sizes = Vocabularies(50, 50)
     training = TrainingConfig.model_validate({"tokens_per_batch": 64, **limits})
-    found = expect_for(training, build_model(SMALL, sizes), sizes, 1e3, (8, 7))
+    found = estimate_for(training, build_model(SMALL, sizes), sizes, 1e3, (8, 7))
     assert told in found.render(vocabulary_known=True)
 
 
 def test_a_limit_that_is_shorter_than_an_epoch_is_shown_as_its_share() -> None:
-    found = Expectation(1, 1, 7200, 1, 0.5, {"at most 30 minutes (training.max_minutes)": 1800.0}).render(
+    found = CostEstimate(1, 1, 7200, 1, 0.5, {"at most 30 minutes (training.max_minutes)": 1800.0}).render(
         vocabulary_known=True
     )
     assert "at most 30 minutes (training.max_minutes): 25% of an epoch," in found

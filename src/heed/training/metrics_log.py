@@ -1,9 +1,10 @@
-"""Metrics log of a training: one line of JSON for each event, and TensorBoard files on request."""
+"""Metrics log of a training: `metrics.jsonl`, one JSON object per event, and TensorBoard files on request."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,12 +15,14 @@ from heed.core.errors import UsageError
 from heed.core.files import storage_errors
 from heed.tasks.task import Validation
 
+LOG = "metrics.jsonl"
+
 
 @dataclass
 class Window:
-    """Sums over the updates since the last line of the log, without those that were skipped.
+    """Sums over the updates since the last line of the log, without skipped ones.
 
-    A checkpoint keeps them, so a resumed run logs the same.
+    A checkpoint keeps them, so that a resumed run logs the same numbers.
     """
 
     loss_sum: float = 0.0
@@ -30,7 +33,7 @@ class Window:
     seconds: float = 0.0
 
     def add(self, loss_sum: float, nll_sum: float, num_tokens: float, num_positions: float, num_real: float) -> None:
-        """Count the batches of one update."""
+        """Add the batches of one update."""
         self.loss_sum += loss_sum
         self.nll_sum += nll_sum
         self.num_tokens += int(num_tokens)
@@ -38,7 +41,7 @@ class Window:
         self.num_real += int(num_real)
 
     def values(self, lr: float) -> dict[str, float]:
-        """The numbers of a line in metrics.jsonl; not a number where all updates were skipped."""
+        """The metrics of an event "train"; NaN where all updates were skipped."""
         tokens = self.num_tokens or math.nan
         return {
             "loss": self.loss_sum / tokens,
@@ -49,12 +52,23 @@ class Window:
         }
 
 
-class Journal:
-    """Appends events to `metrics.jsonl`, flushed line by line."""
+def bar_fields(values: Mapping[str, float]) -> dict[str, str]:
+    """The metrics of an event "train" as a progress bar shows them."""
+    return {
+        "tok/s": f"{values['tokens_per_second']:,.0f}",
+        "pad": f"{values['padding_share']:.1%}",
+        "loss": f"{values['loss']:.3f}",
+        "ppl": f"{values['perplexity']:.2f}" if values["perplexity"] < 1e5 else f"{values['perplexity']:.1e}",
+        "lr": f"{values['lr']:.1e}",
+    }
+
+
+class MetricsLog:
+    """Appends events to `metrics.jsonl` and flushes each line."""
 
     def __init__(self, folder: Path, tensorboard: bool = False) -> None:
-        self._path = folder / "metrics.jsonl"
-        with storage_errors("write metrics.jsonl", path=self._path):
+        self._path = folder / LOG
+        with storage_errors(f"write {LOG}", path=self._path):
             _end_last_line(self._path)
             self._file = self._path.open("a", encoding="utf-8")
         self._writer = _summary_writer(folder) if tensorboard else None
@@ -69,10 +83,10 @@ class Journal:
         if self._writer is not None:
             self._writer.close()
 
-    def write(self, event: str, step: int, values: dict[str, Any]) -> None:
-        """One event with its numbers; JSON has no infinity and no NaN, they are null there."""
+    def write(self, event: str, step: int, values: Mapping[str, Any]) -> None:
+        """Append an event. Infinity and NaN, which JSON does not have, become null."""
         finite = {name: value if _is_finite(value) else None for name, value in values.items()}
-        with storage_errors("write metrics.jsonl", path=self._path):
+        with storage_errors(f"write {LOG}", path=self._path):
             self._file.write(json.dumps({"event": event, "step": step, **finite}, ensure_ascii=False) + "\n")
             self._file.flush()
         if self._writer is not None:
@@ -86,14 +100,14 @@ def _is_finite(value: object) -> bool:
 
 
 def _end_last_line(path: Path) -> None:
-    """A crash may have cut the last line off; the next event must not become a part of it."""
+    """End a line that a crash cut off, so that the next event begins a new one."""
     if path.exists() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
         with path.open("ab") as file:
             file.write(b"\n")
 
 
 def validation_event(validation: Validation) -> dict[str, Any]:
-    """What a validation leaves in the journal: scores with their signatures, and samples."""
+    """The values of an event "validation": scores with their signatures, and samples."""
     return {
         **{name: round(score.value, 4) for name, score in validation.scores.items()},
         "signatures": {name: score.signature for name, score in validation.scores.items()},
@@ -102,7 +116,7 @@ def validation_event(validation: Validation) -> dict[str, Any]:
 
 
 def require_tensorboard() -> None:
-    """Raise UsageError where TensorBoard is not installed."""
+    """Raise UsageError if TensorBoard is not installed."""
     if find_spec("tensorboard") is None:
         raise UsageError("training.tensorboard = true needs the tensorboard package: pip install tensorboard.")
 
@@ -114,9 +128,9 @@ def _summary_writer(folder: Path) -> Any:
     return SummaryWriter(str(folder / "tensorboard"))
 
 
-def read_journal(folder: Path) -> list[dict[str, Any]]:
-    """The events so far in the order of their steps; without what a crash cut off, and of equals the latest."""
-    path = folder / "metrics.jsonl"
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """Read the events in the order of their steps: the latest of equal ones, without lines that a crash cut off."""
+    path = folder / LOG
     if not path.exists():
         return []
     events: dict[tuple[str, int], dict[str, Any]] = {}

@@ -1,7 +1,7 @@
-"""Prediction of a training's time and memory, before it starts.
+"""Estimate of the time and memory of a training.
 
-A few real updates are timed on random ids of the corpus's sizes; the rest is arithmetic. The touched weights are
-discarded.
+A few updates are timed on random ids of the corpus's sizes, on weights that are discarded afterwards; the rest is
+arithmetic.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ BYTES_PER_PARAMETER = {"float32": 4 * 6, "bfloat16": 4 * 6 + 2 * 2}
 
 
 @dataclass(frozen=True)
-class Expectation:
-    """Predicted time and memory of a training."""
+class CostEstimate:
+    """Estimated time and memory of a training."""
 
     num_parameters: int
     tokens_per_second: float
@@ -33,7 +33,7 @@ class Expectation:
     memory_bytes: float
     seconds_per_update: float
     limits: Mapping[str, float]
-    """Each limit of the recipe, in words, with the seconds until it is reached."""
+    """Seconds until each limit of the recipe is reached, by its description."""
 
     @property
     def num_updates(self) -> float:
@@ -41,19 +41,19 @@ class Expectation:
         return min(self.limits.values()) / self.seconds_per_update
 
     def warning(self, config: TrainingConfig) -> str:
-        """What to say of a limit that ends before a useful model can exist; empty if there is nothing to say."""
+        """Warning about limits that are too tight for a usable model; "" if there is nothing to warn of."""
         needed = max(2 * config.warmup_steps, 100)
         if self.num_updates >= needed:
             return ""
         time_needed = format_seconds(needed * self.seconds_per_update)
         return (
             f"the limits allow about {self.num_updates:,.0f} updates, and the learning rate rises during the first "
-            f"{config.warmup_steps:,} (training.warmup_steps): the model will hardly be usable. Allow "
-            f"{needed:,} updates ({time_needed}) at least, or choose a smaller model."
+            f"{config.warmup_steps:,} (training.warmup_steps): the model will hardly be usable. Allow at least "
+            f"{needed:,} updates ({time_needed}), or choose a smaller model."
         )
 
     def render(self, vocabulary_known: bool) -> str:
-        """Two lines for a person; a vocabulary that is not known yet may become smaller, and the model with it."""
+        """Two lines of text. A vocabulary that is not trained yet may become smaller, and the model with it."""
         at_most = "" if vocabulary_known else "at most "
         limit, seconds = min(self.limits.items(), key=lambda item: item[1])
         if seconds < self.seconds_per_epoch:
@@ -65,13 +65,13 @@ class Expectation:
         )
 
 
-def expect(
+def estimate_cost(
     config: TrainingConfig, model: torch.nn.Module, task: Task, batch: TrainingBatch, num_targets: float,
     num_processes: int = 1,
-) -> Expectation:  # fmt: skip
-    """Time a few updates on a trial batch. `num_targets`: number of targets (tokens) in an epoch.
+) -> CostEstimate:  # fmt: skip
+    """Time a few updates on a trial batch of the usual size. `num_targets`: number of targets (tokens) in an epoch.
 
-    Each of several processes has a batch of its own in an update.
+    In each update, each of several processes has a batch of its own.
     """
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     weights = Weights(model.to(batch.rows.device), config.precision)
@@ -87,7 +87,7 @@ def expect(
         limits[f"{config.max_epochs:,} epochs (training.max_epochs) in about {format_seconds(of_epochs)}"] = of_epochs
     if config.max_minutes:
         limits[f"at most {format_minutes(config.max_minutes)} (training.max_minutes)"] = 60 * config.max_minutes
-    return Expectation(num_parameters, rate, seconds_per_epoch, memory, seconds_per_update, limits)
+    return CostEstimate(num_parameters, rate, seconds_per_epoch, memory, seconds_per_update, limits)
 
 
 def _timed_update(

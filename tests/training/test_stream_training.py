@@ -1,4 +1,4 @@
-"""Does a training on streams carry its state: through a stop, in parts, by several ranks?"""
+"""Training on streams: the state is carried through a stop, parts of a batch, and epochs."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def carried(trainer: Trainer) -> dict[str, torch.Tensor]:
     ],
 )
 @pytest.mark.parametrize("stop", [13, 18])
-def test_a_training_on_streams_that_was_stopped_goes_on_bit_for_bit(
-    tmp_path: Path, stop: int, keys: dict[str, Any]
-) -> None:
+def test_a_training_on_streams_is_resumed_bit_for_bit(tmp_path: Path, stop: int, keys: dict[str, Any]) -> None:
     straight = trainer_for(tmp_path, "straight", **keys)
     straight.run()
     trainer = trainer_for(tmp_path, "stopped", **keys)
@@ -57,7 +55,7 @@ def test_a_training_on_streams_that_was_stopped_goes_on_bit_for_bit(
     assert found == content(tmp_path / "straight")
 
 
-def test_so_it_does_after_a_kill_which_leaves_an_older_checkpoint(tmp_path: Path) -> None:
+def test_a_killed_training_on_streams_is_resumed_from_an_older_checkpoint(tmp_path: Path) -> None:
     trainer_for(tmp_path, "straight").run()
     trainer = trainer_for(tmp_path, "killed")
     interrupt_after(trainer, 17, signal.SIGTERM)
@@ -71,7 +69,7 @@ def test_so_it_does_after_a_kill_which_leaves_an_older_checkpoint(tmp_path: Path
     assert content(tmp_path / "killed") == content(tmp_path / "straight")
 
 
-def test_the_state_matters_and_an_epoch_begins_without_one(tmp_path: Path) -> None:
+def test_the_state_is_carried_within_an_epoch_only(tmp_path: Path) -> None:
     trainer = trainer_for(tmp_path)
     first, second = batches_of(trainer, 2)
     assert (first.segment, second.segment) == (0, 1)
@@ -88,7 +86,7 @@ def test_the_state_matters_and_an_epoch_begins_without_one(tmp_path: Path) -> No
     assert int(carried(trainer)["length"]) == 7
 
 
-def test_two_segments_of_one_update_are_one_segment_of_twice_the_length(tmp_path: Path) -> None:
+def test_two_segments_of_an_update_equal_one_of_twice_the_length(tmp_path: Path) -> None:
     trainer = trainer_for(tmp_path)
     pair = batches_of(trainer, 2)
     dropout_keys = DropoutKeys.for_step(1, 1, pair[0].rows)
@@ -102,7 +100,7 @@ def test_two_segments_of_one_update_are_one_segment_of_twice_the_length(tmp_path
     assert not any(tensor.requires_grad for tensor in state_tensors(then.state).values())  # type: ignore[arg-type]
 
 
-def test_where_memory_does_not_suffice_streams_are_computed_in_parts_with_the_same_gradient_and_state(
+def test_streams_in_parts_have_the_same_gradient_and_state(
     tmp_path: Path,
 ) -> None:
     enough, little = (trainer_for(tmp_path, name) for name in ("enough", "little"))
@@ -118,7 +116,7 @@ def test_where_memory_does_not_suffice_streams_are_computed_in_parts_with_the_sa
         torch.testing.assert_close(carried(little)[name], tensor)
 
 
-def test_an_update_that_is_skipped_leaves_the_state_as_it_was(tmp_path: Path) -> None:
+def test_a_skipped_update_does_not_change_the_state(tmp_path: Path) -> None:
     trainer = trainer_for(tmp_path)
     first, second = batches_of(trainer, 2)
     trainer.train_step([first])
@@ -129,7 +127,7 @@ def test_an_update_that_is_skipped_leaves_the_state_as_it_was(tmp_path: Path) ->
     assert all(torch.equal(before[name], tensor) for name, tensor in carried(trainer).items())
 
 
-def test_an_update_that_is_skipped_at_the_begin_of_an_epoch_begins_afresh(tmp_path: Path) -> None:
+def test_a_skipped_update_at_the_beginning_of_an_epoch_discards_the_state(tmp_path: Path) -> None:
     trainer = trainer_for(tmp_path)
     first, second = batches_of(trainer, 2)
     trainer.train_step([second])
@@ -139,7 +137,7 @@ def test_an_update_that_is_skipped_at_the_begin_of_an_epoch_begins_afresh(tmp_pa
     assert trainer.carried is None
 
 
-def test_the_rate_goes_with_the_random_length_of_a_segment(tmp_path: Path) -> None:
+def test_the_rate_is_proportional_to_the_random_length_of_a_segment(tmp_path: Path) -> None:
     trainer = trainer_for(tmp_path, random_context=True, context=20)
     [batch] = batches_of(trainer, 1)
     assert batch.relative_length == batch.tgt_in.shape[1] / 20 != 1
@@ -147,14 +145,14 @@ def test_the_rate_goes_with_the_random_length_of_a_segment(tmp_path: Path) -> No
     assert trainer.optimizer.param_groups[0]["lr"] == pytest.approx(trainer.rate(1) * batch.relative_length)
 
 
-def test_a_checkpoint_of_another_model_s_state_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_with_the_state_of_another_model_is_refused(tmp_path: Path) -> None:
     trainer = trainer_for(tmp_path, max_steps=6)
     trainer.run()
     checkpoint = newest_checkpoint(tmp_path / "run" / "checkpoints")
     other = trainer_for(tmp_path, "other")
     odd = {name.replace("hidden", "memory"): tensor for name, tensor in checkpoint.carried.items()}
     checkpoint.__dict__["carried"] = odd
-    with pytest.raises(UsageError, match=r"state of the streams is of another model"):
+    with pytest.raises(UsageError, match=r"streams belong to another model"):
         other.restore(checkpoint)
 
 
