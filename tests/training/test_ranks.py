@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
-import socket
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from command import call, run, start
+from command import run, start
+from rank_processes import train_together
 from safetensors.torch import load_file
 from torch import Tensor
 from toy import events, flags, tiny_keys
 
-from heed.core.environment import variables_of_rank
 from heed.training.checkpoints import list_checkpoints
 from heed.training.ranks import ALONE, _buckets
 
@@ -34,38 +30,6 @@ def words(folder: Path, out: str, num_processes: int, **changes: Any) -> list[st
     """Arguments of `heed train` on toy pairs."""
     keys = flags(tiny_keys(folder, **{**KEYS, **changes}))
     return ["train", *keys, "--out", str(folder / out), "--nproc", str(num_processes), "--quiet"]
-
-
-FORKS = multiprocessing.get_context("forkserver")
-"""Starts processes that have PyTorch and heed in memory."""
-FORKS.set_forkserver_preload(["command", "heed.api"])
-
-
-def run_rank(rank: int, num_processes: int, listener: socket.socket, arguments: Sequence[str]) -> None:
-    """Be one of the processes that the launcher would start."""
-    os.environ.update(variables_of_rank(rank, num_processes, listener))
-    listener.detach()
-    result = call(*arguments)
-    sys.stderr.write(result.err)
-    sys.exit(result.code)
-
-
-def train_together(num_processes: int, arguments: Sequence[str]) -> None:
-    """Run a command in several processes, or in this one, and expect it to succeed."""
-    if num_processes == 1:
-        result = call(*arguments)
-        assert result.code == 0, result.err
-        return
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        ranks = [
-            FORKS.Process(target=run_rank, args=(rank, num_processes, listener, arguments), daemon=True)
-            for rank in range(num_processes)
-        ]
-        for process in ranks:
-            process.start()
-    for process in ranks:
-        process.join(120)
-    assert [process.exitcode for process in ranks] == [0] * num_processes
 
 
 def train(folder: Path, out: str, num_processes: int, **changes: Any) -> None:
