@@ -142,7 +142,7 @@ def test_what_an_ensemble_scored_is_logged_in_each_of_its_runs(
         assert [entry.get("ensemble") for entry in entries] == [None, ["run", "twin"]]
         assert entries[0]["time"] == entries[1]["time"], "the test set was looked at once"
         report = (folder / "report.md").read_text()
-        assert re.search(r"\| `test.aa` `test.bb` \| 40 \| as one model: `run`, `twin`, beam 1", report)
+        assert re.search(r"\| `test.aa` `test.bb` \| 40 \| ensemble of `run`, `twin`, beam 1", report)
         assert "(time 2)" not in report
 
 

@@ -277,7 +277,7 @@ def test_other_models_go_the_same_way(recurrent: Path, bigram: Path) -> None:
     assert call("evaluate", recurrent, "--src", recurrent.parent / "train.aa", "--ref", recurrent.parent / "train.bb",
                 "--beam", "1").code == 0  # fmt: skip
     assert call("score", recurrent, "--src", "/dev/null", stdin="").code == 0
-    assert "It was counted in one pass over the data." in (bigram / "report.md").read_text()
+    assert "Estimated from counts, in one pass over the data." in (bigram / "report.md").read_text()
     assert [event["event"] for event in events(bigram)] == ["validation", "end"]
     resumed = call("train", "--resume", bigram)
     assert resumed.code == 2

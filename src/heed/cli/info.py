@@ -101,7 +101,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     for name, value in facts.items():
         if name == "parts":
             for number, part in enumerate(value):
-                lines.append(f"{f'part {number}' if number else 'main part':16} {PartFacts(**part).told()}")
+                lines.append(f"{f'part {number}' if number else 'main part':16} {PartFacts(**part).render()}")
         elif isinstance(value, dict):
             lines.append(f"{name:16} {'  '.join(f'{key}={item}' for key, item in value.items())}")
         else:

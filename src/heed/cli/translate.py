@@ -128,7 +128,7 @@ def translate(
     from heed.cli.stdio import groups_as_they_come
     from heed.core.progress import warn
     from heed.decoding.sentences import split_if_long, split_sentences
-    from heed.report.usability import usability
+    from heed.report.validation import usability
 
     if constraints.json_input and constraints.prefix_file is not None:
         raise UsageError("--json-input and --prefix-file both give prefixes: leave out --prefix-file.")
