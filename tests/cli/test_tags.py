@@ -152,7 +152,7 @@ def test_scoring_and_evaluating_take_the_tag(multilingual: Path, translator: Pat
     assert f"{multilingual} <2bb> " in table.out, table.err
     assert call("evaluate", multilingual, *files).code == 2
     neither = call("evaluate", multilingual, translator, "--tag", "2xx", *files)
-    assert (neither.code, neither.err) == (2, "error: --tag 2xx: the runs know 2bb, 2cc.\n")
+    assert (neither.code, neither.err) == (2, "error: --tag 2xx: the runs were trained with 2bb, 2cc.\n")
     assert "the runs were trained without tags" in call("evaluate", translator, "--tag", "2bb", *files).err
 
 

@@ -12,8 +12,7 @@ import typer
 
 from heed.cli.flags import given
 from heed.cli.options import (
-    Beam,
-    LengthPenalty,
+    BeamFlags,
     SrcColumn,
     Tag,
     TgtColumn,
@@ -61,14 +60,6 @@ class TestFiles:
 
 
 @dataclass(frozen=True)
-class SearchFlags:
-    """Changes of the search options of each run's recipe, by their keys."""
-
-    beam_size: Beam = None
-    length_penalty: LengthPenalty = None
-
-
-@dataclass(frozen=True)
 class TranslationOptions:
     """How translations are scored, and the rows of the table in addition to those of the runs."""
 
@@ -86,7 +77,7 @@ class TranslationOptions:
 
 
 def evaluate_translations(
-    files: TestFiles, runs: Sequence[Run], options: TranslationOptions, search: SearchFlags, ensemble: bool,
+    files: TestFiles, runs: Sequence[Run], options: TranslationOptions, search: BeamFlags, ensemble: bool,
     errors: Errors, quiet: bool,
 ) -> list[list[Evaluation]]:  # fmt: skip
     """Score all systems, in one table for each test set; `ensemble`: also all runs together."""

@@ -33,7 +33,6 @@ Tag = Annotated[str | None, typer.Option(help="Tag before each source (of a tagg
 Glossary = Annotated[Path | None, typer.Option(help="TSV of source terms and their required translations.")]
 Ensemble = Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Add a run to the ensemble.")]
 Beam = Annotated[int | None, typer.Option("--beam", help="Beam size (default: the recipe's).", min=1)]
-LengthPenalty = Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
 
@@ -41,13 +40,29 @@ NO_LANGUAGES = {
     "bpe", "csv", "dat", "dev", "hyp", "low", "lst", "out", "raw", "ref", "spm", "src", "tgt", "tmx", "tok", "trg",
     "tsv", "txt", "val",
 }  # fmt: skip
-"""Suffixes of file names that look like a language code."""
+"""Suffixes of file names that look like language codes but are not."""
 
 _WITH_REGION = re.compile(
     "[a-z]{2,3}[-_](?:[A-Z]{2}|Latn|Cyrl|Arab|Deva|Hans|Hant|Jpan|Hang|Ethi|Beng|Thai|Khmr|Laoo|Mymr)"
 )
 """`zh-CN`, `jpn_Jpan`."""
 _UNITS = {"": 1.0, "s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}
+
+
+@dataclass(frozen=True)
+class BeamFlags:
+    """Changes of the search options of a recipe, by their keys."""
+
+    beam_size: Beam = None
+    length_penalty: Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)] = None
+
+
+@dataclass(frozen=True)
+class CombinationFlags:
+    """The tag of the source, and other models that decide together with the run."""
+
+    tag: Tag = None
+    ensemble: Ensemble = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +74,7 @@ class Compute:
     device: Device = "cpu"
 
     def load(self, folder: Path, **combined: Any) -> Predictor:
-        """Open a run folder, and set the number of threads: as given, or as many as this model gains from."""
+        """Open a run folder, and set the number of threads: as given, or as many as make this model faster."""
         import heed
         from heed.core.environment import num_threads
         from heed.nn.device import faster_threads
@@ -72,7 +87,7 @@ class Compute:
 
 
 def use_threads(threads: int) -> None:
-    """Compute with this many CPU threads (0: all cores). Only the command line decides this; the library does not."""
+    """Compute with this many CPU threads (0: all cores). Only the command line sets this; the library does not."""
     from heed.core.environment import num_threads
     from heed.nn.device import set_threads
 

@@ -12,15 +12,13 @@ import typer
 from heed.cli.flags import given
 from heed.cli.options import (
     BadBytes,
-    Beam,
+    BeamFlags,
+    CombinationFlags,
     Compute,
-    Ensemble,
     Glossary,
     Json,
-    LengthPenalty,
     Quiet,
     Seed,
-    Tag,
     search_options,
 )
 from heed.core.errors import UsageError
@@ -37,11 +35,9 @@ Measure = Literal["chrf", "bleu"]
 
 
 @dataclass(frozen=True)
-class SearchFlags:
+class SearchFlags(BeamFlags):
     """Changes of the search options of the recipe, by their keys."""
 
-    beam_size: Beam = None
-    length_penalty: LengthPenalty = None
     coverage_penalty: Annotated[float | None, typer.Option(help="β of the coverage penalty.", min=0)] = None
     no_repeat: Annotated[int | None, typer.Option(metavar="N", help="Repeat no N tokens in a row.", min=0)] = None
     nbest: Annotated[int | None, typer.Option(help="Hypotheses for each line, in Moses' format.", min=1)] = None
@@ -75,11 +71,9 @@ class ConstraintFlags:
 
 
 @dataclass(frozen=True)
-class CombinationFlags:
-    """Other models that decide together with the run."""
+class FusionFlags(CombinationFlags):
+    """Other models that decide together with the run, with a language model for shallow fusion."""
 
-    tag: Tag = None
-    ensemble: Ensemble = None
     lm: Annotated[Path | None, typer.Option(metavar="RUN", help="A language model for shallow fusion.")] = None
     lm_weight: Annotated[float | None, typer.Option(help="Weight of the language model (0.2).", min=0)] = None
 
@@ -105,7 +99,7 @@ def translate(
     words: Words,
     search: SearchFlags,
     constraints: ConstraintFlags,
-    combination: CombinationFlags,
+    combination: FusionFlags,
     layout: OutputFlags,
     errors: BadBytes = "strict",
     compute: Compute,

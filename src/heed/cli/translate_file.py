@@ -14,12 +14,11 @@ from heed.cli.flags import given
 from heed.cli.options import (
     BadBytes,
     Beam,
+    CombinationFlags,
     Compute,
-    Ensemble,
     Glossary,
     Quiet,
     SrcColumn,
-    Tag,
     require_writable,
     search_options,
 )  # fmt: skip
@@ -49,14 +48,6 @@ class FileFlags:
     tgt_column: Annotated[str | None, typer.Option(help="Target column of a table (new if it does not exist).")] = None
     glossary: Glossary = None
     keep: Annotated[list[str] | None, typer.Option(help="A term that is left untranslated (repeatable).")] = None
-
-
-@dataclass(frozen=True)
-class CombinationFlags:
-    """Other models that decide together with the run."""
-
-    tag: Tag = None
-    ensemble: Ensemble = None
 
 
 def translate_file(

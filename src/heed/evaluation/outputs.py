@@ -37,7 +37,7 @@ class System:
     outputs: Sequence[str]
     run: Run | None = None
     options: SearchOptions | None = None
-    """How the run was searched."""
+    """Search options of the run."""
     members: Sequence[Run] = ()
     """The runs of an ensemble."""
 
@@ -52,7 +52,7 @@ def translated(run: Run, test: HeldOut, options: SearchOptions, quiet: bool = Fa
 def translated_by_ensemble(
     runs: Sequence[Run], test: HeldOut, options: SearchOptions | None, quiet: bool = False
 ) -> System:
-    """The translations of several runs as one model. Raises UsageError if their vocabularies differ."""
+    """Translations by an ensemble of several runs. Raises UsageError if their vocabularies differ."""
     first, *others = runs
     message(f"translating {test.label} with an ensemble of {len(runs)} runs", quiet)
     translator = first.task_type.predictor(first, Combination(others)).translator
@@ -61,19 +61,19 @@ def translated_by_ensemble(
 
 
 def tags_for(folders: Sequence[Path], tag: str | None) -> list[str | None]:
-    """The tag for each run: runs that were not trained with `tag` use their own default.
+    """The tag for each run: None, its default, for runs that were not trained with `tag`.
 
     Raises UsageError for a tag that no run was trained with.
     """
-    known = [getattr(Run(folder).recipe.data, "tags", []) for folder in folders]
-    if tag and not any(tag in tags for tags in known):
-        names = ", ".join(dict.fromkeys(name for tags in known for name in tags))
-        raise UsageError(f"--tag {tag}: {f'the runs know {names}' if names else 'the runs were trained without tags'}.")
-    return [tag if tag in tags else None for tags in known]
+    tags_of_runs = [getattr(Run(folder).recipe.data, "tags", []) for folder in folders]
+    if tag and not any(tag in tags for tags in tags_of_runs):
+        names = ", ".join(dict.fromkeys(name for tags in tags_of_runs for name in tags))
+        raise UsageError(f"--tag {tag}: the runs were trained {f'with {names}' if names else 'without tags'}.")
+    return [tag if tag in tags else None for tags in tags_of_runs]
 
 
 def read_finished(named: str, test: HeldOut, errors: Errors = "strict") -> System:
-    """The outputs in a file, given as NAME=FILE. Raises UsageError for another form, DataError for their lines."""
+    """The outputs in a file, given as NAME=FILE. Raises UsageError for another form, DataError for wrong lines."""
     name, equals, path = named.partition("=")
     if not (name and equals and path):
         raise UsageError(f"--hyp takes NAME=FILE, such as marian=marian.out, got {named!r}.")
@@ -150,7 +150,7 @@ def _composed(line: str) -> str:
 
 
 def _training_words(systems: Sequence[System]) -> tuple[str, WordCounts | None, Normaliser]:
-    """The first run that has word counts: its name, the counts, and how it normalises a line before counting."""
+    """Name, word counts and normaliser of the first run that has word counts."""
     for system in systems:
         if system.run and (words := WordCounts.read(system.run.folder / WORDS_SEEN)):
             return system.name, words, system.run.recipe.data.normaliser
@@ -158,7 +158,7 @@ def _training_words(systems: Sequence[System]) -> tuple[str, WordCounts | None, 
 
 
 def _search(system: System) -> dict[str, Any]:
-    """The options that differ from their defaults, and always the beam size and α."""
+    """Beam size and α, and the options that differ from their defaults."""
     if system.options is None:
         return {}
     given = system.options.model_dump(exclude_defaults=True, exclude={"batch_size"})

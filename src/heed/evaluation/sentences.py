@@ -15,7 +15,7 @@ from heed.run import Run
 
 @dataclass(frozen=True)
 class ScoredSentence:
-    """One line of a test set as a person reads it."""
+    """A line of a test set with its output and score."""
 
     line: int
     """The line of the test files, or the pair of a file of pairs, counted from 1."""
@@ -26,11 +26,11 @@ class ScoredSentence:
     alignment: str = ""
     """Word links by the model's attention, `0-0 1-2`: source and output, counted from 0."""
     links: str = ""
-    """The same in words: `Two=Zwei dogs=Hunde`."""
+    """The same links as words: `Two=Zwei dogs=Hunde`."""
 
 
 def ranked(test: HeldOut, outputs: Sequence[str], chrf: Sequence[float]) -> list[ScoredSentence]:
-    """All lines that are not empty on both sides, the worst first; of equal ones the earlier first."""
+    """The lines that are not empty on both sides, the worst first; equal scores stay in the order of the file."""
     lines = [i for i, row in enumerate(test.rows) if any(side.strip() for side in row)]
     order = sorted(lines, key=lambda i: (chrf[i], i))
     return [ScoredSentence(i + 1, chrf[i], test.rows[i][0], outputs[i], test.rows[i][-1]) for i in order]
@@ -39,7 +39,7 @@ def ranked(test: HeldOut, outputs: Sequence[str], chrf: Sequence[float]) -> list
 def worst_sentences(
     run: Run | None, outputs: Sequence[str], test: HeldOut, chrf: Sequence[float], number: int
 ) -> list[ScoredSentence]:
-    """The `number` worst sentences; those of a run with the word links of its attention."""
+    """The `number` worst sentences; for a run, with the word links of its attention."""
     worst = ranked(test, outputs, chrf)[:number]
     return [_aligned(run, sentence) for sentence in worst] if run else worst
 
@@ -58,11 +58,11 @@ def _aligned(run: Run, sentence: ScoredSentence) -> ScoredSentence:
 
 
 QUANTILES = {"good": (0.95, 0.85), "middle": (0.55, 0.45), "bad": (0.15, 0.05), "worst": (0.0,)}
-"""The places of a report's samples among all sentences: fixed, so that nobody selected them."""
+"""The ranks of a report's samples among all sentences, fixed so that they are not selected by hand."""
 
 
 def samples(sentences: Sequence[ScoredSentence]) -> list[tuple[str, ScoredSentence]]:
-    """Sentences of each kind, the best first, from all sentences in the order of `ranked`."""
+    """Samples of each kind, the best first, from all sentences as `ranked` returns them."""
     if not sentences:
         return []
     places = {int(share * len(sentences)): kind for kind, shares in QUANTILES.items() for share in shares}
