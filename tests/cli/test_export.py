@@ -26,13 +26,13 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def logits_of(run: Path, ids: list[int]) -> torch.Tensor:
-    """What a run's model says after these ids."""
+    """The logits of a run's model after these ids."""
     model: Any = Run(run).model
     with torch.inference_mode():
         return model.head.logits(model.advance(torch.tensor([ids]), model.start(None, 1))[0])
 
 
-def test_an_exported_model_says_the_same_in_transformers(ours: Path, tmp_path: Path) -> None:
+def test_an_exported_model_has_the_same_logits_in_transformers(ours: Path, tmp_path: Path) -> None:
     result = call("export", ours, "--to", "gpt2", "--out", tmp_path / "gpt2")
     assert result.code == 0, result.err
     theirs, tokenizer = (
@@ -58,7 +58,7 @@ def test_export_and_import_give_the_same_weights_bit_for_bit(ours: Path, tmp_pat
     assert call("generate", tmp_path / "back", *flags).stdout == call("generate", ours, *flags).stdout
 
 
-def test_a_model_that_comes_back_reads_a_text_as_it_did(tmp_path: Path) -> None:
+def test_an_imported_model_reads_a_text_as_before_its_export(tmp_path: Path) -> None:
     ended = {**PIECES, "data.line_end": "eos", "data.normaliser.collapse_spaces": True, "training.context": 9}
     ours = train_speaker(tmp_path, ended, num_steps=10)
     call("export", ours, "--out", tmp_path / "gpt2")
@@ -71,7 +71,7 @@ def test_a_model_that_comes_back_reads_a_text_as_it_did(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", [3, {"text_as": "sideways"}, {"context": 9}, {"dir": "/"}, CROOKED])
-def test_what_heed_did_not_write_about_reading_is_refused(ours: Path, tmp_path: Path, said: object) -> None:
+def test_invalid_heed_settings_in_a_gpt2_are_refused(ours: Path, tmp_path: Path, said: object) -> None:
     call("export", ours, "--out", tmp_path / "gpt2")
     config = json.loads((tmp_path / "gpt2" / "config.json").read_text())
     (tmp_path / "gpt2" / "config.json").write_text(json.dumps({**config, "heed": said}))
@@ -111,7 +111,7 @@ def another_makers(folder: Path, **changes: object) -> GPT2LMHeadModel:
     [{"normalizer": {"type": "Lowercase"}}, {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}],
     ids=["lower case", "a space before"],
 )
-def test_a_gpt2_that_reads_a_text_in_another_way_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+def test_a_gpt2_with_another_normaliser_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
     another_makers(tmp_path / "gpt2")
     path = tmp_path / "gpt2" / "tokenizer.json"
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
@@ -119,7 +119,7 @@ def test_a_gpt2_that_reads_a_text_in_another_way_is_refused(tmp_path: Path, chan
     assert (result.code, "changes or cuts a text in another way" in result.err) == (65, True)
 
 
-def test_another_makers_gpt2_says_the_same_here(tmp_path: Path) -> None:
+def test_a_foreign_gpt2_has_the_same_probabilities_here(tmp_path: Path) -> None:
     theirs = another_makers(tmp_path / "gpt2")
     result = call("import", tmp_path / "gpt2", "--out", tmp_path / "run")
     assert result.code == 0, result.err
@@ -154,7 +154,9 @@ def test_another_makers_gpt2_says_the_same_here(tmp_path: Path) -> None:
         ({"n_positions": None}, "does not describe a GPT-2"),
     ],
 )
-def test_what_is_not_computed_exactly_is_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_a_gpt2_that_heed_cannot_compute_exactly_is_refused(
+    changes: dict[str, object], message: str, tmp_path: Path
+) -> None:
     another_makers(tmp_path / "gpt2", **changes)
     result = call("import", tmp_path / "gpt2", "--out", tmp_path / "run")
     assert result.code == 65, result.err
@@ -162,7 +164,9 @@ def test_what_is_not_computed_exactly_is_refused(changes: dict[str, object], mes
     assert not (tmp_path / "run").exists()
 
 
-def test_what_is_no_gpt2_is_refused(bigram: Path, translator: Path, speaker: Path, tmp_path: Path) -> None:
+def test_exports_and_imports_that_are_not_possible_are_refused(
+    bigram: Path, translator: Path, speaker: Path, tmp_path: Path
+) -> None:
     counted = call("export", bigram, "--out", tmp_path / "a")
     assert counted.code == 2
     assert "is of kind bigram" in counted.err

@@ -292,7 +292,8 @@ def test_every_kind_of_tokenizer_trains_translates_and_evaluates(corpus: Path, k
     assert train(*FILES, keys=keys).code == 0
     result = call("translate", "run", stdin="ba ce\n\nzzz\n")
     assert (result.code, len(result.lines)) == (0, 3)
-    assert call("evaluate", "run", "--src", "train.aa", "--ref", "train.bb", "--beam", "1").code == 0
+    write_pairs(corpus, "test", 20)
+    assert call("evaluate", "run", "--src", "test.aa", "--ref", "test.bb", "--beam", "1").code == 0
 
 
 def test_other_models_are_used_by_the_same_verbs(recurrent: Path, bigram: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import quick_trainings
 from safetensors.torch import load_file
 from toy import (
     prepared,
@@ -38,7 +39,7 @@ from heed.run import WEIGHTS, Run
 from heed.tasks.prepare import read_valid
 from heed.training.journal import read_journal
 
-__all__ = ["without_shape_checks"]
+__all__ = ["quick_trainings", "without_shape_checks"]
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +58,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture
-def copied(finished: Run, tmp_path: Path) -> Run:
-    """The same in a folder of its own."""
+def copied(finished: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A copy of that run, whose reports have no curves, which take longest."""
+    monkeypatch.setattr("heed.report.page.draw_curves", lambda folder, train, validations: "")
     shutil.copytree(finished.folder, tmp_path / "run")
     return Run(tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs, `base` and `other`, to start another one from."""
+    folder = tmp_path_factory.mktemp("others")
+    for name in ("base", "other"):
+        with_weights(prepared(folder, name))
+    return folder
 
 
 def text_of(run: Run) -> str:
@@ -210,7 +221,8 @@ def test_only_an_existing_report_is_refreshed_and_links_are_not_followed(copied:
     assert elsewhere.read_text() == "precious"
 
 
-def test_a_picture_that_is_a_link_is_not_overwritten(copied: Run, tmp_path: Path) -> None:
+def test_a_picture_that_is_a_link_is_not_overwritten(finished: Run, tmp_path: Path) -> None:
+    copied = Run(shutil.copytree(finished.folder, tmp_path / "run"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("precious")
     (copied.folder / "curves.png").unlink(missing_ok=True)
@@ -280,13 +292,11 @@ def test_scores_on_the_built_in_corpus_are_marked_synthetic(tmp_path: Path) -> N
     ],
 )
 def test_the_origin_names_the_runs_that_gave_weights_and_tokenizers(
-    tmp_path: Path, options: dict[str, Any], origin: str, flags: str
+    others: Path, tmp_path: Path, options: dict[str, Any], origin: str, flags: str
 ) -> None:
-    for name in ("base", "other"):
-        with_weights(prepared(tmp_path, name))
     wanted = TrainOptions(
         tmp_path / "run", device="cpu", quiet=True,
-        **{name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()},
+        **{name: others / value if isinstance(value, str) else value for name, value in options.items()},
     )  # fmt: skip
     init = Run(wanted.init) if wanted.init else None
     plan = Planner(Document(), tiny_keys(tmp_path), wanted).plan()
@@ -295,6 +305,7 @@ def test_the_origin_names_the_runs_that_gave_weights_and_tokenizers(
     assert f"- **Origin**: {origin}.\n" in text
     assert re.search(rf"^heed train recipe\.toml .* {flags} --out NEW$", text, re.MULTILINE)
     assert str(tmp_path) not in text
+    assert str(others) not in text
 
 
 def test_a_run_trained_from_scratch_and_one_of_an_older_heed_have_no_origin(copied: Run) -> None:

@@ -14,6 +14,7 @@ from heed.cli.evaluate_translations import TestFiles, TranslationOptions, evalua
 from heed.cli.flags import flags_given, given
 from heed.cli.options import BadBytes, BeamFlags, Compute, Json, Quiet, search_options
 from heed.core.errors import StorageError, UsageError
+from heed.core.progress import message, warn
 
 if TYPE_CHECKING:
     from heed.evaluation.evaluation import Evaluation
@@ -43,7 +44,7 @@ def evaluate(
 
     Translators get BLEU, chrF and TER; language models get perplexities and bits per byte. Several systems share a
     table, in which each is tested against the first by paired bootstrap (from 20 lines) and approximate randomisation,
-    where possible. Test lines found in the training data are reported. A run logs its scores in scores.jsonl and
+    where possible. Test lines that are in the training data are reported. A run logs its scores in scores.jsonl and
     report.md.
 
     Examples:
@@ -97,8 +98,6 @@ def _load(folders: Sequence[Path], tag: str | None, needed: tuple[str, str], com
 
 def _calibrate(runs: Sequence[Path], search: BeamFlags, as_json: bool, compute: Compute, quiet: bool) -> None:
     """Learn the confidences of each run from its validation data, print them, and keep them in the run folder."""
-    from heed.core.progress import message
-
     if not runs:
         raise UsageError("--calibrate reads the validation data of a run: name a run.")
     calibrations = []
@@ -178,7 +177,6 @@ def _finish(evaluated: Sequence[Sequence[Evaluation]], analysis: bool, as_json: 
 
 def _warn(evaluation: Evaluation, time: str, quiet: bool) -> None:
     """Report what casts doubt on a score: test lines in the training data, and earlier scores on the same test set."""
-    from heed.core.progress import message, warn
     from heed.evaluation.score_log import times_scored
 
     if evaluation.leakage is not None and evaluation.leakage.lines:
@@ -191,7 +189,6 @@ def _warn(evaluation: Evaluation, time: str, quiet: bool) -> None:
 
 def _log(evaluation: Evaluation, time: str, quiet: bool) -> None:
     """Write a score into the folder of its run, or of each member of its ensemble."""
-    from heed.core.progress import warn
     from heed.evaluation.score_log import log_scores
     from heed.report.page import refresh_report
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from heed.core.errors import UsageError
+from heed.core.progress import message
 
 if TYPE_CHECKING:
     from heed.decoding.readers import TextScorer
@@ -74,8 +75,6 @@ def evaluate_text(
 
 def _note_blank_lines(test: HeldOut, runs: Sequence[Run], quiet: bool) -> None:
     """All runs are scored on the same lines, blank ones too if one of them reads these."""
-    from heed.core.progress import message
-
     blank = sum(not line.strip() for line in test.sources)
     others = [str(run.folder) for run in runs if not run.recipe.data.keep_blank_lines]
     if blank and others:
@@ -84,7 +83,6 @@ def _note_blank_lines(test: HeldOut, runs: Sequence[Run], quiet: bool) -> None:
 
 
 def _scored(run: Run, test: HeldOut, scorer: TextScorer, how: str, quiet: bool) -> TextSystem:
-    from heed.core.progress import message
     from heed.evaluation.likelihoods import read_by
 
     name = f"{run.folder}{how and f' ({how})'}"

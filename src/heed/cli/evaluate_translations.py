@@ -21,6 +21,8 @@ from heed.cli.options import (
     search_options,
 )
 from heed.core.errors import UsageError
+from heed.core.files import atomic_write, storage_errors
+from heed.core.progress import message
 
 if TYPE_CHECKING:
     from heed.evaluation.evaluation import Evaluation
@@ -123,14 +125,10 @@ def evaluate_translations(
 
 def _note_search(systems: Sequence[System], quiet: bool) -> None:
     """All members of an ensemble are searched with the options of the first."""
-    from heed.core.progress import message
-
     if any(system.options != systems[0].options for system in systems[1:]):
         message(f"note: the runs have different search options; the ensemble uses those of {systems[0].name}.", quiet)
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:
-    from heed.core.files import atomic_write, storage_errors
-
     with storage_errors("write the translations", path=path), atomic_write(path, "w") as file:
         file.writelines(line + "\n" for line in lines)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from heed.core.environment import num_threads
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,7 +77,6 @@ class Compute:
     def load(self, folder: Path, **combined: Any) -> Predictor:
         """Open a run folder, and set the number of threads: as given, or as many as make this model faster."""
         import heed
-        from heed.core.environment import num_threads
         from heed.nn.device import faster_threads
 
         use_threads(self.threads)
@@ -88,7 +88,6 @@ class Compute:
 
 def use_threads(threads: int) -> None:
     """Compute with this many CPU threads (0: all cores). Only the command line sets this; the library does not."""
-    from heed.core.environment import num_threads
     from heed.nn.device import set_threads
 
     set_threads(threads or num_threads())
@@ -103,7 +102,7 @@ def parse_minutes(text: str) -> float:
 
 
 def language_of(name: str) -> str:
-    """The language in the name of a file, `de` for `train.de.gz` and `train.de.txt`; empty if there is none."""
+    """The language in the name of a file, `de` for `train.de.gz` and `train.de.txt`; empty if it has none."""
     from heed.text.language.codes import code_of
 
     stem, *rest = Path(name).name.split(".")

@@ -25,7 +25,9 @@ from heed.cli.options import (
     parse_minutes,
     use_threads,
 )  # fmt: skip
+from heed.core.environment import distributed
 from heed.core.errors import UsageError
+from heed.core.progress import message, warn
 
 if TYPE_CHECKING:
     from heed.planner import Plan, TrainOptions
@@ -143,7 +145,6 @@ def train(
       heed train --resume runs/en-de
     """
     from heed.core.config import parse_overrides
-    from heed.core.environment import distributed
 
     if nproc > 1 and distributed().world_size == 1:
         raise typer.Exit(launch(nproc, sys.argv[1:]))
@@ -231,7 +232,6 @@ def _lead(
 ) -> None:
     """Print the plan and carry it out; on several ranks, the first one does."""
     from heed.core.config import Document, read_toml
-    from heed.core.progress import message
     from heed.execute import check_folder, execute
     from heed.planner import Planner, check_diagnosis, require_readable
 
@@ -250,7 +250,6 @@ def _lead(
 
 
 def _show_choices(plan: Plan) -> None:
-    from heed.core.progress import message, warn
     from heed.tasks import task_type
 
     message(f"machine: {plan.machine.render()}")
@@ -268,7 +267,6 @@ def _show_choices(plan: Plan) -> None:
 
 
 def _show_expectation(plan: Plan) -> None:
-    from heed.core.progress import message, warn
     from heed.planner import expectation
 
     expected = expectation(plan)
@@ -302,9 +300,6 @@ def _resume(folder: Path, device: str, quiet: bool, strict: bool, limits: dict[s
 
 def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
     """Print how a training ended. Raises typer.Exit when a signal ended it."""
-    from heed.core.environment import distributed
-    from heed.core.progress import message
-
     progress = outcome.progress
     message(f"{outcome.reason}: {progress.step:,} updates, {progress.seconds / 60:.1f} minutes", quiet)
     if outcome.interrupted_by is not None:

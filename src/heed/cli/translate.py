@@ -22,6 +22,7 @@ from heed.cli.options import (
     search_options,
 )
 from heed.core.errors import UsageError
+from heed.core.progress import warn
 
 if TYPE_CHECKING:
     from heed.cli.constraints import InputLines
@@ -120,14 +121,13 @@ def translate(
     from heed.cli.constraints import InputLines, read_ban
     from heed.cli.output import TranslationOutput
     from heed.cli.stdio import groups_as_they_come
-    from heed.core.progress import warn
     from heed.decoding.sentences import split_if_long, split_sentences
     from heed.report.validation import usability
 
     if constraints.json_input and constraints.prefix_file is not None:
         raise UsageError("--json-input and --prefix-file both give prefixes: leave out --prefix-file.")
-    run, keys = split_words(words)
-    loaded = combination.load(run, compute)
+    names, keys = split_words(words)
+    loaded = combination.load(_only_run(names), compute)
     loaded.require("translate")
     if not_usable := usability(loaded.run):
         warn(f"{loaded.run.folder}: {not_usable}.", quiet)
@@ -161,22 +161,26 @@ def translate(
     reader.finish()
 
 
-def split_words(words: Sequence[str]) -> tuple[Path, dict[str, object]]:
-    """Return the run folder, and the keys of [decoding] that are given as `--decoding.KEY=VALUE`."""
+def split_words(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:
+    """Return the words that are not options, and the keys of [decoding] that are given as `--decoding.KEY=VALUE`."""
     from heed.core.config import parse_overrides
 
-    for word in words:
-        if word.startswith("-") and not (word.startswith("--decoding.") and "=" in word):
+    options = [word for word in words if word.startswith("-")]
+    for word in options:
+        if not (word.startswith("--decoding.") and "=" in word):
             raise UsageError(f"unknown option {word}. Keys of the recipe are given as --decoding.KEY=VALUE.")
-    runs = [word for word in words if not word.startswith("-")]
-    if len(runs) != 1:
-        is_file = len(runs) == 2 and Path(runs[1]).is_file()
-        advice = (
-            f". Read lines with < {runs[1]}, or translate the whole file with heed translate-file" if is_file else ""
-        )
-        raise UsageError(f"expected one run, got {', '.join(runs) or 'none'}{advice}.")
-    keys = parse_overrides([word for word in words if word.startswith("-")])
-    return Path(runs[0]), {key.removeprefix("decoding."): value for key, value in keys.items()}
+    keys = {key.removeprefix("decoding."): value for key, value in parse_overrides(options).items()}
+    return [word for word in words if not word.startswith("-")], keys
+
+
+def _only_run(names: Sequence[str]) -> Path:
+    """The run folder. Raises UsageError unless it is the only name."""
+    if len(names) == 1:
+        return Path(names[0])
+    advice = ""
+    if len(names) == 2 and Path(names[1]).is_file():
+        advice = f". Read lines with < {names[1]}, or translate the whole file with heed translate-file"
+    raise UsageError(f"expected one run, got {', '.join(names) or 'none'}{advice}.")
 
 
 def merge_keys(keys: Mapping[str, object], flags: Mapping[str, object]) -> dict[str, object]:

@@ -226,7 +226,7 @@ class Schema:
             return _Problem(path, self._unknown_key(table, path))
         if kind == "missing":
             return _Problem(path, f"missing key '{dotted(path)}': {self._describe(node)}")
-        if kind in ("value_error", "assertion_error"):  # raised by a validator of ours, with its own message
+        if kind in ("value_error", "assertion_error"):  # raised by a validator of heed, with its own message
             return _Problem(path, str(error["ctx"]["error"]), about_value=True)
         if kind == "json_invalid":
             return _Problem(path, "nested too deeply")
@@ -324,7 +324,7 @@ def _closest(name: str, choices: Sequence[str]) -> str:
 
 
 def _item(values: Any, part: str | int) -> Any:
-    """An element of a table or of a list; None if there is none."""
+    """An element of a table or of a list; None if it does not exist."""
     try:
         return values[part]
     except (KeyError, IndexError, TypeError):

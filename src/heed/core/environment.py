@@ -163,7 +163,7 @@ def _physical_memory() -> int:
 
 
 def _meminfo(root: Path) -> dict[str, int]:
-    """/proc/meminfo in bytes; empty where there is none (macOS)."""
+    """/proc/meminfo in bytes; empty if it does not exist (macOS)."""
     rows = re.findall(r"^(\w+):\s+(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
     return {name: int(kilobytes) * 1024 for name, kilobytes in rows}
 
@@ -239,7 +239,7 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
 
 
 def _number(path: Path) -> float:
-    """The number in a file; infinity when there is none."""
+    """The number in a file; infinity without one."""
     text = _read(path).strip()
     return int(text) if re.fullmatch(r"-?\d+", text) else math.inf
 

@@ -107,7 +107,7 @@ def check_leakages(test: HeldOut, systems: Sequence[AnySystem]) -> tuple[list[Le
 
 def compare_all(first: Mapping[str, Statistics], other: Mapping[str, Statistics]) -> dict[str, Comparison]:
     """Tests against the first system by metric; empty for a single sentence, where every draw is the same."""
-    return {name: compare(ours, other[name]) for name, ours in first.items() if len(ours.rows) > 1}
+    return {name: compare(statistics, other[name]) for name, statistics in first.items() if len(statistics.rows) > 1}
 
 
 def precision_of(system: AnySystem) -> dict[str, Any]:

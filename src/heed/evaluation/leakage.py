@@ -30,9 +30,9 @@ class Leakage:
     in_training: Mapping[str, int]
     """Lines whose source (`src`), reference (`tgt`) or pair of both (`pair`) is in the training data."""
     in_validation: int
-    """Lines of which a side is in the validation data."""
+    """Lines with a side in the validation data."""
     lines: tuple[int, ...]
-    """The lines of which a side is in the training data, counted from 1."""
+    """The lines with a side in the training data, counted from 1."""
     num_compared: int
     """Lines long enough to be compared."""
 
