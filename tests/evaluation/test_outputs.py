@@ -11,8 +11,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from toy import pairs, prepared, without_shape_checks
 
 from heed.core.errors import DataError, UsageError
-from heed.evaluation.outputs import System, evaluate_outputs, read_finished
-from heed.evaluation.sentences import ranked, samples
+from heed.evaluation.outputs import System, evaluate_outputs, ranked, read_finished, samples
 from heed.evaluation.test_set import HeldOut, read_monolingual, read_parallel, read_records
 from heed.metrics import output_metric
 from heed.metrics.significance import compare

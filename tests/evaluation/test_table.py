@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from heed.evaluation.evaluation import Evaluation
+from heed.evaluation.evaluation import Evaluation, ScoredSentence
 from heed.evaluation.leakage import Leakage
-from heed.evaluation.sentences import ScoredSentence
 from heed.evaluation.table import columns, render_table
 from heed.evaluation.test_set import HeldOut
 from heed.metrics.metric import Score

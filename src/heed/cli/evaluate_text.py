@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from heed.cli.flags import given
 from heed.core.errors import UsageError
 from heed.core.progress import message
 
@@ -104,10 +105,10 @@ def _adapting(runs: Sequence[Run], test: HeldOut, options: TextOptions, quiet: b
 
 
 def _adapting_options(options: TextOptions) -> Mapping[str, Any]:
-    values = {
-        "rule": options.dynamic, "lr": options.dynamic_lr, "decay": options.dynamic_decay,
-        "segment": options.dynamic_segment,
-        "cache_share": options.cache, "cache_size": options.cache_size,
-        "cache_flatness": options.cache_flatness,
-    }  # fmt: skip
-    return {name: value for name, value in values.items() if value is not None}
+    """The flags by the names of their options: `--dynamic-lr` is `lr`, `--cache-size` is `cache_size`."""
+    details = {
+        name.removeprefix("dynamic_"): value
+        for name, value in given(options).items()
+        if name.startswith(("dynamic_", "cache_"))
+    }
+    return {"rule": options.dynamic, "cache_share": options.cache, **details}

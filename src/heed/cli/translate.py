@@ -142,9 +142,8 @@ def translate(
     )
     loaded.translator.factory.require_allowed(options.ban, reader.target_terms)
     output = TranslationOutput(loaded, options.nbest, layout.json_lines, layout.scores, layout.alignment)
-    for number, group in enumerate(groups_as_they_come(errors)):
-        sources, kept_to = reader.read(group)
-        prefixes = [constraint.prefix for constraint in kept_to or ()]
+    for number, (sources, required) in enumerate(reader.read(groups_as_they_come(errors))):
+        prefixes = [constraint.prefix for constraint in required or ()]
         if number == 0:
             loaded.check_input(sources, quiet)
         if layout.paragraphs:
@@ -156,9 +155,8 @@ def translate(
             pieces = [split_if_long(line, loaded.translator.num_source_tokens) for line in sources]
             hypotheses = _by_sentence(loaded, pieces, reader, prefixes, options)
         else:
-            hypotheses = loaded.translator.translate(sources, options, kept_to)
+            hypotheses = loaded.translator.translate(sources, options, required)
         output.write(sources, hypotheses, prefixes)
-    reader.finish()
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:

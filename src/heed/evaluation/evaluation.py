@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.evaluation.leakage import Leakage, check_leakage
-from heed.evaluation.sentences import ScoredSentence
 from heed.evaluation.test_set import HeldOut
 from heed.metrics.metric import Score
 from heed.metrics.sentence_length import LengthBucket
@@ -31,6 +30,22 @@ class AnySystem(Protocol):
     def run(self) -> Run | None: ...
     @property
     def members(self) -> Sequence[Run]: ...
+
+
+@dataclass(frozen=True)
+class ScoredSentence:
+    """A line of a test set with its output and score."""
+
+    line: int
+    """The line of the test files, or the pair of a file of pairs, counted from 1."""
+    chrf: float
+    source: str
+    output: str
+    reference: str
+    alignment: str = ""
+    """Word links by the model's attention, `0-0 1-2`: source and output, counted from 0."""
+    links: str = ""
+    """The same links as words: `Two=Zwei dogs=Hunde`."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import message
+from heed.decoding.alignment import word_links
 from heed.decoding.options import SearchOptions
-from heed.evaluation.evaluation import INTERVALS, Evaluation, check_leakages, compare_all, precision_of
-from heed.evaluation.sentences import worst_sentences
+from heed.evaluation.evaluation import INTERVALS, Evaluation, ScoredSentence, check_leakages, compare_all, precision_of
 from heed.evaluation.test_set import HeldOut
 from heed.metrics import TRANSLATION_METRICS, output_statistics, sentence_scores
 from heed.metrics.metric import Score, SentenceStatistics
@@ -175,3 +175,46 @@ def _without_leaked(statistics: Mapping[str, SentenceStatistics], clean: NDArray
     if clean.all() or not clean.any():
         return {}
     return {name: each.select(clean).score(INTERVALS) for name, each in statistics.items()}
+
+
+def ranked(test: HeldOut, outputs: Sequence[str], chrf: Sequence[float]) -> list[ScoredSentence]:
+    """The lines that are not empty on both sides, the worst first; equal scores stay in the order of the file.
+
+    They are ranked by chrF, which is defined for the shortest sentences and counts half a correct word as half.
+    """
+    lines = [i for i, row in enumerate(test.rows) if any(side.strip() for side in row)]
+    order = sorted(lines, key=lambda i: (chrf[i], i))
+    return [ScoredSentence(i + 1, chrf[i], test.rows[i][0], outputs[i], test.rows[i][-1]) for i in order]
+
+
+def worst_sentences(
+    run: Run | None, outputs: Sequence[str], test: HeldOut, chrf: Sequence[float], number: int
+) -> list[ScoredSentence]:
+    """The `number` worst sentences; for a run, with the word links of its attention."""
+    worst = ranked(test, outputs, chrf)[:number]
+    return [_aligned(run, sentence) for sentence in worst] if run else worst
+
+
+def _aligned(run: Run, sentence: ScoredSentence) -> ScoredSentence:
+    source, output = (run.recipe.data.normaliser.apply(text) for text in (sentence.source, sentence.output))
+    if not (source.strip() and output.strip()):
+        return sentence
+    pairs = word_links(run.predictor.translator, source, output)
+    words = source.split(), output.split()
+    return replace(
+        sentence,
+        alignment=" ".join(f"{i}-{j}" for i, j in pairs),
+        links=" ".join(f"{words[0][i]}={words[1][j]}" for i, j in pairs),
+    )
+
+
+QUANTILES = {"good": (0.95, 0.85), "middle": (0.55, 0.45), "bad": (0.15, 0.05), "worst": (0.0,)}
+"""The ranks of a report's samples among all sentences, fixed so that they are not selected by hand."""
+
+
+def samples(sentences: Sequence[ScoredSentence]) -> list[tuple[str, ScoredSentence]]:
+    """Samples of each kind, the best first, from all sentences as `ranked` returns them."""
+    if not sentences:
+        return []
+    places = {int(share * len(sentences)): kind for kind, shares in QUANTILES.items() for share in shares}
+    return [(kind, sentences[place]) for place, kind in places.items()]
