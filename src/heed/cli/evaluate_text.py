@@ -75,7 +75,7 @@ def evaluate_text(
 
 
 def _note_blank_lines(test: HeldOut, runs: Sequence[Run], quiet: bool) -> None:
-    """All runs are scored on the same lines, blank ones too if one of them reads these."""
+    """Note that all runs are scored on the same lines, including blank ones if one of them reads these."""
     blank = sum(not line.strip() for line in test.sources)
     others = [str(run.folder) for run in runs if not run.recipe.data.keep_blank_lines]
     if blank and others:

@@ -124,7 +124,7 @@ def evaluate_translations(
 
 
 def _note_search(systems: Sequence[System], quiet: bool) -> None:
-    """All members of an ensemble are searched with the options of the first."""
+    """Note that an ensemble uses the search options of its first member, if they differ."""
     if any(system.options != systems[0].options for system in systems[1:]):
         message(f"note: the runs have different search options; the ensemble uses those of {systems[0].name}.", quiet)
 

@@ -60,7 +60,7 @@ class BeamFlags:
 
 @dataclass(frozen=True)
 class CombinationFlags:
-    """The tag of the source, and other models that decide together with the run."""
+    """The tag of the source, and further runs of an ensemble."""
 
     tag: Tag = None
     ensemble: Ensemble = None

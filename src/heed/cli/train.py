@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from heed.training.trainer import Outcome
 
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without it, heed chooses all that is not given.")
+    list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without a recipe, heed chooses what is not given.")
 ]
 Parts = Annotated[
     list[str] | None, typer.Option(metavar="src=F,tgt=F,tag=bt,repeat=2", help="More training data (repeatable).")
@@ -87,7 +87,7 @@ class DataFlags:
 
 @dataclass(frozen=True)
 class RunFlags:
-    """The run folder, and the runs that it starts from."""
+    """The run folder, the runs that it starts from, and how to continue or replace a run."""
 
     out: Annotated[Path | None, typer.Option(help="The run folder to create.")] = None
     init: Annotated[Path | None, typer.Option(metavar="RUN", help="Fine-tune: start from this run's weights.")] = None
@@ -207,7 +207,7 @@ def parse_part(text: str) -> dict[str, object]:
 
 
 def _parts_of(recipe: Path | None) -> list[object]:
-    """The parts that a recipe names already; anything but a list of them is left for the recipe's check to refuse."""
+    """The parts in a recipe. A value that is not a list is kept, for the check of the recipe to refuse."""
     from heed.core.config import read_toml
 
     data = read_toml(recipe).values.get("data") if recipe else None

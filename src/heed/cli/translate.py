@@ -73,7 +73,7 @@ class ConstraintFlags:
 
 @dataclass(frozen=True)
 class FusionFlags(CombinationFlags):
-    """Other models that decide together with the run, with a language model for shallow fusion."""
+    """Models that are combined with the run, including a language model for shallow fusion."""
 
     lm: Annotated[Path | None, typer.Option(metavar="RUN", help="A language model for shallow fusion.")] = None
     lm_weight: Annotated[float | None, typer.Option(help="Weight of the language model (0.2).", min=0)] = None
