@@ -1,25 +1,42 @@
-"""How does a test call the command `heed`, inside this process (quick) or as a program of its own?"""
+"""The command `heed` in tests: called in this process, which is quick, or started as a program."""
 
 from __future__ import annotations
 
+import functools
 import io
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
 from heed.cli.main import main
+from heed.nn.device import best_precision
 
 COMPUTING = ("train", "translate", "score", "evaluate", "generate", "inspect", "compress", "predict")
 """Verbs that take --threads."""
 
 
+_best_precision_once = functools.cache(best_precision)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_trainings() -> Iterator[None]:
+    """For the modules that import this: files are not flushed to the device, and the machine is measured once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        patch.setattr("heed.tasks.defaults.best_precision", _best_precision_once)
+        yield
+
+
 @dataclass(frozen=True)
 class Result:
-    """What a command left."""
+    """Exit code and output of a command."""
 
     code: int
     stdout: bytes
@@ -42,16 +59,18 @@ def arguments_of(*words: object) -> list[str]:
     return [*arguments, "--threads", "1"] if arguments and arguments[0] in COMPUTING else arguments
 
 
-def call(*words: object, stdin: str | bytes = b"") -> Result:
-    """Run `heed WORDS` inside this process, with its own stdin, stdout and stderr."""
+def call(
+    *words: object, stdin: str | bytes = b"", stdout: TextIO | None = None, stderr: TextIO | None = None
+) -> Result:
+    """Run `heed WORDS` in this process; the streams are captured, except those that are given."""
     out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file, pytest.MonkeyPatch.context() as patch:
         file.buffer.write(stdin.encode() if isinstance(stdin, str) else stdin)
         file.seek(0)
         patch.setattr(sys, "argv", ["heed", *arguments_of(*words)])
         patch.setattr(sys, "stdin", file)
-        patch.setattr(sys, "stdout", out)
-        patch.setattr(sys, "stderr", err)
+        patch.setattr(sys, "stdout", stdout or out)
+        patch.setattr(sys, "stderr", stderr or err)
         patch.setattr(sys, "excepthook", sys.excepthook)
         with pytest.raises(SystemExit) as ended:
             main()

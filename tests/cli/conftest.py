@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command import call
+from command import call, quick_trainings
 from tiny_speakers import CHARACTERS, train_speaker
 from toy import WORDS, tiny_keys, trainer_of, unchecked_shapes, without_shape_checks, write_lines, write_pairs
 
@@ -13,12 +13,12 @@ from heed.core.config import Document
 from heed.execute import prepare_run
 from heed.planner import Planner, TrainOptions
 
-__all__ = ["without_shape_checks"]
+__all__ = ["quick_trainings", "without_shape_checks"]
 
 
 @pytest.fixture(scope="session")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A translation run that has learned something; beside it `train.*` and the unseen `test.*`."""
+    """A translation run that has learned something; `train.*` and the unseen `test.*` are in the same folder."""
     folder = tmp_path_factory.mktemp("translator")
     keys = tiny_keys(
         folder, model__d_model=32, model__d_ff=64, model__dropout=0.0, training__max_steps=150,
@@ -35,7 +35,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def recurrent(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recurrent translator that has learned next to nothing, trained by the command line without a recipe."""
+    """A recurrent translator that has learned almost nothing, trained by the command line without a recipe."""
     folder = tmp_path_factory.mktemp("recurrent")
     src, tgt = write_pairs(folder)
     with unchecked_shapes():
@@ -50,7 +50,7 @@ def recurrent(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def bigram(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A counted language model; beside it its `text`."""
+    """A count-based language model; its `text` is in the same folder."""
     folder = tmp_path_factory.mktemp("bigram")
     text = write_lines(folder / "text", [f"the {a} sees the {b} ." for a in WORDS for b in WORDS])
     with unchecked_shapes():
@@ -61,5 +61,5 @@ def bigram(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def speaker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny decoder-only Transformer of a running text, character by character; beside it its `text`."""
+    """A tiny decoder-only Transformer of a running text of characters; its `text` is in the same folder."""
     return train_speaker(tmp_path_factory.mktemp("speaker"), CHARACTERS)

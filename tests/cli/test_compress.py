@@ -14,7 +14,7 @@ TEXT = b"the ba sees the ce .\nthe di sees the fo .\n" * 3
 
 @pytest.mark.parametrize("which", ["bigram", "speaker"])
 @pytest.mark.parametrize("flags", [(), ("--rows", "3")])
-def test_a_file_comes_back(which: str, flags: tuple[str, ...], request: pytest.FixtureRequest) -> None:
+def test_compression_is_lossless(which: str, flags: tuple[str, ...], request: pytest.FixtureRequest) -> None:
     folder = request.getfixturevalue(which)
     packed = call("compress", folder, *flags, stdin=TEXT)
     assert packed.code == 0, packed.err
@@ -24,21 +24,21 @@ def test_a_file_comes_back(which: str, flags: tuple[str, ...], request: pytest.F
     assert (unpacked.code, unpacked.stdout) == (0, TEXT), unpacked.err
 
 
-def test_bfloat16_comes_back_too(speaker: Path) -> None:
+def test_compression_in_bfloat16_is_lossless(speaker: Path) -> None:
     packed = call("compress", speaker, "--precision", "bfloat16", "--quiet", stdin=TEXT)
     assert (packed.code, packed.err) == (0, "")
     assert call("decompress", speaker, "--quiet", stdin=packed.stdout).stdout == TEXT
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\xff\xfe binary\r\n", bytes(range(256))])
-def test_empty_and_binary_files_come_back(data: bytes, speaker: Path) -> None:
+def test_empty_and_binary_files_are_compressed_losslessly(data: bytes, speaker: Path) -> None:
     packed = call("compress", speaker, "--quiet", stdin=data)
     assert packed.code == 0, packed.err
     unpacked = call("decompress", speaker, "--quiet", stdin=packed.stdout)
     assert (unpacked.code, unpacked.stdout) == (0, data)
 
 
-def test_damage_another_model_and_no_file_of_ours_are_refused_with_nothing_on_stdout(
+def test_damaged_and_foreign_files_are_refused_with_nothing_on_stdout(
     bigram: Path, speaker: Path, translator: Path
 ) -> None:
     blob = call("compress", speaker, "--quiet", stdin=TEXT).stdout

@@ -54,14 +54,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def scores(folder: Path, name: str) -> dict[str, float]:
-    """What `heed evaluate --json` says of a run on the test text."""
+    """The scores of a run on the test text."""
     result = call("evaluate", folder / name, "--text", folder / "test", "--json", "--quiet")
     assert result.code == 0, result.err
     [found] = json.loads(result.out)
     return {score["name"]: score["value"] for score in found["scores"]}
 
 
-def test_what_knows_more_of_the_past_predicts_better(folder: Path) -> None:
+def test_models_with_more_context_predict_better(folder: Path) -> None:
     found = {name: scores(folder, name)["perplexity per word"] for name in ("uniform", "unigram", "classes", "kn3")}
     assert found["uniform"] == pytest.approx(len(Run(folder / "uniform").tokenizers["tgt"].vocabulary) - 2)
     assert found["uniform"] > found["unigram"] > found["classes"]
@@ -69,7 +69,7 @@ def test_what_knows_more_of_the_past_predicts_better(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_kind_scores_samples_and_tells_what_it_is(folder: Path, name: str) -> None:
+def test_every_kind_scores_generates_and_is_described(folder: Path, name: str) -> None:
     scored = call("score", folder / name, stdin=(folder / "test").read_bytes())
     assert len(scored.lines) == 40
     assert all(float(line) < 0 for line in scored.lines)
@@ -83,7 +83,7 @@ def test_every_kind_scores_samples_and_tells_what_it_is(folder: Path, name: str)
     assert "a model of kind" not in report, "each kind is described in words"
 
 
-def test_a_stream_of_lines_and_lines_alone_are_counted_alike(folder: Path) -> None:
+def test_a_stream_of_lines_is_counted_like_separate_lines(folder: Path) -> None:
     """The cache apart: what begins behind an end of sentence is what begins a line."""
     for name, more in (("as lines", []), ("as stream", ["--data.text_as=stream", "--data.line_end=eos"])):
         keys = flags({"data.hold_out": 30, "data.valid_text": str(folder / "test"), "model.kind": "ngram"})
@@ -94,7 +94,7 @@ def test_a_stream_of_lines_and_lines_alone_are_counted_alike(folder: Path) -> No
 
 
 def test_a_text_whose_lines_do_not_end_is_counted_as_one(tmp_path: Path, folder: Path) -> None:
-    """With line breaks as characters, what follows a line break is predicted from what stands before it."""
+    """With line breaks as characters, the text after a line break is predicted from the text before it."""
     keys = flags({"data.text_as": "stream", "data.line_end": "newline", "tokenizer.kind": "character",
                   "model.kind": "ngram", "model.order": 3, "data.hold_out": 30})  # fmt: skip
     result = call("train", "--text", folder / "text", *keys, "--out", tmp_path / "run", "--quiet")
@@ -114,7 +114,7 @@ def _tensor(rows: list[list[int]]):  # type: ignore[no-untyped-def]
     return torch.tensor(rows)
 
 
-def test_an_ngram_run_becomes_an_arpa_file_and_a_run_again(folder: Path, tmp_path: Path) -> None:
+def test_an_ngram_run_is_exported_to_arpa_and_imported_again(folder: Path, tmp_path: Path) -> None:
     exported = call("export", folder / "kn3", "--to", "arpa", "--out", tmp_path / "kn3.arpa")
     assert exported.code == 0, exported.err
     assert "number of n-grams for n = 1, 2, ..." in exported.err
@@ -126,13 +126,13 @@ def test_an_ngram_run_becomes_an_arpa_file_and_a_run_again(folder: Path, tmp_pat
 
 
 @pytest.mark.parametrize(("name", "why"), [("classes", "is of kind class_ngram"), ("lz78", "is of kind lz78")])
-def test_other_models_are_no_arpa_files(folder: Path, tmp_path: Path, name: str, why: str) -> None:
+def test_other_models_cannot_be_exported_to_arpa(folder: Path, tmp_path: Path, name: str, why: str) -> None:
     result = call("export", folder / name, "--to", "arpa", "--out", tmp_path / "model.arpa")
     assert result.code == 2
     assert why in result.err
 
 
-def test_what_is_no_arpa_file_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_arpa_is_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "text", ["just text"])
     result = call("import", path, "--out", tmp_path / "run")
     assert result.code == 65
@@ -150,7 +150,9 @@ def test_what_is_no_arpa_file_is_told(tmp_path: Path) -> None:
         ("--model.discount_fallback=false", 65, "Kneser-Ney discounts cannot be estimated"),
     ],
 )
-def test_what_cannot_be_counted_is_told(folder: Path, tmp_path: Path, flag: str, code: int, why: str) -> None:
+def test_invalid_settings_of_counting_models_are_refused(
+    folder: Path, tmp_path: Path, flag: str, code: int, why: str
+) -> None:
     few = write_lines(tmp_path / "few", text(60))
     keys = flags({"data.hold_out": 5, "model.kind": "ngram"})
     result = call("train", "--text", few, *keys, flag, "--out", tmp_path / "run", "--quiet")

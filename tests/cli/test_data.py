@@ -19,7 +19,7 @@ def test_a_good_corpus_passes(tmp_path: Path) -> None:
     assert result.err == ""
 
 
-def test_a_ruined_corpus_ends_with_65_and_says_why_on_stdout(tmp_path: Path) -> None:
+def test_a_ruined_corpus_ends_with_65_and_the_reason_on_stdout(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path)
     write_lines(tgt, src.read_text().splitlines())
     result = call("data", "check", src, tgt)
@@ -30,7 +30,7 @@ def test_a_ruined_corpus_ends_with_65_and_says_why_on_stdout(tmp_path: Path) -> 
     assert "has 300 lines" in shorter.out
 
 
-def test_leaks_from_validation_and_test_are_found(tmp_path: Path) -> None:
+def test_leaks_from_validation_and_test_are_reported(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path)
     result = call("data", "check", src, tgt, "--test", src, "--test", tgt, "--valid", src, "--valid", tgt)
     assert result.code == 65
@@ -51,7 +51,7 @@ def test_records_and_texts_are_read(tmp_path: Path) -> None:
     assert "200" in call("data", "check", "--text", text).out.splitlines()[0]
 
 
-def test_columns_and_languages_choose_what_is_read(tmp_path: Path) -> None:
+def test_columns_and_languages_select_the_sides(tmp_path: Path) -> None:
     table = tmp_path / "corpus.csv"
     table.write_text("id,English,German\n" + "".join(f"{i},{src},{tgt}\n" for i, (src, tgt) in enumerate(pairs(200))))
     by_name = call("data", "check", table, "--src-column", "english", "--tgt-column", "3")
@@ -100,7 +100,7 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     assert trained.err == f"error: {pipe} cannot be read twice, which training requires: write it to a file first.\n"
 
 
-def test_wrong_calls_are_told(tmp_path: Path) -> None:
+def test_wrong_calls_are_refused(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path)
     three = call("data", "check", src, tgt, src)
     assert (three.code, three.err) == (2, "error: expected two parallel files or one file of pairs, got 3 files.\n")
@@ -113,7 +113,7 @@ def test_wrong_calls_are_told(tmp_path: Path) -> None:
     assert "nowhere does not exist" in missing.err
 
 
-def test_files_of_validation_without_a_flag_of_their_own_are_told() -> None:
+def test_validation_files_without_their_own_flag_are_refused() -> None:
     one = call("data", "check", "train.en", "train.de", "--valid", "val.en", "val.de")
     said = "repeat the flag before each file of a validation or test set"
     assert (one.code, one.err) == (2, f"error: {said}: --valid SRC --valid TGT.\n")

@@ -11,7 +11,9 @@ from toy import TINY, WORDS, flags, pairs, write_lines
 
 from heed.tasks.prepare import read_valid
 
-SHORT = flags({**TINY, "training.max_steps": 1, "training.eval_every": 1, "training.average": "none"})
+SHORT = flags(
+    {**TINY, "training.max_steps": 1, "training.eval_every": 1, "training.average": "none", "data.hold_out": 8}
+)
 
 ENGLISH = ("the dog is in the house and it sees you", "we are on the street but they have no water")
 GERMAN = ("der Hund ist im Haus und er sieht dich", "wir sind auf der Straße aber sie haben kein Wasser")
@@ -49,7 +51,7 @@ def write_table(path: Path, *names: str, mark: str = ",") -> None:
         ("x.jsonl", (), ("de", "en")),
     ],
 )  # fmt: skip
-def test_what_is_advised_for_exchanged_sides_of_one_file_helps(
+def test_the_advice_for_exchanged_sides_of_one_file_helps(
     name: str, names: tuple[str, ...], said: tuple[str, ...], here: Path
 ) -> None:
     if name == "x.jsonl":
@@ -69,7 +71,7 @@ def test_what_is_advised_for_exchanged_sides_of_one_file_helps(
     assert read_valid(Path("run"))[0][1].startswith(("the dog", "we are"))
 
 
-def test_a_memory_whose_languages_are_exchanged_is_to_be_corrected(here: Path) -> None:
+def test_exchanged_languages_of_a_memory_must_be_corrected(here: Path) -> None:
     unit = "<tu><tuv lang='de'><seg>{}</seg></tuv><tuv lang='en'><seg>{}</seg></tuv></tu>"
     (here / "x.tmx").write_text(f"<tmx><body>{''.join(unit.format(*row) for row in ROWS)}</body></tmx>")
     checked = call("data", "check", "x.tmx", "--src-lang", "de", "--tgt-lang", "en", "--json")
@@ -79,7 +81,7 @@ def test_a_memory_whose_languages_are_exchanged_is_to_be_corrected(here: Path) -
     assert first["advice"].startswith("The languages are exchanged in the file: correct xml:lang")
 
 
-def test_a_test_table_that_is_the_wrong_way_round_is_refused_with_what_to_say(here: Path, translator: Path) -> None:
+def test_a_test_table_with_exchanged_columns_is_refused_with_advice(here: Path, translator: Path) -> None:
     write_lines(here / "x.csv", [f"{i},{tgt},{src}" for i, (src, tgt) in enumerate(pairs(100))])
     test = ("evaluate", translator, "--pairs", "x.csv", "--quiet")
     refused = call(*test, "--src-column", 2, "--tgt-column", 3)
@@ -89,7 +91,7 @@ def test_a_test_table_that_is_the_wrong_way_round_is_refused_with_what_to_say(he
 
 
 @pytest.mark.parametrize("has_recipe", [False, True])
-def test_validation_columns_are_found_by_what_the_training_columns_are_named(has_recipe: bool, here: Path) -> None:
+def test_validation_columns_have_the_names_of_the_training_columns(has_recipe: bool, here: Path) -> None:
     write_table(here / "x.csv", "en", "de")
     unseen = [f"{number};{tgt} neu;{src} new" for number, (src, tgt) in enumerate(ROWS[:40])]
     write_lines(here / "v.csv", ["id;German;English", *unseen])

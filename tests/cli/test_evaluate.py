@@ -21,6 +21,12 @@ def run(translator: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports without pictures, which take longest."""
+    monkeypatch.setattr("heed.report.page.draw_curves", lambda folder, train, validations: "")
+
+
+@pytest.fixture
 def files(tmp_path: Path) -> tuple[object, ...]:
     """Forty pairs that the translator was partly trained on."""
     src = write_lines(tmp_path / "test.aa", [src for src, _ in pairs(40)])
@@ -65,7 +71,7 @@ def test_several_systems_are_one_table_each_tested_against_the_first(
     assert first["search"]["beam_size"] == 1
 
 
-def test_a_run_against_itself_is_no_different(translator: Path, files: tuple[object, ...]) -> None:
+def test_a_run_does_not_differ_from_itself(translator: Path, files: tuple[object, ...]) -> None:
     result = call("evaluate", translator, translator, *files)
     assert sum(line.startswith("  against the first ") for line in result.lines) == 1
     assert "+0.00 p 1.000 / 1.000" in result.out
@@ -93,7 +99,7 @@ def test_several_test_sets_are_scored_in_one_call(translator: Path, files: tuple
     assert second["scores"] == alone[0]["scores"]
 
 
-def test_test_lines_that_were_trained_on_are_told_and_left_out(run: Path, files: tuple[object, ...]) -> None:
+def test_leaked_test_lines_are_reported_and_left_out(run: Path, files: tuple[object, ...]) -> None:
     result = call("evaluate", run, *files)
     [told] = re.findall(
         r"^warning: (\d+) of 40 test lines \(.*%\) are in the training data of", result.err, re.MULTILINE
@@ -108,7 +114,7 @@ def test_test_lines_that_were_trained_on_are_told_and_left_out(run: Path, files:
     assert f"there is no fingerprint of the training data of {run}" in call("evaluate", run, *unseen).out
 
 
-def test_the_worst_lines_and_the_analysis_are_shown_when_asked_for(run: Path, files: tuple[object, ...]) -> None:
+def test_the_worst_lines_and_the_analysis_are_shown_on_request(run: Path, files: tuple[object, ...]) -> None:
     plain = call("evaluate", run, *files).out
     assert "worst lines" not in plain
     assert "word in training" not in plain
@@ -119,7 +125,8 @@ def test_the_worst_lines_and_the_analysis_are_shown_when_asked_for(run: Path, fi
     assert re.search(r"^1–|^10–99|^5–9|^100–999", result.out, re.MULTILINE)
 
 
-def test_scores_are_logged_in_the_run_and_a_second_look_is_told(run: Path, files: tuple[object, ...]) -> None:
+@pytest.mark.usefixtures("no_curves")
+def test_scores_are_logged_and_earlier_evaluations_are_reported(run: Path, files: tuple[object, ...]) -> None:
     (run / "report.md").write_text("old")
     first = call("evaluate", run, *files, "--quiet")
     assert first.err == ""
@@ -131,7 +138,8 @@ def test_scores_are_logged_in_the_run_and_a_second_look_is_told(run: Path, files
     assert re.search(r"\(time 3\) \| `test.aa` `test.bb` \| 40 \|", (run / "report.md").read_text())
 
 
-def test_what_an_ensemble_scored_is_logged_in_each_of_its_runs(
+@pytest.mark.usefixtures("no_curves")
+def test_scores_of_an_ensemble_are_logged_in_each_of_its_runs(
     run: Path, files: tuple[object, ...], tmp_path: Path
 ) -> None:
     (run / "report.md").write_text("old")
@@ -142,11 +150,11 @@ def test_what_an_ensemble_scored_is_logged_in_each_of_its_runs(
         assert [entry.get("ensemble") for entry in entries] == [None, ["run", "twin"]]
         assert entries[0]["time"] == entries[1]["time"], "the test set was looked at once"
         report = (folder / "report.md").read_text()
-        assert re.search(r"\| `test.aa` `test.bb` \| 40 \| as one model: `run`, `twin`, beam 1", report)
+        assert re.search(r"\| `test.aa` `test.bb` \| 40 \| ensemble of `run`, `twin`, beam 1", report)
         assert "(time 2)" not in report
 
 
-def test_a_run_folder_that_cannot_be_written_costs_only_the_log(run: Path, files: tuple[object, ...]) -> None:
+def test_scores_are_printed_even_if_they_cannot_be_logged(run: Path, files: tuple[object, ...]) -> None:
     (run / "scores.jsonl").mkdir()
     result = call("evaluate", run, *files)
     assert result.code == 0
@@ -154,7 +162,7 @@ def test_a_run_folder_that_cannot_be_written_costs_only_the_log(run: Path, files
     assert "BLEU" in result.out
 
 
-def test_a_test_set_the_wrong_way_round_is_refused(run: Path, tmp_path: Path) -> None:
+def test_a_test_set_with_exchanged_sides_is_refused(run: Path, tmp_path: Path) -> None:
     src = write_lines(tmp_path / "test.aa", [src for src, _ in pairs(40)])
     ref = write_lines(tmp_path / "test.bb", [tgt for _, tgt in pairs(40)])
     result = call("evaluate", run, "--src", ref, "--ref", src)
@@ -177,7 +185,7 @@ def test_a_language_model_is_scored_on_text(bigram: Path) -> None:
     assert "bits per byte" in result.out
 
 
-def test_text_that_is_tokenised_is_scored_as_it_stands(translator: Path) -> None:
+def test_tokenised_text_is_not_tokenised_again(translator: Path) -> None:
     src, ref = translator.parent / "test.aa", translator.parent / "test.bb"
     assert "tok:none" in call("evaluate", translator, "--src", src, "--ref", ref, "--tokenised").out
 
@@ -200,7 +208,7 @@ def test_text_that_is_tokenised_is_scored_as_it_stands(translator: Path) -> None
         (("--src", "test.aa", "--ref", "test.bb", "--hyp", "x=train.bb"), 65, "one translation for each line"),
     ],
 )
-def test_what_cannot_be_scored_is_told(
+def test_wrong_calls_are_refused(
     translator: Path, flags: tuple[str, ...], code: int, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(translator.parent)
@@ -219,7 +227,7 @@ def test_what_cannot_be_scored_is_told(
         (("--rare", "7"), "--rare needs --analysis or --json"),
     ],
 )
-def test_flags_that_would_do_nothing_beside_translations_are_refused(
+def test_flags_without_effect_on_translations_are_refused(
     translator: Path, files: tuple[object, ...], words: tuple[str, ...], left_out: str
 ) -> None:
     result = call("evaluate", translator, *files, *words)
@@ -237,14 +245,12 @@ def test_flags_that_would_do_nothing_beside_translations_are_refused(
         (("--dynamic", "sgd", "--precision", "int8"), "leave out --precision."),
     ],
 )
-def test_flags_that_would_do_nothing_beside_a_text_are_refused(
-    bigram: Path, words: tuple[str, ...], left_out: str
-) -> None:
+def test_flags_without_effect_on_a_text_are_refused(bigram: Path, words: tuple[str, ...], left_out: str) -> None:
     result = call("evaluate", bigram, "--text", bigram.parent / "text", *words)
     assert (result.code, left_out in result.err) == (2, True), result.err
 
 
-def test_finished_translations_may_have_bytes_that_are_replaced(tmp_path: Path) -> None:
+def test_invalid_utf8_in_finished_translations_is_replaced_on_request(tmp_path: Path) -> None:
     for name, text in (("s", b"a b\n"), ("r", b"c d\n"), ("h", b"c \xff\n")):
         (tmp_path / name).write_bytes(text)
     words = ("evaluate", "--src", tmp_path / "s", "--ref", tmp_path / "r", "--hyp", f"x={tmp_path / 'h'}")
@@ -252,7 +258,7 @@ def test_finished_translations_may_have_bytes_that_are_replaced(tmp_path: Path) 
     assert call(*words, "--errors", "replace").code == 0
 
 
-def test_nothing_to_score_is_told() -> None:
+def test_a_call_without_systems_is_refused() -> None:
     result = call("evaluate", "--src", "a", "--ref", "b")
     assert result.code == 2
     assert "name a run to score, or finished translations with --hyp NAME=FILE" in result.err
@@ -266,14 +272,14 @@ def test_several_language_models_are_compared_by_bits_per_byte(bigram: Path) -> 
     assert 100 < int(told) < 144  # the others were held out
 
 
-def test_an_empty_test_set_is_told(translator: Path, tmp_path: Path) -> None:
+def test_an_empty_test_set_is_refused(translator: Path, tmp_path: Path) -> None:
     empty = write_lines(tmp_path / "empty", [])
     result = call("evaluate", translator, "--src", empty, "--ref", empty)
     assert result.code == 65
     assert result.err.count("\n") == 1
 
 
-def test_the_languages_of_a_memory_are_said_where_no_run_tells_them(tmp_path: Path) -> None:
+def test_without_a_run_the_languages_of_a_memory_must_be_given(tmp_path: Path) -> None:
     units = "".join(
         f'<tu><tuv xml:lang="en"><seg>{src}</seg></tuv><tuv xml:lang="de"><seg>{tgt}</seg></tuv></tu>'
         for src, tgt in (("One dog.", "Ein Hund."), ("Two dogs.", "Zwei Hunde."))

@@ -24,7 +24,7 @@ def test_continuations_begin_with_the_prompt_and_follow_from_the_seed(bigram: Pa
     assert call("generate", bigram, *flags[:-1], "5").stdout != result.stdout
 
 
-def test_search_in_place_of_drawing_finds_the_most_likely(bigram: Path) -> None:
+def test_beam_search_returns_the_most_likely_continuation(bigram: Path) -> None:
     result = call("generate", bigram, "--prompt", "sees", "--beam", "3", "--max-tokens", "1")
     assert result.lines == ["sees the"]
 
@@ -35,7 +35,7 @@ def test_the_text_ends_before_the_stop(bigram: Path) -> None:
         assert "x" not in line
 
 
-def test_what_the_recipe_says_of_the_search_holds(bigram: Path, tmp_path: Path) -> None:
+def test_the_search_options_of_the_recipe_apply(bigram: Path, tmp_path: Path) -> None:
     run = shutil.copytree(bigram, tmp_path / "run")
     recipe = (run / "recipe.toml").read_text()
     changed = recipe.replace("ban = []", 'ban = ["sees"]').replace("top_k = 0", "top_k = 1")
@@ -49,7 +49,7 @@ def test_what_the_recipe_says_of_the_search_holds(bigram: Path, tmp_path: Path) 
     assert not any("sees" in text for text in heed.load(run).generate("the"))
 
 
-def test_the_seed_is_the_recipes_where_none_is_said(bigram: Path, tmp_path: Path) -> None:
+def test_the_default_seed_is_that_of_the_recipe(bigram: Path, tmp_path: Path) -> None:
     run = shutil.copytree(bigram, tmp_path / "run")
     recipe = (run / "recipe.toml").read_text()
     head, decoding = recipe.split("[decoding]")
@@ -60,7 +60,7 @@ def test_the_seed_is_the_recipes_where_none_is_said(bigram: Path, tmp_path: Path
     assert call("generate", bigram, "--samples", "4").lines == texts[1]
 
 
-def test_a_recipe_may_ask_for_more_tokens_than_are_usual(bigram: Path, tmp_path: Path) -> None:
+def test_a_recipe_may_raise_the_minimum_number_of_tokens(bigram: Path, tmp_path: Path) -> None:
     run = shutil.copytree(bigram, tmp_path / "run")
     recipe = (run / "recipe.toml").read_text()
     (run / "recipe.toml").write_text(recipe.replace("min_tokens = 0", "min_tokens = 300"))
@@ -71,7 +71,7 @@ def test_a_recipe_may_ask_for_more_tokens_than_are_usual(bigram: Path, tmp_path:
     assert len(call("generate", run).lines[0].split()) <= 3
 
 
-def test_json_has_prompt_and_text_apart_and_every_probability(bigram: Path) -> None:
+def test_json_separates_prompt_and_text_and_has_every_probability(bigram: Path) -> None:
     [line] = call("generate", bigram, "--prompt", "the", "--json").lines
     record = json.loads(line)
     assert record["prompt"] == "the"
@@ -82,7 +82,7 @@ def test_json_has_prompt_and_text_apart_and_every_probability(bigram: Path) -> N
     assert (" " + " ".join(pieces), end) == (record["text"], "</s>")
 
 
-def test_prompts_come_from_flags_a_file_and_stdin(bigram: Path, tmp_path: Path) -> None:
+def test_prompts_are_read_from_flags_a_file_and_stdin(bigram: Path, tmp_path: Path) -> None:
     (tmp_path / "prompts").write_text("the ce\nsees\n\n", encoding="utf-8")
     flags = ("--max-tokens", "4", "--beam", "1")
     from_file = call("generate", bigram, "--prompts", tmp_path / "prompts", *flags).lines
@@ -97,7 +97,7 @@ def test_prompts_come_from_flags_a_file_and_stdin(bigram: Path, tmp_path: Path) 
     assert drawn[0].stdout == drawn[1].stdout, "draws do not depend on how many prompts came at once"
 
 
-def test_a_running_text_goes_on_over_the_ends_of_lines(speaker: Path) -> None:
+def test_a_running_text_continues_over_line_breaks(speaker: Path) -> None:
     result = call("generate", speaker, "--prompt", "the ba sees", "--max-tokens", "80", "--temperature", "0.3")
     assert result.code == 0, result.err
     assert result.out.startswith("the ba sees")
@@ -105,7 +105,7 @@ def test_a_running_text_goes_on_over_the_ends_of_lines(speaker: Path) -> None:
     assert len(result.out) == len("the ba sees") + 80 + 1
 
 
-def test_several_running_texts_stand_apart(speaker: Path) -> None:
+def test_several_running_texts_are_separated(speaker: Path) -> None:
     result = call("generate", speaker, "--prompt", "the", "--samples", "3", "--max-tokens", "30")
     texts = result.out.split("---\n")
     assert len(texts) == 3
@@ -119,7 +119,7 @@ def test_a_prompt_may_have_lines(speaker: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["bigram", "speaker"])
-def test_what_is_streamed_is_what_is_written(which: str, request: pytest.FixtureRequest) -> None:
+def test_streamed_text_equals_written_text(which: str, request: pytest.FixtureRequest) -> None:
     folder = request.getfixturevalue(which)
     flags = ("--prompt", "the", "--prompt", "s", "--max-tokens", "40", "--seed", "3", "--stop", "fo")
     assert call("generate", folder, *flags, "--stream").stdout == call("generate", folder, *flags).stdout
@@ -145,7 +145,7 @@ def test_json_has_the_tokens_of_the_text_alone(bigram: Path) -> None:
     assert not any(token["piece"] == "sees" for record in cut for token in record["tokens"])
 
 
-def test_wrong_calls_are_told(bigram: Path, translator: Path, speaker: Path) -> None:
+def test_wrong_calls_are_refused(bigram: Path, translator: Path, speaker: Path) -> None:
     several = call("generate", bigram, "--beam", "2", "--samples", "3")
     assert several.code == 2
     assert "--samples 3 needs --beam 3 or more, got 2" in several.err

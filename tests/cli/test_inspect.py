@@ -29,7 +29,7 @@ def test_a_page_is_written_of_a_translation_of_a_given_one_and_of_a_text(tmp_pat
         out.unlink()
 
 
-def test_the_numbers_go_to_stdout_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_numbers_are_printed_on_request(tmp_path: Path) -> None:
     result = call("inspect", TRANSLATION, "--src", "ba ce", "--json", "--nbest", 2, "--out", tmp_path / "no.html")
     document = json.loads(result.out)
     assert document["task"] == "translation"
@@ -49,14 +49,14 @@ def test_the_numbers_go_to_stdout_where_they_are_asked_for(tmp_path: Path) -> No
         ((RUNS / "nowhere", "--src", "ba"), 66, "no such run folder"),
     ],
 )  # fmt: skip
-def test_wrong_calls_are_told(flags: tuple[object, ...], code: int, message: str, tmp_path: Path) -> None:
+def test_wrong_calls_are_refused(flags: tuple[object, ...], code: int, message: str, tmp_path: Path) -> None:
     result = call("inspect", *flags, "--out", tmp_path / "page.html")
     assert result.code == code
     assert message in result.err
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     result = call("inspect", TRANSLATION, "--src", "ba", "--out", tmp_path / "none" / "page.html")
     assert result.code == 74
     assert "write the page" in result.err

@@ -38,7 +38,7 @@ def perplexity(err: str) -> str:
     return re.findall(r"perplexity per word ([\d.]+)", err)[0]
 
 
-def test_what_is_chosen_fits_the_kind(folder: Path) -> None:
+def test_the_default_reading_depends_on_the_kind(folder: Path) -> None:
     assert [Run(folder / kind).recipe.data.text_as for kind in ("rnn", "gpt")] == ["stream", "windows"]
 
 
@@ -134,7 +134,7 @@ def test_a_training_on_streams_is_resumed_by_the_command_line(folder: Path) -> N
     assert "the checkpoint has 8 streams, the recipe training.num_streams = 4" in refused.err
 
 
-def test_the_report_shows_what_is_learned_by_heart(folder: Path) -> None:
+def test_the_report_shows_the_training_perplexity(folder: Path) -> None:
     analysis = json.loads((folder / "rnn" / "validation.json").read_text())
     assert analysis["reads"] == "context:stream"
     assert "training perplexity" in (folder / "rnn" / "report.md").read_text() or (folder / "rnn/curves.png").exists()

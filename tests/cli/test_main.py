@@ -24,7 +24,7 @@ VERBS = [
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException, *flags: str) -> Result:
-    """What the command line makes of an error inside a verb."""
+    """The result of a verb in which this error is raised."""
 
     def fail(folder: object) -> None:
         raise error

@@ -40,7 +40,7 @@ def test_the_language_in_the_name_of_a_file(name: str, language: str) -> None:
 RECIPE = SearchOptions(beam_size=4, length_penalty=1.0, batch_size=7, temperature=0.5)
 
 
-def test_the_recipe_decides_what_is_not_given() -> None:
+def test_the_recipe_gives_the_defaults() -> None:
     assert search_options(RECIPE, {"beam_size": None, "nbest": None}) == RECIPE
 
 

@@ -12,7 +12,7 @@ from command import call
 from toy import pairs, write_lines
 
 
-def test_a_translation_is_scored_as_it_was_when_it_was_found(translator: Path, tmp_path: Path) -> None:
+def test_a_translation_has_the_score_of_its_search(translator: Path, tmp_path: Path) -> None:
     sources = [src for src, _ in pairs(40)]
     found = call("translate", translator, "--json", stdin="\n".join(sources)).lines
     records = [json.loads(line) for line in found]
@@ -31,7 +31,7 @@ def test_a_translation_is_scored_as_it_was_when_it_was_found(translator: Path, t
     assert compared > 20
 
 
-def test_a_line_is_scored_for_each_line_and_the_summary_goes_to_stderr(bigram: Path) -> None:
+def test_each_line_gets_a_score_and_the_summary_is_on_stderr(bigram: Path) -> None:
     result = call("score", bigram, stdin="the ba sees the pi .\n\nba the the\n")
     assert result.code == 0
     assert len(result.lines) == 3

@@ -20,7 +20,7 @@ def test_help_shows_an_example() -> None:
     assert "heed serve runs/en-de runs/de-fr --port 8000" in result.out
 
 
-def test_a_port_that_is_taken_is_told(bigram: Path) -> None:
+def test_a_port_in_use_is_reported(bigram: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -31,7 +31,7 @@ def test_a_port_that_is_taken_is_told(bigram: Path) -> None:
     assert "Choose another address with --host and --port." in result.err
 
 
-def test_what_is_no_run_and_what_is_no_key_is_told(bigram: Path, tmp_path: Path) -> None:
+def test_missing_runs_and_missing_keys_are_reported(bigram: Path, tmp_path: Path) -> None:
     assert call("serve", tmp_path / "nothing", "--port", "0").code == 66
     assert call("serve", "--port", "0").code == 2
     assert call("serve", bigram, "--port", "0", "--api-keys", tmp_path / "nothing").code == 66

@@ -29,7 +29,7 @@ class Stdin:
 
 
 def groups(content: bytes, max_lines: int = 1024, errors: str = "strict") -> list[list[str]]:
-    """What is read from a file with this content."""
+    """The groups that are read from a file with this content."""
     with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
         file.write(content)
         file.seek(0)
@@ -38,7 +38,7 @@ def groups(content: bytes, max_lines: int = 1024, errors: str = "strict") -> lis
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"])), max_size=20))
-def test_lines_are_what_stands_between_line_feeds(lines: list[str]) -> None:
+def test_only_line_feeds_end_lines(lines: list[str]) -> None:
     content = "".join(line + "\n" for line in lines).encode()
     expected = [line.removesuffix("\r") for line in lines]
     if expected:
@@ -46,7 +46,7 @@ def test_lines_are_what_stands_between_line_feeds(lines: list[str]) -> None:
     assert [line for group in groups(content, max_lines=3) for line in group] == expected
 
 
-def test_no_group_is_larger_than_allowed_and_none_is_empty() -> None:
+def test_groups_are_limited_and_never_empty() -> None:
     assert [len(group) for group in groups(b"x\n" * 7, max_lines=3)] == [3, 3, 1]
     assert groups(b"") == []
 
@@ -56,7 +56,7 @@ def test_a_line_longer_than_a_block_is_one_line(monkeypatch: pytest.MonkeyPatch)
     assert groups("äöü ".encode() * 50 + b"\nz")[-2:] == [["äöü " * 50], ["z"]]
 
 
-def test_lines_before_a_bad_one_are_given_before_it_is_told(pipe: int) -> None:
+def test_lines_before_invalid_utf8_are_yielded_first(pipe: int) -> None:
     os.write(pipe, b"a\nb\n\xff\nc\n")
     os.close(pipe)
     reading = groups_as_they_come()
@@ -75,7 +75,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     os.close(reader)
 
 
-def test_a_line_is_given_before_the_next_one_is_written(pipe: int) -> None:
+def test_a_line_is_yielded_before_the_next_one_is_written(pipe: int) -> None:
     reading = groups_as_they_come()
     for line in (b"one\n", b"two\n"):
         os.write(pipe, line)
@@ -85,7 +85,7 @@ def test_a_line_is_given_before_the_next_one_is_written(pipe: int) -> None:
     assert list(reading) == [["no end"]]
 
 
-def test_a_line_that_comes_in_pieces_is_one_line(pipe: int) -> None:
+def test_a_line_written_in_pieces_is_one_line(pipe: int) -> None:
     def write() -> None:
         for piece in (b"on", b"e\ntw", "ö".encode()[:1], "ö".encode()[1:] + b"\n"):
             os.write(pipe, piece)
@@ -98,7 +98,7 @@ def test_a_line_that_comes_in_pieces_is_one_line(pipe: int) -> None:
     thread.join()
 
 
-def test_many_lines_are_one_group_though_they_come_one_by_one(pipe: int) -> None:
+def test_lines_in_quick_succession_form_one_group(pipe: int) -> None:
     for number in range(50):
         os.write(pipe, f"{number}\n".encode())
     assert len(next(groups_as_they_come())) == 50

@@ -39,7 +39,7 @@ def multilingual(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_the_recipe_says_it_all_and_can_be_used_again(multilingual: Path, tmp_path: Path) -> None:
+def test_the_recipe_has_tags_and_parts_and_can_be_reused(multilingual: Path, tmp_path: Path) -> None:
     data = Run(multilingual).recipe.data
     assert (data.tag, [(part.tag, part.repeat) for part in data.parts]) == ("2bb", [("2cc", 2)])
     result = call(
@@ -50,7 +50,7 @@ def test_the_recipe_says_it_all_and_can_be_used_again(multilingual: Path, tmp_pa
     assert (again / "src.tok").read_bytes() == (multilingual / "data" / "train" / "src.tok").read_bytes()
 
 
-def test_a_tag_must_be_said_and_be_known(multilingual: Path) -> None:
+def test_a_tag_must_be_given_and_valid(multilingual: Path) -> None:
     result = call("translate", multilingual, stdin="ba ce\n")
     assert (result.code, result.out) == (2, "")
     assert "choose one with --tag (2bb, 2cc)" in result.err
@@ -59,7 +59,7 @@ def test_a_tag_must_be_said_and_be_known(multilingual: Path) -> None:
     assert (result.code, len(result.lines)) == (0, 2)
 
 
-def test_the_report_and_the_facts_tell_the_tags(multilingual: Path) -> None:
+def test_report_and_info_show_the_tags(multilingual: Path) -> None:
     report = (multilingual / "report.md").read_text(encoding="utf-8")
     assert "heed translate run --tag 2bb < in.txt" in report
     told = call("info", multilingual).out
@@ -69,7 +69,7 @@ def test_the_report_and_the_facts_tell_the_tags(multilingual: Path) -> None:
     assert f"trained on       {corpus['num_rows'] - corpus['num_repeated']}" in told
 
 
-def test_the_report_and_the_facts_tell_each_part_and_what_validation_is_like(multilingual: Path) -> None:
+def test_report_and_info_show_each_part_and_the_kind_of_validation_data(multilingual: Path) -> None:
     main, more = Run(multilingual).corpus["num_by_part"]
     corpus = Run(multilingual).corpus
     assert (main + 2 * more, more) == (corpus["num_rows"], corpus["num_repeated"])
@@ -92,7 +92,7 @@ def test_the_report_and_the_facts_tell_each_part_and_what_validation_is_like(mul
     }  # fmt: skip
 
 
-def test_parts_of_an_older_run_are_told_without_their_numbers(multilingual: Path, tmp_path: Path) -> None:
+def test_parts_of_an_older_run_are_shown_without_their_numbers(multilingual: Path, tmp_path: Path) -> None:
     run = shutil.copytree(multilingual, tmp_path / "run")
     corpus = json.loads((run / "data" / "corpus.json").read_text(encoding="utf-8"))
     del corpus["num_by_part"]
@@ -104,7 +104,7 @@ def test_parts_of_an_older_run_are_told_without_their_numbers(multilingual: Path
     assert [part["pairs"] for part in facts["parts"]] == [None, None]
 
 
-def test_a_run_without_tags_has_none_to_say(translator: Path) -> None:
+def test_a_run_without_tags_refuses_a_tag(translator: Path) -> None:
     result = call("translate", translator, "--tag", "2cc", stdin="ba\n")
     assert result.code == 2
     assert "the run was trained without tags" in result.err
@@ -152,11 +152,11 @@ def test_scoring_and_evaluating_take_the_tag(multilingual: Path, translator: Pat
     assert f"{multilingual} <2bb> " in table.out, table.err
     assert call("evaluate", multilingual, *files).code == 2
     neither = call("evaluate", multilingual, translator, "--tag", "2xx", *files)
-    assert (neither.code, neither.err) == (2, "error: --tag 2xx: the runs know 2bb, 2cc.\n")
+    assert (neither.code, neither.err) == (2, "error: --tag 2xx: the runs were trained with 2bb, 2cc.\n")
     assert "the runs were trained without tags" in call("evaluate", translator, "--tag", "2bb", *files).err
 
 
-def test_of_several_runs_each_gets_the_tag_that_it_knows(multilingual: Path, tmp_path: Path) -> None:
+def test_several_runs_each_get_the_tag_they_were_trained_with(multilingual: Path, tmp_path: Path) -> None:
     other = shutil.copytree(multilingual, tmp_path / "other")
     text = (other / "recipe.toml").read_text(encoding="utf-8")
     (other / "recipe.toml").write_text(
@@ -167,13 +167,13 @@ def test_of_several_runs_each_gets_the_tag_that_it_knows(multilingual: Path, tmp
     assert tags_for([multilingual, other], None) == [None, None]
 
 
-def test_a_run_with_the_tag_of_its_validation_computes_as_it_did(multilingual: Path) -> None:
+def test_a_run_with_the_tag_of_its_validation_data_shares_its_model(multilingual: Path) -> None:
     run = heed.load(multilingual, "cpu", "bfloat16", tag="2cc").run
     assert run.predictor.of_validation().model is run.model
     assert run.predictor.of_validation().predictor.source_tag == "2bb"
 
 
-def test_an_ensemble_of_runs_is_one_more_row(translator: Path, tmp_path: Path) -> None:
+def test_an_ensemble_adds_a_row(translator: Path, tmp_path: Path) -> None:
     src = write_lines(tmp_path / "t.aa", [src for src, _ in pairs(10, seed=1)])
     ref = write_lines(tmp_path / "t.bb", [tgt for _, tgt in pairs(10, seed=1)])
     copy = shutil.copytree(translator, tmp_path / "copy")
@@ -187,7 +187,7 @@ def test_an_ensemble_of_runs_is_one_more_row(translator: Path, tmp_path: Path) -
     assert (alone.code, alone.err) == (2, "error: --ensemble needs two runs or more.\n")
 
 
-def test_f1_of_rare_and_unseen_words_is_told(translator: Path) -> None:
+def test_f1_of_rare_and_unseen_words_is_shown(translator: Path) -> None:
     files = ("--src", translator.parent / "test.aa", "--ref", translator.parent / "test.bb")
     result = call("evaluate", translator, *files, "--analysis", "--rare", "3")
     header = next(line for line in result.lines if line.startswith("unigram F1"))
@@ -199,17 +199,17 @@ def test_f1_of_rare_and_unseen_words_is_told(translator: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a.en", "src=a,tgt", "src=", "=a", "src=a,,tgt=b"])
-def test_a_part_that_is_not_key_and_value_is_refused(text: str) -> None:
+def test_a_part_without_keys_and_values_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--part is KEY=VALUE"):
         parse_part(text)
 
 
-def test_a_part_is_read_as_it_is_written() -> None:
+def test_a_part_is_parsed() -> None:
     found = parse_part("src=a.en, tgt=b=c.de,tag=bt,repeat=2")
     assert found == {"src": "a.en", "tgt": "b=c.de", "tag": "bt", "repeat": 2}
 
 
-def test_a_part_comes_behind_those_of_a_recipe(multilingual: Path, tmp_path: Path) -> None:
+def test_a_part_is_appended_to_those_of_a_recipe(multilingual: Path, tmp_path: Path) -> None:
     there = Run(multilingual).recipe.data
     src, tgt = write_pairs(tmp_path, "more", 20)
     words = ("--part", f"src={src},tgt={tgt},tag=bt", "--data.dir", multilingual.parent, "--training.max_steps=1")
@@ -220,7 +220,7 @@ def test_a_part_comes_behind_those_of_a_recipe(multilingual: Path, tmp_path: Pat
     assert found.parts[-1].tag == "bt"
 
 
-def test_wrong_keys_of_a_part_are_told(tmp_path: Path) -> None:
+def test_wrong_keys_of_a_part_are_reported(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path)
     words = ("train", "--src", src, "--tgt", tgt, "--out", tmp_path / "run", "--part")
     assert "unknown key 'data.parts[0].tags'" in call(*words, "src=a,tgt=b,tags=bt").err

@@ -29,7 +29,7 @@ def test_lossless_kinds_give_every_line_back(corpus: Path, tmp_path: Path, kind:
     assert call("tokenizer", "decode", out, *ids, stdin=encoded.stdout).out == TEXT
 
 
-def test_pieces_that_are_spaces_or_digits_come_back(corpus: Path, tmp_path: Path) -> None:
+def test_pieces_of_spaces_and_digits_are_restored(corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "tokenizer.json"
     call("tokenizer", "train", corpus, corpus, "--kind", "character", "--vocab-size", "300", "--out", out)
     encoded = call("tokenizer", "encode", out, stdin="ba ce\n12 34\n")
@@ -37,7 +37,7 @@ def test_pieces_that_are_spaces_or_digits_come_back(corpus: Path, tmp_path: Path
     assert call("tokenizer", "decode", out, stdin=encoded.stdout).out == "ba ce\n12 34\n"
 
 
-def test_numbers_that_are_no_id_are_passed_over_and_bad_bytes_are_replaced_when_asked(translator: Path) -> None:
+def test_numbers_that_are_not_ids_are_skipped_and_invalid_utf8_is_replaced_on_request(translator: Path) -> None:
     found = call("tokenizer", "decode", translator, "--ids", stdin=f"{'9' * 5000} 99999 1\n\n")
     assert (found.code, found.out) == (0, "\n\n")
     for verb in ("encode", "decode"):
@@ -45,7 +45,7 @@ def test_numbers_that_are_no_id_are_passed_over_and_bad_bytes_are_replaced_when_
         assert call("tokenizer", verb, translator, "--errors", "replace", stdin=b"ba\xff\n").code == 0
 
 
-def test_the_tokenizer_of_a_run_is_found_in_its_folder(translator: Path) -> None:
+def test_a_run_folder_names_its_tokenizer(translator: Path) -> None:
     encoded = call("tokenizer", "encode", translator, stdin="ba ce\n")
     assert call("tokenizer", "decode", translator, stdin=encoded.stdout).out == "ba ce\n"
 
@@ -67,7 +67,7 @@ def test_the_tokenizer_of_a_run_is_found_in_its_folder(translator: Path) -> None
         (("decode", "RUN", "--ids"), b"1 2\nba\n", 65, "stdin, line 2: --ids expects token ids"),
     ],
 )
-def test_what_is_wrong_is_told(
+def test_wrong_input_is_reported(
     corpus: Path, translator: Path, words: tuple[str, ...], stdin: bytes, code: int, message: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -28,7 +28,7 @@ def interrupted(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_an_interrupted_run_is_named_with_what_to_do_and_nothing_is_touched(interrupted: Path) -> None:
+def test_an_interrupted_run_is_reported_and_left_untouched(interrupted: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in interrupted.rglob("*")}
     result = again(interrupted.parent)
     assert result.code == 2
@@ -39,7 +39,7 @@ def test_an_interrupted_run_is_named_with_what_to_do_and_nothing_is_touched(inte
     assert {path: path.stat().st_mtime_ns for path in interrupted.rglob("*")} == before
 
 
-def test_a_run_whose_preparing_was_interrupted_can_only_be_started_again(tmp_path: Path) -> None:
+def test_a_run_interrupted_while_preparing_can_only_be_restarted(tmp_path: Path) -> None:
     (prepared(tmp_path).folder / "data" / "corpus.json").unlink()
     result = again(tmp_path)
     assert result.code == 2
@@ -50,7 +50,7 @@ def test_a_run_whose_preparing_was_interrupted_can_only_be_started_again(tmp_pat
     assert again(tmp_path, "--overwrite").code == 0
 
 
-def test_what_was_interrupted_before_it_had_a_tokenizer_can_only_be_started_again(tmp_path: Path) -> None:
+def test_a_run_interrupted_before_its_tokenizer_can_only_be_restarted(tmp_path: Path) -> None:
     folder = prepared(tmp_path).folder
     (folder / "data" / "corpus.json").unlink()
     (folder / "tokenizer.json").unlink()
@@ -58,7 +58,7 @@ def test_what_was_interrupted_before_it_had_a_tokenizer_can_only_be_started_agai
     assert (resumed.code, "Start again with --overwrite" in resumed.err) == (65, True)
 
 
-def test_what_was_killed_before_it_had_a_recipe_is_an_empty_folder(tmp_path: Path) -> None:
+def test_a_run_killed_before_its_recipe_counts_as_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".heed-0123456789ab.tmp").touch()
     assert again(tmp_path).code == 0

@@ -35,14 +35,14 @@ def num_lines(text: str) -> int:
 
 
 @pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
-def test_as_many_lines_come_out_as_went_in_and_nothing_else(translator: Path, text: str) -> None:
+def test_the_output_has_as_many_lines_as_the_input(translator: Path, text: str) -> None:
     result = call("translate", translator, "--beam", "1", stdin=text)
     assert result.code == 0, result.err
     assert len(result.lines) == num_lines(text)
     assert result.err == ""
 
 
-def test_lines_of_nothing_but_space_stay_as_they_are(translator: Path) -> None:
+def test_blank_lines_are_copied(translator: Path) -> None:
     assert call("translate", translator, stdin="\n  \n\t\nba\n").lines[:3] == ["", "  ", "\t"]
 
 
@@ -54,7 +54,7 @@ def test_the_order_is_that_of_the_input_whatever_the_groups(translator: Path) ->
     assert together == small == backwards[::-1]
 
 
-def test_what_was_learned_is_translated(translator: Path) -> None:
+def test_lines_are_translated_as_learned(translator: Path) -> None:
     """That lines and translations belong together can only be seen when something was learned."""
     sources = [src for src, _ in pairs(60)]
     outputs = call("translate", translator, stdin="\n".join(sources)).lines
@@ -70,7 +70,7 @@ def test_line_ends_and_the_byte_order_mark_do_not_reach_the_model(translator: Pa
     assert call("translate", translator, stdin="ba ce\nfo gu").stdout == plain
 
 
-def test_bytes_that_are_not_utf8_end_with_65_behind_the_lines_before_them(translator: Path) -> None:
+def test_invalid_utf8_ends_with_65_after_the_lines_before_it(translator: Path) -> None:
     result = call("translate", translator, stdin=b"ba\nce\nd\xffi\nfo\n")
     assert result.code == 65
     assert len(result.lines) == 2
@@ -82,7 +82,7 @@ def test_bytes_that_are_not_utf8_end_with_65_behind_the_lines_before_them(transl
     assert (replaced.code, len(replaced.lines)) == (0, 4)
 
 
-def test_nbest_is_the_form_of_moses(translator: Path) -> None:
+def test_nbest_has_the_format_of_moses(translator: Path) -> None:
     result = call("translate", translator, "--nbest", "3", "--beam", "4", stdin="ba ce\n\nfo gu di\n")
     rows = [
         re.fullmatch(r"(\d) \|\|\| (.*) \|\|\| logprob= (-?\d+\.\d{4}) \|\|\| (-?\d+\.\d{4})", x) for x in result.lines
@@ -93,14 +93,14 @@ def test_nbest_is_the_form_of_moses(translator: Path) -> None:
     assert len({row[2] for row in rows if row and row[1] == "0"}) == 3
 
 
-def test_nbest_goes_with_no_other_form(translator: Path) -> None:
+def test_nbest_cannot_be_combined_with_other_formats(translator: Path) -> None:
     for flag in ("--scores", "--alignment", "--paragraphs"):
         result = call("translate", translator, "--nbest", "2", flag, stdin="ba\n")
         assert (result.code, result.stdout) == (2, b"")
         assert "--nbest cannot be combined with" in result.err
 
 
-def test_json_is_one_object_a_line_with_all_that_is_known(translator: Path) -> None:
+def test_json_is_one_complete_object_per_line(translator: Path) -> None:
     result = call("translate", translator, "--json", "--nbest", "2", "--alignment", stdin='ba "ce"\n\nfo gu\n')
     records = [json.loads(line, parse_constant=pytest.fail) for line in result.lines]
     assert [record["source"] for record in records] == ['ba "ce"', "", "fo gu"]
@@ -112,7 +112,7 @@ def test_json_is_one_object_a_line_with_all_that_is_known(translator: Path) -> N
     assert [record["translation"] for record in records] == plain
 
 
-def test_scores_and_alignment_stand_before_a_tab(translator: Path) -> None:
+def test_scores_and_alignment_precede_a_tab(translator: Path) -> None:
     plain = call("translate", translator, stdin="ba ce\nfo gu di\n").lines
     scored = call("translate", translator, "--scores", stdin="ba ce\nfo gu di\n").lines
     assert [line.split("\t")[1] for line in scored] == plain
@@ -145,7 +145,7 @@ def test_paragraphs_keep_the_white_space_between_their_sentences(translator: Pat
     assert first == f"  {alone[0]}   {alone[1]}\t{alone[2]}  "
 
 
-def test_drawing_follows_from_its_seed_and_not_from_its_neighbours(translator: Path) -> None:
+def test_sampling_depends_on_the_seed_and_not_on_other_lines(translator: Path) -> None:
     def draw(seed: int, *lines: str) -> list[str]:
         flags = ("--sample", "--temperature", "2", "--top-k", "50", "--top-p", "0.95", "--seed", seed)
         return call("translate", translator, *flags, stdin="\n".join(lines)).lines
@@ -154,7 +154,7 @@ def test_drawing_follows_from_its_seed_and_not_from_its_neighbours(translator: P
     assert draw(1, "ba ce di fo") != draw(2, "ba ce di fo")
 
 
-def test_what_is_about_drawing_needs_drawing(translator: Path) -> None:
+def test_sampling_options_need_sampling(translator: Path) -> None:
     for flag in ("--temperature", "--top-k", "--top-p"):
         result = call("translate", translator, flag, "1", stdin="ba\n")
         assert result.code == 2
@@ -164,7 +164,7 @@ def test_what_is_about_drawing_needs_drawing(translator: Path) -> None:
     assert "temperature" in result.err
 
 
-def test_the_recipes_search_is_the_default(translator: Path) -> None:
+def test_the_search_of_the_recipe_is_the_default(translator: Path) -> None:
     assert Run(translator).recipe.decoding.beam_size == 2
     text = "\n".join(src for src, _ in pairs(30))
     scores = [
@@ -190,7 +190,7 @@ def test_a_language_model_does_not_translate(bigram: Path) -> None:
 
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:99"])
-def test_a_device_that_is_not_there_is_told(translator: Path, device: str) -> None:
+def test_a_missing_device_is_reported(translator: Path, device: str) -> None:
     result = call("translate", translator, "--device", device, stdin="ba\n")
     assert result.code == 2
     assert result.err.startswith(f"error: --device {device}") or "--device is auto, cpu" in result.err

@@ -13,7 +13,7 @@ SOURCES = ["ba ce", "di fo gu", "ha ba"]
 
 @pytest.fixture
 def expected(translator: Path) -> list[str]:
-    """What the run makes of the sources."""
+    """The translations of the sources."""
     return call("translate", translator, stdin="\n".join(SOURCES)).lines
 
 
@@ -37,7 +37,7 @@ def test_a_table_goes_to_stdout_or_a_file(translator: Path, table: Path, expecte
     assert out.read_bytes() == whole.encode()
 
 
-def test_columns_search_and_terms_are_as_they_are_said(translator: Path, table: Path) -> None:
+def test_columns_search_options_and_terms_apply(translator: Path, table: Path) -> None:
     columns = ("--src-column", "2", "--tgt-column", "new")
     search = ("--beam", "3", "--keep", "gu", "--decoding.guard=false")
     header, *rows = call("translate-file", translator, table, *columns, *search, "-q").out.split("\r\n")
@@ -66,7 +66,7 @@ def test_an_archive_is_unpacked(translator: Path, expected: list[str], tmp_path:
         (["table.csv", "--nothing"], 2, "unknown option --nothing"),
     ],
 )
-def test_what_cannot_be_is_told(
+def test_wrong_calls_are_refused(
     translator: Path, table: Path, words: list[str], code: int, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(table.parent)
@@ -76,5 +76,5 @@ def test_what_cannot_be_is_told(
     assert result.out == ""
 
 
-def test_a_file_behind_the_run_of_translate_is_sent_here(translator: Path, table: Path) -> None:
+def test_a_file_given_to_translate_is_referred_to_translate_file(translator: Path, table: Path) -> None:
     assert "translate the whole file with heed translate-file" in call("translate", translator, table).err

@@ -19,7 +19,7 @@ TEXT = "\n".join(LINES) + "\n"
 
 
 def records(run: Path, *flags: object, stdin: str = TEXT) -> list[dict[str, Any]]:
-    """What `--json` prints."""
+    """The objects that `--json` prints."""
     result = call("translate", run, "--json", *flags, stdin=stdin)
     assert result.code == 0, result.err
     return [json.loads(line) for line in result.lines]
@@ -37,7 +37,7 @@ def language_model(translator: Path, tmp_path_factory: pytest.TempPathFactory) -
     return folder / "run"
 
 
-def test_prefixes_come_from_a_file_line_by_line(translator: Path, tmp_path: Path) -> None:
+def test_prefixes_are_read_from_a_file_line_by_line(translator: Path, tmp_path: Path) -> None:
     prefixes = ["", "pur", "x", "tun v", ""]
     path = write_lines(tmp_path / "prefixes", prefixes)
     plain = call("translate", translator, stdin=TEXT).lines
@@ -89,14 +89,14 @@ def test_a_prefix_without_bounds_is_refused(translator: Path, tmp_path: Path) ->
     assert "at most 1,000 are allowed: 'not not" in result.err
 
 
-def test_a_prefix_that_is_missing_stops_behind_the_lines_before(translator: Path, tmp_path: Path) -> None:
+def test_a_missing_prefix_is_reported_after_the_lines_before_it(translator: Path, tmp_path: Path) -> None:
     prefixes = write_lines(tmp_path / "prefixes", ["", ""])
     result = call("translate", translator, "--prefix-file", prefixes, stdin="ba ce\nfo gu\ndi\n")
     assert (result.code, len(result.lines)) == (65, 2)
     assert "there is no line 3" in result.err
 
 
-def test_a_term_that_is_banned_is_told_before_any_work(translator: Path, tmp_path: Path) -> None:
+def test_a_banned_term_is_reported_first(translator: Path, tmp_path: Path) -> None:
     glossary = write_lines(tmp_path / "terms", ["never\tnot"])
     result = call("translate", translator, "--glossary", glossary, "--ban", "not", stdin="ba ce\n")
     assert (result.code, result.stdout) == (2, b"")
@@ -121,7 +121,7 @@ def test_banned_words_add_up(translator: Path) -> None:
     assert not {first, second} & set(found.split()), found
 
 
-def test_a_glossary_puts_its_terms_into_the_lines_that_demand_them(translator: Path, tmp_path: Path) -> None:
+def test_glossary_terms_are_in_the_lines_that_require_them(translator: Path, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "terms", ["fo gu\tzebra", "me\tokapi"])
     plain = call("translate", translator, stdin=TEXT).lines
     found = call("translate", translator, "--glossary", path, stdin=TEXT).lines
@@ -132,9 +132,7 @@ def test_a_glossary_puts_its_terms_into_the_lines_that_demand_them(translator: P
     assert {"zebra", "okapi"} <= set(apart[0].replace(".", " ").split())
 
 
-def test_in_a_line_that_is_too_long_a_term_stands_in_the_sentence_that_demands_it(
-    translator: Path, tmp_path: Path
-) -> None:
+def test_in_a_long_line_a_term_is_in_the_sentence_that_requires_it(translator: Path, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "terms", ["me\tokapi"])
     line = "Ba ce. " * 290 + "Me lu."
     assert len(line) > MAX_CHARACTERS
@@ -144,7 +142,7 @@ def test_in_a_line_that_is_too_long_a_term_stands_in_the_sentence_that_demands_i
     assert plain[:1000] == found[:1000]
 
 
-def test_in_a_paragraph_a_very_long_sentence_has_its_terms_where_they_belong(translator: Path, tmp_path: Path) -> None:
+def test_in_a_paragraph_a_long_sentence_has_its_terms_in_place(translator: Path, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "terms", ["me\tokapi"])
     line = "ba ce " * 350 + "me lu"
     assert len(line) > MAX_CHARACTERS
@@ -156,7 +154,7 @@ def test_in_a_paragraph_a_very_long_sentence_has_its_terms_where_they_belong(tra
     assert plain.startswith(before), "the piece before is translated as ever"
 
 
-def test_a_recipe_for_several_hypotheses_is_evaluated_by_its_best(translator: Path, tmp_path: Path) -> None:
+def test_a_recipe_with_several_hypotheses_is_evaluated_by_the_best(translator: Path, tmp_path: Path) -> None:
     run = shutil.copytree(translator, tmp_path / "run")
     recipe = run / "recipe.toml"
     text = recipe.read_text().replace("nbest = 1", "nbest = 2").replace("diversity = 0.0", "diversity = 0.5")
@@ -169,12 +167,12 @@ def test_a_recipe_for_several_hypotheses_is_evaluated_by_its_best(translator: Pa
         assert result.code == 0, result.err
 
 
-def test_a_weight_of_a_language_model_needs_one(translator: Path) -> None:
+def test_lm_weight_needs_a_language_model(translator: Path) -> None:
     result = call("translate", translator, "--lm-weight", "0.5", stdin=TEXT)
     assert (result.code, "--lm-weight needs --lm RUN" in result.err) == (2, True)
 
 
-def test_steering_that_does_not_go_together_is_refused(translator: Path, tmp_path: Path) -> None:
+def test_constraints_that_cannot_be_combined_are_refused(translator: Path, tmp_path: Path) -> None:
     terms, prefixes = write_lines(tmp_path / "terms", ["a\tb"]), write_lines(tmp_path / "prefixes", ["a"])
     for flags in (
         ("--glossary", terms, "--sample"),
@@ -217,7 +215,7 @@ def test_other_searches_keep_line_count_and_order(translator: Path) -> None:
     assert len({row.split(" ||| ")[1].split()[0] for row in rows}) == 3, "each begins in its own way"
 
 
-def test_an_ensemble_decides_together(translator: Path, recurrent: Path, tmp_path: Path) -> None:
+def test_an_ensemble_combines_its_members(translator: Path, recurrent: Path, tmp_path: Path) -> None:
     twin = shutil.copytree(translator, tmp_path / "twin")
     plain = records(translator, "--beam", "3")
     same = records(translator, "--beam", "3", "--ensemble", twin, "--ensemble", twin)
@@ -228,7 +226,7 @@ def test_an_ensemble_decides_together(translator: Path, recurrent: Path, tmp_pat
     assert f"{recurrent} and {translator} have different vocabularies" in result.err
 
 
-def test_a_language_model_has_its_share_and_both_are_told(translator: Path, language_model: Path, bigram: Path) -> None:
+def test_shallow_fusion_reports_both_scores(translator: Path, language_model: Path, bigram: Path) -> None:
     plain = records(translator)
     for record, before in zip(records(translator, "--lm", language_model, "--lm-weight", "0.5"), plain, strict=True):
         if record["source"]:
@@ -244,7 +242,7 @@ def test_a_language_model_has_its_share_and_both_are_told(translator: Path, lang
     assert "--lm needs a run that can generate" in result.err
 
 
-def test_a_language_model_that_knows_no_end_of_a_sentence_has_no_say(
+def test_a_language_model_without_sentence_ends_is_refused(
     translator: Path, language_model: Path, tmp_path: Path
 ) -> None:
     endless = shutil.copytree(language_model, tmp_path / "endless")
@@ -258,7 +256,7 @@ def test_a_language_model_that_knows_no_end_of_a_sentence_has_no_say(
     assert "it did not learn where sentences end" in result.err
 
 
-def test_strange_input_is_told(translator: Path) -> None:
+def test_unusual_input_is_reported(translator: Path) -> None:
     rows = pairs(40, seed=8)
     right, wrong = ("".join(row[side] + "\n" for row in rows) for side in (0, 1))
     assert call("translate", translator, "--beam", "1", stdin=right).err == ""
@@ -288,19 +286,19 @@ def test_options_that_exclude_each_other_are_refused(translator: Path, words: tu
     assert (result.code, message in result.err) == (2, True), result.err
 
 
-def test_a_file_to_translate_comes_by_stdin(translator: Path) -> None:
+def test_a_file_argument_is_refused_with_advice(translator: Path) -> None:
     file = translator.parent / "test.aa"
     assert f"Read lines with < {file}" in call("translate", translator, file).err
 
 
-def test_json_says_what_the_guard_found(translator: Path) -> None:
+def test_json_has_the_flags_of_the_output_checks(translator: Path) -> None:
     found = records(translator, stdin=TEXT + "ba " * 200 + "\n")
     assert all(record["flags"] == [] and record["fallback"] is False for record in found[:5])
     assert "short" in found[5]["flags"]
     assert all(record["flags"] == [] for record in records(translator, "--no-guard", stdin="ba " * 200 + "\n"))
 
 
-def test_drawing_may_be_a_key_of_the_search(translator: Path) -> None:
+def test_sampling_may_be_a_recipe_key(translator: Path) -> None:
     words = ("--decoding.sample=true", "--temperature", "0.5")
     assert call("translate", translator, *words, stdin=TEXT).code == 0
     refused = call("translate", translator, "--decoding.sample=true", "--beam", "3", stdin=TEXT)

@@ -1,4 +1,4 @@
-"""Are recipes read strictly, with every mistake told at once and with its line?"""
+"""Typed settings: strict reading, and all mistakes at once with their lines."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_each_mistake_is_named_with_its_line_and_what_is_allowed(text: str, mess
     assert errors(text) == [message]
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_file_and_then_the_command_line() -> None:
+def test_all_mistakes_are_reported_in_the_order_of_the_file_and_the_command_line() -> None:
     text = "quick = 2\n[training]\nlr = 'fast'\nl_r = 1\n[model]\nkind = 'transformer'\nnum_heads = 0\n"
     assert errors(text, "--training.betas=3", "--seed=x") == [
         "recipe.toml:1: quick: expected true or false, got 2",
@@ -257,9 +257,7 @@ class Counted(Config):
         ("", ["--title=x", "--training.ema=0.5"], "--training.ema: what is counted has no training.ema"),
     ],
 )
-def test_a_mistake_of_the_whole_recipe_is_told_where_its_key_stands(
-    text: str, arguments: list[str], message: str
-) -> None:
+def test_a_mistake_of_the_whole_recipe_is_reported_at_its_key(text: str, arguments: list[str], message: str) -> None:
     with pytest.raises(UsageError) as refused:
         build(Counted, document(text), parse_overrides(arguments))
     assert str(refused.value) == message
@@ -373,7 +371,7 @@ recipes = st.builds(
 
 
 @given(recipes)
-def test_what_is_written_is_read_back_equal(recipe: Recipe) -> None:
+def test_written_settings_are_read_back_equal(recipe: Recipe) -> None:
     text = to_toml(recipe, {"seed": "a", "training": "b", "training.lr": "c # d", "model": "e"})
     assert build(Recipe, document(text)) == recipe
 

@@ -173,7 +173,7 @@ def test_checksums_are_those_of_the_bytes(tmp_path: Path) -> None:
     assert sha256_file(tmp_path / "file") == hashlib.sha256(data).hexdigest()
 
 
-def test_free_space_is_asked_of_the_nearest_folder_that_exists(tmp_path: Path) -> None:
+def test_free_space_is_that_of_the_nearest_existing_folder(tmp_path: Path) -> None:
     free = free_bytes(tmp_path / "not" / "yet" / "there")
     status = os.statvfs(tmp_path)
     assert abs(free - status.f_bavail * status.f_frsize) < 1_000_000_000
@@ -192,7 +192,7 @@ def test_free_space_is_asked_of_the_nearest_folder_that_exists(tmp_path: Path) -
         (5e15, "5000.0 TB"),
     ],
 )
-def test_sizes_are_written_as_people_read_them(number: float, text: str) -> None:
+def test_formats_of_sizes(number: float, text: str) -> None:
     assert format_bytes(number) == text
 
 
@@ -219,7 +219,7 @@ def test_a_write_that_the_system_refuses_is_a_storage_error_without_debris(tmp_p
     assert names(tmp_path) == []
 
 
-def test_a_full_disk_is_told_with_what_is_needed_what_is_free_and_what_to_do(
+def test_a_full_disk_is_reported_with_needed_and_free_space_and_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "free_bytes", lambda path: 2_000_000)
@@ -273,7 +273,7 @@ def test_every_library_s_failure_to_write_is_recognised(error: Exception, messag
     assert refused.value.__cause__ is error
 
 
-def test_the_reason_behind_torch_s_message_is_found() -> None:
+def test_the_cause_of_torch_s_message_is_reported() -> None:
     with pytest.raises(StorageError, match="no space left"), storage_errors("save"):
         try:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -303,7 +303,7 @@ def disk(monkeypatch: pytest.MonkeyPatch, total: int, free: int) -> None:
     monkeypatch.setattr(files.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(total, total - free, free))  # type: ignore[attr-defined]
 
 
-def test_room_is_asked_for_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_space_is_checked_before_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk(monkeypatch, total=1000, free=100)
     require_room(tmp_path / "new", 100)
     assert names(tmp_path / "new") == []
@@ -312,9 +312,7 @@ def test_room_is_asked_for_before_anything_is_written(tmp_path: Path, monkeypatc
     assert full.value.errno == errno.ENOSPC
 
 
-def test_a_file_system_that_does_not_know_its_size_is_not_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_a_size_is_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk(monkeypatch, total=0, free=0)
     require_room(tmp_path, 1_000_000)
 
@@ -331,7 +329,7 @@ def test_a_folder_that_cannot_be_written_is_noticed(tmp_path: Path, monkeypatch:
 DEBRIS = ".heed-0123456789ab.tmp"
 
 
-def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_only_the_debris_of_killed_processes_is_removed(tmp_path: Path) -> None:
     (tmp_path / "checkpoints" / DEBRIS).mkdir(parents=True)
     (tmp_path / "checkpoints" / DEBRIS / "weights").touch()
     (tmp_path / DEBRIS).touch()
@@ -370,7 +368,7 @@ def test_a_folder_that_is_being_removed_has_lost_its_name(tmp_path: Path, monkey
     assert all(map(is_debris, tmp_path.iterdir()))
 
 
-def test_the_file_that_says_what_a_folder_is_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_identifying_file_of_a_folder_is_deleted_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "recipe.toml", "z"):
         (tmp_path / name).touch()
     (tmp_path / "data").mkdir()
@@ -399,7 +397,7 @@ def test_one_process_at_a_time_writes_into_a_folder(tmp_path: Path) -> None:
         pass
 
 
-def test_where_nothing_can_be_claimed_nobody_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_locks_no_process_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unsupported(descriptor: int, operation: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -408,7 +406,7 @@ def test_where_nothing_can_be_claimed_nobody_is_refused(tmp_path: Path, monkeypa
         assert not is_claimed(tmp_path)
 
 
-def test_links_and_pipes_are_told_from_plain_files(tmp_path: Path) -> None:
+def test_links_and_pipes_are_not_plain_files(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "file").touch()
     assert first_foreign(tmp_path) is None

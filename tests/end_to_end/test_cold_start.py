@@ -1,4 +1,4 @@
-"""Opening a run is quick: it imports none of PyTorch's compiler, whose import takes seconds."""
+"""Opening a run does not import PyTorch's compiler, which takes seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a training survive being killed at any moment? The short form of benchmarks/kill.py."""
+"""A training killed at any moment resumes as if nothing had happened; a short form of benchmarks/kill.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "kill.py
 
 
 def number(name: str, table: str) -> int:
-    """What a row of the script's table says."""
+    """The number in a row of the script's table."""
     found = re.search(rf"^\| {re.escape(name)}.* \| ([\d,]+) \|$", table, re.MULTILINE)
     assert found, table
     return int(found[1].replace(",", ""))
@@ -26,7 +26,7 @@ def run(*arguments: str) -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks and waits as Linux does")
-def test_a_training_that_is_killed_at_random_moments_ends_as_if_nothing_had_been() -> None:
+def test_a_training_killed_at_random_moments_ends_as_if_nothing_had_happened() -> None:
     table = run("--kills", "4", "--during-save", "1")
     assert number("kills", table) >= 4
     assert number("... during a save", table) >= 1
@@ -36,14 +36,14 @@ def test_a_training_that_is_killed_at_random_moments_ends_as_if_nothing_had_been
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="forks and waits as Linux does")
-def test_so_it_does_a_hundred_times() -> None:
+def test_a_hundred_kills_change_nothing() -> None:
     table = run("--kills", "100", "--seed", "2")
     assert number("... during a save", table) >= 25
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="forks and waits as Linux does")
-def test_when_one_of_two_ranks_is_killed_the_other_says_so_and_they_go_on_as_if_nothing_had_been() -> None:
+def test_when_one_of_two_ranks_is_killed_the_other_reports_it_and_both_resume() -> None:
     table = run("--kills", "5", "--ranks", "2", "--during-save", "0")
     assert number("kills", table) >= 5
     assert number("ranks that a killed one left alone", table) >= 4

@@ -1,4 +1,4 @@
-"""Does a second signal leave at once, whatever the training is doing, and leave no half-written checkpoint?"""
+"""A second signal ends a training at once and leaves no incomplete checkpoint."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def slow(tensors, path, original=checkpoints.save_file):
 checkpoints.save_file = slow
 """,
 }  # fmt: skip
-"""What makes a training take for ever at one place, after it has said that it is there."""
+"""Code that makes a training hang at one place, after it has printed that it is there."""
 
 PROGRAM = """
 import os, time
@@ -38,8 +38,8 @@ def hold():
     print("here", flush=True)
     for _ in range(3000):
         time.sleep(0.1)
-def asked(self, *said, original=StopRequest.__call__):
-    original(self, *said)
+def asked(self, *arguments, original=StopRequest.__call__):
+    original(self, *arguments)
     os.write(1, b"asked\\n")  # a print might come in the middle of another
 StopRequest.__call__ = asked
 {slow}
@@ -50,7 +50,7 @@ main()
 
 @contextmanager
 def started(folder: Path, slow: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A training that holds at one place, and has got there; killed at the end."""
+    """A training that hangs at one place and has reached it; killed at the end."""
     src, tgt = write_pairs(folder)
     keys = {**TINY, "training.eval_every": 3, "training.save_every": 2, "data.max_valid": 3}
     words = ["train", "--task", "translation", "--src", src, "--tgt", tgt, *flags(keys), "--out", folder / "run"]
@@ -65,16 +65,16 @@ def started(folder: Path, slow: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize(("slow", "number"), [("validation", signal.SIGINT), ("save", signal.SIGTERM)])
-def test_a_second_signal_leaves_at_once(tmp_path: Path, slow: str, number: signal.Signals) -> None:
+def test_a_second_signal_ends_a_training_at_once(tmp_path: Path, slow: str, number: signal.Signals) -> None:
     with started(tmp_path, slow) as process:
         process.send_signal(number)
-        if slow == "validation":  # which the first signal breaks off, to save and to end
+        if slow == "validation":  # the first signal interrupts it, to save and to end
             assert process.wait(120) == 128 + number
         else:
             assert process.stdout is not None
             assert process.stdout.readline() == b"asked\n", "the first signal lets it finish"
             process.send_signal(number)
-            assert process.wait(120) == 128 + number, "long before what it holds at ends"
+            assert process.wait(120) == 128 + number, "long before the save would end"
         assert process.stderr is not None
         assert process.stderr.read() == b""
     folder = tmp_path / "run"

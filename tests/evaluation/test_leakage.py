@@ -1,4 +1,4 @@
-"""Are test lines found that a run was trained on?"""
+"""Leakage: test lines that are in a run's data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def leakage(run: Run, rows: list[tuple[str, ...]]) -> Leakage:
     return found
 
 
-def test_lines_are_found_by_either_side_and_told_by_number(run: Run) -> None:
+def test_lines_are_matched_by_either_side_and_reported_by_number(run: Run) -> None:
     (src, tgt), (other_src, _) = [row for row in pairs() if row not in read_valid(run.folder)][:2]
     found = leakage(run, [("new", "neu"), (src, tgt), (src, "neu"), ("new", tgt), (other_src, tgt)])
     assert found.lines == (2, 3, 4, 5)
@@ -48,26 +48,26 @@ def test_lines_are_normalised_as_the_run_normalises_them(run: Run) -> None:
     assert leakage(run, [(f"\ufeff{src}\x07", f" {tgt}")]).in_training["pair"] == 1
 
 
-def test_unseen_lines_are_none(run: Run) -> None:
+def test_unseen_lines_are_not_reported(run: Run) -> None:
     found = leakage(run, [("new", "neu")])
     assert (found.lines, found.in_training) == ((), {"pair": 0, "src": 0, "tgt": 0})
     assert found.render("runs/a") == "no test line is in the training data of runs/a"
 
 
-def test_a_test_set_of_validation_lines_is_told(run: Run) -> None:
+def test_validation_lines_in_a_test_set_are_reported(run: Run) -> None:
     valid = read_valid(run.folder)
     found = leakage(run, valid)
     assert (found.lines, found.in_validation) == ((), len(valid))
     assert found.render("a") == f"no test line is in the training data of a; {len(valid)} in its validation data"
 
 
-def test_without_a_fingerprint_nothing_is_said(run: Run, tmp_path: Path) -> None:
+def test_without_fingerprints_nothing_is_reported(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / LINES_SEEN)
     assert check_leakage(Run(tmp_path / "run"), [("a", "b")]) is None
 
 
-def test_without_validation_lines_training_is_checked_all_the_same(run: Run, tmp_path: Path) -> None:
+def test_without_validation_lines_training_is_still_checked(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "run")
     (tmp_path / "run" / VALID).unlink()
     found = leakage(Run(tmp_path / "run"), pairs()[:9])

@@ -1,4 +1,4 @@
-"""Are language models of any kind scored on one text, in one table, with tests that respect how they read?"""
+"""Evaluation of language models and compressors on a text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from heed.evaluation.likelihoods import (
     read_by,
     training_perplexity,
 )
-from heed.evaluation.likelihoods_table import render_likelihoods
+from heed.evaluation.table import render_table
 from heed.evaluation.test_set import HeldOut, read_monolingual
 from heed.metrics.likelihood import TextLikelihood
 from heed.run import RECIPE, Run
@@ -52,7 +52,7 @@ def systems(runs: dict[str, Run]) -> list[TextSystem]:
     return [read_by(run, TEST, run.predictor.scorer()) for run in runs.values()]
 
 
-def test_any_mixture_of_models_is_one_table_with_the_same_counts(runs: dict[str, Run]) -> None:
+def test_models_of_any_kind_share_a_table_with_the_same_counts(runs: dict[str, Run]) -> None:
     found = evaluate_texts(TEST, systems(runs))
     num_words = sum(len(line.split()) + 1 for line in TEST.sources)
     assert [e.how["reads"] for e in found] == ["context:line", "context:stream", "context:8|stride:4"]
@@ -66,14 +66,14 @@ def test_any_mixture_of_models_is_one_table_with_the_same_counts(runs: dict[str,
         assert evaluation.how["training_perplexity"] == pytest.approx(score.value, rel=0.5)
     assert not found[0].against_first
     assert {*found[1].against_first} == {*found[2].against_first} == {"bits per byte"}
-    table = render_likelihoods(found)
+    table = render_table(found)
     for part in ("training, per token  parameters  reads", "8|stride:4", "\n  against the first  ", "|block:3"):
         assert part in table
     assert table.count("unit:word") == 1
     assert json.loads(json.dumps(found[1].to_json()))["reads"] == "context:stream"
 
 
-def test_a_model_of_lines_alone_is_drawn_by_lines(runs: dict[str, Run]) -> None:
+def test_a_model_of_separate_lines_is_resampled_by_lines(runs: dict[str, Run]) -> None:
     [only] = evaluate_texts(TEST, systems({"bigram": runs["bigram"]}))
     assert "block" not in only.scores["bits per byte"].signature
 
@@ -88,7 +88,7 @@ def test_a_block_has_about_five_hundred_words_and_there_are_at_least_twenty(
     assert lines_per_block(test, [whole, TextSystem("", lines, "context:line")]) == 1
 
 
-def test_the_mean_of_probabilities_is_a_further_system(runs: dict[str, Run], tmp_path: Path) -> None:
+def test_an_ensemble_averages_probabilities(runs: dict[str, Run], tmp_path: Path) -> None:
     found = systems(runs)
     together = mixture(found)
     assert together.name == "ensemble of 3"
@@ -106,7 +106,7 @@ def test_the_mean_of_probabilities_is_a_further_system(runs: dict[str, Run], tmp
     assert evaluation.synthetic
 
 
-def test_models_of_different_words_are_no_mixture(runs: dict[str, Run], tmp_path: Path) -> None:
+def test_models_with_different_tokens_cannot_be_an_ensemble(runs: dict[str, Run], tmp_path: Path) -> None:
     other = language_run(tmp_path, "characters", "bigram", tokenizer__kind="character")
     scored = read_by(other, TEST, other.predictor.scorer())
     with pytest.raises(UsageError, match="--ensemble needs runs with the same tokens"):
@@ -119,17 +119,17 @@ def test_models_of_different_words_are_no_mixture(runs: dict[str, Run], tmp_path
     )
 
 
-def test_a_system_that_knows_no_lines_has_a_score_without_interval_and_test(runs: dict[str, Run]) -> None:
+def test_a_system_without_lines_has_neither_interval_nor_test(runs: dict[str, Run]) -> None:
     whole = "\n".join(TEST.sources) + "\n"
     total = TextLikelihood(-1000.0, 500, len(whole.split()), len(whole) - 60, len(whole) - 60, 60)
     found = evaluate_texts(TEST, [*systems(runs), TextSystem("xz", [total], "context:stream")])[-1]
     assert found.scores["bits per byte"].value == pytest.approx(1000 / math.log(2) / len(whole))
     assert found.scores["bits per byte"].low is None
     assert not found.against_first
-    assert "xz" in render_likelihoods([found])
+    assert "xz" in render_table([found])
 
 
-def test_compressors_are_rows_bare_and_primed(tmp_path: Path) -> None:
+def test_compressors_are_scored_with_and_without_a_primer(tmp_path: Path) -> None:
     seen = write_lines(tmp_path / "seen", TEST.sources)
     found = compressed(TEST, Normaliser(), seen)
     assert [system.name for system in found[:5]] == ["gzip", "bzip2", "xz", "zstd", "lz78"]
@@ -140,10 +140,10 @@ def test_compressors_are_rows_bare_and_primed(tmp_path: Path) -> None:
     assert bits.value == pytest.approx(8 * len(gzip.compress(whole, 9, mtime=0)) / len(whole))
     assert bits.signature == f"unit:byte|n:{len(whole)}|eos:yes|unk:0|context:file"
     assert evaluations[7].scores["bits per byte"].value < 0.2 * bits.value  # it has seen that very text
-    assert "file|primer:seen" in render_likelihoods(evaluations)
+    assert "file|primer:seen" in render_table(evaluations)
 
 
-def test_a_model_goes_on_learning_from_the_text_and_is_left_as_it_was(runs: dict[str, Run]) -> None:
+def test_dynamic_evaluation_adapts_to_the_text_and_restores_the_model(runs: dict[str, Run]) -> None:
     run = Run(runs["rnn"].folder)
     scorer = run.predictor.adapting_scorer({"rule": "sgd", "lr": 0.5, "cache_share": 0.1})
     found = read_by(run, TEST, scorer, "dynamic")
@@ -157,7 +157,7 @@ def test_a_model_goes_on_learning_from_the_text_and_is_left_as_it_was(runs: dict
     assert "dynamic:rms" in rms.signature
 
 
-def test_the_perplexity_of_the_training_text_is_that_of_the_weights_that_were_kept(runs: dict[str, Run]) -> None:
+def test_the_training_perplexity_is_that_of_the_kept_weights(runs: dict[str, Run]) -> None:
     assert training_perplexity(runs["rnn"]) is not None
     journal = runs["rnn"].folder / "metrics.jsonl"
     events = [json.loads(line) for line in journal.read_text().splitlines()]
@@ -165,37 +165,37 @@ def test_the_perplexity_of_the_training_text_is_that_of_the_weights_that_were_ke
     assert training_perplexity(runs["rnn"]) == best["training_perplexity"]
 
 
-def test_blank_lines_of_a_test_text_are_read_where_a_run_keeps_them(tmp_path: Path) -> None:
+def test_blank_lines_are_read_on_request(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "text", ["a", "", " ", "b"])
     assert read_monolingual(path).sources == ["a", "b"]
     assert read_monolingual(path, blank_lines=True).sources == ["a", "", " ", "b"]
 
 
-def spoken(log_prob: float, num_unknown: int, line: str = "ba ce di fo") -> TextLikelihood:
+def likelihood(log_prob: float, num_unknown: int, line: str = "ba ce di fo") -> TextLikelihood:
     return TextLikelihood.of_sentence(line, log_prob, 5, num_unknown)
 
 
-def test_who_says_unknown_of_more_words_is_not_tested_and_the_table_says_how_many(runs: dict[str, Run]) -> None:
+def test_models_with_more_unknown_words_are_not_compared(runs: dict[str, Run]) -> None:
     one, other = systems(runs)[:2]
     knows_less = replace(other, likelihoods=[replace(each, num_unknown=1) for each in other.likelihoods])
     found = evaluate_texts(TEST, [one, knows_less, other])
     assert not found[1].against_first and found[2].against_first
-    table = render_likelihoods(found)
+    table = render_table(found)
     assert re.search(r"bits per byte +unknown +training, per token", table)
     assert "numbers of them cannot be compared" in table
-    assert "unknown" not in render_likelihoods(evaluate_texts(TEST, [one, other])).replace("unk:", "")
+    assert "unknown" not in render_table(evaluate_texts(TEST, [one, other])).replace("unk:", "")
 
 
-def test_text_without_blanks_is_told_by_characters_first() -> None:
+def test_text_without_blanks_is_scored_by_characters_first() -> None:
     lines = [("犬が公園を走っている。" * number,) for number in range(3, 40)]
     test = HeldOut(("test.ja",), lines)
-    said = TextSystem("m", [spoken(-9.0, 0, line) for (line,) in lines], "context:line")
-    heads = render_likelihoods(evaluate_texts(test, [said])).split("\n")[2].split("  ")
+    said = TextSystem("m", [likelihood(-9.0, 0, line) for (line,) in lines], "context:line")
+    heads = render_table(evaluate_texts(test, [said])).split("\n")[2].split("  ")
     assert next(head for head in heads if head).strip() == "bits per character"
     assert not any("word" in head for head in heads)
 
 
-def test_of_few_lines_it_is_said_that_they_are_few(runs: dict[str, Run]) -> None:
+def test_a_text_of_few_lines_is_noted(runs: dict[str, Run]) -> None:
     test = HeldOut(("test.txt",), TEST.rows[:19])
     found = evaluate_texts(test, [read_by(runs["bigram"], test, runs["bigram"].predictor.scorer())])
-    assert "Fewer than 20 lines" in render_likelihoods(found)
+    assert "Fewer than 20 lines" in render_table(found)

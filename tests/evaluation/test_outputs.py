@@ -1,4 +1,4 @@
-"""Is what is found out about systems what sacreBLEU and a count by hand say?"""
+"""Evaluation of outputs, compared with sacreBLEU and counts by hand."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from toy import pairs, prepared, without_shape_checks
 
 from heed.core.errors import DataError, UsageError
-from heed.evaluation.outputs import System, evaluate_outputs, read_finished
-from heed.evaluation.sentences import ranked, samples
+from heed.evaluation.outputs import System, evaluate_outputs, ranked, read_finished, samples
 from heed.evaluation.test_set import HeldOut, read_monolingual, read_parallel, read_records
 from heed.metrics import output_metric
 from heed.metrics.significance import compare
@@ -28,7 +27,7 @@ POOR = ["the cat", "a man in a park", "dog a", "stand people street in the"] * 5
 TEST = HeldOut(("test.aa", "test.bb"), [(f"source number {i}", line) for i, line in enumerate(REFERENCES)])
 
 
-def test_references_that_are_empty_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_references_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, lines in (("src", "a\nb\n \n"), ("ref", "x\n \n\n")):
         (tmp_path / name).write_text(lines, encoding="utf-8")
     assert len(read_parallel(tmp_path / "src", tmp_path / "ref").rows) == 3
@@ -37,7 +36,7 @@ def test_references_that_are_empty_are_told(tmp_path: Path, capsys: pytest.Captu
     assert "1 lines are empty on both sides and change no score" in told
 
 
-def test_words_of_references_are_read_as_training_normalised_them(tmp_path: Path) -> None:
+def test_words_of_references_are_normalised_as_in_training(tmp_path: Path) -> None:
     run = prepared(tmp_path)
     words = WordCounts("13a", Counter({"café": 3}))
     words.write(run.folder / WORDS_SEEN)
@@ -112,14 +111,14 @@ def test_lines_that_any_run_was_trained_on_are_left_out_for_all(run: Run) -> Non
         assert evaluation.without_leaked["chrf"].value == alone < evaluation.scores["chrf"].value
 
 
-def test_where_all_or_no_lines_are_trained_on_there_is_no_second_score(run: Run) -> None:
+def test_without_a_mix_of_seen_and_unseen_lines_there_is_no_second_score(run: Run) -> None:
     seen = [row for row in pairs() if row not in read_valid(run.folder)][:3]
     for rows in (seen, [("unseen", "ungesehen")]):
         [found] = evaluate_outputs(HeldOut(("a", "b"), rows), [System("run", [row[1] for row in rows], run)])
         assert found.without_leaked == {}
 
 
-def test_frequencies_are_those_of_the_first_run_that_knows_them(run: Run) -> None:
+def test_frequencies_are_those_of_the_first_run_with_word_counts(run: Run) -> None:
     outputs = ["kan ler zz"] * 20
     _, found = evaluate_outputs(TEST, [System("file", POOR), System("run", outputs, run)])
     training = WordCounts.read(run.folder / WORDS_SEEN)
@@ -138,7 +137,7 @@ def test_the_worst_lines_are_those_with_the_lowest_chrf() -> None:
     assert len(found.worst) == 3
 
 
-def test_samples_stand_at_fixed_places_from_good_to_worst() -> None:
+def test_samples_are_taken_at_fixed_ranks_from_good_to_worst() -> None:
     chrf = [float(i) for i in range(100)][::-1]
     test = HeldOut(("a", "b"), [(str(i), str(i)) for i in range(100)])
     picked = samples(ranked(test, [str(i) for i in range(100)], chrf))
@@ -163,7 +162,7 @@ def test_an_evaluation_can_be_written_as_json(run: Run) -> None:
     assert third["worst"][0].keys() >= {"line", "chrf", "source", "output", "reference", "alignment"}
 
 
-def test_a_test_set_is_known_by_its_lines_packed_or_not(tmp_path: Path) -> None:
+def test_the_fingerprint_of_a_test_set_ignores_compression(tmp_path: Path) -> None:
     import gzip
 
     for name, text in (("t.aa", "one\ntwo\n"), ("t.bb", "eins\nzwei\n")):
@@ -177,13 +176,13 @@ def test_a_test_set_is_known_by_its_lines_packed_or_not(tmp_path: Path) -> None:
     assert Counter(f["lines"] for f in plain.fingerprint()) == {2: 2}
 
 
-def test_what_is_no_line_of_its_file_is_counted_as_a_pair(tmp_path: Path) -> None:
+def test_rows_of_a_file_of_pairs_are_called_pairs(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text('source,target\n"two\nlines",zwei\none,eins\n')
     test = read_records(tmp_path / "t.csv", ("source", "target"), ("aa", "bb"))
     assert (test.label, test.unit) == ("t.csv (source) and t.csv (reference), 2 pairs", "pair")
 
 
-def test_what_is_no_test_set_is_told(tmp_path: Path) -> None:
+def test_files_that_are_not_a_test_set_are_refused(tmp_path: Path) -> None:
     (tmp_path / "two").write_text("one\ntwo\n")
     (tmp_path / "one").write_text("one\n")
     (tmp_path / "none").write_text("\n \n")

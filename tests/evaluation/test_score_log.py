@@ -1,4 +1,4 @@
-"""Does a run folder tell when it was scored on which test data?"""
+"""The log of scores in a run folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def evaluation(run: Run, value: float = 30.0, last: str = "b") -> Evaluation:
     return Evaluation("run", test, run, {"bleu": score}, {"search": {"beam_size": 5}}, 0.98, leakage=leakage)
 
 
-def test_every_time_is_a_line_with_the_files_the_weights_the_search_and_the_scores(run: Run) -> None:
+def test_an_entry_has_the_files_the_weights_the_search_and_the_scores(run: Run) -> None:
     assert read_scores(run) == []
     log_scores(run, evaluation(run), next(TIMES))
     log_scores(run, evaluation(run, 31.0), next(TIMES))
@@ -49,7 +49,7 @@ def test_every_time_is_a_line_with_the_files_the_weights_the_search_and_the_scor
     assert str(run.folder) not in (run.folder / SCORE_LOG).read_text()
 
 
-def test_the_times_are_those_of_the_very_same_lines(run: Run) -> None:
+def test_the_times_are_those_of_the_same_lines(run: Run) -> None:
     assert times_scored(run, evaluation(run), "now") == []
     log_scores(run, evaluation(run), next(TIMES))
     log_scores(run, evaluation(run, last="other"), next(TIMES))
@@ -58,7 +58,7 @@ def test_the_times_are_those_of_the_very_same_lines(run: Run) -> None:
     assert len(times_scored(run, evaluation(run, last="third"), "now")) == 0
 
 
-def test_rows_of_one_command_are_one_look(run: Run) -> None:
+def test_rows_of_one_command_count_once(run: Run) -> None:
     for last in ("b", "other", "b"):
         log_scores(run, evaluation(run, last=last), "then")
     assert times_scored(run, evaluation(run), "now") == ["then"]
@@ -72,7 +72,7 @@ def test_rows_of_one_command_are_one_look(run: Run) -> None:
                                     '{"time": "t", "test": [], "scores": [], "ensemble": [1]}',
                                     '{"time": "t", "test": [], "scores": [{"value": "x", "name": "", "signature": ""}]}'
                                     ])  # fmt: skip
-def test_damaged_lines_are_passed_over(run: Run, damage: str) -> None:
+def test_damaged_lines_are_skipped(run: Run, damage: str) -> None:
     log_scores(run, evaluation(run), next(TIMES))
     with (run.folder / SCORE_LOG).open("a") as file:
         file.write(damage + "\n")
@@ -80,7 +80,7 @@ def test_damaged_lines_are_passed_over(run: Run, damage: str) -> None:
     assert len(read_scores(run)) == 2
 
 
-def test_a_last_line_that_was_cut_off_does_not_take_the_next_with_it(run: Run) -> None:
+def test_an_entry_after_an_incomplete_line_is_kept(run: Run) -> None:
     (run.folder / SCORE_LOG).write_text('{"time": "2026')
     log_scores(run, evaluation(run), next(TIMES))
     assert len(read_scores(run)) == 1
@@ -93,7 +93,7 @@ def test_an_infinite_score_is_null(run: Run) -> None:
     assert len(read_scores(run)) == 1
 
 
-def test_a_ledger_that_leads_elsewhere_is_not_written(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_log_that_is_a_link_is_not_written(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "file"
     elsewhere.write_text("precious")
     (run.folder / SCORE_LOG).symlink_to(elsewhere)

@@ -1,14 +1,12 @@
-"""Do evaluations read well on a screen?"""
+"""Tables of evaluations for a terminal."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from heed.evaluation.evaluation import Evaluation
+from heed.evaluation.evaluation import Evaluation, ScoredSentence
 from heed.evaluation.leakage import Leakage
-from heed.evaluation.outputs_table import render_outputs
-from heed.evaluation.sentences import ScoredSentence
-from heed.evaluation.table import columns
+from heed.evaluation.table import columns, render_table
 from heed.evaluation.test_set import HeldOut
 from heed.metrics.metric import Score
 from heed.metrics.sentence_length import LengthBucket
@@ -32,8 +30,8 @@ SECOND = Evaluation(
 )  # fmt: skip
 
 
-def test_several_systems_are_one_table_with_both_tests_below_each_and_signatures_once() -> None:
-    text = render_outputs([FIRST, SECOND])
+def test_several_systems_share_a_table_with_tests_below_each_and_signatures_once() -> None:
+    text = render_table([FIRST, SECOND])
     assert text.startswith(
         "test.en and test.de, 1,000 lines\n"
         "\n"
@@ -50,18 +48,18 @@ def test_several_systems_are_one_table_with_both_tests_below_each_and_signatures
     )
 
 
-def test_one_system_is_a_table_without_tests() -> None:
-    text = render_outputs([FIRST])
+def test_a_single_system_has_no_tests() -> None:
+    text = render_table([FIRST])
     assert "runs/a  38.00 [37.00, 39.00]" in text
     assert "Koehn" not in text
     assert "against" not in text
     assert text.count("nrefs:1") == 3
 
 
-def test_leakage_is_told_with_the_scores_of_the_other_lines() -> None:
+def test_leakage_is_reported_with_the_scores_of_the_other_lines() -> None:
     leakage = Leakage(1000, {"pair": 4, "src": 12, "tgt": 5}, 0, tuple(range(1, 14)), 1000)
     found = Evaluation("runs/a", TEST, None, scores(38, 61, 46), leakage=leakage, without_leaked=scores(37, 60, 47))
-    text = render_outputs([found])
+    text = render_table([found])
     assert (
         "leakage: 13 of 1,000 test lines (1.3 %) are in the training data of runs/a: "
         "4 as pairs, 12 by their source, 5 by their reference\n"
@@ -71,9 +69,9 @@ def test_leakage_is_told_with_the_scores_of_the_other_lines() -> None:
     ) in text
 
 
-def test_where_every_line_was_trained_on_the_scores_say_nothing() -> None:
+def test_a_test_set_that_was_trained_on_completely_is_reported() -> None:
     leakage = Leakage(1000, {"pair": 1000}, 0, tuple(range(1, 1001)), 1000)
-    text = render_outputs([Evaluation("runs/a", TEST, None, scores(99, 99, 1), leakage=leakage)])
+    text = render_table([Evaluation("runs/a", TEST, None, scores(99, 99, 1), leakage=leakage)])
     assert "Every line was trained on" in text
 
 
@@ -87,7 +85,7 @@ def test_buckets_and_bands_have_a_row_for_each_system() -> None:
     both = [
         Evaluation(name, TEST, None, FIRST.scores, by_length=[bucket], by_frequency=bands) for name in ("runs/a", "b")
     ]
-    assert render_outputs(both, analysis=True).endswith(
+    assert render_table(both, analysis=True).endswith(
         "source, words  lines          BLEU                  chrF2\n"
         "6–10             840  runs/a  38.00 [37.00, 39.00]  61.70 [60.70, 62.70]\n"
         "                      b       38.00 [37.00, 39.00]  61.70 [60.70, 62.70]\n"
@@ -98,7 +96,7 @@ def test_buckets_and_bands_have_a_row_for_each_system() -> None:
         "1,000 or more     runs/a          9,000      9,100  8,000      0.879   0.889  0.884\n"
         "                  b               9,000      9,100  8,000      0.879   0.889  0.884"
     )
-    assert "6–10" not in render_outputs(both)
+    assert "6–10" not in render_table(both)
 
 
 def test_f1_has_a_row_for_each_system_and_a_column_for_each_kind_of_word() -> None:
@@ -110,18 +108,18 @@ def test_f1_has_a_row_for_each_system_and_a_column_for_each_kind_of_word() -> No
         Evaluation(name, TEST, None, FIRST.scores, unigram_f1=f1, words_as="words as tok:13a")
         for name in ("runs/a", "b")
     ]
-    assert render_outputs(both, analysis=True).endswith(
+    assert render_table(both, analysis=True).endswith(
         "unigram F1  all words (9,312)  rare words (312)\n"
         "runs/a                  0.869             0.329\n"
         "b                       0.869             0.329\n"
         "words as tok:13a"
     )
-    assert "unigram F1" not in render_outputs(both)
+    assert "unigram F1" not in render_table(both)
 
 
 def test_worst_lines_are_shown_with_their_links() -> None:
     worst = [ScoredSentence(7, 3.2, "Two dogs", "Zwei Katzen", "Zwei Hunde", "0-0 1-1", "Two=Zwei dogs=Katzen")]
-    text = render_outputs([Evaluation("runs/a", TEST, None, FIRST.scores, worst=worst)])
+    text = render_table([Evaluation("runs/a", TEST, None, FIRST.scores, worst=worst)])
     assert text.endswith(
         "worst lines of runs/a by chrF2\n"
         "  line 7, chrF2 3.20\n"
@@ -131,7 +129,7 @@ def test_worst_lines_are_shown_with_their_links() -> None:
         "    links      Two=Zwei dogs=Katzen"
     )
     pairs = replace(TEST, unit="pair")  # of a table, whose first line may hold names
-    assert "\n  pair 7, chrF2 3.20\n" in render_outputs([Evaluation("runs/a", pairs, None, FIRST.scores, worst=worst)])
+    assert "\n  pair 7, chrF2 3.20\n" in render_table([Evaluation("runs/a", pairs, None, FIRST.scores, worst=worst)])
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:

@@ -19,14 +19,14 @@ VALID = [
 ]
 
 
-def test_a_picture_is_written_where_matplotlib_is(tmp_path: Path) -> None:
+def test_a_picture_is_written_with_matplotlib(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     assert draw_curves(tmp_path, TRAIN, VALID) == "![curves](curves.png)"
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert "matplotlib.pyplot" not in sys.modules  # it would look for a screen
 
 
-def test_the_picture_shows_loss_and_scores_over_minutes_and_where_the_weights_are_from(
+def test_the_picture_shows_loss_scores_and_the_update_of_the_kept_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figure = pytest.importorskip("matplotlib.figure").Figure
@@ -43,7 +43,7 @@ def test_the_picture_shows_loss_and_scores_over_minutes_and_where_the_weights_ar
     assert [axes.get_xlabel() for axes in (loss, scores)] == ["minutes of training"] * 2
 
 
-def test_a_long_training_is_drawn_over_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_training_is_drawn_in_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = pytest.importorskip("matplotlib.figure").Figure
     drawn: list[Any] = []
     monkeypatch.setattr(figure, "savefig", lambda self, file, **how: drawn.append(self))
@@ -62,7 +62,7 @@ def test_a_language_model_has_one_curve(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(drawn[0].axes) == 1
 
 
-def test_the_training_text_is_drawn_beside_the_validation_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_perplexity_of_training_text_is_drawn_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = pytest.importorskip("matplotlib.figure").Figure
     drawn: list[Any] = []
     monkeypatch.setattr(figure, "savefig", lambda self, file, **how: drawn.append(self))
@@ -73,7 +73,7 @@ def test_the_training_text_is_drawn_beside_the_validation_text(tmp_path: Path, m
     assert gap == pytest.approx([math.log(2)] * 3)
 
 
-def test_without_matplotlib_the_curves_are_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_curves_are_sparklines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     text = draw_curves(tmp_path, TRAIN, VALID)
     assert re.search(r"training loss +█[▁-█]+▁  5 → 0.263", text)
@@ -82,7 +82,7 @@ def test_without_matplotlib_the_curves_are_characters(tmp_path: Path, monkeypatc
     assert not (tmp_path / "curves.png").exists()
 
 
-def test_two_points_make_a_curve_and_fewer_none(tmp_path: Path) -> None:
+def test_a_curve_needs_two_points(tmp_path: Path) -> None:
     assert draw_curves(tmp_path, TRAIN[:1], VALID) == draw_curves(tmp_path, TRAIN, VALID[:1]) == ""
 
 
@@ -91,11 +91,11 @@ def test_a_validation_without_a_finite_number_leaves_a_gap(tmp_path: Path) -> No
     assert draw_curves(tmp_path, [{**TRAIN[0], "loss": None, "perplexity": None}, *TRAIN[1:]], broken)
 
 
-def test_a_sparkline_is_as_high_as_its_values() -> None:
+def test_a_sparkline_follows_its_values() -> None:
     assert sparkline([0.0, 7.0, 3.5]) == "▁█▅"
     assert sparkline([]) == ""
     assert sparkline([2.0, 2.0]) == "▁▁"
-    assert [len(sparkline([1.0] * number, width=50)) for number in (50, 51, 99, 1000)] == [50, 26, 50, 50]
+    assert [len(sparkline([1.0] * number)) for number in (60, 61, 119, 1200)] == [60, 31, 60, 60]
 
 
 def test_one_plot_shows_the_validation_curves_of_several_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

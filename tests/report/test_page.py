@@ -1,4 +1,4 @@
-"""Does `report.md` say what was trained on what, how, how well, and how sure that is?"""
+"""Contents of `report.md`: model, data, training, scores with intervals, weaknesses, use and citation."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import quick_trainings
 from safetensors.torch import load_file
 from toy import (
     prepared,
@@ -38,7 +39,7 @@ from heed.run import WEIGHTS, Run
 from heed.tasks.prepare import read_valid
 from heed.training.metrics_log import read_metrics
 
-__all__ = ["without_shape_checks"]
+__all__ = ["quick_trainings", "without_shape_checks"]
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +58,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture
-def copied(finished: Run, tmp_path: Path) -> Run:
-    """The same in a folder of its own."""
+def copied(finished: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A copy of that run, whose reports have no curves, which take longest."""
+    monkeypatch.setattr("heed.report.page.draw_curves", lambda folder, train, validations: "")
     shutil.copytree(finished.folder, tmp_path / "run")
     return Run(tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs, `base` and `other`, to start another one from."""
+    folder = tmp_path_factory.mktemp("others")
+    for name in ("base", "other"):
+        with_weights(prepared(folder, name))
+    return folder
 
 
 def text_of(run: Run) -> str:
@@ -68,7 +79,7 @@ def text_of(run: Run) -> str:
     return (run.folder / REPORT).read_text(encoding="utf-8")
 
 
-def test_the_first_lines_say_what_it_is_on_what_how_long_where_and_how_good(finished: Run) -> None:
+def test_the_summary_has_model_data_training_machine_and_quality(finished: Run) -> None:
     title, usability, summary = text_of(finished).split("\n\n")[:3]
     assert re.fullmatch(
         r"\*\*BLEU \d\.\d on validation: not usable yet\.\*\* Train longer, or on more data\.", usability
@@ -79,13 +90,13 @@ def test_the_first_lines_say_what_it_is_on_what_how_long_where_and_how_good(fini
     assert "1 + 1 layers, 16 features, 2 heads" in summary
     assert re.search(r"byte-pair encoding, \d+ pieces for both sides; [\d,]+ parameters\.", summary)
     assert "300 sentence pairs of `train.aa` and `train.bb`" in summary
-    assert re.search(r"ended after 20 updates and \d:\d\d, [\d,]+ target tokens/s in the median: reached 20", summary)
+    assert re.search(r"Ended after 20 updates and \d:\d\d, at a median of [\d,]+ target tokens/s: reached 20", summary)
     assert re.search(r"On (1 of )?\d+ CPU cores? \(.+\), \d+ GiB of memory, in float32\.", summary)
     assert re.search(r"\*\*BLEU [\d.]+ \[[\d.]+, [\d.]+\]\*\*, \*\*chrF2 .*\*\* on 40 validation lines\.", summary)
     assert "synthetic" not in text_of(finished)
 
 
-def test_scores_have_signatures_and_intervals_and_say_how_was_searched(finished: Run) -> None:
+def test_scores_have_signatures_intervals_and_search_options(finished: Run) -> None:
     text = text_of(finished)
     step = [event for event in read_metrics(finished.folder) if event.get("best")][-1]["step"]
     assert f"The weights of update {step}, 40 lines, beam 2, length_penalty 1.5, length_norm mean." in text
@@ -93,17 +104,17 @@ def test_scores_have_signatures_and_intervals_and_say_how_was_searched(finished:
         assert re.search(rf"^\| {name} \| [\d.]+ \[[\d.]+, [\d.]+\] \| `[^|]*(\\\|[^|]*)+` \|$", text, re.MULTILINE)
 
 
-def test_the_data_is_told_with_fingerprints_what_was_left_out_and_what_the_doctor_found(finished: Run) -> None:
+def test_the_data_section_has_fingerprints_counts_and_the_diagnosis(finished: Run) -> None:
     text = text_of(finished)
     sha256 = finished.corpus["files"]["src"]["sha256"][:16]
     assert re.search(rf"\| `train.aa` \| training \| 300 \| [\d,]+ \| `{sha256}…` \|", text)
     assert re.search(r"\| `valid.bb` \| validation \| 40 \| [\d,]+ \| `[0-9a-f]{16}…` \|", text)
     assert "300 sentence pairs to train on, 40 to validate." in text
-    assert "What the data doctor found:\n\n```\ntrain: 300 pairs" in text
+    assert "The data doctor's diagnosis:\n\n```\ntrain: 300 pairs" in text
     assert str(finished.folder.parent) not in text
 
 
-def test_samples_are_from_good_to_worst_with_their_chrf(finished: Run) -> None:
+def test_samples_are_sorted_by_chrf_and_show_it(finished: Run) -> None:
     text = text_of(finished)
     kinds = re.findall(r"^\*\*([\w ]+)\*\*$", text, re.MULTILINE)
     assert kinds == ["Among the best", "In the middle", "Among the worst", "The worst"]
@@ -112,11 +123,11 @@ def test_samples_are_from_good_to_worst_with_their_chrf(finished: Run) -> None:
     assert values == sorted(values, reverse=True)
 
 
-def test_weaknesses_use_and_citation_are_there(finished: Run) -> None:
+def test_weaknesses_commands_and_citation_are_included(finished: Run) -> None:
     text = text_of(finished)
     assert "There are only 40 validation lines" in text
     assert "By length of the source:" in text
-    assert "Words by how often training has them:" in text
+    assert "By frequency of words in the training data:" in text
     assert "heed translate run < in.txt > out.txt" in text
     assert (
         "heed train recipe.toml --data.src=FOLDER/train.aa --data.tgt=FOLDER/train.bb --data.valid_src=FOLDER/valid.aa "
@@ -124,11 +135,11 @@ def test_weaknesses_use_and_citation_are_there(finished: Run) -> None:
     ) in text
     assert "the Transformer (Vaswani et al. 2017); byte-pair encoding (Sennrich et al. 2016); sacreBLEU" in text
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
-        "Training", "Scores", "Samples", "Known weaknesses", "Data", "Use it", "Make it again", "Cite it",
+        "Training", "Scores", "Samples", "Known weaknesses", "Data", "Use it", "Reproduce it", "Cite it",
     ]  # fmt: skip
 
 
-def test_the_analysis_is_of_the_weights_that_were_kept_with_the_search_of_the_recipe(finished: Run) -> None:
+def test_the_analysis_uses_the_kept_weights_and_the_search_of_the_recipe(finished: Run) -> None:
     event = json.loads((finished.folder / VALIDATION).read_text())
     rows = read_valid(finished.folder)
     outputs = [
@@ -161,7 +172,7 @@ def test_test_scores_are_listed_with_date_files_intervals_and_how_often(copied: 
     assert text_of(copied).count("| earlier weights |") == 2
 
 
-def test_what_was_said_about_the_search_is_listed(copied: Run) -> None:
+def test_search_options_that_differ_from_the_defaults_are_listed(copied: Run) -> None:
     test, options = (
         HeldOut(("a", "b"), [("ba ce", "ler kan")]),
         SearchOptions(beam_size=3, length_penalty=2.0, ban=("x",)),
@@ -185,10 +196,10 @@ def test_scores_without_lines_seen_in_training_and_the_arithmetic_are_listed(cop
     refresh_report(copied)
     text = text_of(copied)
     assert "| 40 | beam 5, int8 | 30.05 [26.70, 33.43] | 3; 5 in validation |" in text
-    assert "| without lines that a run of the same command had seen | 37 |  | 21.61 [18.90, 24.31] |  |" in text
+    assert "| without lines in the training data of any run in the command | 37 |  | 21.61 [18.90, 24.31] |  |" in text
 
 
-def test_scores_of_one_command_are_one_look_and_stand_over_their_own_signatures(copied: Run) -> None:
+def test_scores_of_one_command_count_once_and_are_followed_by_their_signatures(copied: Run) -> None:
     test = HeldOut(("text.aa",), [("ba ce",), ("di fo",)])
     for value, reads in ((90.0, "context:stream"), (80.0, "context:stream|dynamic:sgd")):
         score = Score("perplexity per token", value, reads, value - 1, value + 1)
@@ -199,7 +210,7 @@ def test_scores_of_one_command_are_one_look_and_stand_over_their_own_signatures(
     assert text.index("90.0") < text.index("`context:stream`") < text.index("80.0") < text.index("|dynamic:sgd`")
 
 
-def test_a_report_is_refreshed_only_where_there_is_one_and_not_through_a_link(copied: Run, tmp_path: Path) -> None:
+def test_only_an_existing_report_is_refreshed_and_links_are_not_followed(copied: Run, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("precious")
     (copied.folder / REPORT).unlink()
@@ -210,7 +221,8 @@ def test_a_report_is_refreshed_only_where_there_is_one_and_not_through_a_link(co
     assert elsewhere.read_text() == "precious"
 
 
-def test_a_picture_that_is_a_link_is_not_drawn(copied: Run, tmp_path: Path) -> None:
+def test_a_picture_that_is_a_link_is_not_overwritten(finished: Run, tmp_path: Path) -> None:
+    copied = Run(shutil.copytree(finished.folder, tmp_path / "run"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("precious")
     (copied.folder / "curves.png").unlink(missing_ok=True)
@@ -239,12 +251,12 @@ def test_an_analysis_of_other_weights_is_not_shown(copied: Run) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "3", '{"step": 20}', '{"step": 20, "scores": [{}], "num_lines": 4}'])
-def test_a_damaged_analysis_is_passed_over(copied: Run, damage: str) -> None:
+def test_a_damaged_analysis_is_ignored(copied: Run, damage: str) -> None:
     (copied.folder / VALIDATION).write_text(damage)
     assert "greedy search" in write_report(copied).read_text()
 
 
-def test_text_of_the_data_cannot_mark_the_report_up(copied: Run) -> None:
+def test_markup_in_the_data_is_escaped(copied: Run) -> None:
     path = copied.folder / VALIDATION
     text = path.read_text().replace('"source": "', '"source": "<script>*x* ')
     path.write_text(text)
@@ -253,17 +265,17 @@ def test_text_of_the_data_cannot_mark_the_report_up(copied: Run) -> None:
 
 def test_a_run_that_ended_at_once_has_a_report(tmp_path: Path) -> None:
     text = finish_report(prepared(tmp_path), quiet=True).read_text()
-    assert "It ended: nothing was trained." in text
+    assert "Ended: nothing was trained." in text
     assert "## Data" in text
     assert "## Scores" not in text
 
 
-def test_every_score_on_the_built_in_corpus_is_called_synthetic(tmp_path: Path) -> None:
+def test_scores_on_the_built_in_corpus_are_marked_synthetic(tmp_path: Path) -> None:
     assert "**synthetic**" in write_report(prepared(tmp_path, data__synthetic=True)).read_text()
 
 
 @pytest.mark.parametrize(
-    ("options", "told", "flags"),
+    ("options", "origin", "flags"),
     [
         ({"init": "base"}, "fine-tuned from `base`, with its vocabulary", "--init base"),
         (
@@ -276,28 +288,27 @@ def test_every_score_on_the_built_in_corpus_is_called_synthetic(tmp_path: Path) 
             "fine-tuned from `base`, with the vocabulary of `other`",
             "--init base --tokenizer-of other",
         ),
-        ({"tokenizer_of": "other"}, "begun anew, with the vocabulary of `other`", "--tokenizer-of other"),
+        ({"tokenizer_of": "other"}, "trained from scratch, with the vocabulary of `other`", "--tokenizer-of other"),
     ],
 )
-def test_the_runs_that_it_was_made_from_are_told(
-    tmp_path: Path, options: dict[str, Any], told: str, flags: str
+def test_the_origin_names_the_runs_that_gave_weights_and_tokenizers(
+    others: Path, tmp_path: Path, options: dict[str, Any], origin: str, flags: str
 ) -> None:
-    for name in ("base", "other"):
-        with_weights(prepared(tmp_path, name))
     wanted = TrainOptions(
         tmp_path / "run", device="cpu", quiet=True,
-        **{name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()},
+        **{name: others / value if isinstance(value, str) else value for name, value in options.items()},
     )  # fmt: skip
     init = Run(wanted.init) if wanted.init else None
     plan = Planner(Document(), tiny_keys(tmp_path), wanted).plan()
     run = prepare_run(plan, wanted.out, init, True, tokenizer_of(wanted, init))
     text = write_report(run).read_text()
-    assert f"- **Origin**: {told}.\n" in text
+    assert f"- **Origin**: {origin}.\n" in text
     assert re.search(rf"^heed train recipe\.toml .* {flags} --out NEW$", text, re.MULTILINE)
     assert str(tmp_path) not in text
+    assert str(others) not in text
 
 
-def test_a_run_that_took_nothing_from_another_has_no_origin_nor_has_one_of_an_older_heed(copied: Run) -> None:
+def test_a_run_trained_from_scratch_and_one_of_an_older_heed_have_no_origin(copied: Run) -> None:
     assert "Origin" not in text_of(copied)
     path = copied.folder / "data" / "corpus.json"
     corpus = json.loads(path.read_text())
@@ -308,7 +319,7 @@ def test_a_run_that_took_nothing_from_another_has_no_origin_nor_has_one_of_an_ol
     assert "300 sentence pairs of `train.aa`" in text
 
 
-def test_pairs_are_counted_once_and_it_is_told_how_often_they_come(tmp_path: Path) -> None:
+def test_pairs_are_counted_once_and_their_repetitions_are_reported(tmp_path: Path) -> None:
     run = prepared(tmp_path, data__repeat=4, data__valid_src=str(write_pairs(tmp_path)[0]),
                    data__valid_tgt=str(tmp_path / "train.bb"))  # fmt: skip
     text = write_report(run).read_text()

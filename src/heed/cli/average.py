@@ -9,6 +9,9 @@ from typing import Annotated
 import typer
 
 from heed.cli.options import Quiet, RunFolder
+from heed.core.errors import DataError
+from heed.core.files import atomic_folder, storage_errors
+from heed.core.progress import message
 
 
 def average(
@@ -25,9 +28,6 @@ def average(
 
       heed average runs/en-de --last 5 --out runs/en-de-avg5
     """
-    from heed.core.errors import DataError
-    from heed.core.files import atomic_folder, storage_errors
-    from heed.core.progress import message
     from heed.nn.weight_file import save_weights
     from heed.run import RECIPE, WEIGHTS, Run
     from heed.tasks.prepare import copy_seen, vocabulary_digests

@@ -10,6 +10,7 @@ import typer
 
 from heed.cli.options import FloatKind, Quiet, RunFolder, use_threads
 from heed.core.errors import UsageError
+from heed.core.progress import Progress, message
 
 
 def compress(
@@ -30,7 +31,6 @@ def compress(
     """
     import heed
     from heed.compress.codec import compress as compressed
-    from heed.core.progress import Progress, message
 
     if sys.stdout.isatty():
         raise UsageError(
@@ -59,7 +59,7 @@ def decompress(
 ) -> None:
     """Decompress stdin to stdout.
 
-    The output is exactly what was compressed; if that is impossible, there is an error and no output.
+    The output is exactly the compressed input; if that is impossible, an error is reported and nothing is written.
 
     Example:
 
@@ -68,7 +68,6 @@ def decompress(
     import heed
     from heed.compress import container
     from heed.compress.codec import decompress as decompressed
-    from heed.core.progress import Progress
 
     blob = sys.stdin.buffer.read()
     header, _ = container.unpack(blob)

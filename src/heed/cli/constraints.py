@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from heed.core.errors import DataError
@@ -32,27 +32,34 @@ class InputLines:
         self._prefixes: Iterator[str] | None = read_lines(prefix_file, errors) if prefix_file is not None else None
         self._glossary = Glossary.read(glossary, normalise, errors) if glossary is not None else None
         self._number = 0
-        self._error: DataError | None = None
 
-    def read(self, lines: Sequence[str]) -> tuple[list[str], list[Constraints] | None]:
-        """Return the sources and, if there are any constraints, those of each.
+    def read(self, groups: Iterable[Sequence[str]]) -> Iterator[tuple[list[str], list[Constraints] | None]]:
+        """Yield the sources of each group of lines and, if there are any constraints, those of each line.
 
-        Raises DataError if the first of these lines is invalid. If a later one is, the lines before it are returned,
-        and the error is raised by the next call or by `finish`.
+        Raises DataError for an invalid line, after the lines before it were yielded, and at the end if the file of
+        prefixes has more lines than stdin.
         """
-        if self._error is not None:
-            raise self._error
-        if not self.constrained:
-            return list(lines), None
-        pairs: list[tuple[str, str]] = []
-        for line in lines:
-            try:
-                pairs.append(self._pair(line))
-            except DataError as error:
-                if not pairs:
+        for lines in groups:
+            if not self.constrained:
+                yield list(lines), None
+                continue
+            pairs: list[tuple[str, str]] = []
+            for line in lines:
+                try:
+                    pairs.append(self._pair(line))
+                except DataError:
+                    if pairs:
+                        yield self._constrained(pairs)
                     raise
-                self._error = error
-                break
+            yield self._constrained(pairs)
+        if self._prefixes is not None and next(self._prefixes, None) is not None:
+            raise DataError(
+                f"{self._prefix_file} has more lines than stdin, which had {self._number:,}. Give one prefix for "
+                "each line."
+            )
+
+    def _constrained(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[str], list[Constraints]]:
+        """The sources and the constraints of lines with prefixes."""
         sources = [source for source, _ in pairs]
         terms = self.terms(sources)
         return sources, [Constraints(prefix, own) for (_, prefix), own in zip(pairs, terms, strict=True)]
@@ -80,16 +87,6 @@ class InputLines:
                 )
             prefix = read
         return source, prefix
-
-    def finish(self) -> None:
-        """Raise DataError for an invalid line, or if the file of prefixes has more lines than stdin."""
-        if self._error is not None:
-            raise self._error
-        if self._prefixes is not None and next(self._prefixes, None) is not None:
-            raise DataError(
-                f"{self._prefix_file} has more lines than stdin, which had {self._number:,}. Give one prefix for "
-                "each line."
-            )
 
 
 def _from_json(line: str, number: int) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from heed.cli.options import Quiet, RunFolder
+from heed.core.progress import message
 
 Target = Literal["gpt2", "arpa"]
 
@@ -31,7 +32,6 @@ def export(
 
       heed export runs/kn5 --to arpa --out kn5.arpa
     """
-    from heed.core.progress import message
     from heed.export.arpa import export_arpa
     from heed.export.gpt2 import export_gpt2
     from heed.run import Run
@@ -66,7 +66,6 @@ def import_model(
 
       heed import kn5.arpa --out runs/kn5
     """
-    from heed.core.progress import message
     from heed.export.arpa import import_arpa
     from heed.export.gpt2 import import_gpt2
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from heed.cli.options import Device, Quiet, Threads, parse_minutes, use_threads
+from heed.core.progress import message
 
 SENTENCES = (
     "Because Anna was tired, she did not tidy up the kitchen.",
@@ -35,7 +36,6 @@ def demo(
     """
     from heed.cli.train import finish
     from heed.core.config import Document
-    from heed.core.progress import message
     from heed.decoding.options import SearchOptions
     from heed.execute import check_folder, execute
     from heed.metrics import score_outputs

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heed.cli.evaluate_text import TextOptions, evaluate_text
-from heed.cli.evaluate_translations import SearchFlags, TestFiles, TranslationOptions, evaluate_translations
+from heed.cli.evaluate_translations import TestFiles, TranslationOptions, evaluate_translations
 from heed.cli.flags import flags_given, given
-from heed.cli.options import BadBytes, Compute, Json, Quiet, search_options
+from heed.cli.options import BadBytes, BeamFlags, Compute, Json, Quiet, search_options
 from heed.core.errors import StorageError, UsageError
+from heed.core.progress import message, warn
 
 if TYPE_CHECKING:
     from heed.evaluation.evaluation import Evaluation
+    from heed.run import Run
 
 Runs = Annotated[list[Path] | None, typer.Argument(metavar="RUN", help="A run folder, or several to compare.")]
 Ensemble = Annotated[bool, typer.Option("--ensemble", help="Add a row for the ensemble of all runs.")]
@@ -29,7 +31,7 @@ def evaluate(
     files: TestFiles,
     texts: TextOptions,
     translations: TranslationOptions,
-    search: SearchFlags,
+    search: BeamFlags,
     table: Annotated[Path | None, typer.Option(help="Inputs with answers, for runs that predict.")] = None,
     ensemble: Ensemble = False,
     calibrate: Calibrate = False,
@@ -42,7 +44,7 @@ def evaluate(
 
     Translators get BLEU, chrF and TER; language models get perplexities and bits per byte. Several systems share a
     table, in which each is tested against the first by paired bootstrap (from 20 lines) and approximate randomisation,
-    where possible. Test lines found in the training data are reported. A run logs its scores in scores.jsonl and
+    where possible. Test lines that are in the training data are reported. A run logs its scores in scores.jsonl and
     report.md.
 
     Examples:
@@ -53,54 +55,49 @@ def evaluate(
 
       heed evaluate runs/kn5 runs/lstm runs/gpt --text test.txt --dynamic sgd
     """
-    from heed.evaluation.likelihoods_table import render_likelihoods
-    from heed.evaluation.outputs import tags_for
-    from heed.evaluation.outputs_table import render_outputs
-
     folders = runs or []
-    of_pairs = flags_given(translations)
     if calibrate:
-        others = [*flags_given(files), *flags_given(texts), *of_pairs, *(["--ensemble"] if ensemble else [])]
-        _refuse(others, "--calibrate reads the validation data of the run itself")
+        _refuse(
+            [*flags_given(files), *flags_given(texts), *flags_given(translations), *["--ensemble"] * ensemble],
+            "--calibrate reads the validation data of the run itself",
+        )
         _calibrate(folders, search, json_output, compute, quiet)
         return
     if table is not None:
-        others = [*flags_given(files), *flags_given(texts), *of_pairs, *flags_given(search)]
-        _refuse(others, "--table is for runs that predict answers such as labels")
-        rows = [predictor.evaluate(table) for predictor in map(compute.load, folders)]
+        _refuse(
+            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
+            "--table is for runs that predict answers such as labels",
+        )
         _check_systems(folders, 1, texts, translations)
-        _finish([rows], json_output, render_outputs(rows), quiet)
+        evaluated = [[predictor.evaluate(table) for predictor in map(compute.load, folders)]]
+        _finish(evaluated, False, json_output, quiet)
         return
     _check_test(files, texts)
-    if texts.text is None:
-        _refuse(flags_given(texts), "--src, --ref and --pairs are for translation runs")
-        if "--rare" in of_pairs and not (translations.analysis or json_output):
-            raise UsageError("--rare needs --analysis or --json.")
-    else:
-        _refuse([*of_pairs, *flags_given(search)], "--text is for language models")
-        if texts.adapts and compute.precision != "float32":
-            raise UsageError("--dynamic and --cache compute in float32: leave out --precision.")
+    _check_flags(texts, translations, search, compute, json_output)
     _check_systems(folders, len(files), texts, translations)
     if ensemble and len(folders) < 2:
         raise UsageError("--ensemble needs two runs or more.")
-    tags = tags_for(folders, translations.tag)
-    loaded = [compute.load(folder, tag=tag) for folder, tag in zip(folders, tags, strict=True)]
-    for predictor in loaded:
-        predictor.require(*(("generate", "--text") if texts.text else ("translate", "--src")))
-    opened = [predictor.run for predictor in loaded]
+    opened = _load(folders, translations.tag, ("generate", "--text") if texts.text else ("translate", "--src"), compute)
     if texts.text is not None:
-        rows = evaluate_text(texts, opened, ensemble, errors, quiet)
-        _finish([rows], json_output, render_likelihoods(rows), quiet)
-        return
-    evaluated = evaluate_translations(files, opened, translations, search, ensemble, errors, quiet)
-    shown = "\n\n".join(render_outputs(evaluations, translations.analysis) for evaluations in evaluated)
-    _finish(evaluated, json_output, shown, quiet)
+        evaluated = [evaluate_text(texts, opened, ensemble, errors, quiet)]
+    else:
+        evaluated = evaluate_translations(files, opened, translations, search, ensemble, errors, quiet)
+    _finish(evaluated, translations.analysis, json_output, quiet)
 
 
-def _calibrate(runs: Sequence[Path], search: SearchFlags, as_json: bool, compute: Compute, quiet: bool) -> None:
+def _load(folders: Sequence[Path], tag: str | None, needed: tuple[str, str], compute: Compute) -> list[Run]:
+    """Open the runs. Raises UsageError unless each has the ability that a flag needs."""
+    from heed.evaluation.outputs import tags_for
+
+    tags = tags_for(folders, tag)
+    loaded = [compute.load(folder, tag=own) for folder, own in zip(folders, tags, strict=True)]
+    for predictor in loaded:
+        predictor.require(*needed)
+    return [predictor.run for predictor in loaded]
+
+
+def _calibrate(runs: Sequence[Path], search: BeamFlags, as_json: bool, compute: Compute, quiet: bool) -> None:
     """Learn the confidences of each run from its validation data, print them, and keep them in the run folder."""
-    from heed.core.progress import message
-
     if not runs:
         raise UsageError("--calibrate reads the validation data of a run: name a run.")
     calibrations = []
@@ -118,7 +115,7 @@ def _calibrate(runs: Sequence[Path], search: SearchFlags, as_json: bool, compute
 
 
 def _refuse(flags: Sequence[str], why: str) -> None:
-    """Raise UsageError for flags that have no effect here."""
+    """Raise UsageError if there are flags that have no effect here."""
     if flags:
         raise UsageError(f"{why}: leave out {', '.join(flags)}.")
 
@@ -136,6 +133,21 @@ def _check_test(files: TestFiles, texts: TextOptions) -> None:
             _refuse([flag for flag in flags_given(texts) if flag.startswith(f"{whole}-")], f"without {whole}")
 
 
+def _check_flags(
+    texts: TextOptions, translations: TranslationOptions, search: BeamFlags, compute: Compute, as_json: bool
+) -> None:
+    """Raise UsageError for options that have no effect on this kind of test set."""
+    of_translations = flags_given(translations)
+    if texts.text is not None:
+        _refuse([*of_translations, *flags_given(search)], "--text is for language models")
+        if texts.adapts and compute.precision != "float32":
+            raise UsageError("--dynamic and --cache compute in float32: leave out --precision.")
+        return
+    _refuse(flags_given(texts), "--src, --ref and --pairs are for translation runs")
+    if "--rare" in of_translations and not (translations.analysis or as_json):
+        raise UsageError("--rare needs --analysis or --json.")
+
+
 def _check_systems(runs: Sequence[Path], num_tests: int, texts: TextOptions, translations: TranslationOptions) -> None:
     """Raise UsageError if there is nothing to score, or too much for an option."""
     hyp, out = translations.hyp, translations.out
@@ -147,26 +159,29 @@ def _check_systems(runs: Sequence[Path], num_tests: int, texts: TextOptions, tra
         raise UsageError("--out needs a single run and a single test set.")
 
 
-def _finish(evaluated: Sequence[Sequence[Evaluation]], as_json: bool, table: str, quiet: bool) -> None:
-    """Log the scores, and print them as JSON or as a table."""
+def _finish(evaluated: Sequence[Sequence[Evaluation]], analysis: bool, as_json: bool, quiet: bool) -> None:
+    """Log the scores, and print them as JSON or as one table for each test set."""
     from heed.evaluation.score_log import now
+    from heed.evaluation.table import render_table
 
     time = now()
     every = [evaluation for evaluations in evaluated for evaluation in evaluations]
     for evaluation in every:
         _warn(evaluation, time, quiet)
         _log(evaluation, time, quiet)
-    print(json.dumps([evaluation.to_json() for evaluation in every], ensure_ascii=False) if as_json else table)
+    if as_json:
+        print(json.dumps([evaluation.to_json() for evaluation in every], ensure_ascii=False))
+    else:
+        print("\n\n".join(render_table(evaluations, analysis) for evaluations in evaluated))
 
 
 def _warn(evaluation: Evaluation, time: str, quiet: bool) -> None:
     """Report what casts doubt on a score: test lines in the training data, and earlier scores on the same test set."""
-    from heed.core.progress import message, warn
     from heed.evaluation.score_log import times_scored
 
     if evaluation.leakage is not None and evaluation.leakage.lines:
         warn(evaluation.leakage.render(evaluation.system, evaluation.test.unit) + ".", quiet)
-    if evaluation.run is not None and (times := times_scored(evaluation.run, evaluation, but_at=time)):
+    if evaluation.run is not None and (times := times_scored(evaluation.run, evaluation, excluding=time)):
         often = "once" if len(times) == 1 else f"{len(times)} times"
         advice = "make choices on validation data"
         message(f"note: {evaluation.system} was scored on this test set {often} before ({advice}).", quiet)
@@ -174,7 +189,6 @@ def _warn(evaluation: Evaluation, time: str, quiet: bool) -> None:
 
 def _log(evaluation: Evaluation, time: str, quiet: bool) -> None:
     """Write a score into the folder of its run, or of each member of its ensemble."""
-    from heed.core.progress import warn
     from heed.evaluation.score_log import log_scores
     from heed.report.page import refresh_report
 

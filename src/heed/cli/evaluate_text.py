@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from heed.cli.flags import given
 from heed.core.errors import UsageError
+from heed.core.progress import message
 
 if TYPE_CHECKING:
     from heed.decoding.scoring import TextScorer
@@ -73,9 +75,7 @@ def evaluate_text(
 
 
 def _note_blank_lines(test: HeldOut, runs: Sequence[Run], quiet: bool) -> None:
-    """All runs are scored on the same lines, blank ones too if one of them reads these."""
-    from heed.core.progress import message
-
+    """Note that all runs are scored on the same lines, including blank ones if one of them reads these."""
     blank = sum(not line.strip() for line in test.sources)
     others = [str(run.folder) for run in runs if not run.recipe.data.keep_blank_lines]
     if blank and others:
@@ -84,7 +84,6 @@ def _note_blank_lines(test: HeldOut, runs: Sequence[Run], quiet: bool) -> None:
 
 
 def _scored(run: Run, test: HeldOut, scorer: TextScorer, how: str, quiet: bool) -> TextSystem:
-    from heed.core.progress import message
     from heed.evaluation.likelihoods import read_by
 
     name = f"{run.folder}{how and f' ({how})'}"
@@ -106,10 +105,10 @@ def _adapting(runs: Sequence[Run], test: HeldOut, options: TextOptions, quiet: b
 
 
 def _adapting_options(options: TextOptions) -> Mapping[str, Any]:
-    values = {
-        "rule": options.dynamic, "lr": options.dynamic_lr, "decay": options.dynamic_decay,
-        "segment": options.dynamic_segment,
-        "cache_share": options.cache, "cache_size": options.cache_size,
-        "cache_flatness": options.cache_flatness,
-    }  # fmt: skip
-    return {name: value for name, value in values.items() if value is not None}
+    """The flags by the names of their options: `--dynamic-lr` is `lr`, `--cache-size` is `cache_size`."""
+    details = {
+        name.removeprefix("dynamic_"): value
+        for name, value in given(options).items()
+        if name.startswith(("dynamic_", "cache_"))
+    }
+    return {"rule": options.dynamic, "cache_share": options.cache, **details}

@@ -12,8 +12,7 @@ import typer
 
 from heed.cli.flags import given
 from heed.cli.options import (
-    Beam,
-    LengthPenalty,
+    BeamFlags,
     SrcColumn,
     Tag,
     TgtColumn,
@@ -22,6 +21,8 @@ from heed.cli.options import (
     search_options,
 )
 from heed.core.errors import UsageError
+from heed.core.files import atomic_write, storage_errors
+from heed.core.progress import message
 
 if TYPE_CHECKING:
     from heed.evaluation.evaluation import Evaluation
@@ -61,14 +62,6 @@ class TestFiles:
 
 
 @dataclass(frozen=True)
-class SearchFlags:
-    """Changes of the search options of each run's recipe, by their keys."""
-
-    beam_size: Beam = None
-    length_penalty: LengthPenalty = None
-
-
-@dataclass(frozen=True)
 class TranslationOptions:
     """How translations are scored, and the rows of the table in addition to those of the runs."""
 
@@ -86,7 +79,7 @@ class TranslationOptions:
 
 
 def evaluate_translations(
-    files: TestFiles, runs: Sequence[Run], options: TranslationOptions, search: SearchFlags, ensemble: bool,
+    files: TestFiles, runs: Sequence[Run], options: TranslationOptions, search: BeamFlags, ensemble: bool,
     errors: Errors, quiet: bool,
 ) -> list[list[Evaluation]]:  # fmt: skip
     """Score all systems, in one table for each test set; `ensemble`: also all runs together."""
@@ -131,15 +124,11 @@ def evaluate_translations(
 
 
 def _note_search(systems: Sequence[System], quiet: bool) -> None:
-    """All members of an ensemble are searched with the options of the first."""
-    from heed.core.progress import message
-
+    """Note that an ensemble uses the search options of its first member, if they differ."""
     if any(system.options != systems[0].options for system in systems[1:]):
         message(f"note: the runs have different search options; the ensemble uses those of {systems[0].name}.", quiet)
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:
-    from heed.core.files import atomic_write, storage_errors
-
     with storage_errors("write the translations", path=path), atomic_write(path, "w") as file:
         file.writelines(line + "\n" for line in lines)

@@ -60,14 +60,14 @@ class Verb(TyperCommand):
 
     def _refuse_unknown(self, words: Sequence[str], has_recipe_keys: bool) -> None:
         """`has_recipe_keys`: an option with a dot in its name is the key of a recipe."""
-        known = [name for option in self.params for name in (*option.opts, *option.secondary_opts)]
+        names = [name for option in self.params for name in (*option.opts, *option.secondary_opts)]
         for word in words:
-            name = word.partition("=")[0]
-            if not isinstance(word, str) or not name.startswith("--") or (has_recipe_keys and "." in name):
+            flag = word.partition("=")[0]
+            if not isinstance(word, str) or not flag.startswith("--") or (has_recipe_keys and "." in flag):
                 continue
-            similar = difflib.get_close_matches(name, [flag for flag in known if flag.startswith("--")], n=1)
+            similar = difflib.get_close_matches(flag, [name for name in names if name.startswith("--")], n=1)
             advice = f"Did you mean {similar[0]}?" if similar else f"See heed {self.name} --help."
-            raise UsageError(f"unknown option {name}. {_INSTEAD.get(name, advice)}")
+            raise UsageError(f"unknown option {flag}. {_INSTEAD.get(flag, advice)}")
 
 
 def _refuse_repeated(options: Sequence[Any], is_train: bool) -> None:

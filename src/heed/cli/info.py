@@ -12,6 +12,7 @@ import typer
 
 from heed.cli.options import Json, require_writable
 from heed.core.errors import UsageError
+from heed.core.files import storage_errors
 
 if TYPE_CHECKING:
     from heed.run import Run
@@ -82,7 +83,6 @@ def _validations(run: Run) -> list[dict[str, Any]]:
 
 def _plot(path: Path, runs: Sequence[Run]) -> None:
     """Draw the validation curves of all runs. Raises UsageError if no run has any, or without matplotlib."""
-    from heed.core.files import storage_errors
     from heed.report.curves import draw_runs
 
     curves = {str(run.folder): _validations(run) for run in runs}
@@ -101,7 +101,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     for name, value in facts.items():
         if name == "parts":
             for number, part in enumerate(value):
-                lines.append(f"{f'part {number}' if number else 'main part':16} {PartFacts(**part).told()}")
+                lines.append(f"{f'part {number}' if number else 'main part':16} {PartFacts(**part).render()}")
         elif isinstance(value, dict):
             lines.append(f"{name:16} {'  '.join(f'{key}={item}' for key, item in value.items())}")
         else:

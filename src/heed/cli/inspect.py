@@ -10,6 +10,8 @@ import typer
 
 from heed.cli.options import Compute, Json, Quiet, RunFolder, Tag, search_options
 from heed.core.errors import UsageError
+from heed.core.files import atomic_write, storage_errors
+from heed.core.progress import message
 
 if TYPE_CHECKING:
     from heed.inspect import Inspection
@@ -45,8 +47,6 @@ def inspect(
       heed inspect runs/lm --text "The cat sat on the mat."
     """
     from heed.cli.stdio import write_line
-    from heed.core.files import atomic_write, storage_errors
-    from heed.core.progress import message
     from heed.inspect import ModelCard, render
 
     if text is not None and (src is not None or tgt is not None):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from heed.core.environment import num_threads
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ Tag = Annotated[str | None, typer.Option(help="Tag before each source (of a tagg
 Glossary = Annotated[Path | None, typer.Option(help="TSV of source terms and their required translations.")]
 Ensemble = Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Add a run to the ensemble.")]
 Beam = Annotated[int | None, typer.Option("--beam", help="Beam size (default: the recipe's).", min=1)]
-LengthPenalty = Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
 
@@ -41,13 +41,29 @@ NO_LANGUAGES = {
     "bpe", "csv", "dat", "dev", "hyp", "low", "lst", "out", "raw", "ref", "spm", "src", "tgt", "tmx", "tok", "trg",
     "tsv", "txt", "val",
 }  # fmt: skip
-"""Suffixes of file names that look like a language code."""
+"""Suffixes of file names that look like language codes but are not."""
 
 _WITH_REGION = re.compile(
     "[a-z]{2,3}[-_](?:[A-Z]{2}|Latn|Cyrl|Arab|Deva|Hans|Hant|Jpan|Hang|Ethi|Beng|Thai|Khmr|Laoo|Mymr)"
 )
 """`zh-CN`, `jpn_Jpan`."""
 _UNITS = {"": 1.0, "s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}
+
+
+@dataclass(frozen=True)
+class BeamFlags:
+    """Changes of the search options of a recipe, by their keys."""
+
+    beam_size: Beam = None
+    length_penalty: Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)] = None
+
+
+@dataclass(frozen=True)
+class CombinationFlags:
+    """The tag of the source, and further runs of an ensemble."""
+
+    tag: Tag = None
+    ensemble: Ensemble = None
 
 
 @dataclass(frozen=True)
@@ -59,9 +75,8 @@ class Compute:
     device: Device = "cpu"
 
     def load(self, folder: Path, **combined: Any) -> Predictor:
-        """Open a run folder, and set the number of threads: as given, or as many as this model gains from."""
+        """Open a run folder, and set the number of threads: as given, or as many as make this model faster."""
         import heed
-        from heed.core.environment import num_threads
         from heed.nn.device import faster_threads
 
         use_threads(self.threads)
@@ -72,8 +87,7 @@ class Compute:
 
 
 def use_threads(threads: int) -> None:
-    """Compute with this many CPU threads (0: all cores). Only the command line decides this; the library does not."""
-    from heed.core.environment import num_threads
+    """Compute with this many CPU threads (0: all cores). Only the command line sets this; the library does not."""
     from heed.nn.device import set_threads
 
     set_threads(threads or num_threads())
@@ -88,7 +102,7 @@ def parse_minutes(text: str) -> float:
 
 
 def language_of(name: str) -> str:
-    """The language in the name of a file, `de` for `train.de.gz` and `train.de.txt`; empty if there is none."""
+    """The language in the name of a file, `de` for `train.de.gz` and `train.de.txt`; empty if it has none."""
     from heed.text.language.codes import code_of
 
     stem, *rest = Path(name).name.split(".")

@@ -86,7 +86,7 @@ class TextOutput:
     num_texts: int = 0
 
     def write(self, prompts: Sequence[str]) -> None:
-        """Write the continuations of some prompts, all at once."""
+        """Write the complete continuations of some prompts."""
         continued = self.loaded.translator.generate(prompts, self.options, self.num_prompts)
         self.num_prompts += len(prompts)
         for prompt, hypotheses in zip(prompts, continued, strict=True):
@@ -99,7 +99,7 @@ class TextOutput:
         flush()
 
     def show(self, prompts: Sequence[str]) -> None:
-        """Write the continuation of each prompt, piece by piece."""
+        """Write the continuation of each prompt piece by piece."""
         for prompt in prompts:
             self._separate()
             write_text(prompt)

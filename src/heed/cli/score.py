@@ -12,6 +12,7 @@ import typer
 
 from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder, Tag
 from heed.core.errors import DataError, UsageError
+from heed.core.progress import message
 
 if TYPE_CHECKING:
     from heed.decoding.scoring import TokenScores
@@ -40,7 +41,6 @@ def score(
       heed score runs/en-de --src in.en < out.de
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
-    from heed.core.progress import message
     from heed.metrics import score_likelihoods
     from heed.metrics.likelihood import TextLikelihood
     from heed.tasks.generation import likelihoods_of

@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from heed.cli.options import Compute, Quiet
+from heed.core.errors import UsageError
+from heed.core.progress import message, warn
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; a model is named after its folder.")]
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
@@ -48,8 +50,6 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
 
       curl localhost:8000/translate -d q="Two dogs." -d source=en -d target=fr
     """
-    from heed.core.errors import UsageError
-    from heed.core.progress import message, warn
     from heed.nn.device import share_one_heap
 
     try:

@@ -10,6 +10,8 @@ import typer
 from heed.cli.flags import add_verb
 from heed.cli.options import BadBytes, Quiet
 from heed.core.errors import DataError
+from heed.core.files import storage_errors
+from heed.core.progress import message
 
 app = typer.Typer(help="Train a tokenizer, or use one as a filter.", no_args_is_help=True, rich_markup_mode=None)
 File = Annotated[Path, typer.Argument(metavar="TOKENIZER.json", help="A tokenizer.json, or a run folder.")]
@@ -31,8 +33,6 @@ def train(
       heed tokenizer train train.en train.de --vocab-size 8000 --out tokenizer.json
     """
     from heed.core.config import Document, build
-    from heed.core.files import storage_errors
-    from heed.core.progress import message
     from heed.text.readers import read_lines
     from heed.text.tokenizers import TokenizerConfig, save, train_tokenizer
 

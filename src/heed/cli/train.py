@@ -25,7 +25,9 @@ from heed.cli.options import (
     parse_minutes,
     use_threads,
 )  # fmt: skip
+from heed.core.environment import distributed
 from heed.core.errors import UsageError
+from heed.core.progress import message, warn
 
 if TYPE_CHECKING:
     from heed.planner import Plan, TrainOptions
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from heed.training.trainer import Outcome
 
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without it, heed chooses all that is not given.")
+    list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without a recipe, heed chooses what is not given.")
 ]
 Parts = Annotated[
     list[str] | None, typer.Option(metavar="src=F,tgt=F,tag=bt,repeat=2", help="More training data (repeatable).")
@@ -85,7 +87,7 @@ class DataFlags:
 
 @dataclass(frozen=True)
 class RunFlags:
-    """The run folder, and the runs that it starts from."""
+    """The run folder, the runs that it starts from, and how to continue or replace a run."""
 
     out: Annotated[Path | None, typer.Option(help="The run folder to create.")] = None
     init: Annotated[Path | None, typer.Option(metavar="RUN", help="Fine-tune: start from this run's weights.")] = None
@@ -143,7 +145,6 @@ def train(
       heed train --resume runs/en-de
     """
     from heed.core.config import parse_overrides
-    from heed.core.environment import distributed
 
     if nproc > 1 and distributed().world_size == 1:
         raise typer.Exit(launch(nproc, sys.argv[1:]))
@@ -206,7 +207,7 @@ def parse_part(text: str) -> dict[str, object]:
 
 
 def _parts_of(recipe: Path | None) -> list[object]:
-    """The parts that a recipe names already; anything but a list of them is left for the recipe's check to refuse."""
+    """The parts in a recipe. A value that is not a list is kept, for the check of the recipe to refuse."""
     from heed.core.config import read_toml
 
     data = read_toml(recipe).values.get("data") if recipe else None
@@ -231,7 +232,6 @@ def _lead(
 ) -> None:
     """Print the plan and carry it out; on several ranks, the first one does."""
     from heed.core.config import Document, read_toml
-    from heed.core.progress import message
     from heed.execute import check_folder, execute
     from heed.planner import Planner, check_diagnosis, require_readable
 
@@ -250,7 +250,6 @@ def _lead(
 
 
 def _show_choices(plan: Plan) -> None:
-    from heed.core.progress import message, warn
     from heed.tasks import task_type
 
     message(f"machine: {plan.machine.render()}")
@@ -268,7 +267,6 @@ def _show_choices(plan: Plan) -> None:
 
 
 def _show_expectation(plan: Plan) -> None:
-    from heed.core.progress import message, warn
     from heed.planner import estimate_training
 
     expected = estimate_training(plan)
@@ -302,9 +300,6 @@ def _resume(folder: Path, device: str, quiet: bool, strict: bool, limits: dict[s
 
 def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
     """Print how a training ended. Raises typer.Exit when a signal ended it."""
-    from heed.core.environment import distributed
-    from heed.core.progress import message
-
     progress = outcome.progress
     message(f"{outcome.reason}: {progress.step:,} updates, {progress.seconds / 60:.1f} minutes", quiet)
     if outcome.interrupted_by is not None:

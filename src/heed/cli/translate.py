@@ -12,18 +12,17 @@ import typer
 from heed.cli.flags import given
 from heed.cli.options import (
     BadBytes,
-    Beam,
+    BeamFlags,
+    CombinationFlags,
     Compute,
-    Ensemble,
     Glossary,
     Json,
-    LengthPenalty,
     Quiet,
     Seed,
-    Tag,
     search_options,
 )
 from heed.core.errors import UsageError
+from heed.core.progress import warn
 
 if TYPE_CHECKING:
     from heed.cli.constraints import InputLines
@@ -37,11 +36,9 @@ Measure = Literal["chrf", "bleu"]
 
 
 @dataclass(frozen=True)
-class SearchFlags:
+class SearchFlags(BeamFlags):
     """Changes of the search options of the recipe, by their keys."""
 
-    beam_size: Beam = None
-    length_penalty: LengthPenalty = None
     coverage_penalty: Annotated[float | None, typer.Option(help="β of the coverage penalty.", min=0)] = None
     no_repeat: Annotated[int | None, typer.Option(metavar="N", help="Repeat no N tokens in a row.", min=0)] = None
     nbest: Annotated[int | None, typer.Option(help="Hypotheses for each line, in Moses' format.", min=1)] = None
@@ -75,11 +72,9 @@ class ConstraintFlags:
 
 
 @dataclass(frozen=True)
-class CombinationFlags:
-    """Other models that decide together with the run."""
+class FusionFlags(CombinationFlags):
+    """Models that are combined with the run, including a language model for shallow fusion."""
 
-    tag: Tag = None
-    ensemble: Ensemble = None
     lm: Annotated[Path | None, typer.Option(metavar="RUN", help="A language model for shallow fusion.")] = None
     lm_weight: Annotated[float | None, typer.Option(help="Weight of the language model (0.2).", min=0)] = None
 
@@ -105,7 +100,7 @@ def translate(
     words: Words,
     search: SearchFlags,
     constraints: ConstraintFlags,
-    combination: CombinationFlags,
+    combination: FusionFlags,
     layout: OutputFlags,
     errors: BadBytes = "strict",
     compute: Compute,
@@ -126,14 +121,13 @@ def translate(
     from heed.cli.constraints import InputLines, read_ban
     from heed.cli.output import TranslationOutput
     from heed.cli.stdio import groups_as_they_come
-    from heed.core.progress import warn
     from heed.decoding.sentences import split_if_long, split_sentences
-    from heed.report.usability import usability
+    from heed.report.validation import usability
 
     if constraints.json_input and constraints.prefix_file is not None:
         raise UsageError("--json-input and --prefix-file both give prefixes: leave out --prefix-file.")
-    run, keys = split_words(words)
-    loaded = combination.load(run, compute)
+    names, keys = split_words(words)
+    loaded = combination.load(_only_run(names), compute)
     loaded.require("translate")
     if not_usable := usability(loaded.run):
         warn(f"{loaded.run.folder}: {not_usable}.", quiet)
@@ -148,9 +142,8 @@ def translate(
     )
     loaded.translator.factory.require_allowed(options.ban, reader.target_terms)
     output = TranslationOutput(loaded, options.nbest, layout.json_lines, layout.scores, layout.alignment)
-    for number, group in enumerate(groups_as_they_come(errors)):
-        sources, kept_to = reader.read(group)
-        prefixes = [constraint.prefix for constraint in kept_to or ()]
+    for number, (sources, required) in enumerate(reader.read(groups_as_they_come(errors))):
+        prefixes = [constraint.prefix for constraint in required or ()]
         if number == 0:
             loaded.check_input(sources, quiet)
         if layout.paragraphs:
@@ -162,27 +155,30 @@ def translate(
             pieces = [split_if_long(line, loaded.translator.num_source_tokens) for line in sources]
             hypotheses = _by_sentence(loaded, pieces, reader, prefixes, options)
         else:
-            hypotheses = loaded.translator.translate(sources, options, kept_to)
+            hypotheses = loaded.translator.translate(sources, options, required)
         output.write(sources, hypotheses, prefixes)
-    reader.finish()
 
 
-def split_words(words: Sequence[str]) -> tuple[Path, dict[str, object]]:
-    """Return the run folder, and the keys of [decoding] that are given as `--decoding.KEY=VALUE`."""
+def split_words(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:
+    """Return the words that are not options, and the keys of [decoding] that are given as `--decoding.KEY=VALUE`."""
     from heed.core.config import parse_overrides
 
-    for word in words:
-        if word.startswith("-") and not (word.startswith("--decoding.") and "=" in word):
+    options = [word for word in words if word.startswith("-")]
+    for word in options:
+        if not (word.startswith("--decoding.") and "=" in word):
             raise UsageError(f"unknown option {word}. Keys of the recipe are given as --decoding.KEY=VALUE.")
-    runs = [word for word in words if not word.startswith("-")]
-    if len(runs) != 1:
-        is_file = len(runs) == 2 and Path(runs[1]).is_file()
-        advice = (
-            f". Read lines with < {runs[1]}, or translate the whole file with heed translate-file" if is_file else ""
-        )
-        raise UsageError(f"expected one run, got {', '.join(runs) or 'none'}{advice}.")
-    keys = parse_overrides([word for word in words if word.startswith("-")])
-    return Path(runs[0]), {key.removeprefix("decoding."): value for key, value in keys.items()}
+    keys = {key.removeprefix("decoding."): value for key, value in parse_overrides(options).items()}
+    return [word for word in words if not word.startswith("-")], keys
+
+
+def _only_run(names: Sequence[str]) -> Path:
+    """The run folder. Raises UsageError unless it is the only name."""
+    if len(names) == 1:
+        return Path(names[0])
+    advice = ""
+    if len(names) == 2 and Path(names[1]).is_file():
+        advice = f". Read lines with < {names[1]}, or translate the whole file with heed translate-file"
+    raise UsageError(f"expected one run, got {', '.join(names) or 'none'}{advice}.")
 
 
 def merge_keys(keys: Mapping[str, object], flags: Mapping[str, object]) -> dict[str, object]:

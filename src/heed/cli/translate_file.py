@@ -14,17 +14,18 @@ from heed.cli.flags import given
 from heed.cli.options import (
     BadBytes,
     Beam,
+    CombinationFlags,
     Compute,
-    Ensemble,
     Glossary,
     Quiet,
     SrcColumn,
-    Tag,
     require_writable,
     search_options,
 )  # fmt: skip
 from heed.cli.translate import merge_keys, split_words
 from heed.core.errors import UsageError
+from heed.core.files import atomic_write, storage_errors
+from heed.core.progress import Progress, message
 
 if TYPE_CHECKING:
     from heed.decoding.hypothesis import Hypothesis
@@ -51,14 +52,6 @@ class FileFlags:
     keep: Annotated[list[str] | None, typer.Option(help="A term that is left untranslated (repeatable).")] = None
 
 
-@dataclass(frozen=True)
-class CombinationFlags:
-    """Other models that decide together with the run."""
-
-    tag: Tag = None
-    ensemble: Ensemble = None
-
-
 def translate_file(
     *,
     words: Words,
@@ -81,8 +74,6 @@ def translate_file(
 
       heed translate-file runs/en-de memory.tmx --glossary terms.tsv --out memory.de.tmx
     """
-    from heed.core.files import atomic_write, storage_errors
-    from heed.core.progress import message
     from heed.decoding.factory import require_plain_beam
     from heed.decoding.phrases import read_terms
     from heed.documents.formats import FORMATS, suffix_of, translate_file
@@ -93,7 +84,10 @@ def translate_file(
     from heed.text.readers.columns import Sides
     from heed.text.readers.corpus import SPREADSHEETS
 
-    run, file, keys = _split(words)
+    names, keys = split_words(words)
+    if len(names) != 2:
+        raise UsageError(f"expected a run and a file, got {', '.join(names) or 'none'}.")
+    run, file = map(Path, names)
     out = files.out
     require_writable(out)
     if out is not None and out.suffix.lower() in COMPRESSIONS:
@@ -106,30 +100,21 @@ def translate_file(
     options = search_options(loaded.run.recipe.decoding, merge_keys(keys, {"beam_size": beam} if beam else {}))
     normalise = loaded.run.recipe.data.normaliser.apply
     glossary = read_terms(files.glossary, normalise, errors) if files.glossary else {}
-    wanted = TranslateOptions(glossary=glossary, keep=files.keep or ())
-    if wanted.glossary or wanted.keep:
+    translate_options = TranslateOptions(glossary=glossary, keep=files.keep or ())
+    if translate_options.glossary or translate_options.keep:
         require_plain_beam(options)
     src_lang, tgt_lang = loaded.languages
     sides = Sides(src_lang, tgt_lang, parse_column(files.src_column), parse_column(files.tgt_column))
     with open_bytes(file) as opened:
         data = opened.read()
     step = Step(run.name, loaded.translator, options, src_lang)
-    translator = TextTranslator(_WithProgress(loaded, quiet), [step], wanted)
+    translator = TextTranslator(_WithProgress(loaded, quiet), [step], translate_options)
     translated = translate_file(name, data, translator, sides, errors, lambda note: message(f"{file}: {note}", quiet))
     if out is None:
         sys.stdout.buffer.write(translated)
         return
     with storage_errors("write the translation", path=out), atomic_write(out) as written:
         written.write(translated)
-
-
-def _split(words: Sequence[str]) -> tuple[Path, Path, dict[str, object]]:
-    """Return the run folder, the file, and the keys of [decoding]."""
-    names = [word for word in words if not word.startswith("-")]
-    if len(names) != 2:
-        raise UsageError(f"expected a run and a file, got {', '.join(names) or 'none'}.")
-    run, keys = split_words([names[0], *(word for word in words if word.startswith("-"))])
-    return run, Path(names[1]), keys
 
 
 class _WithProgress:
@@ -144,7 +129,6 @@ class _WithProgress:
         watch: Watch | None = None,
     ) -> list[Hypothesis]:  # fmt: skip
         """Translate texts."""
-        from heed.core.progress import Progress
 
         self._predictor.check_input(texts, self._quiet)
         hypotheses: list[Hypothesis] = []
@@ -156,5 +140,5 @@ class _WithProgress:
         return hypotheses
 
     def call(self, work: Callable[[], T]) -> T:
-        """Do some work at once."""
+        """Do some work in this thread."""
         return work()

@@ -4,8 +4,8 @@
     recipe = build(Recipe, document, parse_overrides(["--training.lr=3e-4"]))
     text = to_toml(recipe, {"training.lr": "chosen for a small corpus"})
 
-`build` reports all mistakes at once, each with its key, its line and what is allowed. What a Config allows is read
-from its JSON schema, so tables whose class is chosen at run time (`ChosenBy`) are described like any other.
+`build` reports all mistakes at once, each with its key, its line and what is allowed. The allowed keys and values come
+from the JSON schema of the Config class, so tables whose class is chosen at run time (`ChosenBy`) are described too.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ import difflib
 import json
 import re
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, ErrorDetails, PydanticKnownError, core_schema
 
 from heed.core.errors import UsageError
-from heed.core.schema import Key, Node, Schema, show
-from heed.core.toml import Document, KeyPath, dotted, parse_overrides, read_toml
+from heed.core.toml import Document, KeyPath, dotted, parse_overrides, read_toml, show
 
 __all__ = [
     "ChosenBy", "Config", "Document", "KeyOf", "build", "keys", "parse_overrides", "read_toml", "show", "to_toml",
@@ -97,7 +96,7 @@ class ChosenBy:
 
 @dataclass(frozen=True)
 class KeyOf:
-    """Annotation of text that is a key of a registry, to which members may be added at run time.
+    """Annotation of a string that must be a key of a registry, to which members may be added at run time.
 
     cell: Annotated[str, KeyOf(CELLS)] = "lstm"
     """
@@ -124,13 +123,6 @@ def _validated(schema: type[C], values: object) -> C:
     return schema.model_validate_json(json.dumps(values, default=str))
 
 
-@dataclass(frozen=True)
-class _Problem:
-    path: KeyPath
-    text: str
-    about_value: bool = False  # "expected ..., got ...": the key is named in front
-
-
 def build(schema: type[C], document: Document, overrides: Mapping[str, object] = {}) -> C:
     """Check a document, with the overrides applied to it, and return it as a `schema`.
 
@@ -141,8 +133,8 @@ def build(schema: type[C], document: Document, overrides: Mapping[str, object] =
     try:
         config = _validated(schema, values)
     except ValidationError as invalid:
-        explain = _Explainer(schema, values)
-        problems += [explain(error) for error in invalid.errors(include_url=False)]
+        allowed = Schema(schema)
+        problems += [allowed.explain(error, values) for error in invalid.errors(include_url=False)]
     if problems:
         raise UsageError(_report(problems, document, overrides))
     return config
@@ -164,36 +156,120 @@ def _merge(values: Mapping[str, Any], overrides: Mapping[str, object]) -> tuple[
     return merged, problems
 
 
-class _Explainer:
-    """Turns pydantic's errors about some values into messages for the person who wrote them."""
+class _Problem(NamedTuple):
+    path: KeyPath
+    text: str
+    about_value: bool = False  # "expected ..., got ...": the key is named in front
 
-    def __init__(self, schema: type[Config], values: Mapping[str, Any]) -> None:
-        self.schema = Schema(schema.model_json_schema())
-        self.values = values
 
-    def __call__(self, error: ErrorDetails) -> _Problem:
+class Key(NamedTuple):
+    """One key of a Config class."""
+
+    key: str
+    """With its tables: `training.lr`; `stages[].lr` for a key of each table of a list of tables."""
+    docstring: str
+    only_for: str
+    """For a key of a table whose class is chosen: the choice, `model.kind = 'bigram'`. Otherwise empty."""
+
+
+Node = Mapping[str, Any]
+"""A part of a JSON schema."""
+
+_PLAIN = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
+
+
+class Schema:
+    """The JSON schema of a Config class: its keys, what each may hold, and what is wrong with given values.
+
+    In the schema of a table whose class another key chooses, "chosen_by" is that key and "members" are pairs of a name
+    and a schema.
+    """
+
+    def __init__(self, config: type[Config]) -> None:
+        root = config.model_json_schema()
+        self._definitions: Node = root.get("$defs", {})
+        self._root = self._followed(root)
+
+    def _followed(self, node: Node) -> Node:
+        """A node with its reference resolved, and without null."""
+        options = [option for option in node.get("anyOf", ()) if option.get("type") != "null"]
+        if len(options) == 1:
+            node = options[0]
+        if "$ref" in node:
+            node = self._definitions[node["$ref"].rpartition("/")[2]]
+        return {**node, "enum": [node["const"]]} if "const" in node else node
+
+    def keys(self, table: Node | None = None, prefix: str = "", only_for: str = "") -> Iterator[Key]:
+        """Every key of a table, by default of the whole Config, in the order of the fields."""
+        for name, field in (self._root if table is None else table)["properties"].items():
+            node, key = self._followed(field), prefix + name
+            items = self._followed(node.get("items", {}))
+            if "members" in node:
+                for choice, reference in node["members"]:
+                    member = self._followed(reference)
+                    around = f"{key}." if node["chosen_by"] in member["properties"] else prefix
+                    yield from self.keys(member, f"{key}.", f"{around}{node['chosen_by']} = {show(choice)}")
+            elif "properties" in node:
+                yield from self.keys(node, f"{key}.", only_for)
+            elif "properties" in items:
+                yield from self.keys(items, f"{key}[].", only_for)
+            else:
+                yield Key(key, field.get("description", ""), only_for)
+
+    def explain(self, error: ErrorDetails, values: Mapping[str, Any]) -> _Problem:
+        """Turn an error of pydantic about some values into a message for the person who wrote them."""
         location, kind = error["loc"], error["type"]
         if kind == "missing" and isinstance(location[-1], int):  # a list of fixed length that is too short
             location, kind = location[:-1], "too_short"
-        path, table, node = self.schema.resolve(location, self.values)
+        path, table, node, value = self._resolve(location, values)
         if kind == "extra_forbidden":
             return _Problem(path, self._unknown_key(table, path))
         if kind == "missing":
-            return _Problem(path, f"missing key '{dotted(path)}': {self.schema.describe(node)}")
-        if kind in ("value_error", "assertion_error"):  # raised by a validator of ours, with its own message
+            return _Problem(path, f"missing key '{dotted(path)}': {self._describe(node)}")
+        if kind in ("value_error", "assertion_error"):  # raised by a validator of heed, with its own message
             return _Problem(path, str(error["ctx"]["error"]), about_value=True)
         if kind == "json_invalid":
             return _Problem(path, "nested too deeply")
-        return _Problem(path, self._unexpected(node, self._value(path)), about_value=True)
+        return _Problem(path, self._unexpected(node, value), about_value=True)
+
+    def _resolve(self, location: Sequence[str | int], values: Any) -> tuple[KeyPath, Node, Node, Any]:
+        """Follow the location of an error: the path of the key, the innermost table, what it may hold, what it has."""
+        path: KeyPath = ()
+        node = table = self._root
+        around: Any = {}
+        for part in location:
+            if "anyOf" in node:  # the name of an alternative: the error is about the union as a whole
+                break
+            node = self._chosen(node, values, around, table)
+            around, values, path = values, _item(values, part), (*path, part)
+            if "properties" in node:
+                table, node = node, node["properties"].get(part, {})
+            elif "prefixItems" in node:
+                node = node["prefixItems"][int(part)]
+            else:
+                node = node.get("items") or node.get("additionalProperties") or {}
+            node = self._followed(node)
+        return path, table, node, values
+
+    def _chosen(self, node: Node, values: Any, around: Any, table: Node) -> Node:
+        """The class of a table that a key in it, or around it, chooses; any other node itself."""
+        if "members" not in node:
+            return node
+        key, members = node["chosen_by"], dict(node["members"])
+        default = _item(table["properties"].get(key), "default")
+        name = _item(values, key) or _item(around, key) or default
+        if isinstance(name, str) and name in members:
+            return self._followed(members[name])
+        return {"properties": {key: {"enum": list(members), "advice": node["advice"]}}}
 
     def _unexpected(self, node: Node, value: object) -> str:
-        text = f"expected {self.schema.describe(node)}, got {show(value)}"
+        text = f"expected {self._describe(node)}, got {show(value)}"
         names = [choice for choice in node.get("enum", ()) if isinstance(choice, str)]
         if advice := node.get("advice", {}).get(str(value).lower()):
             return f"{text}. {advice}"
-        if isinstance(value, str) and (suggestion := closest(value, names)):
+        if isinstance(value, str) and (suggestion := _closest(value, names)):
             return f"{text}. Did you mean '{suggestion}'?"
-        strings = [option for option in self.schema.options(node) if option.get("type") == "string"]
+        strings = [option for option in self._options(node) if option.get("type") == "string"]
         if any("enum" not in option for option in strings) and isinstance(value, bool | int | float):
             text += f""". Text needs quotes: "{show(value)}" (in a shell '"{show(value)}"')"""
         return text
@@ -201,27 +277,66 @@ class _Explainer:
     def _unknown_key(self, table: Node, path: KeyPath) -> str:
         *parents, name = path
         allowed = list(table["properties"])
-        elsewhere = [field for field in self.schema.fields() if field.key.endswith(f".{name}")]
+        elsewhere = [key for key in self.keys() if key.key.endswith(f".{name}")]
         where = f"in {dotted(parents)}" if parents else "at the top"
         advice = f"Allowed {where}: {', '.join(allowed)}."
-        if similar := closest(str(name), allowed):
+        if similar := _closest(str(name), allowed):
             advice = f"Did you mean '{dotted((*parents, similar))}'?"
-        elif classes := [field.only_for for field in elsewhere if field.key == dotted(path)]:
-            advice = f"It is only for {' or '.join(classes)}."
+        elif choices := [key.only_for for key in elsewhere if key.key == dotted(path)]:
+            advice = f"It is only for {' or '.join(choices)}."
         elif elsewhere and name != "kind":  # several tables have a kind
             advice = f"Did you mean '{elsewhere[0].key}'?"
         return f"unknown key '{dotted(path)}'. {advice}"
 
-    def _value(self, path: KeyPath) -> Any:
-        value: Any = self.values
-        for part in path:
-            value = value[part]
-        return value
+    def _describe(self, node: Node) -> str:
+        """What a node allows: `a whole number from 1 to 8`, `one of 'a', 'b'`, `text or a list, each item text`."""
+        words = list(dict.fromkeys(word for option in self._options(node) for word in self._words(option)))
+        if len(words) > 1 and all(word.startswith("'") for word in words):
+            return "one of " + ", ".join(words)
+        return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+    def _options(self, node: Node) -> list[Node]:
+        """The alternatives of a union; of any other node the node itself."""
+        node = self._followed(node)
+        return [option for part in node["anyOf"] for option in self._options(part)] if "anyOf" in node else [node]
+
+    def _words(self, node: Node) -> list[str]:
+        if "enum" in node:
+            return [show(value) for value in node["enum"]]
+        match node.get("type"):
+            case "object":
+                items = node.get("additionalProperties")
+                return [f"a table, each value {self._describe(items)}" if isinstance(items, dict) else "a table"]
+            case "array" if "prefixItems" in node:
+                items = node["prefixItems"]
+                return [f"a list of {len(items)}: {', '.join(map(self._describe, items))}"]
+            case "array":
+                most = f", of length {node['maxItems']} or less" if "maxItems" in node else ""
+                return [f"a list, each item {self._describe(node['items'])}{most}"]
+            case kind:
+                word = "a path" if node.get("format") == "path" else _PLAIN.get(str(kind), "anything")
+                return [word + _bounds(node)]
 
 
-def closest(name: str, choices: Sequence[str]) -> str:
-    """The choice that is most like a name; empty when none is."""
+def _closest(name: str, choices: Sequence[str]) -> str:
+    """The most similar choice; empty if none is similar."""
     return next(iter(difflib.get_close_matches(name.lower(), choices, n=1)), "")
+
+
+def _item(values: Any, part: str | int) -> Any:
+    """An element of a table or of a list; None if it does not exist."""
+    try:
+        return values[part]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _bounds(node: Node) -> str:
+    """The bounds of a number: ` from 1 to 8`, ` above 0 and below 1`."""
+    words = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
+    text = " and".join(f" {word} {show(node[name])}" for name, word in words.items() if name in node)
+    both = re.fullmatch(r" at least (\S+) and at most (\S+)", text)
+    return f" from {both[1]} to {both[2]}" if both else text
 
 
 def _report(problems: Sequence[_Problem], document: Document, overrides: Mapping[str, object]) -> str:
@@ -230,7 +345,7 @@ def _report(problems: Sequence[_Problem], document: Document, overrides: Mapping
     for problem in problems:
         path = problem.path or _mentioned(problem.text)
         override = _override_at(path, document, overrides) if path else ""
-        line = 0 if override else _line_at(path, document)
+        line = 0 if override else document.line_of(path)
         place = f"--{override}" if override else f"{document.name}:{line}" if line else document.name
         named = problem.about_value and override != dotted(problem.path) and problem.path
         text = f"{dotted(problem.path)}: {problem.text}" if named else problem.text
@@ -249,11 +364,6 @@ def _override_at(path: KeyPath, document: Document, overrides: Mapping[str, obje
     return max(matches, key=len, default="")
 
 
-def _line_at(path: KeyPath, document: Document) -> int:
-    """The line of a key, or of the innermost key around it that the document has; 0 if it has none."""
-    return next((document.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in document.lines), 0)
-
-
 def _mentioned(text: str) -> KeyPath:
     """The first `table.key` in a message about the document as a whole."""
     match = re.search(r"\b[a-z_]+(\.[a-z_]+)+\b", text)
@@ -261,8 +371,8 @@ def _mentioned(text: str) -> KeyPath:
 
 
 def keys(schema: type[Config]) -> list[Key]:
-    """Every key of a Config class, in the order of its fields; of a table whose class is chosen, those of each."""
-    return list(Schema(schema.model_json_schema()).fields())
+    """Every key of a Config class in the order of its fields; for a table whose class is chosen, those of all."""
+    return list(Schema(schema).keys())
 
 
 def to_toml(config: Config, comments: Mapping[str, str] = {}) -> str:

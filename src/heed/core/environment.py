@@ -137,7 +137,7 @@ def processor_name() -> str:
 def num_cpus() -> int:
     """Number of processors this process may use: its affinity, and the quota of its container rounded up."""
     num = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return max(1, math.ceil(min(num, _cpu_quota(_ROOT))))
+    return max(1, math.ceil(min(num, _cpu_quota())))
 
 
 def num_threads() -> int:
@@ -147,24 +147,24 @@ def num_threads() -> int:
 
 def memory_bytes() -> int:
     """Memory of the machine or of the container, whichever is less."""
-    return min(_meminfo(_ROOT).get("MemTotal", _physical_memory()), _memory_limit(_ROOT))
+    return int(min(_meminfo().get("MemTotal", _physical_memory()), *(limit for limit, _ in _memory_limits()), math.inf))
 
 
 def available_memory_bytes() -> int:
     """Memory that could be allocated now without swapping; the system's file cache counts as free."""
-    free = _meminfo(_ROOT).get("MemAvailable")
+    free = _meminfo().get("MemAvailable")
     if free is None:
         free = _vm_stat_available() or _physical_memory() // 2
-    return max(0, min(free, _memory_room(_ROOT)))
+    return int(max(0, min(free, *(room for _, room in _memory_limits()), math.inf)))
 
 
 def _physical_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _meminfo(root: Path) -> dict[str, int]:
-    """/proc/meminfo in bytes; empty where there is none (macOS)."""
-    rows = re.findall(r"^(\w+):\s+(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
+def _meminfo() -> dict[str, int]:
+    """/proc/meminfo in bytes; empty if it does not exist (macOS)."""
+    rows = re.findall(r"^(\w+):\s+(\d+) kB", _read(_ROOT / "proc/meminfo"), re.MULTILINE)
     return {name: int(kilobytes) * 1024 for name, kilobytes in rows}
 
 
@@ -183,14 +183,14 @@ def _parse_vm_stat(text: str) -> int:
     return int(size[1]) * sum(map(int, pages)) if size else 0
 
 
-def _cpu_quota(root: Path) -> float:
+def _cpu_quota() -> float:
     """Processors that the control groups allow; infinity without a limit."""
     quotas = [math.inf]
-    for group in _groups(root, ""):
+    for group in _groups(""):
         match = re.match(r"(\d+) (\d+)", _read(group / "cpu.max"))  # "max 100000" without a limit
         if match:
             quotas.append(int(match[1]) / int(match[2]))
-    for group in _groups(root, "cpu"):
+    for group in _groups("cpu"):
         quota, period = _number(group / "cpu.cfs_quota_us"), _number(group / "cpu.cfs_period_us")
         if quota > 0 and math.isfinite(quota) and math.isfinite(period):
             quotas.append(quota / period)
@@ -203,10 +203,10 @@ _MEMORY_FILES = (  # for each version: controller, limit, usage, and the part of
 )
 
 
-def _memory_limits(root: Path) -> Iterator[tuple[float, float]]:
+def _memory_limits() -> Iterator[tuple[float, float]]:
     """The limit of each control group with a memory limit, and the memory left within it, in bytes."""
     for controller, limit_file, usage_file, cache_row in _MEMORY_FILES:
-        for group in _groups(root, controller):
+        for group in _groups(controller):
             limit = _number(group / limit_file)
             if limit < 1 << 60:  # version 1 writes a huge number for "no limit"
                 usage = _number(group / usage_file)
@@ -214,32 +214,24 @@ def _memory_limits(root: Path) -> Iterator[tuple[float, float]]:
                 yield limit, limit - (usage - int(cache[1] if cache else 0) if math.isfinite(usage) else 0)
 
 
-def _memory_limit(root: Path) -> int:
-    return int(min((limit for limit, _ in _memory_limits(root)), default=sys.maxsize))
-
-
-def _memory_room(root: Path) -> int:
-    return int(min((room for _, room in _memory_limits(root)), default=sys.maxsize))
-
-
-def _groups(root: Path, controller: str) -> Iterator[Path]:
+def _groups(controller: str) -> Iterator[Path]:
     """Folders of this process's control group and of the groups around it, any of which may set a limit.
 
     `controller` is `cpu` or `memory` for version 1, empty for version 2. Inside a container the path of the group may
     not be visible; then the mount point itself is the container's group.
     """
-    for line in _read(root / "proc/self/cgroup").splitlines():
+    for line in _read(_ROOT / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
-            mount = root / "sys/fs/cgroup" / controllers
+            mount = _ROOT / "sys/fs/cgroup" / controllers
             if controller and not mount.exists():
-                mount = root / "sys/fs/cgroup" / controller
+                mount = _ROOT / "sys/fs/cgroup" / controller
             group = mount / path.strip("/")
             yield from (place for place in (group, *group.parents) if place.is_relative_to(mount))
 
 
 def _number(path: Path) -> float:
-    """The number in a file; infinity when there is none."""
+    """The number in a file; infinity without one."""
     text = _read(path).strip()
     return int(text) if re.fullmatch(r"-?\d+", text) else math.inf
 

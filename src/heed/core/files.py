@@ -83,7 +83,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 
 def remove_folder(path: Path) -> None:
-    """Delete a folder, or a link; it is renamed first, so that nobody sees half of it."""
+    """Delete a folder, or a link; it is renamed first, so that no half-deleted folder is visible."""
     hidden = _temporary_name(path)
     path.rename(hidden)
     with suppress(OSError):  # it is hidden already; the next writer tries again
@@ -95,8 +95,8 @@ def remove_folder(path: Path) -> None:
 def sole_writer(folder: Path) -> Iterator[None]:
     """Lock a run folder for writing, and remove what killed processes left there unfinished.
 
-    The lock ends with the process, however it ends. Raises UsageError while another process holds it. On a file system
-    without locks nobody is refused.
+    The lock ends with the process, however that ends. Raises UsageError while another process holds it. On a file
+    system without locks no process is refused.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:

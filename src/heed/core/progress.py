@@ -220,7 +220,7 @@ MANY = 20_000
 
 
 def watched(items: Iterable[T], title: str, unit: str, quiet: bool = False) -> Iterator[T]:
-    """Yield the same items, and show how many there were so far, if there are many."""
+    """Yield the items, and show their number so far once there are more than `MANY`."""
     rest = iter(items)
     yield from islice(rest, MANY)
     more = list(islice(rest, 1))
@@ -246,8 +246,13 @@ def _live(stream: TextIO, render: Callable[[], RenderableType]) -> Live:
         emoji=False,
     )
     # Other output to stderr is printed above the bar; stdout is for the results.
-    ours = stream is sys.stderr
-    return Live(console=console, get_renderable=render, auto_refresh=False, redirect_stdout=False, redirect_stderr=ours)
+    return Live(
+        console=console,
+        get_renderable=render,
+        auto_refresh=False,
+        redirect_stdout=False,
+        redirect_stderr=stream is sys.stderr,
+    )
 
 
 def format_seconds(seconds: float) -> str:

@@ -36,6 +36,10 @@ class Document:
         """The line of each table and key, counted from 1."""
         return key_lines(self.text)
 
+    def line_of(self, path: KeyPath) -> int:
+        """The line of a key, or of the innermost table around it that the document has; 0 if it has neither."""
+        return next((self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), 0)
+
 
 def read_toml(path: str | Path) -> Document:
     """Read and parse a TOML file of at most 1 MB.
@@ -184,3 +188,16 @@ def dotted(path: Sequence[str | int]) -> str:
         else:
             text += "." * bool(text) + (part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part))
     return text
+
+
+def show(value: object) -> str:
+    """A value as a message shows it: much as in TOML, on one line, cut when long."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a table" if value else "an empty table"
+    if isinstance(value, list | tuple):
+        text = "[" + ", ".join(show(item) for item in value) + "]"
+    else:
+        text = repr(str(value)) if isinstance(value, str | Path) else str(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,4 +1,4 @@
-"""The evaluation of one system on one test set, and what all kinds of evaluations share."""
+"""Evaluation of one system on one test set: scores, significance tests, leakage, and an analysis of the outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.evaluation.leakage import Leakage, check_leakage
-from heed.evaluation.sentences import ScoredSentence
 from heed.evaluation.test_set import HeldOut
 from heed.metrics.metric import Score
 from heed.metrics.sentence_length import LengthBucket
@@ -23,7 +22,7 @@ INTERVALS = 1000
 
 
 class AnySystem(Protocol):
-    """What is evaluated: a run, an ensemble, or another toolkit."""
+    """A system to evaluate: a run, an ensemble, or another toolkit."""
 
     @property
     def name(self) -> str: ...
@@ -31,6 +30,22 @@ class AnySystem(Protocol):
     def run(self) -> Run | None: ...
     @property
     def members(self) -> Sequence[Run]: ...
+
+
+@dataclass(frozen=True)
+class ScoredSentence:
+    """A line of a test set with its output and score."""
+
+    line: int
+    """The line of the test files, or the pair of a file of pairs, counted from 1."""
+    chrf: float
+    source: str
+    output: str
+    reference: str
+    alignment: str = ""
+    """Word links by the model's attention, `0-0 1-2`: source and output, counted from 0."""
+    links: str = ""
+    """The same links as words: `Two=Zwei dogs=Hunde`."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,7 @@ class Evaluation:
     """The number of these lines."""
     by_length: Sequence[LengthBucket] = ()
     by_frequency: Sequence[FrequencyBand] = ()
-    """Empty if no run has the word counts of its training data."""
+    """Empty if no run records the word counts of its training data."""
     unigram_f1: Mapping[str, WordMatches] = field(default_factory=dict)
     """For `all`, `rare` and `unseen` words; empty likewise."""
     words_as: str = ""
@@ -75,7 +90,7 @@ class Evaluation:
         return any(run.recipe.data.synthetic for run in (self.run, *self.members) if run is not None)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it in types that `json` writes; scores in the order of the table."""
+        """All fields in types that `json` writes; scores in the order of the table."""
         return {
             "system": self.system,
             "run": str(self.run.folder) if self.run else None,
@@ -106,11 +121,16 @@ def check_leakages(test: HeldOut, systems: Sequence[AnySystem]) -> tuple[list[Le
 
 
 def compare_all(first: Mapping[str, Statistics], other: Mapping[str, Statistics]) -> dict[str, Comparison]:
-    """Tests against the first system by metric; none for a single sentence, of which every draw is the same."""
-    return {name: compare(ours, other[name]) for name, ours in first.items() if len(ours.rows) > 1}
+    """Tests against the first system by metric; empty for a single sentence, where every draw is the same."""
+    return {name: compare(statistics, other[name]) for name, statistics in first.items() if len(statistics.rows) > 1}
 
 
 def precision_of(system: AnySystem) -> dict[str, Any]:
     """The number format of the weights of a run, or of an ensemble's members."""
     runs = [run for run in (system.run, *system.members) if run is not None]
     return {"precision": runs[0].precision} if runs else {}
+
+
+def differ_in_unknown(evaluations: Sequence[Evaluation]) -> bool:
+    """Whether language models treat different numbers of tokens as unknown words, so their scores are incomparable."""
+    return len({evaluation.how["unknown"] for evaluation in evaluations if "unknown" in evaluation.how}) > 1

@@ -24,20 +24,20 @@ _NAMES = {"pair": "as pairs", "src": "by their source", "tgt": "by their referen
 
 @dataclass(frozen=True)
 class Leakage:
-    """How many lines of a test set are in the data of a run."""
+    """Numbers of test lines that are in the data of a run."""
 
     num_lines: int
     in_training: Mapping[str, int]
-    """Lines whose source, reference (`src`, `tgt`) or both together (`pair`) are in the training data."""
+    """Lines whose source (`src`), reference (`tgt`) or pair of both (`pair`) is in the training data."""
     in_validation: int
-    """Lines of which a side is in the validation data."""
+    """Lines with a side in the validation data."""
     lines: tuple[int, ...]
-    """The lines of which a side is in the training data, counted from 1."""
+    """The lines with a side in the training data, counted from 1."""
     num_compared: int
-    """Lines that are long enough to be compared."""
+    """Lines long enough to be compared."""
 
     def render(self, name: str, unit: str = "line") -> str:
-        """A sentence; `unit` is what the rows of the test set are called."""
+        """A sentence; `unit` names a row of the test set."""
         if not self.num_compared:
             return f"not checked, as {unit}s of fewer than {MIN_CHARACTERS} characters recur in any text"
         whole = self.num_compared == self.num_lines
@@ -52,14 +52,14 @@ class Leakage:
 
 
 def check_leakage(run: Run, rows: Sequence[Row]) -> Leakage | None:
-    """Which test rows, (source, reference) or (line,), the run has seen; None if it has no fingerprints."""
-    known = LineHashes.open(run.folder / LINES_SEEN)
-    if known is None:
+    """Look up test rows, (source, reference) or (line,), in the run's data; None if it has no fingerprints."""
+    fingerprints = LineHashes.open(run.folder / LINES_SEEN)
+    if fingerprints is None:
         return None
     normalise = run.recipe.data.normaliser.apply
     rows = [tuple(normalise(side) for side in row) for row in rows]
     compared = np.array([len(row) > 1 or len(row[0]) >= MIN_CHARACTERS for row in rows], dtype=bool)
-    in_training = {kind: which & compared for kind, which in known.found(rows).items()}
+    in_training = {kind: which & compared for kind, which in fingerprints.found(rows).items()}
     valid = LineHashes.of(read_valid(run.folder)) if (run.folder / VALID).exists() else LineHashes({})
     return Leakage(
         num_lines=len(rows),

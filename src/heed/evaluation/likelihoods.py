@@ -1,4 +1,4 @@
-"""Evaluation of language models on a text: perplexities and bits, for models of any kind and for compressors.
+"""Evaluation of language models and compressors on a text: perplexities and bits.
 
 Each system gives the likelihood of every line. Scores per word, character and byte follow, whatever the model's tokens
 are and however it reads.
@@ -17,7 +17,14 @@ import numpy as np
 from heed.core.errors import UsageError
 from heed.core.progress import warn
 from heed.decoding.scoring import ScoredText, TextScorer
-from heed.evaluation.evaluation import INTERVALS, Evaluation, check_leakages, compare_all, precision_of
+from heed.evaluation.evaluation import (
+    INTERVALS,
+    Evaluation,
+    check_leakages,
+    compare_all,
+    differ_in_unknown,
+    precision_of,
+)
 from heed.evaluation.test_set import HeldOut
 from heed.metrics import score_likelihoods
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
@@ -29,7 +36,7 @@ from heed.text.readers import Errors, read_text
 from heed.training.metrics_log import read_metrics
 
 WORDS_PER_BLOCK, MIN_BLOCKS = 500, 20
-"""Size and least number of the blocks of lines that are drawn together where a model reads across lines."""
+"""Size and minimum number of the blocks of lines that are drawn together if a model reads across lines."""
 
 TESTED = "bits per byte"
 """The score by which models are compared."""
@@ -37,7 +44,7 @@ TESTED = "bits per byte"
 
 @dataclass(frozen=True)
 class TextSystem:
-    """The likelihoods that a system gives a test text."""
+    """A system, and the likelihoods that it gives a test text."""
 
     name: str
     likelihoods: Sequence[TextLikelihood]
@@ -53,7 +60,7 @@ class TextSystem:
 
 
 def read_by(run: Run, test: HeldOut, scorer: TextScorer, name: str = "") -> TextSystem:
-    """The likelihoods by a run, read by this scorer."""
+    """A run with the likelihoods that its scorer gives the test text."""
     scored = scorer.score(test.sources)
     facts = {"parameters": run.num_parameters, "training_perplexity": training_perplexity(run)}
     return TextSystem(name or str(run.folder), scored.likelihoods(), scorer.signature, run, scored, facts)
@@ -67,7 +74,7 @@ def training_perplexity(run: Run) -> float | None:
 
 
 def mixture(systems: Sequence[TextSystem]) -> TextSystem:
-    """All systems as one, which gives each token the mean of their probabilities.
+    """One system that gives each token the mean of the probabilities of all.
 
     Raises UsageError if their tokens differ.
     """
@@ -92,11 +99,11 @@ def _same_tokens(one: TextSystem, other: TextSystem) -> bool:
     """Whether both have the same pieces, whatever their ids, and split the text into the same ones."""
     if one.run is None or other.run is None or one.scored is None or other.scored is None:
         return False
-    mine, theirs = (system.tokenizers["tgt"].vocabulary for system in (one.run, other.run))
-    if {*mine.pieces} != {*theirs.pieces}:
+    first, second = (system.tokenizers["tgt"].vocabulary for system in (one.run, other.run))
+    if {*first.pieces} != {*second.pieces}:
         return False
-    number = np.array([mine.id(piece) for piece in theirs.pieces])
-    return np.array_equal(one.scored.text.ids, number[other.scored.text.ids])
+    id_in_first = np.array([first.id(piece) for piece in second.pieces])
+    return np.array_equal(one.scored.text.ids, id_in_first[other.scored.text.ids])
 
 
 def compressed(
@@ -191,8 +198,3 @@ def _num_unknown(statistics: LikelihoodStatistics) -> int:
 def _num_bytes(statistics: LikelihoodStatistics) -> Any:
     """Bytes of each line or block, ends included."""
     return np.array([TextLikelihood(*row).count("byte") for row in statistics.rows.tolist()])
-
-
-def differ_in_unknown(evaluations: Sequence[Evaluation]) -> bool:
-    """Whether models treat different numbers of tokens as unknown words."""
-    return len({evaluation.how["unknown"] for evaluation in evaluations if "unknown" in evaluation.how}) > 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import message
 from heed.decoding.options import SearchOptions
-from heed.evaluation.evaluation import INTERVALS, Evaluation, check_leakages, compare_all, precision_of
-from heed.evaluation.sentences import worst_sentences
+from heed.decoding.translator import word_links
+from heed.evaluation.evaluation import INTERVALS, Evaluation, ScoredSentence, check_leakages, compare_all, precision_of
 from heed.evaluation.test_set import HeldOut
 from heed.metrics import TRANSLATION_METRICS, output_statistics, sentence_scores
 from heed.metrics.metric import Score, SentenceStatistics
@@ -37,7 +37,7 @@ class System:
     outputs: Sequence[str]
     run: Run | None = None
     options: SearchOptions | None = None
-    """How the run was searched."""
+    """Search options of the run."""
     members: Sequence[Run] = ()
     """The runs of an ensemble."""
 
@@ -52,7 +52,7 @@ def translated(run: Run, test: HeldOut, options: SearchOptions, quiet: bool = Fa
 def translated_by_ensemble(
     runs: Sequence[Run], test: HeldOut, options: SearchOptions | None, quiet: bool = False
 ) -> System:
-    """The translations of several runs as one model. Raises UsageError if their vocabularies differ."""
+    """Translations by an ensemble of several runs. Raises UsageError if their vocabularies differ."""
     first, *others = runs
     message(f"translating {test.label} with an ensemble of {len(runs)} runs", quiet)
     translator = first.task_type.predictor(first, Combination(others)).translator
@@ -61,19 +61,19 @@ def translated_by_ensemble(
 
 
 def tags_for(folders: Sequence[Path], tag: str | None) -> list[str | None]:
-    """The tag for each run: runs that were not trained with `tag` use their own default.
+    """The tag for each run: None, its default, for runs that were not trained with `tag`.
 
     Raises UsageError for a tag that no run was trained with.
     """
-    known = [getattr(Run(folder).recipe.data, "tags", []) for folder in folders]
-    if tag and not any(tag in tags for tags in known):
-        names = ", ".join(dict.fromkeys(name for tags in known for name in tags))
-        raise UsageError(f"--tag {tag}: {f'the runs know {names}' if names else 'the runs were trained without tags'}.")
-    return [tag if tag in tags else None for tags in known]
+    tags_of_runs = [getattr(Run(folder).recipe.data, "tags", []) for folder in folders]
+    if tag and not any(tag in tags for tags in tags_of_runs):
+        names = ", ".join(dict.fromkeys(name for tags in tags_of_runs for name in tags))
+        raise UsageError(f"--tag {tag}: the runs were trained {f'with {names}' if names else 'without tags'}.")
+    return [tag if tag in tags else None for tags in tags_of_runs]
 
 
 def read_finished(named: str, test: HeldOut, errors: Errors = "strict") -> System:
-    """The outputs in a file, given as NAME=FILE. Raises UsageError for another form, DataError for their lines."""
+    """The outputs in a file, given as NAME=FILE. Raises UsageError for another form, DataError for wrong lines."""
     name, equals, path = named.partition("=")
     if not (name and equals and path):
         raise UsageError(f"--hyp takes NAME=FILE, such as marian=marian.out, got {named!r}.")
@@ -150,7 +150,7 @@ def _composed(line: str) -> str:
 
 
 def _training_words(systems: Sequence[System]) -> tuple[str, WordCounts | None, Normaliser]:
-    """The first run that has word counts: its name, the counts, and how it normalises a line before counting."""
+    """Name, word counts and normaliser of the first run that has word counts."""
     for system in systems:
         if system.run and (words := WordCounts.read(system.run.folder / WORDS_SEEN)):
             return system.name, words, system.run.recipe.data.normaliser
@@ -158,7 +158,7 @@ def _training_words(systems: Sequence[System]) -> tuple[str, WordCounts | None, 
 
 
 def _search(system: System) -> dict[str, Any]:
-    """The options that differ from their defaults, and always the beam size and α."""
+    """Beam size and α, and the options that differ from their defaults."""
     if system.options is None:
         return {}
     given = system.options.model_dump(exclude_defaults=True, exclude={"batch_size"})
@@ -175,3 +175,46 @@ def _without_leaked(statistics: Mapping[str, SentenceStatistics], clean: NDArray
     if clean.all() or not clean.any():
         return {}
     return {name: each.select(clean).score(INTERVALS) for name, each in statistics.items()}
+
+
+def ranked(test: HeldOut, outputs: Sequence[str], chrf: Sequence[float]) -> list[ScoredSentence]:
+    """The lines that are not empty on both sides, the worst first; equal scores stay in the order of the file.
+
+    They are ranked by chrF, which is defined for the shortest sentences and counts half a correct word as half.
+    """
+    lines = [i for i, row in enumerate(test.rows) if any(side.strip() for side in row)]
+    order = sorted(lines, key=lambda i: (chrf[i], i))
+    return [ScoredSentence(i + 1, chrf[i], test.rows[i][0], outputs[i], test.rows[i][-1]) for i in order]
+
+
+def worst_sentences(
+    run: Run | None, outputs: Sequence[str], test: HeldOut, chrf: Sequence[float], number: int
+) -> list[ScoredSentence]:
+    """The `number` worst sentences; for a run, with the word links of its attention."""
+    worst = ranked(test, outputs, chrf)[:number]
+    return [_aligned(run, sentence) for sentence in worst] if run else worst
+
+
+def _aligned(run: Run, sentence: ScoredSentence) -> ScoredSentence:
+    source, output = (run.recipe.data.normaliser.apply(text) for text in (sentence.source, sentence.output))
+    if not (source.strip() and output.strip()):
+        return sentence
+    pairs = word_links(run.predictor.translator, source, output)
+    words = source.split(), output.split()
+    return replace(
+        sentence,
+        alignment=" ".join(f"{i}-{j}" for i, j in pairs),
+        links=" ".join(f"{words[0][i]}={words[1][j]}" for i, j in pairs),
+    )
+
+
+QUANTILES = {"good": (0.95, 0.85), "middle": (0.55, 0.45), "bad": (0.15, 0.05), "worst": (0.0,)}
+"""The ranks of a report's samples among all sentences, fixed so that they are not selected by hand."""
+
+
+def samples(sentences: Sequence[ScoredSentence]) -> list[tuple[str, ScoredSentence]]:
+    """Samples of each kind, the best first, from all sentences as `ranked` returns them."""
+    if not sentences:
+        return []
+    places = {int(share * len(sentences)): kind for kind, shares in QUANTILES.items() for share in shares}
+    return [(kind, sentences[place]) for place, kind in places.items()]

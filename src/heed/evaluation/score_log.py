@@ -1,4 +1,4 @@
-"""Score log: `scores.jsonl` in the run folder, one line for each evaluation; none is removed.
+"""Log of scores, `scores.jsonl` in the run folder: one line for each evaluation, and none is removed.
 
 A test set that is evaluated often turns into validation data, so reports show how often it was used.
 """
@@ -21,7 +21,7 @@ SCORE_LOG = "scores.jsonl"
 
 
 def now() -> str:
-    """The time of a command, which all entries that it logs share."""
+    """The current time, which all entries of one command share."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
@@ -51,7 +51,7 @@ def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
 
 
 def read_scores(run: Run) -> list[dict[str, Any]]:
-    """All entries, the oldest first, without damaged lines."""
+    """All entries, the oldest first; damaged lines are skipped."""
     path = run.folder / SCORE_LOG
     if not is_plain_file(path):
         return []
@@ -60,7 +60,7 @@ def read_scores(run: Run) -> list[dict[str, Any]]:
 
 
 def _entry(line: str) -> dict[str, Any] | None:
-    """The entry in a line; None if `log_scores` did not write it."""
+    """The entry in a line; None if it is not one that `log_scores` writes."""
     try:
         entry = json.loads(line)
         texts = [entry["time"], *(file["sha256"] for file in entry["test"]), *entry.get("ensemble", ())]
@@ -71,8 +71,8 @@ def _entry(line: str) -> dict[str, Any] | None:
     return entry if all(isinstance(text, str) for text in texts) else None
 
 
-def times_scored(run: Run, evaluation: Evaluation, but_at: str) -> list[str]:
-    """When this run was scored on these lines, the oldest first, except by the command at the time `but_at`."""
-    ours = [file["sha256"] for file in evaluation.test.fingerprint()]
-    times = (entry["time"] for entry in read_scores(run) if [file["sha256"] for file in entry["test"]] == ours)
-    return [time for time in dict.fromkeys(times) if time != but_at]
+def times_scored(run: Run, evaluation: Evaluation, excluding: str) -> list[str]:
+    """The times at which this run was scored on these lines, the oldest first, without the time `excluding`."""
+    lines = [file["sha256"] for file in evaluation.test.fingerprint()]
+    times = (entry["time"] for entry in read_scores(run) if [file["sha256"] for file in entry["test"]] == lines)
+    return [time for time in dict.fromkeys(times) if time != excluding]

@@ -1,12 +1,16 @@
-"""Tables of evaluations for a terminal: one row for each system, followed by signatures, tests and leakage."""
+"""Tables of evaluations for a terminal: one row for each system, followed by signatures, tests and leakage.
+
+The columns depend on what was evaluated: outputs with references, or the likelihood of a text.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from heed.evaluation.evaluation import Evaluation
+from heed.evaluation.evaluation import Evaluation, differ_in_unknown
 from heed.metrics.significance import BOOTSTRAP_DRAWS, FEWEST_ROWS, RANDOMISATION_DRAWS, Comparison
+from heed.metrics.translation import has_blanks
 
 SIGNIFICANCE = (
     "p: the probability of a difference this large by chance alone, by paired bootstrap (Koehn 2004,\n"
@@ -15,6 +19,16 @@ SIGNIFICANCE = (
 )
 FEW = (
     f"Fewer than {FEWEST_ROWS} lines or blocks of lines: intervals are too narrow, and there is no bootstrap test (-)."
+)
+PER_WORD, PER_TOKEN, PER_CHARACTER = "perplexity per word", "perplexity per token", "perplexity per character"
+TOKENS = (
+    "perplexity per token: the systems split the text into different tokens, so it cannot be compared between them.\n"
+    "Compare perplexity per word or bits per byte, or train with one tokenizer (heed train --tokenizer-of RUN)."
+)
+UNKNOWN = (
+    "unknown: words that a model predicts only as an unknown word, which takes few bits. Scores of systems with\n"
+    "different numbers of them cannot be compared, and are not tested. Train the models with one tokenizer\n"
+    "(heed train --tokenizer-of RUN), or with subwords or bytes, which have no unknown words."
 )
 
 
@@ -26,67 +40,71 @@ class Column:
     cell: Callable[[Evaluation], str]
     test: Callable[[Evaluation], str] | None = None
     """The cell below it, in the row that compares a system with the first."""
-    flush_right: bool = False
+    right: bool = False
+    """Whether the column is aligned to the right."""
 
 
-def render_table(
-    evaluations: Sequence[Evaluation],
-    table: Sequence[Column],
-    sections: Sequence[str] = (),
-    clean_scores: Sequence[str] | None = None,
-) -> str:
-    """The evaluations of one test set: their table, and further sections of text.
-
-    `clean_scores` names the scores to show for the lines that no run was trained on; None: all.
-    """
-    parts = [evaluations[0].test.label, _scores(evaluations, table), _signatures(evaluations)]
-    parts += [*_about_tests(evaluations), _leakage(evaluations, clean_scores), *sections]
+def render_table(evaluations: Sequence[Evaluation], analysis: bool = False) -> str:
+    """The evaluations of one test set; `analysis` adds tables by length of the source and by frequency of words."""
+    first = evaluations[0]
+    if "reads" in first.how:
+        shown = [PER_WORD if has_blanks(first.test.sources) else "bits per character"]
+        table, sections = _text_columns(evaluations, shown[0]), _text_notes(evaluations)
+    else:
+        shown = list(first.scores)
+        table = [_score_column(name, first) for name in shown]
+        if first.length_ratio is not None:
+            table.append(Column("length", lambda evaluation: f"{evaluation.length_ratio:.3f}"))
+        sections = [_by_length(evaluations), _by_frequency(evaluations), _unigram_f1(evaluations)] if analysis else []
+        sections += [_worst(evaluation) for evaluation in evaluations if evaluation.worst]
+    parts = [first.test.label, _scores(evaluations, table), _signatures(evaluations)]
+    parts += [SIGNIFICANCE] if any(evaluation.against_first for evaluation in evaluations) else []
+    parts += [FEW] if 0 < first.num_rows < FEWEST_ROWS else []
+    parts += [_leakage(evaluations, shown), *sections]
     return "\n\n".join(part for part in parts if part)
 
 
-def score_column(name: str, evaluations: Sequence[Evaluation], interval: bool = True) -> Column:
-    """The column of one score, with or without its interval, and with its tests."""
+def _text_columns(evaluations: Sequence[Evaluation], main: str) -> list[Column]:
+    """One score with its interval, the same in other units, and how each system was trained and reads."""
+    first = evaluations[0]
+    # Perplexity per character is equivalent to bits per character, and rarely reported.
+    others = [name for name in first.scores if name not in (main, PER_WORD, PER_CHARACTER)]
+    table = [_score_column(main, first), *(_score_column(name, first, with_interval=False) for name in others)]
+    if differ_in_unknown(evaluations):
+        table.append(Column("unknown", lambda evaluation: _number(evaluation.how.get("unknown"))))
+    perplexity, parameters = "training_perplexity", "parameters"
+    return [
+        *table,
+        Column("training, per token", lambda evaluation: _number(evaluation.how.get(perplexity)), right=True),
+        Column("parameters", lambda evaluation: _number(evaluation.how.get(parameters) or None), right=True),
+        Column("reads", lambda evaluation: str(evaluation.how["reads"]).replace("context:", "")),
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
+
+
+def _text_notes(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Which scores cannot be compared."""
+    num_tokens = {evaluation.scores[PER_TOKEN].signature.split("|")[1] for evaluation in evaluations}
+    return [TOKENS] * (len(num_tokens) > 1) + [UNKNOWN] * differ_in_unknown(evaluations)
+
+
+def _score_column(name: str, first: Evaluation, with_interval: bool = True) -> Column:
+    """The column of one score and its tests."""
 
     def cell(evaluation: Evaluation) -> str:
         numbers = evaluation.scores[name].numbers
-        return numbers if interval else numbers.partition(" ")[0]
+        return numbers if with_interval else numbers.partition(" ")[0]
 
     def test(evaluation: Evaluation) -> str:
-        return tested(name, evaluation.against_first.get(name))
+        return _tested(name, evaluation.against_first.get(name))
 
-    return Column(evaluations[0].scores[name].name, cell, test)
-
-
-def columns(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """Rows of cells in aligned columns, the first row being the heads; the columns `right` are flush right."""
-    flush_right = set(right)
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.rjust(width) if place in flush_right else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+    return Column(first.scores[name].name, cell, test)
 
 
-def _scores(evaluations: Sequence[Evaluation], table: Sequence[Column]) -> str:
-    rows = [["", *(column.head for column in table)]]
-    for evaluation in evaluations:
-        rows.append([_name(evaluation), *(column.cell(evaluation) for column in table)])
-        if evaluation.against_first:
-            tests = [column.test(evaluation) if column.test else "" for column in table]
-            rows.append(["  against the first", *tests])
-    return columns(rows, right=[place for place, column in enumerate(table, start=1) if column.flush_right])
-
-
-def _name(evaluation: Evaluation) -> str:
-    tag = evaluation.how.get("tag")
-    return evaluation.system + (f" <{tag}>" if tag else "") + (" (synthetic data)" if evaluation.synthetic else "")
-
-
-def tested(name: str, comparison: Comparison | None) -> str:
+def _tested(name: str, comparison: Comparison | None) -> str:
     """The difference from the first system with the p-values of both tests; empty for the first itself."""
     if comparison is None:
         return ""
@@ -100,10 +118,33 @@ def _probability(p: float | None) -> str:
     return "-" if p is None else f"{p:.3f}" if p >= 0.0005 else f"{p:.1g}"
 
 
-def _about_tests(evaluations: Sequence[Evaluation]) -> list[str]:
-    """What the p-values are, and whether there are too few lines."""
-    notes = [SIGNIFICANCE] if any(evaluation.against_first for evaluation in evaluations) else []
-    return notes + [FEW] * (0 < evaluations[0].num_rows < FEWEST_ROWS)
+def columns(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """Rows of cells in aligned columns; the first row is the header, the columns `right` are aligned to the right."""
+    aligned_right = set(right)
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if place in aligned_right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _scores(evaluations: Sequence[Evaluation], table: Sequence[Column]) -> str:
+    rows = [["", *(column.head for column in table)]]
+    for evaluation in evaluations:
+        rows.append([_name(evaluation), *(column.cell(evaluation) for column in table)])
+        if evaluation.against_first:
+            tests = [column.test(evaluation) if column.test else "" for column in table]
+            rows.append(["  against the first", *tests])
+    return columns(rows, right=[place for place, column in enumerate(table, start=1) if column.right])
+
+
+def _name(evaluation: Evaluation) -> str:
+    tag = evaluation.how.get("tag")
+    return evaluation.system + (f" <{tag}>" if tag else "") + (" (synthetic data)" if evaluation.synthetic else "")
 
 
 def _signatures(evaluations: Sequence[Evaluation]) -> str:
@@ -120,8 +161,8 @@ def _signatures(evaluations: Sequence[Evaluation]) -> str:
     return columns(rows)
 
 
-def _leakage(evaluations: Sequence[Evaluation], names: Sequence[str] | None) -> str:
-    """The leakage of each run, and the scores without the lines that a run was trained on."""
+def _leakage(evaluations: Sequence[Evaluation], names: Sequence[str]) -> str:
+    """The leakage of each run, and these scores on the lines that no run was trained on."""
     unit = evaluations[0].test.unit
     systems: dict[str, list[str]] = {}
     for evaluation in evaluations:
@@ -132,10 +173,63 @@ def _leakage(evaluations: Sequence[Evaluation], names: Sequence[str] | None) -> 
     lines = [f"leakage: {text.format(', '.join(of))}" for text, of in systems.items()]
     clean = [evaluation for evaluation in evaluations if evaluation.without_leaked]
     if clean:
-        shown = clean[0].without_leaked if names is None else names
-        heads = [f"without those {unit}s", *(clean[0].without_leaked[name].name for name in shown)]
-        rows = [[_name(each), *(each.without_leaked[name].numbers for name in shown)] for each in clean]
+        heads = [f"without those {unit}s", *(clean[0].without_leaked[name].name for name in names)]
+        rows = [[_name(each), *(each.without_leaked[name].numbers for name in names)] for each in clean]
         lines.append("\n" + columns([heads, *rows]))
     elif any(evaluation.leakage and evaluation.leakage.lines for evaluation in evaluations):
         lines.append(f"Every {unit} was trained on: these scores say nothing about new text.")
+    return "\n".join(lines)
+
+
+def _by_length(evaluations: Sequence[Evaluation]) -> str:
+    """A row for each bucket and system; all systems have the same buckets."""
+    rows = []
+    for buckets in zip(*(evaluation.by_length for evaluation in evaluations), strict=True):
+        for place, (evaluation, bucket) in enumerate(zip(evaluations, buckets, strict=True)):
+            label = ["", ""] if place else [bucket.label, f"{bucket.num_sentences:,}"]
+            rows.append([*label, evaluation.system, *(score.numbers for score in bucket.scores.values())])
+    if not rows:
+        return ""
+    first = evaluations[0].by_length[0]
+    number = f"{evaluations[0].test.unit}s"
+    heads = [f"source, {first.unit}", number, "", *(score.name for score in first.scores.values())]
+    return columns([heads, *rows], right=[1])
+
+
+def _by_frequency(evaluations: Sequence[Evaluation]) -> str:
+    """How well each system produces the words of each frequency band that is not empty."""
+    words_of = next((evaluation.words_of for evaluation in evaluations if evaluation.by_frequency), "")
+    of_run = f" of {words_of}" if words_of and len(evaluations) > 1 else ""
+    rows = [["word in training" + of_run, "", "in references", "in output", "right", "precision", "recall", "F1"]]
+    for bands in zip(*(evaluation.by_frequency for evaluation in evaluations), strict=True):
+        if not any(band.num_reference + band.num_output for band in bands):
+            continue
+        for place, (evaluation, band) in enumerate(zip(evaluations, bands, strict=True)):
+            counts = [f"{count:,}" for count in (band.num_reference, band.num_output, band.num_right)]
+            shares = [f"{share:.3f}" for share in (band.precision, band.recall, band.f1)]
+            rows.append(["" if place else band.label, evaluation.system, *counts, *shares])
+    return columns(rows, right=range(2, 8)) if rows[1:] else ""
+
+
+def _unigram_f1(evaluations: Sequence[Evaluation]) -> str:
+    """The table of Sennrich et al. (2016): a column for each kind of word, with its count in the references."""
+    counted = [evaluation for evaluation in evaluations if evaluation.unigram_f1]
+    if not counted:
+        return ""
+    heads = [f"{kind} words ({it.num_reference:,})" for kind, it in counted[0].unigram_f1.items()]
+    rows = [[it.system, *(f"{matches.f1:.3f}" for matches in it.unigram_f1.values())] for it in counted]
+    return columns([["unigram F1", *heads], *rows], right=range(1, len(heads) + 1)) + "\n" + counted[0].words_as
+
+
+def _worst(evaluation: Evaluation) -> str:
+    lines = [f"worst {evaluation.test.unit}s of {evaluation.system} by chrF2"]
+    for sentence in evaluation.worst:
+        lines += [
+            f"  {evaluation.test.unit} {sentence.line:,}, chrF2 {sentence.chrf:.2f}",
+            f"    source     {sentence.source}",
+            f"    output     {sentence.output}",
+            f"    reference  {sentence.reference}",
+        ]
+        if sentence.links:
+            lines.append(f"    links      {sentence.links}")
     return "\n".join(lines)

@@ -21,7 +21,7 @@ class HeldOut:
     """A test set: the lines of each of its files, (source, reference) or the (text,) of a language model."""
 
     files: tuple[str, ...]
-    """Names of the files, without folders: the report goes to other people."""
+    """Names of the files, without folders: reports are shared."""
     rows: Sequence[Row]
     to_exchange: str = "Exchange the two sides."
     """Advice if source and reference are exchanged."""

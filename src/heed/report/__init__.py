@@ -1,1 +1,1 @@
-"""`report.md`: what one would send to a colleague about a run."""
+"""Report of a run, `report.md`: model, data, scores, weaknesses, and how to use and reproduce it."""

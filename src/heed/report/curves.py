@@ -1,4 +1,4 @@
-"""Training curves: a plot if matplotlib is installed, otherwise sparklines."""
+"""Training curves: a plot if matplotlib is installed, sparklines otherwise."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from heed.core.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Events = Sequence[Mapping[str, Any]]
 Points = list[tuple[float, float]]
 
 PICTURE = "curves.png"
 LONG = 3 * 3600
-"""Seconds of training from which times are given in hours."""
-BARS = " ▁▂▃▄▅▆▇█"
+"""Seconds of training above which the unit of time is an hour."""
+BARS = "▁▂▃▄▅▆▇█"
+WIDTH = 60
+"""Maximum length of a sparkline."""
 _SCORES = {"bleu": "BLEU", "chrf": "chrF2"}
 _BLUE, _RED, _GREEN, _GREY = "#33658a", "#b5432a", "#4f7a4a", "#8a8a8a"
 
@@ -28,7 +31,7 @@ def draw_curves(folder: Path, train: Events, validations: Events) -> str:
     """Markdown with the curves of a training; writes `curves.png` into the folder if matplotlib is installed."""
     if len(train) < 2 or len(validations) < 2:
         return ""
-    if (folder / PICTURE).is_symlink():  # it could lead anywhere
+    if (folder / PICTURE).is_symlink():  # it may point anywhere
         return _sparklines(train, validations)
     try:
         _draw(folder / PICTURE, train, validations)
@@ -37,9 +40,52 @@ def draw_curves(folder: Path, train: Events, validations: Events) -> str:
     return f"![curves]({PICTURE})"
 
 
-def _points(events: Events, name: str, value: Callable[[float], float] = float) -> Points:
-    """(time, value) of the events that have this value."""
-    return [(event["seconds"], value(event[name])) for event in events if event.get(name) is not None]
+def _draw(path: Path, train: Events, validations: Events) -> None:
+    """Cross-entropy, both curves without label smoothing, and validation scores if there are any."""
+    unit, seconds = _unit(validations[-1]["seconds"])
+    train, validations = _rescaled(train, seconds), _rescaled(validations, seconds)
+    scores = [name for name in _SCORES if _points(validations, name)]
+    figure, loss, *others = _figure(10 if scores else 6, 2 if scores else 1)
+    _plot(loss, _points(train, "perplexity", math.log), color=_BLUE, linewidth=1, label="training, with dropout")
+    if points := _points(validations, "training_perplexity", math.log):
+        _plot(loss, points, color=_BLUE, marker=".", linestyle="--", label="training, as validated")
+    if points := _points(validations, "perplexity", math.log):
+        _plot(loss, points, color=_RED, marker=".", label="validation")
+    loss.set_title("cross-entropy, nats per token")
+    for axes in others:
+        for name, colour in zip(scores, (_RED, _GREEN), strict=False):
+            _plot(axes, _points(validations, name), color=colour, marker=".", label=_SCORES[name])
+        axes.set_ylim(bottom=0)
+        axes.set_title("validation scores, greedy search")
+    kept = [event for event in validations if event.get("best")]
+    for axes in (loss, *others):
+        if kept:
+            axes.axvline(kept[-1]["seconds"], color=_GREY, linestyle=":", label="weights kept")
+    _save(figure, path, unit)
+
+
+def draw_runs(path: Path, validations: Mapping[str, Events]) -> None:
+    """Write one plot of the validation curves of several runs, by name. Raises UsageError without matplotlib."""
+    unit, seconds = _unit(max((events[-1]["seconds"] for events in validations.values() if events), default=0.0))
+    curves = {name: _rescaled(events, seconds) for name, events in validations.items()}
+    scores = [score for score in _SCORES if any(_points(events, score) for events in curves.values())]
+    try:
+        figure, loss, *others = _figure(5 * (1 + len(scores)), 1 + len(scores))
+    except ImportError as error:
+        raise UsageError("a plot of several runs needs matplotlib: pip install matplotlib.") from error
+    for name, events in curves.items():
+        _plot(loss, _points(events, "perplexity", math.log), marker=".", label=name)
+        for axes, score in zip(others, scores, strict=True):
+            _plot(axes, _points(events, score), marker=".", label=name)
+    loss.set_title("validation cross-entropy, nats per token")
+    for axes, score in zip(others, scores, strict=True):
+        axes.set_title(f"validation {_SCORES[score]}, greedy search")
+    _save(figure, path, unit)
+
+
+def _unit(seconds: float) -> tuple[str, int]:
+    """The unit for the times of a training of this duration, and its length in seconds."""
+    return ("hours", 3600) if seconds > LONG else ("minutes", 60)
 
 
 def _rescaled(events: Events, seconds: float) -> Events:
@@ -47,103 +93,44 @@ def _rescaled(events: Events, seconds: float) -> Events:
     return [{**event, "seconds": event["seconds"] / seconds} for event in events]
 
 
-def _draw(path: Path, train: Events, validations: Events) -> None:
+def _points(events: Events, name: str, value: Callable[[float], float] = float) -> Points:
+    """(time, value) of the events that have this value."""
+    return [(event["seconds"], value(event[name])) for event in events if event.get(name) is not None]
+
+
+def _figure(width: float, num_axes: int) -> tuple[Any, ...]:
+    """A figure, and its axes side by side. Raises ImportError without matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    unit, seconds = _unit(validations[-1]["seconds"])
-    train, validations = _rescaled(train, seconds), _rescaled(validations, seconds)
-    scores = [name for name in _SCORES if _points(validations, name)]
-    figure = Figure(figsize=(10, 3.6) if scores else (6, 3.6), layout="constrained")
-    loss, *others = figure.subplots(1, 2 if scores else 1, squeeze=False)[0]
-    _plot_loss(loss, train, validations)
-    for axes in others:
-        _plot_scores(axes, scores, validations)
-    for axes in (loss, *others):
-        _mark_kept(axes, validations)
-        _finish(axes, unit)
+    figure = Figure(figsize=(width, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
+    return figure, *figure.subplots(1, num_axes, squeeze=False)[0]
+
+
+def _plot(axes: Axes, points: Points, **style: Any) -> None:
+    axes.plot([x for x, _ in points], [y for _, y in points], **style)
+
+
+def _save(figure: Figure, path: Path, unit: str) -> None:
+    for axes in figure.axes:
+        axes.set_xlabel(f"{unit} of training")
+        axes.set_xlim(left=0)
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
     with atomic_write(path) as file:
         figure.savefig(file, dpi=120, format="png")
 
 
-def draw_runs(path: Path, validations: Mapping[str, Events]) -> None:
-    """Write one plot of the validation curves of several runs, by name. Raises UsageError without matplotlib."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("a plot of several runs needs matplotlib: pip install matplotlib.") from error
-    unit, seconds = _unit(max((events[-1]["seconds"] for events in validations.values() if events), default=0.0))
-    curves = {name: _rescaled(events, seconds) for name, events in validations.items()}
-    scores = [score for score in _SCORES if any(_points(events, score) for events in curves.values())]
-    figure = Figure(figsize=(5 * (1 + len(scores)), 3.6), layout="constrained")
-    loss, *others = figure.subplots(1, 1 + len(scores), squeeze=False)[0]
-    for name, events in curves.items():
-        loss.plot(*_coordinates(_points(events, "perplexity", math.log)), marker=".", label=name)
-        for axes, score in zip(others, scores, strict=True):
-            axes.plot(*_coordinates(_points(events, score)), marker=".", label=name)
-    loss.set_title("validation cross-entropy, nats per token")
-    for axes, score in zip(others, scores, strict=True):
-        axes.set_title(f"validation {_SCORES[score]}, greedy search")
-    for axes in (loss, *others):
-        _finish(axes, unit)
-    FigureCanvasAgg(figure)
-    with atomic_write(path) as file:
-        figure.savefig(file, dpi=120, format="png")
-
-
-def _finish(axes: Axes, unit: str) -> None:
-    axes.set_xlabel(f"{unit} of training")
-    axes.set_xlim(left=0)
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-
-
-def _unit(seconds: float) -> tuple[str, int]:
-    """The unit of time of a training of so many seconds, and its seconds."""
-    return ("hours", 3600) if seconds > LONG else ("minutes", 60)
-
-
-def _coordinates(points: Points) -> tuple[list[float], list[float]]:
-    return [x for x, _ in points], [y for _, y in points]
-
-
-def _plot_loss(axes: Axes, train: Events, validations: Events) -> None:
-    """Both curves are -log p without label smoothing."""
-    training, validation = _points(train, "perplexity", math.log), _points(validations, "perplexity", math.log)
-    axes.plot(*zip(*training, strict=True), color=_BLUE, linewidth=1, label="training, with dropout")
-    if plain := _points(validations, "training_perplexity", math.log):
-        axes.plot(*zip(*plain, strict=True), color=_BLUE, marker=".", linestyle="--", label="training, as validated")
-    if validation:
-        axes.plot(*zip(*validation, strict=True), color=_RED, marker=".", label="validation")
-    axes.set_title("cross-entropy, nats per token")
-
-
-def _plot_scores(axes: Axes, names: Sequence[str], validations: Events) -> None:
-    for name, colour in zip(names, (_RED, _GREEN), strict=False):
-        points = _points(validations, name)
-        axes.plot(*zip(*points, strict=True), color=colour, marker=".", label=_SCORES[name])
-    axes.set_ylim(bottom=0)
-    axes.set_title("validation scores, greedy search")
-
-
-def _mark_kept(axes: Axes, validations: Events) -> None:
-    """A line at the validation whose weights were kept."""
-    kept = [event for event in validations if event.get("best")]
-    if kept:
-        axes.axvline(kept[-1]["seconds"], color=_GREY, linestyle=":", label="weights kept")
-
-
-def sparkline(values: Sequence[float], width: int = 60) -> str:
-    """A curve of block characters, as high as the largest value."""
+def sparkline(values: Sequence[float]) -> str:
+    """A curve of at most `WIDTH` block characters, scaled to the range of the values."""
     if not values:
         return ""
-    shown = values[:: -(-len(values) // width)]
+    shown = values[:: -(-len(values) // WIDTH)]
     low, high = min(shown), max(shown)
     span = (high - low) or 1.0
-    return "".join(BARS[1 + round(7 * (value - low) / span)] for value in shown)
+    return "".join(BARS[round(7 * (value - low) / span)] for value in shown)
 
 
 def _sparklines(train: Events, validations: Events) -> str:

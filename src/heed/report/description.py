@@ -1,4 +1,4 @@
-"""What is this model, in a sentence, and whose methods are in it?"""
+"""Descriptions of a run: its model, the parts of its training data, its origin, and what to cite."""
 
 from __future__ import annotations
 
@@ -23,62 +23,62 @@ _SCORE_PAPERS = "sacreBLEU (Post 2018); chrF (Popović 2015); TER (Snover et al.
 
 @dataclass(frozen=True)
 class PartFacts:
-    """A part of a translator's training data."""
+    """One part of a translator's training data."""
 
     files: Sequence[str]
     languages: str
     tag: str
     repeat: int
     pairs: int | None
-    """How many are trained on, each counted once; None where the run folder does not tell."""
+    """Number of distinct training pairs; None if the run folder does not record it."""
 
-    def told(self, mark: Callable[[str], str] = str, text: Callable[[str], str] = str) -> str:
+    def render(self, code: Callable[[str], str] = str, plain: Callable[[str], str] = str) -> str:
         """`a.en and a.fr: en → fr, tag <2fr>, 200 pairs, each 4 times in an epoch`.
 
-        `mark` writes names and tags, `text` the languages.
+        `code` formats names and tags, `plain` the languages.
         """
         facts = [
-            text(self.languages),
-            f"tag {mark(f'<{self.tag}>')}" if self.tag else "",
+            plain(self.languages),
+            f"tag {code(f'<{self.tag}>')}" if self.tag else "",
             f"{self.pairs:,} pairs" if self.pairs is not None else "",
             f"each {self.repeat} times in an epoch" if self.repeat > 1 else "each once in an epoch",
         ]
-        return f"{' and '.join(map(mark, self.files))}: {', '.join(fact for fact in facts if fact)}"
+        return f"{' and '.join(map(code, self.files))}: {', '.join(fact for fact in facts if fact)}"
 
 
 def parts(run: Run) -> list[PartFacts]:
-    """Those of the training data; none where it is of one part."""
+    """The parts of the training data; empty if it has only one."""
     data = run.recipe.data
     if not run.predictor.can("translate") or not data.parts:
         return []
-    every, numbers = data.all_parts, run.corpus.get("num_by_part", ())
-    if len(numbers) != len(every):
-        numbers = [None] * len(every)
+    numbers = run.corpus.get("num_by_part", ())
+    if len(numbers) != len(data.all_parts):
+        numbers = [None] * len(data.all_parts)
     return [
         PartFacts(
             [Path(name).name for name in (part.src, part.tgt, part.pairs) if name],
             _direction(part.src_lang, part.tgt_lang), part.tag, part.repeat, number,
-        ) for part, number in zip(every, numbers, strict=True)
+        ) for part, number in zip(data.all_parts, numbers, strict=True)
     ]  # fmt: skip
 
 
 def directions(run: Run) -> str:
-    """`en → de, en → fr`: each that some part of the training data has; what is known of them."""
+    """The language pairs of all parts of the training data, as far as they are known: `en → de, en → fr`."""
     data = run.recipe.data
     if not run.predictor.can("translate"):
         return str(data.tgt_lang)
-    found = [_direction(part.src_lang, part.tgt_lang) for part in data.all_parts]
-    return ", ".join(dict.fromkeys(filter(None, found)))
+    pairs = (_direction(part.src_lang, part.tgt_lang) for part in data.all_parts)
+    return ", ".join(dict.fromkeys(filter(None, pairs)))
 
 
-def validated_on(run: Run, mark: Callable[[str], str] = str, text: Callable[[str], str] = str) -> str:
-    """`en → de, tag <2de>`: which of several parts the validation data is like; empty where there is one."""
+def validated_on(run: Run, code: Callable[[str], str] = str, plain: Callable[[str], str] = str) -> str:
+    """Language pair and tag of the validation data, `en → de, tag <2de>`; empty for training data of one part."""
     data = run.recipe.data
     if not parts(run):
         return ""
     tag = data.tag_of_validation
-    told = f"tag {mark(f'<{tag}>')}" if tag else "no tag" if data.tags else ""
-    return ", ".join(filter(None, [text(_direction(*data.languages(tag))), told]))
+    tag_text = f"tag {code(f'<{tag}>')}" if tag else "no tag" if data.tags else ""
+    return ", ".join(filter(None, [plain(_direction(*data.languages(tag))), tag_text]))
 
 
 def _direction(src_lang: str, tgt_lang: str) -> str:
@@ -97,16 +97,16 @@ def model_sentence(run: Run) -> str:
 
 
 def origin(run: Run) -> str:
-    """`fine-tuned from base, with its vocabulary`; empty where nothing came from another run."""
+    """`fine-tuned from base, with its vocabulary`; empty if nothing came from another run."""
     init, tokenizer_of = run.corpus.get("init", ""), run.corpus.get("tokenizer_of", "")
     vocabulary = f"the vocabulary of {code(tokenizer_of)}" if tokenizer_of else "a new vocabulary"
     if init:
         return f"fine-tuned from {code(init)}, with {'its vocabulary' if tokenizer_of == init else vocabulary}"
-    return f"begun anew, with {vocabulary}" if tokenizer_of else ""
+    return f"trained from scratch, with {vocabulary}" if tokenizer_of else ""
 
 
 def methods(run: Run) -> str:
-    """What to cite: the papers behind the model, the subwords and the scores."""
+    """The papers of the model, the subwords and the scores."""
     papers = [MODELS[run.recipe.model.kind].papers, _TOKENIZER_PAPERS.get(run.recipe.tokenizer.kind, "")]
     if run.predictor.can("translate"):
         papers.append(_SCORE_PAPERS)

@@ -1,4 +1,4 @@
-"""How is Markdown written so that text from anywhere stays text, and tables read well unrendered too?"""
+"""Markdown: escaped text, code and tables that are readable unrendered."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ _MARKUP = re.compile(r"([\\`*_\[\]<>|#~$&])")
 
 
 def plain(text: str) -> str:
-    """Text that is shown as it is, on one line."""
+    """Text on one line, in which no character acts as markup."""
     return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 def code(text: str) -> str:
-    """Text in the font of code, on one line."""
+    """Text as inline code, on one line."""
     text = " ".join(text.split())
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 def table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """A table of cells that are Markdown, the first row being the heads; the columns `right` are flush right.
+    """A table of Markdown cells; the first row is the header, and the columns `right` are aligned to the right.
 
-    A bar ends a cell even inside code, and is the one character that code lets escape.
+    A bar would end a cell even inside code; it is the only character that can be escaped there.
     """
-    flush_right = set(right)
-    rules = ["---:" if place in flush_right else "---" for place in range(len(rows[0]))]
+    aligned_right = set(right)
+    rules = ["---:" if column in aligned_right else "---" for column in range(len(rows[0]))]
     return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in (rows[0], rules, *rows[1:]))
 
 

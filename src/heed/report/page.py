@@ -1,4 +1,4 @@
-"""What would one send to a colleague about a run? `report.md`: the facts first, the doubts beside them."""
+"""The report of a run, `report.md`: model, data, training, scores, weaknesses, and how to use and reproduce it."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from heed.core.files import atomic_write, is_plain_file, sha256_file, storage_er
 from heed.core.progress import format_seconds, warn
 from heed.metrics.metric import Score
 from heed.report.curves import draw_curves
-from heed.report.data import data_section, training_rows
 from heed.report.description import directions, methods, model_sentence, origin, parts, validated_on
-from heed.report.markdown import code, plain
-from heed.report.results import sample_section, test_scores, validation_scores
-from heed.report.usability import usability, usability_of
-from heed.report.validation import read_analysis, write_analysis
+from heed.report.markdown import code, plain, table
+from heed.report.scores import sample_section, score_section
+from heed.report.validation import kept_validation, read_analysis, usability, usability_of, write_analysis
 from heed.report.weaknesses import weaknesses
 from heed.run import RECIPE, Run
 from heed.training.metrics_log import read_metrics
 
 REPORT = "report.md"
 COUNTED = "counted"
+"""The reason that a count-based model logs for its end."""
 Event = Mapping[str, Any]
 
 
 def finish_report(run: Run, quiet: bool = False) -> Path:
-    """When a training has ended: look at the weights that were kept, and write the report. Raises StorageError."""
-    kept = _kept(read_metrics(run.folder))
+    """Analyse the weights that a finished training kept, and write the report. Raises StorageError."""
+    kept = kept_validation(read_metrics(run.folder))
     if kept:
         write_analysis(run, kept["step"], quiet)
     path = write_report(run)
@@ -37,50 +36,44 @@ def finish_report(run: Run, quiet: bool = False) -> Path:
     return path
 
 
-def _kept(events: Sequence[Event]) -> Event | None:
-    """The validation of the weights that were kept."""
-    best = [event for event in events if event["event"] == "validation" and event.get("best")]
-    return best[-1] if best else None
-
-
 def refresh_report(run: Run) -> None:
-    """Write the report anew, where there is one. Raises StorageError."""
+    """Rewrite the report if the run has one. Raises StorageError."""
     if is_plain_file(run.folder / REPORT):
         write_report(run)
 
 
 def write_report(run: Run) -> Path:
-    """Write `report.md`, and `curves.png` where matplotlib is installed, from what the run folder tells."""
+    """Write `report.md`, and `curves.png` if matplotlib is installed, from the files in the run folder."""
     events = read_metrics(run.folder)
     train, validations, ends = (
         [event for event in events if event["event"] == kind] for kind in ("train", "validation", "end")
     )
-    kept = _kept(events)
+    kept = kept_validation(events)
     analysis = read_analysis(run, kept["step"]) if kept else {}
     reason = ends[-1]["reason"] if ends else COUNTED if validations else "nothing was trained"
     path = run.folder / REPORT
     with storage_errors("write the report", path=path):
         curves = draw_curves(run.folder, train, validations)
-        parts = [
+        sections = [
             f"# {_title(run)}",
             _usability(run, kept),
-            _synthetic(run),
+            "Trained on heed's built-in corpus: every score here is **synthetic**." * run.recipe.data.synthetic,
             _summary(run, analysis, train, validations, reason),
             curves and f"## Training\n\n{curves}",
-            _scores(run, analysis, validations),
+            score_section(run, analysis, kept),
             sample_section(analysis, validations),
             weaknesses(analysis, validations, reason),
-            data_section(run),
-            _use(run),
+            _data_section(run),
+            _use_section(run),
         ]
         with atomic_write(path, "w") as file:
-            file.write("\n\n".join(part for part in parts if part) + "\n")
+            file.write("\n\n".join(section for section in sections if section) + "\n")
     return path
 
 
 def _title(run: Run) -> str:
-    what = run.task_type.title
-    return f"{what} {plain(directions(run))}: {plain(run.folder.resolve().name)}".replace(" :", ":")
+    title = f"{run.task_type.title} {plain(directions(run))}: {plain(run.folder.resolve().name)}"
+    return title.replace(" :", ":")
 
 
 def _usability(run: Run, kept: Event | None) -> str:
@@ -88,106 +81,132 @@ def _usability(run: Run, kept: Event | None) -> str:
     return f"**{plain(not_usable)}.** Train longer, or on more data." if not_usable else ""
 
 
-def _synthetic(run: Run) -> str:
-    if not run.recipe.data.synthetic:
-        return ""
-    return "The data is heed's built-in corpus: every score here is **synthetic**."
-
-
 def _summary(run: Run, analysis: Event, train: Sequence[Event], validations: Sequence[Event], reason: str) -> str:
-    """The whole page in a few lines."""
-    model = model_sentence(run)
+    """Model, data, training and quality, one line each."""
     parameters = f"; {analysis['num_parameters']:,} parameters" if analysis.get("num_parameters") else ""
-    lines = [f"- **Model**: {model}{parameters}."]
-    if begun_with := origin(run):
-        lines.append(f"- **Origin**: {begun_with}.")
+    lines = [f"- **Model**: {model_sentence(run)}{parameters}."]
+    if text := origin(run):
+        lines.append(f"- **Origin**: {text}.")
     if run.corpus:
-        lines += _data(run)
+        lines += _data_lines(run)
     machine = f" On {analysis['machine']}, in {run.recipe.training.precision}." if analysis.get("machine") else ""
-    lines.append(f"- **Training**: {_ending(train, validations, reason)}{machine}")
+    lines.append(f"- **Training**: {_training(train, validations, reason)}{machine}")
     names, scores = run.task_type.headline, analysis.get("scores", ())
     headline = [Score.from_json(score) for score in scores if not names or score["name"] in names]
     if headline:
-        told = ", ".join(f"**{score.name} {score.numbers}**" for score in headline)
-        like = validated_on(run, code, plain)
+        values = ", ".join(f"**{score.name} {score.numbers}**" for score in headline)
+        part = validated_on(run, code, plain)
         lines.append(
-            f"- **Quality**: {told} on {analysis['num_lines']:,} validation lines{f' ({like})' if like else ''}."
+            f"- **Quality**: {values} on {analysis['num_lines']:,} validation lines{f' ({part})' if part else ''}."
         )
     return "\n".join(lines)
 
 
-def _data(run: Run) -> list[str]:
-    """The training data in a line; with several parts one more for each."""
+def _data_lines(run: Run) -> list[str]:
+    """The training data in a line, and one more for each of several parts."""
     if several := parts(run):
-        head = f"- **Data**: {training_rows(run)} of {len(several)} parts:"
-        return [head, *(f"  - {part.told(code, plain)}." for part in several)]
+        head = f"- **Data**: {_training_rows(run)} of {len(several)} parts:"
+        return [head, *(f"  - {part.render(code, plain)}." for part in several)]
     files = " and ".join(code(entry["name"]) for entry in run.corpus["files"].values())
-    return [f"- **Data**: {training_rows(run)} of {files}."]
+    return [f"- **Data**: {_training_rows(run)} of {files}."]
 
 
-def _ending(train: Sequence[Event], validations: Sequence[Event], reason: str) -> str:
-    last = validations[-1] if validations else (train[-1] if train else None)
-    if last is None:
-        return f"It ended: {reason}."
+def _training_rows(run: Run) -> str:
+    """`6,000 sentence pairs (24,000 with repetitions)`."""
+    num_rows, num_repeated = run.corpus["num_rows"], run.corpus.get("num_repeated", 0)
+    repeated = f" ({num_rows:,} with repetitions)" if num_repeated else ""
+    return f"{num_rows - num_repeated:,} {run.task_type.row}s{repeated}"
+
+
+def _training(train: Sequence[Event], validations: Sequence[Event], reason: str) -> str:
+    if not train and not validations:
+        return f"Ended: {reason}."
     if not train and reason == COUNTED:
-        return "It was counted in one pass over the data."
+        return "Estimated from counts, in one pass over the data."
+    last = (validations or train)[-1]
     speeds = sorted(event["tokens_per_second"] for event in train)
-    speed = f", {speeds[len(speeds) // 2]:,.0f} target tokens/s in the median" if speeds else ""
-    return f"It ended after {last['step']:,} updates and {format_seconds(last['seconds'])}{speed}: {reason}."
+    speed = f", at a median of {speeds[len(speeds) // 2]:,.0f} target tokens/s" if speeds else ""
+    return f"Ended after {last['step']:,} updates and {format_seconds(last['seconds'])}{speed}: {reason}."
 
 
-def _scores(run: Run, analysis: Event, validations: Sequence[Event]) -> str:
-    parts = [validation_scores(analysis, validations), test_scores(run)]
-    found = [part for part in parts if part]
-    return "\n\n".join(["## Scores", *found]) if found else ""
+def _data_section(run: Run) -> str:
+    """Files with fingerprints, what was left out, and the diagnosis; empty for a run without these records.
+
+    Files are identified by name and SHA-256, without their folders.
+    """
+    parts = ["## Data"]
+    corpus = run.corpus
+    if corpus:
+        left_out = [f"- left out: {count:,} ({plain(why)})" for why, count in corpus["dropped"].items()]
+        counts = f"{_training_rows(run)} to train on, {corpus['num_valid']:,} to validate."
+        parts += ["\n".join([counts, *([""] if left_out else []), *left_out]), _file_table(run)]
+    diagnosis = run.folder / "data" / "diagnosis.txt"
+    if is_plain_file(diagnosis):
+        text = diagnosis.read_text(encoding="utf-8").rstrip().replace("```", "'''")
+        parts.append(f"The data doctor's diagnosis:\n\n```\n{text}\n```")
+    return "\n\n".join(parts) if len(parts) > 1 else ""
 
 
-def _use(run: Run) -> str:
-    """How to use it, make it again, and what to cite."""
+def _file_table(run: Run) -> str:
+    rows = [["file", "used for", "lines", "bytes", "SHA-256"]]
+    uses = [(entry, _use_of_file(run, name)) for name, entry in run.corpus["files"].items()]
+    uses += [(entry, "validation") for entry in run.corpus.get("valid_files", {}).values()]
+    for entry, use in uses:
+        numbers = [f"{entry['lines']:,}", f"{entry['bytes']:,}"]
+        rows.append([code(entry["name"]), use, *numbers, code(entry["sha256"][:16] + "…")])
+    return table(rows, right=[2, 3])
+
+
+def _use_of_file(run: Run, name: str) -> str:
+    """The use of a file of the training data: `training, part 1 (<bt>), each pair 2 times`."""
+    data = run.recipe.data
+    use, repeat = "training", getattr(data, "repeat", 1)
+    if name.startswith("part_"):
+        number = name.partition(".")[0].removeprefix("part_")
+        part = data.parts[int(number) - 1]
+        use, repeat = f"training, part {number}" + (f" (`<{part.tag}>`)" if part.tag else ""), part.repeat
+    return use + (f", each pair {repeat} times" if repeat > 1 else "")
+
+
+def _use_section(run: Run) -> str:
+    """Commands that use the run, the command that reproduces it, and what to cite."""
     versions = library_versions()
     digest = sha256_file(run.folder / RECIPE)[:16]
     is_elsewhere = any(path.is_absolute() for path in _paths_of_parts(run))
-    further = ", and the paths of its `[[data.parts]]` are to be set in the file itself" if is_elsewhere else ""
-    parts = [
+    absolute = " Set the absolute paths of its `[[data.parts]]` in the file itself." if is_elsewhere else ""
+    commands = "\n".join(run.predictor.commands(run.folder.resolve().name))
+    sections = [
         "## Use it",
-        f"```\n{_commands(run)}\n```",
-        "## Make it again",
-        f"`recipe.toml` in this folder is complete; FOLDER is where the files above lie{further}:",
-        f"```\nheed train recipe.toml {' '.join([*_where_data_is(run), *_other_runs(run)])} --out NEW\n```",
+        f"```\n{commands}\n```",
+        "## Reproduce it",
+        f"`recipe.toml` in this folder is complete. Replace FOLDER with the folder of the files above.{absolute}",
+        f"```\nheed train recipe.toml {' '.join([*_data_flags(run), *_init_flags(run)])} --out NEW\n```",
         f"Made with {', '.join(f'{library} {version}' for library, version in versions.items())}.",
         "## Cite it",
         f"heed {versions['heed']}, recipe with the SHA-256 `{digest}…`, seed {run.recipe.seed}; "
         f"{methods(run)}. Scores are comparable only with their signatures: give them too.",
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(sections)
 
 
-def _where_data_is(run: Run) -> list[str]:
-    """The flags that say so: one folder for relative paths, each file for absolute ones."""
+def _data_flags(run: Run) -> list[str]:
+    """The flags for the data: one folder for relative paths, each file for absolute ones."""
     data = run.recipe.data
     paths = {name: Path(getattr(data, name)) for name in data.path_keys if getattr(data, name)}
     absolute = [f"--data.{name}=FOLDER/{path.name}" for name, path in paths.items() if path.is_absolute()]
-    has_parts = any(not path.is_absolute() for path in _paths_of_parts(run))
-    return absolute if len(absolute) == len(paths) and not has_parts else ["--data.dir=FOLDER", *absolute]
+    has_relative_parts = any(not path.is_absolute() for path in _paths_of_parts(run))
+    return absolute if len(absolute) == len(paths) and not has_relative_parts else ["--data.dir=FOLDER", *absolute]
 
 
 def _paths_of_parts(run: Run) -> list[Path]:
-    return [
-        Path(file)
-        for part in getattr(run.recipe.data, "parts", ())
-        for file in (part.src, part.tgt, part.pairs)
-        if file
-    ]
+    parts = getattr(run.recipe.data, "parts", ())
+    return [Path(file) for part in parts for file in (part.src, part.tgt, part.pairs) if file]
 
 
-def _other_runs(run: Run) -> list[str]:
-    """The flags that name the runs whose weights and tokenizers were taken."""
+def _init_flags(run: Run) -> list[str]:
+    """The flags for the runs that gave the weights and the tokenizers."""
     init, tokenizer_of = run.corpus.get("init", ""), run.corpus.get("tokenizer_of", "")
     flags = [f"--init {init}"] if init else []
     if tokenizer_of == init:
         return flags
     return [*flags, f"--tokenizer-of {tokenizer_of}" if tokenizer_of else "--init-vocabulary new"]
-
-
-def _commands(run: Run) -> str:
-    return "\n".join(run.predictor.commands(run.folder.resolve().name))

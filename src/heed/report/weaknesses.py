@@ -1,4 +1,4 @@
-"""Where is the model weak? Sentences that follow from numbers on validation data, and the tables behind them."""
+"""Known weaknesses of a model: sentences that follow from scores on validation data, and the tables behind them."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from typing import Any
 
 from heed.report.markdown import table
 
-FEW_SENTENCES = 10
-"""A bucket with fewer sentences says nothing."""
-FEW_LINES = 500
-"""With fewer validation lines every number is uncertain."""
+MIN_SENTENCES = 10
+"""Buckets with fewer sentences are not reported."""
+MIN_LINES = 500
+"""With fewer validation lines every score is uncertain."""
 OFF_LENGTH = 0.05
-"""How far the length of the outputs may be from that of the references, as a share."""
+"""Relative difference in length between outputs and references that is reported."""
 MANY_LEAKED = 0.01
-"""The share of validation lines that are in training from which they are told."""
+"""Share of validation lines in the training data from which they are reported."""
 OVERFITTED = 1.5
-"""How many times the perplexity of training text that of validation text may be."""
+"""Ratio of validation to training perplexity from which a model is overfitted."""
 COMMON = 100
-"""Words that training has at least so often are what rare ones are compared with."""
+"""Minimum training frequency of the words that rare ones are compared with."""
+
+Analysis = Mapping[str, Any]
 
 
-def weaknesses(analysis: Mapping[str, Any], validations: Sequence[Mapping[str, Any]], reason: str) -> str:
-    """The section; empty without an analysis."""
+def weaknesses(analysis: Analysis, validations: Sequence[Mapping[str, Any]], reason: str) -> str:
+    """The section; empty without an analysis. `reason`: why the training ended."""
     if not analysis:
         return ""
-    found = [
+    sentences = [
         *_unfinished(validations, reason),
         *_overfitting(validations),
         *_lengths(analysis),
@@ -34,9 +36,9 @@ def weaknesses(analysis: Mapping[str, Any], validations: Sequence[Mapping[str, A
         *_flags(analysis),
         *_doubts(analysis),
     ]
-    if not found and not analysis.get("by_length"):  # nothing was looked for
+    if not sentences and not analysis.get("by_length"):  # nothing was examined
         return ""
-    lines = [f"- {sentence}" for sentence in found] or ["None that the numbers on validation data show."]
+    lines = [f"- {sentence}" for sentence in sentences] or ["None visible in the scores on validation data."]
     parts = ["## Known weaknesses\n\nComputed from the validation data.\n\n" + "\n".join(lines)]
     parts += [_length_table(analysis), _frequency_table(analysis)]
     return "\n\n".join(part for part in parts if part)
@@ -44,91 +46,86 @@ def weaknesses(analysis: Mapping[str, Any], validations: Sequence[Mapping[str, A
 
 def _unfinished(validations: Sequence[Mapping[str, Any]], reason: str) -> Iterator[str]:
     if len(validations) > 1 and validations[-1].get("best"):
-        yield f"It was still learning: the last validation was the best. It ended because it {reason}. Train longer."
+        yield f"Training ended early ({reason}): the last validation was the best. Train longer."
 
 
 def _overfitting(validations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Of a language model: how much better it knows what it was trained on."""
+    """Language models validate on training text too."""
     kept = [event for event in validations if event.get("best")]
     training, validation = (kept[-1].get(name) if kept else None for name in ("training_perplexity", "perplexity"))
     if training and validation and validation > OVERFITTED * training:
         yield (
-            f"It has learned much by heart: perplexity per token {training:.1f} on training text, {validation:.1f} on "
-            "validation text. More text, or a model that is held back more (dropout, size), helps."
+            f"Overfitting: perplexity per token is {training:.1f} on training text and {validation:.1f} on validation "
+            "text. Use more text, more dropout or a smaller model."
         )
 
 
-def _lengths(analysis: Mapping[str, Any]) -> Iterator[str]:
+def _lengths(analysis: Analysis) -> Iterator[str]:
     """Buckets that are worse than the whole by more than chance."""
-    whole = _score(analysis["scores"], "chrF2")
+    whole = next((score["value"] for score in analysis["scores"] if score["name"] == "chrF2"), None)
     for bucket in analysis.get("by_length", ()):
         chrf = bucket["scores"]["chrf"]
-        if whole is not None and bucket["num_sentences"] >= FEW_SENTENCES and chrf["high"] < whole["value"]:
+        if whole is not None and bucket["num_sentences"] >= MIN_SENTENCES and chrf["high"] < whole:
             yield (
                 f"Sentences of {bucket['label']} {bucket['unit']} ({bucket['num_sentences']:,} of "
                 f"{analysis['num_lines']:,}) score chrF2 {chrf['value']:.1f} [{chrf['low']:.1f}, {chrf['high']:.1f}], "
-                f"all together {whole['value']:.1f}."
+                f"all sentences {whole:.1f}."
             )
 
 
-def _score(scores: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
-    return next((score for score in scores if score["name"] == name), None)
-
-
-def _rare_words(analysis: Mapping[str, Any]) -> Iterator[str]:
+def _rare_words(analysis: Analysis) -> Iterator[str]:
     bands = analysis.get("by_frequency", ())
     num_words = sum(band["num_reference"] for band in bands)
-    rare = [
-        f"that training {text} ({band['num_reference']:,} of {num_words:,}): F1 {band['f1']:.2f}"
-        for times, text in ((0, "does not have"), (1, "has once"))
+    kinds = [
+        f"{frequency} ({band['num_reference']:,} of {num_words:,}): F1 {band['f1']:.2f}"
+        for times, frequency in ((0, "never occur in training"), (1, "occur once"))
         for band in bands
         if band["rarest"] == times and band["num_reference"]
     ]
-    if rare:
-        common = [band for band in bands if band["rarest"] >= COMMON]
-        beside = f"; those that it has {COMMON} times or more: {_f1(common):.2f}"
-        yield f"Words {'; '.join(rare)}{beside * any(band['num_reference'] for band in common)}."
+    common = [band for band in bands if band["rarest"] >= COMMON]
+    if kinds and any(band["num_reference"] for band in common):
+        kinds.append(f"occur {COMMON} times or more: F1 {_f1(common):.2f}")
+    if kinds:
+        yield f"Words that {'; that '.join(kinds)}."
 
 
 def _f1(bands: Sequence[Mapping[str, int]]) -> float:
-    right, words = (sum(band[name] for band in bands for name in names)
-                    for names in (("num_right",), ("num_output", "num_reference")))  # fmt: skip
-    return 2 * right / max(words, 1)
+    num_right = sum(band["num_right"] for band in bands)
+    return 2 * num_right / max(sum(band["num_output"] + band["num_reference"] for band in bands), 1)
 
 
-def _length_ratio(analysis: Mapping[str, Any]) -> Iterator[str]:
+def _length_ratio(analysis: Analysis) -> Iterator[str]:
     ratio = analysis.get("length_ratio")
     if ratio is not None and abs(ratio - 1) > OFF_LENGTH:
         how = "shorter" if ratio < 1 else "longer"
-        yield f"Outputs are {how} than the references: {ratio:.2f} words for each of theirs."
+        yield f"Outputs are {how} than the references: {ratio:.2f} words per word of the references."
 
 
-def _flags(analysis: Mapping[str, Any]) -> Iterator[str]:
-    """Outputs that are wrong whatever the reference says."""
+def _flags(analysis: Analysis) -> Iterator[str]:
+    """Outputs that the output checks flagged, without looking at the references."""
     flagged = analysis.get("flagged", {})
     if flagged.get("num_lines"):
         count, lines = flagged["num_lines"], analysis["num_lines"]
         reasons = ", ".join(f"{reason} {times:,}" for reason, times in flagged["reasons"].items())
-        replaced = flagged["num_replaced"]
         yield (
-            f"{count:,} of {lines:,} outputs ({100 * count / lines:.1f} %) cannot be right ({reasons})."
-            + f" The next best hypothesis took the place of {replaced:,}." * (replaced > 0)
+            f"{count:,} of {lines:,} outputs ({100 * count / lines:.1f} %) failed the output checks ({reasons})."
+            + f" The next best hypothesis replaced {flagged['num_replaced']:,}." * (flagged["num_replaced"] > 0)
         )
 
 
-def _doubts(analysis: Mapping[str, Any]) -> Iterator[str]:
-    """What makes the numbers themselves doubtful."""
-    if analysis["num_lines"] < FEW_LINES:
-        yield f"There are only {analysis['num_lines']:,} validation lines: all numbers here have wide intervals."
-    leaked = analysis.get("leaked") or 0
-    if leaked > MANY_LEAKED * analysis["num_lines"]:
+def _doubts(analysis: Analysis) -> Iterator[str]:
+    """Reasons to doubt the scores themselves."""
+    num_lines, leaked = analysis["num_lines"], analysis.get("leaked") or 0
+    if num_lines < MIN_LINES:
+        yield f"There are only {num_lines:,} validation lines, so all intervals are wide."
+    if leaked > MANY_LEAKED * num_lines:
         yield (
-            f"{leaked:,} of {analysis['num_lines']:,} validation lines ({100 * leaked / analysis['num_lines']:.1f} %) "
-            "have a side that is in the training data too: the scores are higher than on unseen text."
+            f"{leaked:,} of {num_lines:,} validation lines ({100 * leaked / num_lines:.1f} %) have a side that is also "
+            "in the training data: the scores are higher than on unseen text."
         )
 
 
-def _length_table(analysis: Mapping[str, Any]) -> str:
+def _length_table(analysis: Analysis) -> str:
     buckets = analysis.get("by_length")
     if not buckets:
         return ""
@@ -144,11 +141,11 @@ def _with_interval(score: Mapping[str, Any]) -> str:
     return f"{score['value']:.1f}{interval}"
 
 
-def _frequency_table(analysis: Mapping[str, Any]) -> str:
+def _frequency_table(analysis: Analysis) -> str:
     rows = [
         [band["label"], f"{band['num_reference']:,}", f"{band['num_output']:,}", f"{band['num_right']:,}",
          f"{band['precision']:.2f}", f"{band['recall']:.2f}", f"{band['f1']:.2f}"]
         for band in analysis.get("by_frequency", ()) if band["num_reference"] or band["num_output"]
     ]  # fmt: skip
-    heads = ["training has the word", "in references", "in output", "right", "precision", "recall", "F1"]
-    return "Words by how often training has them:\n\n" + table([heads, *rows], right=range(1, 7)) if rows else ""
+    head = ["times in training", "in references", "in output", "right", "precision", "recall", "F1"]
+    return "By frequency of words in the training data:\n\n" + table([head, *rows], right=range(1, 7)) if rows else ""

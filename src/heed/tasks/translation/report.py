@@ -9,8 +9,7 @@ from typing import Any
 from heed.core.progress import message
 from heed.decoding.hypothesis import Hypothesis
 from heed.evaluation.evaluation import INTERVALS
-from heed.evaluation.outputs import System, evaluate_outputs
-from heed.evaluation.sentences import ranked, samples
+from heed.evaluation.outputs import System, evaluate_outputs, ranked, samples
 from heed.evaluation.test_set import HeldOut
 from heed.metrics import score_likelihoods, sentence_scores
 from heed.report.validation import measured

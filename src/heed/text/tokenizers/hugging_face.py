@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Self
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from heed.core.config import show
 from heed.core.errors import DataError
-from heed.core.schema import show
 from heed.text.tokenizers.byte_level import BYTE_SYMBOLS, ByteLevel
 from heed.text.tokenizers.dropout import MergeDropout
 from heed.text.tokenizers.tokenizer import TokenizerOptions, checked, checked_for_training

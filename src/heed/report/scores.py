@@ -1,4 +1,4 @@
-"""What are the scores: on validation data, on test data each time it was scored, and what do they look like as text?"""
+"""The report's tables of scores, on validation data and on test data, and its sample outputs."""
 
 from __future__ import annotations
 
@@ -13,69 +13,71 @@ from heed.report.markdown import code, plain, table
 from heed.run import WEIGHTS, Run
 
 Event = Mapping[str, Any]
-_UNSEEN = "without lines that a run of the same command had seen"
+_UNSEEN = "without lines in the training data of any run in the command"
 _PLACES = {"good": "Among the best", "middle": "In the middle", "bad": "Among the worst", "worst": "The worst"}
-"""Headings of the samples, whose places are relative: the best outputs of a poor model are not good."""
+"""Headings of the samples. They are relative: the best outputs of a poor model are not good."""
 
 
-def validation_scores(analysis: Event, validations: Sequence[Event]) -> str:
-    """The scores of the weights that were kept, with signatures and intervals; greedy ones without an analysis."""
-    kept = [event for event in validations if event.get("best")]
-    if not kept:
-        return ""
-    scores, search = _kept_scores(kept[-1]), "greedy search"
+def score_section(run: Run, analysis: Event, kept: Event | None) -> str:
+    """Scores of the kept weights on validation data, and of all evaluations on test data; empty without any."""
+    parts = [_validation_scores(analysis, kept) if kept else "", *_test_scores(run)]
+    tables = [part for part in parts if part]
+    return "\n\n".join(["## Scores", *tables]) if tables else ""
+
+
+def _validation_scores(analysis: Event, kept: Event) -> str:
+    """Scores with signatures and intervals; without an analysis, the greedy ones of the validation."""
     if analysis:
         scores = [Score.from_json(score) for score in analysis["scores"]]
         search = _search({"earlier": False, **analysis})
-    heads = ["score", "value, 95 % interval" if analysis else "value", "signature"]
-    rows = [heads, *([score.name, score.numbers, code(score.signature)] for score in scores)]
+    else:
+        search = "greedy search"
+        scores = [
+            Score.from_json({"name": name, "value": kept.get(name), "signature": signature})
+            for name, signature in kept["signatures"].items()
+        ]
+    head = ["score", "value, 95 % interval" if analysis else "value", "signature"]
+    rows = [head, *([score.name, score.numbers, code(score.signature)] for score in scores)]
     lines = f", {analysis['num_lines']:,} lines" if analysis else ""
-    text = f"The weights of update {kept[-1]['step']:,}{lines}{', ' + search if search else ''}."
+    text = f"The weights of update {kept['step']:,}{lines}{', ' + search if search else ''}."
     return f"### On validation data\n\n{text}\n\n{table(rows, right=[1])}"
 
 
-def _kept_scores(event: Event) -> list[Score]:
-    return [
-        Score.from_json({"name": name, "value": event.get(name), "signature": signature})
-        for name, signature in event["signatures"].items()
-    ]
-
-
-def test_scores(run: Run) -> str:
-    """Each time that the run was scored on test data; a table for each kind of scores, which is their signatures."""
+def _test_scores(run: Run) -> list[str]:
+    """All logged evaluations, in one table for each set of signatures."""
     entries = read_scores(run)
     if not entries:
-        return ""
-    parts = ["### On test data", "Each time that this run was scored, from its `scores.jsonl`."]
+        return []
+    parts = ["### On test data", "All evaluations of this run, from its `scores.jsonl`."]
     weights = sha256_file(run.folder / WEIGHTS) if (run.folder / WEIGHTS).exists() else None
     entries = [{**entry, "earlier": entry.get("weights") not in (None, weights)} for entry in entries]
     if any(entry["earlier"] for entry in entries):
-        parts.append("Rows of earlier weights are of a model that this folder no longer holds.")
+        parts.append("Rows with *earlier weights* were scored before the weights in this folder were replaced.")
     tables: dict[tuple[tuple[str, str], ...], list[tuple[Event, int]]] = {}
     for entry, times in zip(entries, _times(entries), strict=True):
         signatures = tuple((score["name"], score["signature"]) for score in entry["scores"])
         tables.setdefault(signatures, []).append((entry, times))
     for signatures, numbered in tables.items():
         parts += [_test_table(numbered), "\n".join(f"- {name}: {code(text)}" for name, text in signatures)]
-    return "\n\n".join(parts)
+    return parts
 
 
 def _times(entries: Sequence[Event]) -> list[int]:
-    """How many times a run had been scored on these very lines, this time included."""
+    """For each entry, how often the run had been scored on these lines, itself included."""
     seen: dict[tuple[str, ...], list[str]] = {}
     times = []
     for entry in entries:
-        ours = seen.setdefault(tuple(file["sha256"] for file in entry["test"]), [])
-        if entry["time"] not in ours:  # one command may give several rows
-            ours.append(entry["time"])
-        times.append(len(ours))
+        same_lines = seen.setdefault(tuple(file["sha256"] for file in entry["test"]), [])
+        if entry["time"] not in same_lines:  # one command may log several rows
+            same_lines.append(entry["time"])
+        times.append(len(same_lines))
     return times
 
 
 def _test_table(numbered: Sequence[tuple[Event, int]]) -> str:
     names = [score["name"] for score in numbered[0][0]["scores"]]
-    searched = "search" if any("search" in entry for entry, _ in numbered) else "reads"
-    rows = [["date", "test data", "lines", searched, *names, "lines seen in training"]]
+    method = "search" if any("search" in entry for entry, _ in numbered) else "reads"
+    rows = [["date", "test data", "lines", method, *names, "lines seen in training"]]
     for entry, times in numbered:
         files = " ".join(code(file["name"]) for file in entry["test"])
         scores = [Score.from_json(score).numbers for score in entry["scores"]]
@@ -89,25 +91,19 @@ def _test_table(numbered: Sequence[tuple[Event, int]]) -> str:
 
 
 def _search(entry: Event) -> str:
-    """How it was searched, with what arithmetic; of a language model how it read."""
-    tag = [f"tag {entry['tag']}"] if entry.get("tag") else []
-    how = [f"beam {entry['search']['beam_size']}", *_others(entry["search"])] if "search" in entry else []
-    reads = [str(entry["reads"])] if entry.get("reads") else []
+    """Ensemble, search options, arithmetic and tag; for a language model, how it reads."""
+    members = [f"ensemble of {', '.join(map(code, entry['ensemble']))}"] if entry.get("ensemble") else []
+    search = entry.get("search", {})
+    options = [f"beam {search['beam_size']}"] if search else []
+    options += [f"{name} {value}" for name, value in search.items() if name != "beam_size"]
     precision = [entry["precision"]] if entry.get("precision", "float32") != "float32" else []
-    together = [f"as one model: {', '.join(map(code, entry['ensemble']))}"] if entry.get("ensemble") else []
-    return ", ".join([*together, *how, *precision, *reads, *tag, *["earlier weights"] * entry["earlier"]])
-
-
-def _others(search: Event) -> list[str]:
-    """What was said about the search beside its beam, in the recipe's words."""
-    return [f"{name} {value}" for name, value in search.items() if name != "beam_size"]
+    reads = [str(entry["reads"])] if entry.get("reads") else []
+    tag = [f"tag {entry['tag']}"] if entry.get("tag") else []
+    return ", ".join([*members, *options, *precision, *reads, *tag, *["earlier weights"] * entry["earlier"]])
 
 
 def _leaked(entry: Event) -> str:
-    """How many of the lines the run was trained on, and how many chose its weights.
-
-    Nothing of several runs together, whose own rows say it.
-    """
+    """Number of lines in the run's training and validation data; empty for an ensemble, whose members have rows."""
     if entry.get("ensemble"):
         return ""
     seen = "unknown" if entry.get("leaked") is None else f"{entry['leaked']:,}"
@@ -116,10 +112,8 @@ def _leaked(entry: Event) -> str:
 
 def sample_section(analysis: Event, validations: Sequence[Event]) -> str:
     """Outputs for validation lines, the best first."""
-    samples = analysis.get("samples")
-    if samples:
-        how = "Validation lines at fixed places in the order of sentence chrF2; nobody selected them."
-        parts = [f"## Samples\n\n{how}"]
+    if samples := analysis.get("samples"):
+        parts = ["## Samples\n\nValidation lines at fixed ranks by sentence chrF2, not selected by hand."]
         for kind, group in groupby(samples, key=lambda sample: sample["kind"]):
             shown = [_sample(it["source"], it["output"], it["reference"], it["chrf"]) for it in group]
             parts.append(f"**{_PLACES.get(kind, kind)}**\n\n" + "\n".join(shown))
