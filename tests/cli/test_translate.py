@@ -193,4 +193,4 @@ def test_a_language_model_does_not_translate(bigram: Path) -> None:
 def test_a_missing_device_is_reported(translator: Path, device: str) -> None:
     result = call("translate", translator, "--device", device, stdin="ba\n")
     assert result.code == 2
-    assert result.err.startswith(f"error: --device {device}") or "--device is auto, cpu" in result.err
+    assert result.err.startswith(f"error: --device {device}") or "--device must be auto, cpu" in result.err

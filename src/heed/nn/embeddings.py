@@ -19,11 +19,15 @@ from heed.nn.dropout_keys import DropoutKeys, dropout
 
 def interleaved(num_positions: int, size: int) -> Float[Tensor, "P D"]:
     """Alternating sines and cosines, as in the paper."""
+    if torch.get_default_device().type == "meta":  # only the shape is needed, see `embedding_weight`
+        return torch.empty(num_positions, size)
     return torch.stack(_angles(num_positions, size), dim=-1).reshape(num_positions, size)
 
 
 def half_split(num_positions: int, size: int) -> Float[Tensor, "P D"]:
     """All sines, then all cosines."""
+    if torch.get_default_device().type == "meta":
+        return torch.empty(num_positions, size)
     return torch.cat(_angles(num_positions, size), dim=-1)
 
 
@@ -33,9 +37,6 @@ POSITIONS = {"interleaved": interleaved, "half_split": half_split}
 def _angles(num_positions: int, size: int) -> tuple[Tensor, Tensor]:
     if size % 2:
         raise ValueError(f"a sinusoidal encoding has an even size, got {size}")
-    if torch.get_default_device().type == "meta":  # only shapes are needed
-        empty = torch.empty(num_positions, size // 2)
-        return empty, empty
     positions = torch.arange(num_positions, dtype=torch.float64)[:, None]
     angles = positions * 10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
     return angles.sin().float(), angles.cos().float()
