@@ -14,8 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from heed.core.config import Document, read_toml
 from heed.core.errors import HeedError, UsageError
 from heed.evaluation.evaluation import Evaluation
@@ -25,7 +23,6 @@ from heed.evaluation.test_set import read_monolingual, read_parallel
 from heed.execute import check_folder, execute, follow
 from heed.members import register
 from heed.nn.device import choose_device
-from heed.nn.packing import pack
 from heed.planner import Planner, TrainOptions
 from heed.run import Run
 from heed.tasks.predictor import LM_WEIGHT, Combination, Predictor
@@ -35,6 +32,7 @@ from heed.training.ranks import joined
 def load(
     folder: str | Path, device: str = "cpu", precision: str = "float32", *, ensemble: Sequence[str | Path] = (),
     lm: str | Path | None = None, lm_weight: float = LM_WEIGHT, tag: str | None = None, members: Iterable[Any] = (),
+    engine: str = "auto", num_workers: int = 0,
 ) -> Predictor:  # fmt: skip
     """Load a run folder as a predictor: a translator, a language model, ...
 
@@ -47,6 +45,8 @@ def load(
         lm_weight: The weight of `lm`.
         tag: The tag before each source, for a run trained with tags; None for the default of its recipe.
         members: External models, tasks, attentions, tokenizers and metrics that the run needs.
+        engine: What translates: "auto" (CTranslate2 where it can, else PyTorch), "torch" or "ctranslate2".
+        num_workers: Batches that CTranslate2 translates at the same time, each with one thread (0: one for each CPU).
 
     The runs of an ensemble, and `lm`, must have this run's vocabulary. The number of CPU threads is PyTorch's own
     (`torch.set_num_threads`).
@@ -58,14 +58,14 @@ def load(
     register(*members)
     if precision not in ("float32", "bfloat16", "int8"):
         raise UsageError(f"precision must be float32, bfloat16 or int8, got {precision!r}.")
+    if engine not in ("auto", "torch", "ctranslate2"):
+        raise UsageError(f"engine must be auto, torch or ctranslate2, got {engine!r}.")
     run, *others = (Run(path, choose_device(device), tag) for path in (folder, *ensemble))
     language_model = Run(lm, choose_device(device)) if lm is not None else None
-    predictor = run.task_type.predictor(run, Combination(others, language_model, lm_weight))
     for each in (run, *others, *([language_model] if language_model else [])):
-        if precision != "float32":
-            each.model.to(torch.bfloat16)
-        pack(each.model, rounded=precision == "int8")
-        each.precision = precision
+        each.precision, each.packs, each.engine, each.num_workers = precision, True, engine, num_workers
+    predictor = run.task_type.predictor(run, Combination(others, language_model, lm_weight))
+    predictor.open()
     return predictor
 
 

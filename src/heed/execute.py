@@ -160,6 +160,7 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
     if outcome.interrupted_by is None and ranks.is_first:
         with storage_errors("write the report", path=run.folder):
             finish_report(run, quiet)
+            run.predictor.convert()
         if not_usable := usability(run):
             warn(f"{run.folder}: {not_usable}.", quiet)
     return outcome

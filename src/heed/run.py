@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from heed.core.files import first_foreign
 from heed.data.store import TokenStore
 from heed.models import GenerativeModel, build_model
 from heed.nn.contract import Vocabularies
+from heed.nn.packing import pack
 from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, shapes_of
 from heed.recipe import Recipe, build_recipe, require_known_format
 from heed.tasks import task_type
@@ -62,7 +64,14 @@ class Run:
         self.device = device or torch.device("cpu")
         self.tag = tag
         self.precision = "float32"
-        """Number format of the weights in memory."""
+        """Number format of the weights in memory: float32, bfloat16 or int8."""
+        self.packs = False
+        """Whether the weights are packed for use on a CPU when they are read (`heed.nn.packing`)."""
+        self.engine = "auto"
+        """Engine that translates: auto, torch or ctranslate2."""
+        self.num_workers = 0
+        """Batches that CTranslate2 searches at the same time (0: one for each CPU)."""
+        self._shares_model_of: Run | None = None
         if not self.folder.is_dir():
             raise MissingInputError(f"{folder}: no such run folder. `heed train --out` creates one.")
         if not (self.folder / RECIPE).is_file():
@@ -139,13 +148,20 @@ class Run:
     @cached_property
     def model(self) -> GenerativeModel:
         """The model with its trained weights, without gradients."""
+        if self._shares_model_of is not None:
+            return self._shares_model_of.model
         tensors = self.weights()
         with torch.no_grad():
             model = self.new_model()
             load_weights(model, tensors, self.folder / WEIGHTS)
         for parameter in model.parameters():
             parameter.requires_grad_(False)
-        return model.to(self.device)
+        model.to(self.device)
+        if self.precision != "float32":
+            model.to(torch.bfloat16)
+        if self.packs:
+            pack(model, rounded=self.precision == "int8")
+        return model
 
     @property
     def task_type(self) -> type[Task]:
@@ -163,8 +179,9 @@ class Run:
 
     def with_tag(self, tag: str) -> Run:
         """This run with another tag before its sources; both share the model."""
-        other = Run(self.folder, self.device, tag)
-        other.model, other.precision = self.model, self.precision
+        other = copy(self)
+        other.tag, other._shares_model_of = tag, self
+        vars(other).pop("predictor", None)
         return other
 
     @cached_property

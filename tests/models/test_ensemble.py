@@ -9,7 +9,6 @@ import torch
 from random_models import EOS, half_trained, model_of, random_source, random_targets
 
 from heed.decoding.options import SearchOptions
-from heed.decoding.output_checks import OutputChecks
 from heed.decoding.translator import ModelTranslator
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.nn.contract import Trace
@@ -66,7 +65,7 @@ def test_the_upper_half_of_a_trace_is_the_upper_half_of_every_member() -> None:
 
 def translator_of(model, lm=None) -> ModelTranslator:
     """From words to words."""
-    return ModelTranslator(model, WORDS, WORDS, Normaliser(), checks=OutputChecks(lm=lm))
+    return ModelTranslator(model, WORDS, WORDS, Normaliser(), lm=lm)
 
 
 @pytest.mark.parametrize(

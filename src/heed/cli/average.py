@@ -47,4 +47,5 @@ def average(
             shutil.copy(source, folder / source.name)
         copy_seen(opened.folder, folder)
         save_weights(folder / WEIGHTS, weights, {"averaged": names, **vocabulary_digests(opened.tokenizers)})
+    Run(out).predictor.convert()
     message(f"{out}: the mean of {names}", quiet)

@@ -11,14 +11,15 @@ import typer
 from heed.cli.options import Quiet, RunFolder
 from heed.core.progress import message
 
-Target = Literal["gpt2", "arpa"]
+Target = Literal["gpt2", "arpa", "ctranslate2"]
 
 
 def export(
     run: RunFolder,
     out: Annotated[Path, typer.Option(help="The new folder, or the ARPA file.")],
     to: Annotated[
-        Target, typer.Option(help="gpt2, for Hugging Face transformers; or arpa, n-grams for KenLM and others.")
+        Target,
+        typer.Option(help="gpt2 (Hugging Face transformers), arpa (KenLM) or ctranslate2 (translators)."),
     ] = "gpt2",
     quiet: Quiet = False,
 ) -> None:
@@ -31,12 +32,20 @@ def export(
       heed export runs/shakespeare --to gpt2 --out shakespeare-gpt2
 
       heed export runs/kn5 --to arpa --out kn5.arpa
+
+      heed export runs/en-de --to ctranslate2 --out en-de-ctranslate2
     """
     from heed.export.arpa import export_arpa
     from heed.export.gpt2 import export_gpt2
     from heed.run import Run
 
     opened = Run(run)
+    if to == "ctranslate2":
+        from heed.export.ctranslate2 import export_ctranslate2
+
+        export_ctranslate2(opened, out)
+        message(f"{out}: a translator for CTranslate2, with its tokenizers", quiet)
+        return
     opened.predictor.require("generate", "export")
     if to == "arpa":
         message(_counts(out, export_arpa(opened, out)), quiet)

@@ -61,7 +61,7 @@ def demo(
         "training.lr": 4e-3, "training.warmup_steps": 200, "training.tokens_per_batch": 2048,
     }  # fmt: skip
     finish(out, execute(Planner(Document(), keys, options).plan(), options), quiet)
-    translator = Run(out).predictor.translator
+    translator = Run(out).predictor.line_translator(with_tokens=False)
     for name, held_out in (("unseen sentences", corpus.test), ("unseen combinations", corpus.combinations)):
         outputs = [hypothesis.text for hypothesis in translator.translate([p.src for p in held_out], SearchOptions())]
         references = [pair.tgt for pair in held_out]

@@ -33,6 +33,10 @@ TgtColumn = Annotated[str | None, typer.Option(help="Target column of a table (n
 Tag = Annotated[str | None, typer.Option(help="Tag before each source (of a tagged run).")]
 Glossary = Annotated[Path | None, typer.Option(help="TSV of source terms and their required translations.")]
 Ensemble = Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Add a run to the ensemble.")]
+Engine = Annotated[
+    Literal["auto", "torch", "ctranslate2"] | None,
+    typer.Option(help="auto (CTranslate2 where it can), torch or ctranslate2.", metavar="KIND"),
+]
 Beam = Annotated[int | None, typer.Option("--beam", help="Beam size (default: the recipe's).", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
@@ -60,10 +64,11 @@ class BeamFlags:
 
 @dataclass(frozen=True)
 class CombinationFlags:
-    """The tag of the source, and further runs of an ensemble."""
+    """The tag of the source, further runs of an ensemble, and the engine that translates."""
 
     tag: Tag = None
     ensemble: Ensemble = None
+    engine: Engine = None
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,8 @@ class Compute:
         from heed.nn.device import faster_threads
 
         use_threads(self.threads)
-        predictor = heed.load(folder, self.device, self.precision, **combined)
-        if not self.threads:
+        predictor = heed.load(folder, self.device, self.precision, num_workers=self.threads, **combined)
+        if not self.threads and predictor.engine is None:
             use_threads(faster_threads(predictor.run.blank_model, num_threads()))
         return predictor
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from heed.cli.stdio import flush, write_line, write_text
+from heed.decoding.alignment import word_links
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import word_links
 from heed.tasks.predictor import Predictor
 from heed.text.vocabulary import Vocabulary
 

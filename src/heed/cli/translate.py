@@ -27,6 +27,7 @@ from heed.core.progress import warn
 if TYPE_CHECKING:
     from heed.cli.constraints import InputLines
     from heed.decoding.hypothesis import Hypothesis
+    from heed.decoding.line_translator import LineTranslator
     from heed.decoding.options import SearchOptions
     from heed.tasks.predictor import Predictor
     from heed.text.sentences import Piece
@@ -140,7 +141,8 @@ def translate(
     reader = InputLines(
         constraints.json_input, constraints.prefix_file, constraints.glossary, recipe.data.normaliser.apply, errors
     )
-    loaded.translator.factory.require_allowed(options.ban, reader.target_terms)
+    translator = loaded.line_translator(with_tokens=layout.json_lines or layout.scores or options.nbest > 1)
+    translator.require_allowed(options.ban, reader.target_terms)
     output = TranslationOutput(loaded, options.nbest, layout.json_lines, layout.scores, layout.alignment)
     for number, (sources, required) in enumerate(reader.read(groups_as_they_come(errors))):
         prefixes = [constraint.prefix for constraint in required or ()]
@@ -148,14 +150,14 @@ def translate(
             loaded.check_input(sources, quiet)
         if layout.paragraphs:
             language = recipe.data.src_lang or None
-            count = loaded.translator.num_source_tokens
+            count = translator.num_source_tokens
             pieces = [split_sentences(line, count, language=language) for line in sources]
-            hypotheses = _by_sentence(loaded, pieces, reader, prefixes, options)
+            hypotheses = _by_sentence(translator, pieces, reader, prefixes, options)
         elif constraints.glossary is not None:
-            pieces = [split_if_long(line, loaded.translator.num_source_tokens) for line in sources]
-            hypotheses = _by_sentence(loaded, pieces, reader, prefixes, options)
+            pieces = [split_if_long(line, translator.num_source_tokens) for line in sources]
+            hypotheses = _by_sentence(translator, pieces, reader, prefixes, options)
         else:
-            hypotheses = loaded.translator.translate(sources, options, required)
+            hypotheses = translator.translate(sources, options, required)
         output.write(sources, hypotheses, prefixes)
 
 
@@ -210,7 +212,7 @@ def _check(
 
 
 def _by_sentence(
-    loaded: Predictor, lines: Sequence[Sequence[Piece]], reader: InputLines, prefixes: Sequence[str],
+    translator: LineTranslator, lines: Sequence[Sequence[Piece]], reader: InputLines, prefixes: Sequence[str],
     options: SearchOptions,
 ) -> list[Hypothesis]:  # fmt: skip
     """Translate the sentences of each line, and join them with the white space of the source.
@@ -222,13 +224,13 @@ def _by_sentence(
 
     def translated(sentences: list[str]) -> list[Hypothesis]:
         if not reader.constrained:
-            return loaded.translator.translate(sentences, options)
+            return translator.translate(sentences, options)
         begins = [
             "" if place else prefix
             for pieces, prefix in zip(lines, prefixes, strict=True)
             for place in range(sum(piece.is_sentence for piece in pieces))
         ]
         constraints = map(Constraints, begins, reader.terms(sentences))
-        return loaded.translator.translate(sentences, options, list(constraints))
+        return translator.translate(sentences, options, list(constraints))
 
     return translate_pieces(lines, translated, bool(options.mbr))

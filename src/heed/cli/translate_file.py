@@ -131,11 +131,12 @@ class _WithProgress:
         """Translate texts."""
 
         self._predictor.check_input(texts, self._quiet)
+        translator = self._predictor.line_translator(with_tokens=False)
         hypotheses: list[Hypothesis] = []
         with Progress(len(texts), "sentences", "translating", self._quiet) as progress:
             for first in range(0, len(texts), BATCH):
                 some = slice(first, first + BATCH)
-                hypotheses += step.translator.translate(texts[some], options, constraints and constraints[some])
+                hypotheses += translator.translate(texts[some], options, constraints and constraints[some])
                 progress.update(len(hypotheses))
         return hypotheses
 

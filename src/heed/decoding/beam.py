@@ -19,8 +19,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heed.decoding.cross_attention import Coverage
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.ranking import Coverage, LengthPenalty, by_score
+from heed.decoding.ranking import LengthPenalty, by_score
 from heed.decoding.sampling import top_k
 from heed.text.vocabulary import EOS_ID
 

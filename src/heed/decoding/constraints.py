@@ -22,8 +22,9 @@ from torch import Tensor
 
 from heed.core.errors import DataError
 from heed.decoding.beam import NEVER, BeamSearch, Continuations
+from heed.decoding.cross_attention import Coverage
 from heed.decoding.phrases import Phrases, State, first_character, is_boundary, is_word_character
-from heed.decoding.ranking import Coverage, LengthPenalty
+from heed.decoding.ranking import LengthPenalty
 from heed.decoding.sampling import top_k
 from heed.text.language.scripts import is_unseparated
 from heed.text.tokenizers import Tokenizer

@@ -5,7 +5,7 @@ An option that is off adds nothing to the search.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -17,6 +17,7 @@ from heed.core.errors import UsageError
 from heed.data.batch import source_from_ids
 from heed.decoding.beam import BeamSearch, DiverseBeamSearch
 from heed.decoding.constraints import ConstrainedBeamSearch, RequiredTerms, ends_word
+from heed.decoding.cross_attention import Coverage
 from heed.decoding.detokenizer import Detokenizer, StopTexts
 from heed.decoding.engine import DecodingStrategy, SearchInputs
 from heed.decoding.logit_rules import (
@@ -30,12 +31,12 @@ from heed.decoding.logit_rules import (
     NoRepeatNgram,
 )
 from heed.decoding.options import Request, SearchOptions
-from heed.decoding.ranking import Coverage, LengthPenalty
+from heed.decoding.phrases import require_allowed
+from heed.decoding.ranking import LengthPenalty
 from heed.decoding.sampling import RandomDraw, Sampler, greedy
 from heed.decoding.scoring import token_log_probs
 from heed.nn.contract import Autoregressive, Trace
 from heed.text.normalise import Normaliser
-from heed.text.tokenizers import LineEnd, Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -75,14 +76,11 @@ def require_plain_beam(options: SearchOptions) -> None:
 class SearchFactory:
     """Builds searches for one tokenizer."""
 
-    def __init__(
-        self, tokenizer: Tokenizer, device: torch.device, line_end: LineEnd | None = None,
-        normaliser: Normaliser | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, detokenizer: Detokenizer, device: torch.device, normaliser: Normaliser) -> None:
         """`normaliser`: applied to all text before the tokenizer."""
-        self.tokenizer = tokenizer
-        self.normaliser = normaliser or Normaliser()
-        self.detokenizer = Detokenizer(tokenizer, line_end)
+        self.detokenizer = detokenizer
+        self.tokenizer = detokenizer.tokenizer
+        self.normaliser = normaliser
         self.device = device
         self.banned = lru_cache(maxsize=8)(self._banned)  # remembers which tokens may follow which texts
         self.terms = lru_cache(maxsize=4096)(self._terms)
@@ -111,12 +109,6 @@ class SearchFactory:
         begin, limit = _first_tokens(prefixes, strategy), max(spec.limits(options))
         return SearchInputs(source, strategy, self.rules(options, spec), begin, limit, trace)
 
-    def require_allowed(self, banned: tuple[str, ...], required: Iterable[str]) -> None:
-        """Raises UsageError for a required text that contains a banned phrase."""
-        for text in dict.fromkeys(required) if banned else ():
-            for phrase in self.banned(banned).occurring_in(text):
-                raise UsageError(f"{text!r} is required in the output, but {phrase!r} is banned: remove one of them.")
-
     def rules(self, options: SearchOptions, spec: BatchSpec) -> list[LogitRule]:
         """The rules of a batch, in the order in which they are applied."""
         rules: list[LogitRule] = [Forbidden(self.detokenizer.never)]
@@ -138,7 +130,8 @@ class SearchFactory:
         limits, width, nbest = spec.limits(options), options.width + spec.num_steps, options.num_searched
         if spec.terms:
             require_plain_beam(options)
-            self.require_allowed(options.ban, (text for terms in spec.terms for text in terms.texts))
+            texts = (text for terms in spec.terms for text in terms.texts)
+            require_allowed(options.ban, texts, self.normaliser.apply)
             return ConstrainedBeamSearch(
                 width, limits, penalty, spec.terms, self._ends_word, nbest, self.device, coverage
             )

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heed.decoding.constraints import RequiredTerms
-from heed.decoding.phrases import Glossary, Phrases, State, first_character, is_word_character, kind, lowered
+from heed.decoding.phrases import Phrases, State, first_character, is_word_character, kind, lowered
 from heed.text.vocabulary import EOS_ID
 
 _NEVER = float("-inf")
@@ -113,7 +113,6 @@ class BannedPhrases:
         """`token_bytes`: what each token adds to a text."""
         self._num_tokens = len(token_bytes)
         self._phrases = Phrases(phrases, token_bytes, any_case=True)
-        self._in_texts = Glossary({phrase: phrase for phrase in phrases})
         self._forbidden: dict[tuple[int, bool], Tensor] = {}
         self._without_phrase: dict[tuple[str, bool], Tensor] = {}
         self._by_first: dict[str, list[int]] = {}  # tokens by the first whole character they add, if any
@@ -121,10 +120,6 @@ class BannedPhrases:
             self._by_first.setdefault(lowered(first_character(added)), []).append(token)
         signs = [char for char in self._by_first if char and not is_word_character(char)]
         self._ends_word = torch.tensor([token for char in signs for token in self._by_first[char]], dtype=torch.long)
-
-    def occurring_in(self, text: str) -> tuple[str, ...]:
-        """The banned phrases that a text contains."""
-        return self._in_texts.terms_for(text)
 
     def forbidden(self, tokens: Sequence[int], is_last: bool) -> Bool[Tensor, " V"]:
         """Which tokens may not follow these. `is_last`: nothing follows the next one, not even an end of sentence.

@@ -35,7 +35,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-import torch
 from pydantic import Field
 
 from heed.core.config import Config
@@ -43,8 +42,6 @@ from heed.core.errors import DataError
 from heed.core.files import atomic_write
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
-from heed.decoding.scoring import score_rows
-from heed.nn.contract import Autoregressive
 from heed.text.language.scripts import is_unseparated
 from heed.text.tokenizers import Tokenizer
 
@@ -308,8 +305,6 @@ class OutputChecks:
 
     guard: Guard | None = None
     confidence: Confidence | None = None
-    lm: Autoregressive | None = None
-    """The language model of a shallow fusion, whose log-probability is reported."""
     tgt_lang: str = ""
     """The target language, for metrics that split words."""
 
@@ -349,16 +344,6 @@ class OutputChecks:
                         break
             flagged = [request for request in flagged if not checked[request].fallback]
         return {request: replace(hypothesis, flags=flags[request]) for request, hypothesis in checked.items()}
-
-    def with_lm_log_probs(self, best: Best, device: torch.device) -> Best:
-        """The same with log-probabilities of a fused language model, if there is one."""
-        if self.lm is None:
-            return best
-        scores = score_rows(self.lm, [hypothesis.ids for hypothesis in best.values()], device)
-        return {
-            request: replace(h, lm_log_prob=sum(score.log_probs[: len(h.ids) + h.finished]))
-            for (request, h), score in zip(best.items(), scores, strict=True)
-        }
 
 
 def _replaced(best: Hypothesis, chosen: Hypothesis, nbest: int) -> Hypothesis:

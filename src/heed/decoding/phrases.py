@@ -11,10 +11,10 @@ import codecs
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.text.language.scripts import is_unseparated
 from heed.text.readers import Errors, read_lines
 
@@ -268,3 +268,16 @@ def _decoded(data: bytes) -> tuple[str, bytes]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data)
     return text, decoder.getstate()[0]
+
+
+def require_allowed(banned: tuple[str, ...], required: Iterable[str], normalise: Callable[[str], str]) -> None:
+    """Raises UsageError for a required text, normalised as outputs are, that contains a banned phrase."""
+    for text in dict.fromkeys(required) if banned else ():
+        for phrase in _occurrences(tuple(dict.fromkeys(map(normalise, banned)))).terms_for(text):
+            raise UsageError(f"{text!r} is required in the output, but {phrase!r} is banned: remove one of them.")
+
+
+@lru_cache(maxsize=8)
+def _occurrences(phrases: tuple[str, ...]) -> Glossary:
+    """Detects the phrases in a text."""
+    return Glossary({phrase.strip(): phrase.strip() for phrase in phrases if phrase.strip()})

@@ -14,9 +14,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heed.decoding.cross_attention import Coverage
 from heed.decoding.detokenizer import StopTexts
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.ranking import Coverage, LengthPenalty, by_score
+from heed.decoding.ranking import LengthPenalty, by_score
 from heed.nn.dropout_keys import mix_int
 from heed.text.vocabulary import EOS_ID
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from heed.core.errors import UsageError
+from heed.decoding.alignment import word_links
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.phrases import Glossary
 from heed.decoding.sentences import join_sentences, split_sentences
-from heed.decoding.translator import word_links
 from heed.documents.html_spans import parse
 from heed.documents.inline_tags import Links, are_kept, insert_tags, without_placeholders
 from heed.documents.spans import Part, Span, write_span

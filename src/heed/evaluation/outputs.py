@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import message
+from heed.decoding.alignment import word_links
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import word_links
 from heed.evaluation.evaluation import INTERVALS, Evaluation, ScoredSentence, check_leakages, compare_all, precision_of
 from heed.evaluation.test_set import HeldOut
 from heed.metrics import TRANSLATION_METRICS, output_statistics, sentence_scores
@@ -45,7 +45,8 @@ class System:
 def translated(run: Run, test: HeldOut, options: SearchOptions, quiet: bool = False) -> System:
     """A run's translations of a test set."""
     message(f"translating {test.label} with {run.folder}", quiet)
-    outputs = [hypothesis.text for hypothesis in run.predictor.translator.translate(test.sources, options)]
+    translator = run.predictor.line_translator(with_tokens=False)
+    outputs = [hypothesis.text for hypothesis in translator.translate(test.sources, options)]
     return System(str(run.folder), outputs, run, options)
 
 

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.core.config import Config
+from heed.core.errors import UsageError
 from heed.nn.contract import Head, Source, Trace
 from heed.nn.dropout_keys import DropoutKeys
 
@@ -74,6 +75,14 @@ class GenerativeModel(Model):
     ) -> tuple[Float[Tensor, "B T D"], Any]:
         """Features of the next token after each of the given ones, and the state after them."""
         raise NotImplementedError
+
+    def ctranslate2_specification(self, num_positions: int) -> Any:
+        """Its weights in the layout of CTranslate2, for texts of up to `num_positions` tokens.
+
+        Raises UsageError for a model that CTranslate2 does not have.
+        """
+        kind = self.Config.model_fields["kind"].default
+        raise UsageError(f"CTranslate2 does not have models of kind {kind}.")
 
 
 class LanguageModel(GenerativeModel):

@@ -10,7 +10,7 @@ of McAllester.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heed.core.config import KeyOf
+from heed.core.errors import UsageError
 from heed.models.model import GenerativeModel, ModelConfig, Shard
 from heed.nn.attention import ATTENTION, BEGINNING, Attention
 from heed.nn.contract import Recorder, TokenSource, Trace, Vocabularies, recorder_of
@@ -276,3 +277,11 @@ class Transformer(GenerativeModel):
             )  # fmt: skip
         caches = tuple(append_kv.cache for append_kv in appending)
         return self.norm(x), CachedState(caches, columns.after(ids.shape[1]), state.memory, dropout_keys)
+
+    def ctranslate2_specification(self, num_positions: int) -> Any:
+        """As the base class. Raises UsageError for another attention than multi-head attention."""
+        from heed.models.ctranslate2 import transformer_specification
+
+        if self.config.attention != "multi_head":
+            raise UsageError(f"CTranslate2 does not have the attention {self.config.attention!r}.")
+        return transformer_specification(self, num_positions)

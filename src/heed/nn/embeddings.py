@@ -71,14 +71,15 @@ class TokenEmbedding(nn.Module):
         self.position_size = d_model - weight.shape[1] if positions == "concatenated" else d_model
         self.scale = math.sqrt(weight.shape[1])
         self.dropout = dropout
-        self.register_buffer("positions", self._table(256), persistent=False)
+        self.register_buffer("positions", self.table(256), persistent=False)
 
-    def _table(self, num_positions: int) -> Tensor:
+    def table(self, num_positions: int) -> Tensor:
+        """The encodings of the first positions, `[P, size]`."""
         return POSITIONS.get(self.kind, interleaved)(num_positions, self.position_size)
 
     def _encodings(self, index: Tensor, last: int) -> Tensor:
         if last >= self.positions.shape[0]:
-            table = self._table(max(last + 1, 2 * self.positions.shape[0]))
+            table = self.table(max(last + 1, 2 * self.positions.shape[0]))
             self.positions = table.to(self.positions)
         return self.positions[index]
 

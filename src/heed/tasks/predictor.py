@@ -54,6 +54,9 @@ class Predictor:
     abilities: ClassVar[frozenset[str]] = frozenset({"predict"})
     """Names of the supported operations, each with a method of the same name."""
 
+    engine: Any = None
+    """The engine that translates instead of PyTorch, if there is one."""
+
     def __init__(self, run: Any, combined: Combination = ALONE) -> None:
         if combined and not self.abilities & {"translate", "generate"}:
             raise UsageError(f"{run.folder}: ensembles and --lm require runs that generate text.")
@@ -74,6 +77,20 @@ class Predictor:
         """Raise UsageError unless the run has this ability, which `by` (a command, a flag) needs."""
         if not self.can(ability):
             raise self._cannot(ability, by)
+
+    def open(self) -> None:
+        """Read the weights now instead of on first use. Raises MissingInputError or DataError if they are damaged."""
+        _ = self.run.model
+
+    def convert(self) -> None:
+        """Write the files that make later use faster into the run folder."""
+
+    def line_translator(self, with_tokens: bool) -> Any:
+        """Return the `LineTranslator` with the fastest engine.
+
+        `with_tokens`: its hypotheses have the log-probabilities of their tokens.
+        """
+        raise self._cannot("translate")
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Return the `top` most probable answers to each input, best first."""

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, cast, overload
 
+from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
+from heed.decoding.ctranslate2_engine import CTranslate2Engine, searcher_with_fallback
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import SearchOptions
+from heed.decoding.line_translator import LineTranslator
+from heed.decoding.options import Request, SearchOptions
 from heed.decoding.output_checks import Confidence, Guard, OutputChecks
 from heed.decoding.scoring import TokenScores
 from heed.decoding.translator import ModelTranslator
 from heed.evaluation.test_set import HeldOut
+from heed.export.ctranslate2 import convert, open_engine
 from heed.run import Run
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
@@ -49,14 +54,15 @@ class TranslationPredictor(Predictor):
     def translate(self, texts: str | Sequence[str], options: SearchOptions | None = None) -> str | list[str]:
         """Translate a string to a string, or a list of strings to a list."""
         if isinstance(texts, str):
-            return self.hypotheses([texts], options)[0].text
-        return [hypothesis.text for hypothesis in self.hypotheses(texts, options)]
+            return self.translate([texts], options)[0]
+        translator = self.line_translator(with_tokens=False)
+        return [best.text for best in translator.translate(texts, options or self.run.recipe.decoding)]
 
     def hypotheses(self, texts: Sequence[str], options: SearchOptions | None = None) -> list[Hypothesis]:
         """Translate several texts, and return scores, tokens and alternatives too."""
         if isinstance(texts, str):
             texts = [texts]
-        return self.translator.translate(texts, options or self.run.recipe.decoding)
+        return self.line_translator(True).translate(texts, options or self.run.recipe.decoding)
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Return the log-probabilities (nats) of each target's tokens given its source."""
@@ -120,16 +126,64 @@ class TranslationPredictor(Predictor):
 
     # --- the search -------------------------------------------------------------------------------------
 
+    def open(self) -> None:
+        if self.engine is None:
+            super().open()
+
+    def convert(self) -> None:
+        if self._is_convertible:
+            convert(self.run)
+
+    def line_translator(self, with_tokens: bool) -> LineTranslator:
+        """The translator with the fastest engine: CTranslate2 if it has the model, PyTorch for everything else.
+
+        `with_tokens`: hypotheses have the log-probabilities of their tokens.
+        """
+        if self.engine is None:
+            return self.translator
+        src, tgt = self.run.tokenizers["src"], self.run.tokenizers["tgt"]
+        translator = LineTranslator(
+            src, tgt, self.data.normaliser, self._search_with_pytorch, self.checks, tag_ids(src, self.source_tag)
+        )
+        with_tokens = with_tokens or self.checks.confidence is not None
+        return translator.searched_by(
+            searcher_with_fallback(self.engine, translator.best_of, self._search_with_pytorch, with_tokens)
+        )
+
+    def _search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        return self.translator.search_in_batches(requests, options)
+
+    @property
+    def _is_convertible(self) -> bool:
+        return find_spec("ctranslate2") is not None and self.run.tokenizers["tgt"].lossless
+
+    @cached_property
+    def engine(self) -> CTranslate2Engine | None:
+        """CTranslate2 with the run's model; None if PyTorch alone can search for this predictor."""
+        run = self.run
+        compute_type = {"float32": "float32", "int8": "int8"}.get(run.precision)
+        engine = None
+        is_possible = not self.combined and run.device.type == "cpu" and self._is_convertible
+        if run.engine != "torch" and is_possible and compute_type is not None:
+            engine = open_engine(run, run.num_workers or num_cpus(), compute_type)
+        if run.engine == "ctranslate2" and engine is None:
+            raise UsageError(
+                f"{run.folder}: CTranslate2 cannot translate with this run. It needs the package ctranslate2, a CPU, "
+                "float32 or int8, a single Transformer with multi-head attention, and a tokenizer that can write any "
+                "text (bpe, unigram or byte)."
+            )
+        return engine
+
     @cached_property
     def translator(self) -> ModelTranslator:
         """The model, or all models of an ensemble, with tokenizers, normaliser and output checks."""
         model, lm = combined_model(self.run, self.combined)
         checks = self.checks
         if self.combined.others or lm is not None:  # the confidence was calibrated for the model alone
-            checks = replace(checks, confidence=None, lm=lm)
+            checks = replace(checks, confidence=None)
         src, tgt = self.run.tokenizers["src"], self.run.tokenizers["tgt"]
         before = tag_ids(src, self.source_tag)
-        return ModelTranslator(model, src, tgt, self.data.normaliser, self.run.device, checks, before)
+        return ModelTranslator(model, src, tgt, self.data.normaliser, self.run.device, checks, before, lm=lm)
 
     def _require_matching(self) -> None:
         for other in self.combined.others:

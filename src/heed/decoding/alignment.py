@@ -1,0 +1,44 @@
+"""Word alignment by a model's cross-attention."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heed.decoding.cross_attention import cross_attention
+from heed.decoding.sentences import MAX_CHARACTERS
+from heed.decoding.translator import ModelTranslator
+
+
+def mean_attention(translator: ModelTranslator, source: str, target: str) -> Float[Tensor, "T S"]:
+    """Mean cross-attention of one pair: target tokens and their end by source tokens and their end."""
+    trace, _, _ = translator.trace(source, target)
+    return cross_attention(trace)[0]
+
+
+def word_links(translator: ModelTranslator, source: str, target: str) -> list[tuple[int, int]]:
+    """Word alignment by attention: (source word, target word) links, words separated by white space and counted from 0.
+
+    Cross-attention under teacher forcing, averaged over the heads and blocks of the decoder's second half, is summed
+    over the tokens of a source word and averaged over those of a target word; each target word links to its strongest
+    source word. A line that is translated in sentences has no links.
+    """
+    if translator.src_tokenizer is None:
+        raise ValueError("alignment needs a model with a source")
+    src_words = translator.src_tokenizer.word_ids(translator.normaliser.apply(source))
+    src_words = [*(None for _ in translator.before_source), *src_words]
+    tgt_words = translator.tgt_tokenizer.word_ids(translator.normaliser.apply(target))
+    if not any(word is not None for word in src_words) or len(source) > MAX_CHARACTERS:
+        return []
+    weights = mean_attention(translator, source, target)
+    by_source: dict[int, Tensor] = {}
+    for column, word in enumerate(src_words):
+        if word is not None:
+            by_source[word] = by_source.get(word, torch.zeros(weights.shape[0])) + weights[:, column].cpu()
+    links = []
+    for word in sorted({word for word in tgt_words if word is not None}):
+        rows = [row for row, word_of_row in enumerate(tgt_words) if word_of_row == word]
+        best = max(by_source, key=lambda source_word: float(by_source[source_word][rows].mean()))
+        links.append((best, word))
+    return links

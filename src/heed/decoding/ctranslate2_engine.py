@@ -1,0 +1,216 @@
+"""CTranslate2 engine: greedy and beam search by CTranslate2, with the hypotheses and the ranking of heed's own search.
+
+Both programs extend beams in the same way and stop when as many hypotheses have ended as the beam is wide. (heed stops
+earlier where nothing better can come, which changes no result.) CTranslate2 returns the best of the hypotheses that
+ended by log P(y) / |y|^α, which is heed's length penalty "mean"; with another one, PyTorch searches.
+
+Two differences remain. CTranslate2 has one maximum length for a batch, where heed has one for each source. And it
+cannot forbid tokens without normalising over the others, so nothing is forbidden: tokens such as the unknown piece have
+next to no probability in a model whose tokenizer can write any text. Where one of these differences shows in an output,
+the request is left to PyTorch's search.
+
+Each worker of CTranslate2 has one thread and searches batches of its own, since threads inside matrix products gain
+little with models of this size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from heed.core.config import Config
+from heed.core.files import sha256_file
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import Request, SearchOptions
+from heed.decoding.output_checks import Searcher
+from heed.decoding.ranking import LengthPenalty
+from heed.text.vocabulary import EOS_ID, Vocabulary
+
+_OBEYED = {"beam_size", "nbest", "length_penalty", "length_norm", "max_tokens", "max_ratio", "max_extra"}
+_WITHOUT_EFFECT = {"guard", "seed", "batch_size", "temperature", "top_k", "top_p", "candidates", "mbr"}
+"""Options that do not affect a beam search, or only what happens with its hypotheses."""
+
+
+DESCRIPTION = "heed.json"
+_SMALLEST_PENALTY = 1e-6
+"""With a length penalty of 0, CTranslate2 stops before all n-best hypotheses are complete."""
+
+
+class Conversion(Config):
+    """The description of a converted model: the contents of `heed.json` in its folder."""
+
+    format: Literal[1] = 1
+    """Version of the file format."""
+    weights: str
+    """SHA-256 of the run's weights that it was made from."""
+    vocabularies: tuple[str, str]
+    """SHA-256 of the vocabularies of source and target."""
+    num_positions: int
+    """The longest source or output, in tokens."""
+    files: dict[str, str]
+    """SHA-256 of each other file of the folder that CTranslate2 reads."""
+
+    @staticmethod
+    def read(folder: Path) -> Conversion | None:
+        """The description in a folder; None if there is no valid one."""
+        try:
+            return Conversion.model_validate_json((folder / DESCRIPTION).read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def is_of(self, weights: Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> bool:
+        """Whether it was made from these weights, for these vocabularies."""
+        is_of_weights = weights.is_file() and self.weights == sha256_file(weights)
+        return is_of_weights and self.vocabularies == _digests(vocabularies)
+
+    def is_intact(self, folder: Path) -> bool:
+        """Whether the files are those that were written."""
+        try:
+            return all(sha256_file(folder / name) == digest for name, digest in self.files.items())
+        except OSError:
+            return False
+
+
+def describe(
+    folder: Path, weights: Path, vocabularies: tuple[Vocabulary, Vocabulary], num_positions: int
+) -> Conversion:
+    """The description of the converted model in a folder."""
+    files = {path.name: sha256_file(path) for path in sorted(folder.iterdir())}
+    return Conversion(
+        weights=sha256_file(weights), vocabularies=_digests(vocabularies), num_positions=num_positions, files=files
+    )
+
+
+def _digests(vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[str, str]:
+    source, target = vocabularies
+    return source.sha256, target.sha256
+
+
+def can_search(options: SearchOptions) -> bool:
+    """Whether the engine can do what the options ask for; PyTorch's search can do everything."""
+    defaults = SearchOptions()
+    is_known = all(
+        name in _OBEYED or name in _WITHOUT_EFFECT or value == getattr(defaults, name) for name, value in options
+    )
+    return is_known and (options.length_norm == "mean" or options.length_penalty == 0 or options.width == 1)
+
+
+class CTranslate2Engine:
+    """A model in CTranslate2's format with its vocabularies."""
+
+    def __init__(
+        self, folder: Path, num_positions: int, vocabularies: tuple[Vocabulary, Vocabulary], never: Sequence[int],
+        num_workers: int = 1, compute_type: str = "float32",
+    ) -> None:  # fmt: skip
+        """Load a model.
+
+        Args:
+            folder: A folder that `heed.export.ctranslate2` has written.
+            num_positions: The longest source or output, in tokens.
+            vocabularies: Those of source and target.
+            never: Target ids that no output may contain.
+            num_workers: Batches that are searched at the same time.
+            compute_type: Number format of the products ("float32", "int8", ...).
+        """
+        import ctranslate2
+
+        source, target = vocabularies
+        self.num_positions = num_positions
+        self._pieces = [source.piece(id) for id in range(len(source))]
+        self._ids = {target.piece(id): id for id in range(len(target))}
+        self._targets = list(self._ids)
+        self._never = {target.piece(id) for id in never}
+        self._num_workers = num_workers
+        self._translator = ctranslate2.Translator(
+            str(folder), device="cpu", compute_type=compute_type, inter_threads=num_workers, intra_threads=1
+        )
+
+    def search(
+        self, requests: Sequence[Request], options: SearchOptions, with_tokens: bool = True
+    ) -> dict[Request, list[Hypothesis]]:
+        """The hypotheses of each request, best first and without texts.
+
+        A request that PyTorch's search must handle is missing from the result: it has constraints, it is too long, one
+        of its best hypotheses is longer than the options allow, or one contains a token that no output may contain.
+        `with_tokens`: compute the log-probability of each token, which takes about as long as greedy search.
+        """
+        rows = [request for request in requests if self._fits(request, options)] if can_search(options) else []
+        if not rows:
+            return {}
+        alpha = max(options.length_penalty, _SMALLEST_PENALTY)
+        results = self._translator.translate_batch(
+            [self._source(request) for request in rows], beam_size=options.width, num_hypotheses=options.width,
+            length_penalty=alpha, patience=1, min_decoding_length=0,
+            max_decoding_length=max(options.limit(len(request.source)) for request in rows), max_input_length=0,
+            return_scores=True, max_batch_size=self._batch_size(len(rows), options),
+        )  # fmt: skip
+        penalty = LengthPenalty(options.length_penalty, options.length_norm)
+        searched: dict[Request, list[Hypothesis]] = {}
+        for request, result in zip(rows, results, strict=True):
+            if any(not self._never.isdisjoint(pieces) for pieces in result.hypotheses):
+                continue
+            ended = zip(result.hypotheses, result.scores, strict=True)
+            best = [self._hypothesis(*each, alpha, penalty) for each in ended][: options.num_searched]
+            if all(len(hypothesis.ids) < options.limit(len(request.source)) for hypothesis in best):
+                searched[request] = best
+        return self._with_tokens(searched, options, penalty) if with_tokens else searched
+
+    def _with_tokens(
+        self, searched: dict[Request, list[Hypothesis]], options: SearchOptions, penalty: LengthPenalty
+    ) -> dict[Request, list[Hypothesis]]:
+        """The same hypotheses with the log-probabilities of their tokens."""
+        pairs = [(request, hypothesis) for request, best in searched.items() for hypothesis in best]
+        scored = self._translator.score_batch(
+            [self._source(request) for request, _ in pairs],
+            [[self._targets[id] for id in hypothesis.ids] for _, hypothesis in pairs],
+            max_input_length=0, max_batch_size=self._batch_size(len(pairs), options),
+        )  # fmt: skip
+        with_tokens: dict[Request, list[Hypothesis]] = {request: [] for request in searched}
+        for (request, hypothesis), result in zip(pairs, scored, strict=True):
+            log_prob = math.fsum(result.log_probs)
+            score = log_prob / penalty.divisor(len(result.log_probs))
+            tokens = tuple(result.log_probs)
+            with_tokens[request].append(replace(hypothesis, log_prob=log_prob, score=score, token_log_probs=tokens))
+        return with_tokens
+
+    def _fits(self, request: Request, options: SearchOptions) -> bool:
+        length = len(request.source)
+        is_free = not request.prefix and not request.terms
+        return is_free and max(length + 1, options.limit(length) + 1) <= self.num_positions
+
+    def _batch_size(self, num_rows: int, options: SearchOptions) -> int:
+        """So many rows at once that each worker has some."""
+        return max(1, min(options.batch_size, -(-num_rows // self._num_workers)))
+
+    def _source(self, request: Request) -> list[str]:
+        return [*(self._pieces[id] for id in request.source), self._pieces[EOS_ID]]
+
+    def _hypothesis(self, pieces: Sequence[str], score: float, alpha: float, penalty: LengthPenalty) -> Hypothesis:
+        """From CTranslate2's score, log P(y) / |y|^α."""
+        ids, length = tuple(self._ids[piece] for piece in pieces), len(pieces) + 1
+        log_prob = score * length**alpha
+        return Hypothesis(ids, log_prob, log_prob / penalty.divisor(length))
+
+
+def searcher_with_fallback(
+    engine: CTranslate2Engine, best_of: Callable[[Sequence[Hypothesis], SearchOptions], Hypothesis],
+    fallback: Searcher, with_tokens: bool,
+) -> Searcher:  # fmt: skip
+    """A searcher that uses the engine where it can; `fallback` for all other requests.
+
+    `best_of`: see `heed.decoding.line_translator.LineTranslator`. `with_tokens`: see `CTranslate2Engine.search`.
+    """
+
+    def search(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        searched = engine.search(requests, options, with_tokens)
+        best = {request: best_of(hypotheses, options) for request, hypotheses in searched.items()}
+        if rest := [request for request in requests if request not in best]:
+            best.update(fallback(rest, options))
+        return best
+
+    return search

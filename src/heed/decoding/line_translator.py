@@ -1,0 +1,173 @@
+"""Line translator: lines of text to hypotheses, whichever engine searches.
+
+A line's output never depends on the other lines: identical lines are searched once, and results come in the order of
+the input. This module and all that it imports do without PyTorch, so a translator whose engine needs no PyTorch starts
+without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Self
+
+from heed.core.errors import DataError
+from heed.decoding.detokenizer import Detokenizer
+from heed.decoding.hypothesis import Hypothesis, single_spaced
+from heed.decoding.options import Constraints, Request, SearchOptions
+from heed.decoding.output_checks import OutputChecks, Searcher, no_repeat_size
+from heed.decoding.phrases import require_allowed
+from heed.decoding.ranking import minimum_bayes_risk
+from heed.decoding.sentences import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_pieces
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers import LineEnd, Tokenizer
+from heed.text.vocabulary import UNK_ID
+
+
+class LineTranslator:
+    """Tokenizers, normaliser and output checks around a search. `src_tokenizer` is None for a language model."""
+
+    def __init__(
+        self, src_tokenizer: Tokenizer | None, tgt_tokenizer: Tokenizer, normaliser: Normaliser, searcher: Searcher,
+        checks: OutputChecks | None = None, before_source: Sequence[int] = (), line_end: LineEnd | None = None,
+    ) -> None:  # fmt: skip
+        """`before_source`: ids of the tag before each source. `searcher` may be replaced by `searched_by`."""
+        self.src_tokenizer = src_tokenizer
+        self.tgt_tokenizer = tgt_tokenizer
+        self.normaliser = normaliser
+        self.checks = checks or OutputChecks()
+        self.before_source = list(before_source)
+        self.detokenizer = Detokenizer(tgt_tokenizer, line_end)
+        self._searcher = searcher
+
+    def searched_by(self, searcher: Searcher) -> Self:
+        """A copy that uses another searcher, such as the scheduler of a server."""
+        other = copy(self)
+        other._searcher = searcher
+        return other
+
+    def translate(
+        self, lines: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None = None
+    ) -> list[Hypothesis]:
+        """The best hypothesis for each line; a line of white space is returned unchanged.
+
+        `constraints`: one for each line. Raises UsageError if options, constraints and model are incompatible.
+        """
+        if any(len(line) > MAX_CHARACTERS for line in lines):
+            return self._translate_long(lines, options, constraints)
+        requests = self.requests(lines, constraints, options.ban)
+        if any(len(request.source) > MAX_TOKENS for request in requests):
+            return self._translate_long(lines, options, constraints)
+        distinct = sorted({request for request in requests if request.source})
+        hypotheses = self._checked(self._searcher(distinct, options), options)
+        return [
+            hypotheses[request] if request.source else Hypothesis((), 0.0, 0.0, text=line)
+            for line, request in zip(lines, requests, strict=True)
+        ]
+
+    def _translate_long(
+        self, lines: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None
+    ) -> list[Hypothesis]:
+        """Split lines that are too long; the constraints of a line apply to its first sentence."""
+        pieces = [split_if_long(line, self.num_source_tokens) for line in lines]
+        flat = None
+        if constraints is not None:
+            counts = [sum(piece.is_sentence for piece in parts) for parts in pieces]
+            flat = [Constraints() if i else own for n, own in zip(counts, constraints, strict=True) for i in range(n)]
+        return translate_pieces(pieces, lambda texts: self.translate(texts, options, flat), bool(options.mbr))
+
+    # --- text to ids -------------------------------------------------------------------------------------
+
+    def encoded(self, source: str | None, target: str) -> tuple[list[int], list[int]]:
+        """The ids of both sides as the model reads them, without their ends; none for a missing source."""
+        src_ids = self._encode_sources([source])[0] if source is not None else []
+        return src_ids, self._encode(self.tgt_tokenizer, [target])[0]
+
+    def num_source_tokens(self, line: str) -> int:
+        """Tokens of a line as the model reads it, without its end."""
+        return len(self._encode_sources([line])[0])
+
+    def _encode(self, tokenizer: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
+        distinct = list(dict.fromkeys(lines))
+        ids = tokenizer.encode([self.normaliser.apply(line) for line in distinct])
+        ids_of = dict(zip(distinct, ids, strict=True))
+        return [ids_of[line] for line in lines]
+
+    def _encode_sources(self, lines: Sequence[str]) -> list[list[int]]:
+        """The ids of each source after its tag; a source without tokens stays empty."""
+        assert self.src_tokenizer is not None
+        return [[*self.before_source, *ids] if ids else [] for ids in self._encode(self.src_tokenizer, lines)]
+
+    def requests(
+        self, lines: Sequence[str], constraints: Sequence[Constraints] | None, banned: tuple[str, ...] = ()
+    ) -> list[Request]:
+        """One request for each line; a line of white space has an empty source."""
+        if self.src_tokenizer is None:
+            raise ValueError("a language model has no source to translate: use `generate`")
+        encoded = self._encode_sources(lines)
+        sources = [tuple(ids) if line.strip() else () for line, ids in zip(lines, encoded, strict=True)]
+        if constraints is None:
+            return [Request(ids) for ids in sources]
+        self.require_allowed(banned, (self.normaliser.apply(own.prefix) for own in constraints))
+        prefixes = self._encode(self.tgt_tokenizer, [own.prefix.rstrip() for own in constraints])
+        for own, ids in zip(constraints, prefixes, strict=True):
+            _require_usable(own.prefix, ids)
+        return [
+            Request(ids, tuple(prefix), tuple(dict.fromkeys(map(self.normaliser.apply, own.terms))))
+            for ids, prefix, own in zip(sources, prefixes, constraints, strict=True)
+        ]
+
+    def require_allowed(self, banned: tuple[str, ...], required: Iterable[str]) -> None:
+        """Raises UsageError for a required text that contains a banned phrase."""
+        require_allowed(banned, required, self.normaliser.apply)
+
+    # --- ranking and output checks -----------------------------------------------------------------------
+
+    def best_of(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> Hypothesis:
+        """The best hypothesis of one request, with the others as its alternatives."""
+        best, *others = self.ranked(hypotheses, options)
+        return replace(best, alternatives=tuple(others))
+
+    def ranked(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
+        """The hypotheses with texts, by score or minimum Bayes risk; only samples may repeat a text."""
+        hypotheses = self.detokenizer.with_texts(hypotheses, options.stop)
+        if options.mbr:
+            utilities = minimum_bayes_risk(hypotheses, options.mbr, options.sample, self.checks.tgt_lang)
+            return utilities[: options.nbest]
+        if options.sample:
+            return hypotheses
+        by_text: dict[str, Hypothesis] = {}
+        for hypothesis in hypotheses:  # several tokenizations may give one text
+            text = hypothesis.text if self.src_tokenizer is None else single_spaced(hypothesis.text)
+            by_text.setdefault(text, hypothesis)
+        return list(by_text.values())
+
+    def flags(self, lines: Sequence[str], outputs: Sequence[Hypothesis]) -> list[tuple[str, ...]]:
+        """The guard's flags for the output of each line, whatever the options."""
+        assert self.src_tokenizer is not None
+        if self.checks.guard is None:
+            return [() for _ in lines]
+        sources = self.src_tokenizer.decode(self._encode_sources(lines))
+        return [self.checks.guard.flags(text, h.text) for text, h in zip(sources, outputs, strict=True)]
+
+    def _checked(self, best: dict[Request, Hypothesis], options: SearchOptions) -> dict[Request, Hypothesis]:
+        """Add flags, replacements and confidences."""
+        assert self.src_tokenizer is not None
+        texts = self.src_tokenizer.decode([request.source for request in best])
+        sources = dict(zip(best, texts, strict=True))
+        return self.checks.apply(best, sources, options, no_repeat_size(self.tgt_tokenizer), self._searcher)
+
+
+def _require_usable(prefix: str, ids: Sequence[int]) -> None:
+    """Raises DataError for a prefix that cannot be written or is too long."""
+    if UNK_ID in ids:
+        raise DataError(
+            f"this run's vocabulary cannot write the prefix {prefix.rstrip()!r}. Leave it out, or train with a "
+            "tokenizer that can write any text (bpe)."
+        )
+    if len(ids) > MAX_TOKENS:
+        raise DataError(
+            f"a prefix has {len(ids):,} tokens, but at most {MAX_TOKENS:,} are allowed: {prefix[:60]!r}. Give only the "
+            "beginning of the sentence, and the text before it as a separate line."
+        )

@@ -1,0 +1,96 @@
+"""Translators in the format of CTranslate2, for its users and for heed's own engine.
+
+A folder has CTranslate2's files (`model.bin`, `config.json`, a vocabulary for each side), the run's tokenizers, and
+`heed.json`, which names the weights that it was made from.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from heed.core.errors import UsageError
+from heed.core.files import atomic_folder, remove_folder, storage_errors
+from heed.decoding.ctranslate2_engine import DESCRIPTION, Conversion, CTranslate2Engine, describe
+from heed.decoding.detokenizer import Detokenizer
+from heed.decoding.sentences import MAX_TOKENS
+from heed.models import GenerativeModel
+from heed.run import WEIGHTS, Run
+from heed.text.vocabulary import BOS_ID, EOS_ID, UNK_ID, Vocabulary
+
+FOLDER = "ctranslate2"
+"""The folder of the converted model inside a run folder."""
+
+
+def num_positions(run: Run) -> int:
+    """Positions that suffice for the longest line that is translated at once, and for its longest output."""
+    return max(MAX_TOKENS, run.recipe.decoding.limit(MAX_TOKENS)) + 1
+
+
+def export_ctranslate2(run: Run, folder: Path) -> Conversion:
+    """Write a run's model in the format of CTranslate2, and return its description.
+
+    Raises UsageError for a model that CTranslate2 does not have, and StorageError.
+    """
+    if run.sides != ("src", "tgt"):
+        raise UsageError(f"{run.folder}: only translators can be converted to CTranslate2.")
+    positions = num_positions(run)
+    vocabularies = run.tokenizers["src"].vocabulary, run.tokenizers["tgt"].vocabulary
+    model = Run(run.folder).model  # that of `run` may be packed
+    with storage_errors("write the model", path=folder), atomic_folder(folder) as new:
+        write_model(model, vocabularies, positions, new)
+        conversion = describe(new, run.folder / WEIGHTS, vocabularies, positions)
+        (new / DESCRIPTION).write_text(conversion.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        for path in sorted(run.folder.glob("tokenizer*.json")):
+            shutil.copy(path, new / path.name)
+    return conversion
+
+
+def write_model(
+    model: GenerativeModel, vocabularies: tuple[Vocabulary, Vocabulary], num_positions: int, folder: Path
+) -> None:
+    """Write a model into an empty folder. Raises UsageError for a model that CTranslate2 does not have."""
+    source, target = vocabularies
+    spec = model.ctranslate2_specification(num_positions)
+    spec.register_source_vocabulary(list(source.pieces))
+    spec.register_target_vocabulary(list(target.pieces))
+    spec.config.add_source_eos = False  # heed's own inputs have their ends
+    spec.config.decoder_start_token = spec.config.bos_token = target.piece(BOS_ID)
+    spec.config.eos_token, spec.config.unk_token = target.piece(EOS_ID), target.piece(UNK_ID)
+    spec.validate()
+    spec.save(str(folder))
+
+
+def open_engine(run: Run, num_workers: int, compute_type: str) -> CTranslate2Engine | None:
+    """The engine of a run, which is converted in a temporary folder unless its folder has the converted model.
+
+    None if CTranslate2 does not have such a model.
+    """
+    folder = run.folder / FOLDER
+    vocabularies = run.tokenizers["src"].vocabulary, run.tokenizers["tgt"].vocabulary
+    never = Detokenizer(run.tokenizers["tgt"]).never
+    conversion = Conversion.read(folder)
+    if conversion and conversion.is_of(run.folder / WEIGHTS, vocabularies) and conversion.is_intact(folder):
+        return CTranslate2Engine(folder, conversion.num_positions, vocabularies, never, num_workers, compute_type)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary) / FOLDER
+        try:
+            conversion = export_ctranslate2(run, folder)
+        except UsageError:
+            return None
+        return CTranslate2Engine(folder, conversion.num_positions, vocabularies, never, num_workers, compute_type)
+
+
+def convert(run: Run) -> None:
+    """Convert a run's model for its own use, in place of an earlier conversion; not if CTranslate2 does not have it.
+
+    Raises StorageError.
+    """
+    folder = run.folder / FOLDER
+    if folder.exists() or folder.is_symlink():
+        with storage_errors("replace the converted model", path=folder):
+            remove_folder(folder)
+    with suppress(UsageError):
+        export_ctranslate2(run, folder)

@@ -1,0 +1,92 @@
+"""The engine in a run folder: converted when training ends, checked before use, exported for others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from command import call
+
+import heed
+from heed.core.errors import UsageError
+from heed.export.ctranslate2 import FOLDER
+from heed.run import Run
+
+ctranslate2 = pytest.importorskip("ctranslate2")
+
+
+@pytest.fixture
+def run(translator: Path, tmp_path: Path) -> Path:
+    run = Path(shutil.copytree(translator, tmp_path / "run"))
+    Run(run).predictor.convert()
+    return run
+
+
+def test_the_converted_model_is_used_without_reading_the_weights(run: Path) -> None:
+    predictor = heed.load(run)
+    assert predictor.engine is not None
+    assert predictor.translate(["ba ce"]) == heed.load(run, engine="torch").translate(["ba ce"])
+    assert heed.load(run, engine="torch").engine is None
+    assert "model" not in vars(predictor.run), "PyTorch's weights were read"
+
+
+@pytest.mark.parametrize("file", ["heed.json", "model.bin", "shared_vocabulary.json"])
+def test_a_damaged_conversion_is_not_used(run: Path, file: str) -> None:
+    path = run / FOLDER / file
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert heed.load(run).translate("ba ce") == heed.load(run, engine="torch").translate("ba ce")
+
+
+def test_a_conversion_of_other_weights_is_not_used(run: Path, tmp_path: Path) -> None:
+    assert call("average", run, "--last", "2", "--out", tmp_path / "averaged").code == 0
+    shutil.copy(tmp_path / "averaged" / "model.safetensors", run)
+    assert heed.load(run).hypotheses(["ba ce"])[0].log_prob == pytest.approx(
+        heed.load(tmp_path / "averaged", engine="torch").hypotheses(["ba ce"])[0].log_prob, abs=1e-5
+    )
+
+
+def test_loading_a_run_writes_nothing_into_it(run: Path) -> None:
+    shutil.rmtree(run / FOLDER)
+    before = sorted(run.rglob("*"))
+    assert heed.load(run).translate("ba ce")
+    assert sorted(run.rglob("*")) == before
+
+
+def test_an_engine_that_cannot_be_used_is_an_error(run: Path) -> None:
+    with pytest.raises(UsageError, match="CTranslate2 cannot translate with this run"):
+        heed.load(run, precision="bfloat16", engine="ctranslate2")
+    assert call("translate", run, "--precision", "bfloat16", "--engine", "ctranslate2", stdin="ba ce\n").code == 2
+
+
+def test_both_engines_print_the_same(run: Path) -> None:
+    ours, theirs = (
+        [json.loads(line) for line in call("translate", run, "--engine", kind, "--json", stdin="ba ce\nfa\n").lines]
+        for kind in ("ctranslate2", "torch")
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        assert one["translation"] == other["translation"]
+        assert one["log_prob"] == pytest.approx(other["log_prob"], abs=1e-4)
+        assert [token["piece"] for token in one["tokens"]] == [token["piece"] for token in other["tokens"]]
+
+
+def test_an_exported_model_translates_without_heed(run: Path, tmp_path: Path) -> None:
+    result = call("export", run, "--to", "ctranslate2", "--out", tmp_path / "out")
+    assert result.err.endswith("a translator for CTranslate2, with its tokenizers\n")
+    assert (tmp_path / "out" / "tokenizer.json").exists()
+    loaded = heed.load(run, engine="torch")
+    options = loaded.run.recipe.decoding.model_copy(update={"beam_size": 1})
+    src, tgt = (loaded.run.tokenizers[side].vocabulary for side in ("src", "tgt"))
+    ids, _ = loaded.translator.encoded("ba ce", "")
+    [translated] = ctranslate2.Translator(str(tmp_path / "out")).translate_batch(
+        [[*map(src.piece, ids), "</s>"]], beam_size=1, max_decoding_length=30
+    )
+    assert translated.hypotheses[0] == [tgt.piece(id) for id in loaded.hypotheses(["ba ce"], options)[0].ids]
+
+
+def test_a_language_model_is_not_exported_to_ctranslate2(bigram: Path, tmp_path: Path) -> None:
+    result = call("export", bigram, "--to", "ctranslate2", "--out", tmp_path / "out")
+    assert (result.code, "only translators can be converted to CTranslate2" in result.err) == (2, True)

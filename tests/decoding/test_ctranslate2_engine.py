@@ -1,0 +1,148 @@
+"""The CTranslate2 engine: the same output as PyTorch's search, on Transformers of every kind."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import torch
+from random_models import CONFIGS, VOCABULARIES, half_trained
+
+from heed.core.errors import UsageError
+from heed.decoding.ctranslate2_engine import CTranslate2Engine, can_search, searcher_with_fallback
+from heed.decoding.detokenizer import Detokenizer
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.line_translator import LineTranslator
+from heed.decoding.options import Constraints, SearchOptions
+from heed.decoding.translator import ModelTranslator
+from heed.export.ctranslate2 import write_model
+from heed.models import build_model
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers.symbols import Word
+
+pytest.importorskip("ctranslate2")
+
+WORDS = Word("abcdefgh")
+NEVER = Detokenizer(WORDS).never
+LETTERS = random.Random(7)
+LINES = [" ".join(LETTERS.choices("abcdefgh", k=LETTERS.randint(1, 9))) for _ in range(60)]
+TRANSFORMERS = sorted(name for name in CONFIGS if name.startswith("transformer"))
+BEAM = SearchOptions(beam_size=4, length_penalty=1.0, length_norm="mean")
+
+
+@functools.cache
+def model_of(name: str) -> Any:
+    """A half-trained model that gives no probability to special tokens, as it would after a long training."""
+    model = copy.deepcopy(half_trained(name))
+    with torch.no_grad():
+        model.head.bias[list(NEVER)] = -30.0
+    return model
+
+
+def engine_of(name: str, folder: Path, **changes: Any) -> CTranslate2Engine:
+    folder.mkdir(exist_ok=True)
+    write_model(model_of(name), (WORDS.vocabulary, WORDS.vocabulary), 64, folder)
+    return CTranslate2Engine(folder, 64, (WORDS.vocabulary, WORDS.vocabulary), NEVER, **changes)
+
+
+def refused(*_: object) -> dict[Any, Hypothesis]:
+    raise AssertionError("PyTorch was asked")
+
+
+def pair_of(
+    name: str, folder: Path, fallback: Callable[..., Any] | None = None, **changes: Any
+) -> tuple[LineTranslator, ModelTranslator]:
+    """Translators of one model, with CTranslate2 and with PyTorch."""
+    oracle = ModelTranslator(model_of(name), WORDS, WORDS, Normaliser())
+    lines = LineTranslator(WORDS, WORDS, Normaliser(), refused)
+    fallback = fallback or oracle.search_in_batches
+    engine = engine_of(name, folder, **changes)
+    return lines.searched_by(searcher_with_fallback(engine, lines.best_of, fallback, True)), oracle
+
+
+def assert_equal(actual: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert (ours.text, ours.ids, ours.finished) == (theirs.text, theirs.ids, theirs.finished)
+        assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=1e-4)
+        assert (ours.log_prob, ours.score) == pytest.approx((theirs.log_prob, theirs.score), abs=1e-4)
+        assert [h.text for h in ours.alternatives] == [h.text for h in theirs.alternatives]
+
+
+@pytest.mark.parametrize("options", [SearchOptions(beam_size=1), BEAM, BEAM.model_copy(update={"nbest": 3})])
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_outputs_equal_those_of_pytorch(name: str, options: SearchOptions, tmp_path: Path) -> None:
+    ours, oracle = pair_of(name, tmp_path)
+    assert_equal(ours.translate(LINES, options), oracle.translate(LINES, options))
+
+
+@pytest.mark.parametrize(("norm", "alpha"), [("mean", 1.5), ("mean", 0.0), ("gnmt", 0.0), ("gnmt", 0.6)])
+def test_every_length_penalty_ranks_as_in_pytorch(norm: Literal["mean", "gnmt"], alpha: float, tmp_path: Path) -> None:
+    ours, oracle = pair_of("transformer", tmp_path)
+    options = SearchOptions(beam_size=5, length_norm=norm, length_penalty=alpha, nbest=4)
+    assert_equal(ours.translate(LINES, options), oracle.translate(LINES, options))
+    assert can_search(options) == (norm == "mean" or alpha == 0)
+
+
+def test_most_requests_do_without_pytorch(tmp_path: Path) -> None:
+    engine, oracle = engine_of("transformer", tmp_path), pair_of("transformer", tmp_path / "pair")[1]
+    requests = sorted(set(oracle.requests(LINES, None)))
+    assert len(engine.search(requests, BEAM)) >= 0.9 * len(requests)
+
+
+def test_neighbours_order_and_workers_change_nothing(tmp_path: Path) -> None:
+    ours, _ = pair_of("transformer", tmp_path, num_workers=2)
+    together = ours.translate(LINES, BEAM)
+    assert [ours.translate([line], BEAM)[0].ids for line in LINES] == [h.ids for h in together]
+    assert [h.ids for h in ours.translate(LINES[::-1], BEAM)] == [h.ids for h in together[::-1]]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"max_ratio": 0.5, "max_extra": 1}, {"max_tokens": 3}],
+    ids=["ratio", "most"],
+)
+def test_limits_of_the_length_are_those_of_pytorch(changes: dict[str, Any], tmp_path: Path) -> None:
+    ours, oracle = pair_of("transformer", tmp_path)
+    options = BEAM.model_copy(update=changes)
+    assert_equal(ours.translate(LINES, options), oracle.translate(LINES, options))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sample": True}, {"ban": ("a",)}, {"diversity": 0.5, "nbest": 2}, {"coverage_penalty": 0.1}, {"no_repeat": 2},
+        {"bias": ((5, -1.0),)}, {"min_ratio": 0.5}, {"min_tokens": 2}, {"presence_penalty": 0.5}, {"stop": ("b",)},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_other_options_are_left_to_pytorch(changes: dict[str, Any]) -> None:
+    assert not can_search(BEAM.model_copy(update=changes))
+
+
+def test_constraints_are_left_to_pytorch(tmp_path: Path) -> None:
+    ours, oracle = pair_of("transformer", tmp_path)
+    constraints = [Constraints(prefix="c d"), Constraints(terms=("h",))]
+    assert_equal(ours.translate(LINES[:2], BEAM, constraints), oracle.translate(LINES[:2], BEAM, constraints))
+
+
+def test_outputs_with_forbidden_tokens_are_left_to_pytorch(tmp_path: Path) -> None:
+    vocabularies = WORDS.vocabulary, WORDS.vocabulary
+    engine_of("transformer", tmp_path)
+    [letter] = WORDS.encode(["a"])[0]
+    engine = CTranslate2Engine(tmp_path, 64, vocabularies, [*NEVER, letter])
+    requests = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser()).requests(LINES, None)
+    searched = engine.search(requests, BEAM)
+    assert 0 < len(searched) < len(set(requests))
+    assert all(letter not in hypothesis.ids for best in searched.values() for hypothesis in best)
+
+
+def test_a_model_that_ctranslate2_does_not_have_is_refused() -> None:
+    additive = CONFIGS["transformer"].model_copy(update={"attention": "additive"})  # type: ignore[attr-defined]
+    for config in (CONFIGS["rnn_attention"], additive):
+        with pytest.raises(UsageError, match="CTranslate2 does not have"):
+            build_model(config, VOCABULARIES).ctranslate2_specification(8)
