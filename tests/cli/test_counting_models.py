@@ -136,7 +136,7 @@ def test_a_file_that_is_not_arpa_is_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "text", ["just text"])
     result = call("import", path, "--out", tmp_path / "run")
     assert result.code == 65
-    assert "Is this a complete ARPA file?" in result.err
+    assert "Give a complete ARPA file." in result.err
     assert not (tmp_path / "run").exists()
     assert call("import", tmp_path / "nothing", "--out", tmp_path / "run").code == 66
 

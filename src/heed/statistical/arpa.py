@@ -147,7 +147,7 @@ class _Reader:
         self.ids: dict[str, int] = {piece: id for id, piece in enumerate(SPECIAL_PIECES)}
 
     def fail(self, problem: str, number: int = 0) -> NoReturn:
-        raise DataError(f"{self.name}:{number or self.number}: {problem} Is this a complete ARPA file?")
+        raise DataError(f"{self.name}:{number or self.number}: {problem} Give a complete ARPA file.")
 
     def next_line(self) -> str:
         """The next line that is not empty."""

@@ -64,7 +64,7 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Finding:
-    """One problem, or fact worth knowing."""
+    """A problem or a noteworthy fact."""
 
     check: str
     """The name of the check, for programs: "duplicate", "damaged", ..."""
@@ -74,7 +74,7 @@ class Finding:
     message: str
     """One sentence with the numbers."""
     advice: str
-    """What to do about it; empty if nothing has to be done."""
+    """What to do about it; may be empty."""
     examples: tuple[tuple[int, str], ...] = ()
     """(line number from 1, excerpt of the line)."""
 
@@ -198,7 +198,7 @@ class Check:
     stop: float = 1.0
     """The share above which the finding stops the training; 1 for never."""
     pattern: re.Pattern[str] | None = None
-    """Detects the problem in a line, if that is all it takes."""
+    """Detects the problem in a line; None if more than a pattern is required."""
 
     def findings(self, tally: Tally, total: int, of: str) -> Iterator[Finding]:
         """One finding, or none if the tally is empty; `of` names what was counted."""

@@ -92,13 +92,13 @@ class LineDecoder:
             return f". NUL bytes mean UTF-16: {unpack}convert it with `iconv -f {self._utf_16} -t UTF-8`."
         if self._is_utf_8:
             return (
-                ", but earlier lines are: were files in two encodings joined? Then "
+                ", but earlier lines are. If files in two encodings were joined, "
                 f"{unpack}convert only the rest, `tail -n +{self._number} F | iconv -f WINDOWS-1252 -t UTF-8`, and "
                 "append it to the lines before. If only a few lines are damaged, fix them or pass --errors replace."
             )
         if ".csv" in suffixes:
             return '. Save the sheet as "CSV UTF-8", or pass --errors replace.'
         return (
-            f". Is the file Windows-1252? Then {unpack}convert it with `iconv -f WINDOWS-1252 -t UTF-8`, or pass "
+            f". If the file is Windows-1252, {unpack}convert it with `iconv -f WINDOWS-1252 -t UTF-8`; otherwise pass "
             "--errors replace."
         )
