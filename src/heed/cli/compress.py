@@ -74,7 +74,7 @@ def decompress(
     written, precision = header.arithmetic.get("threads", ""), header.arithmetic.get("precision", "")
     needed = int(written) if written.isdecimal() and len(written) < 4 else 1
     if threads not in (0, needed):
-        raise UsageError(f"this was compressed with --threads {needed} and needs as many, got {threads}.")
+        raise UsageError(f"the file was compressed with --threads {needed}, and must be decompressed with as many.")
     use_threads(needed)
     loaded = heed.load(run, precision="bfloat16" if precision == "bfloat16" else "float32")
     with Progress(None, "tokens", "decompressing", quiet) as progress:

@@ -41,7 +41,7 @@ class TestFiles:
     """Files of test sets: sources with their references, and files of pairs."""
 
     src: Annotated[list[Path] | None, typer.Option(help="Source of a test set (repeatable).")] = None
-    ref: Annotated[list[Path] | None, typer.Option(help="Its reference translations.")] = None
+    ref: Annotated[list[Path] | None, typer.Option(help="References of a test set (repeatable).")] = None
     pairs: Annotated[list[Path] | None, typer.Option(help="A test set in one file (.tsv, .tmx, ...).")] = None
     src_column: SrcColumn = None
     tgt_column: TgtColumn = None

@@ -97,7 +97,7 @@ def decompress(predictor: Predictor, blob: bytes, on_tokens: OnTokens = lambda n
 
 
 def require_same(header: Header, run: Run) -> None:
-    """Raises DataError unless this run, on this machine, computes as the one that wrote the file."""
+    """Raise DataError unless this run computes the same, on this machine, as the one that wrote the file."""
     if header.model != fingerprint(run):
         raise DataError(
             f"the file was compressed with another model than {run.folder}. Decompress it with the run that has "

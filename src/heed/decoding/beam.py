@@ -88,7 +88,7 @@ class BeamSearch:
         self, beam_size: int, limits: Sequence[int], penalty: LengthPenalty, nbest: int = 1,
         device: torch.device | None = None, coverage: Coverage | None = None,
     ) -> None:  # fmt: skip
-        """`limits`: the most tokens of each source's output, end of sentence included."""
+        """`limits`: maximum number of tokens of each source's output, end of sentence included."""
         self.num_sources = num_sources = len(limits)
         self.rows_per_source = self.width = beam_size
         self.penalty = penalty

@@ -1,8 +1,8 @@
 """Logit rules: which tokens may come next, and which become more or less likely.
 
 Each rule maps the log-probabilities of the rows of one step to new ones. Minus infinity forbids a token. After a rule
-that shifts values (`LogitBias`, `FrequencyPenalty`) they no longer sum to one: they are what is chosen from, and what
-the scores of such a search add up.
+that shifts values (`LogitBias`, `FrequencyPenalty`), probabilities no longer sum to one: tokens are chosen by the
+shifted values, and the scores of such a search are sums of these values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NEVER = float("-inf")
 
 
 class Rows(Protocol):
-    """What a rule may know about the rows of one step, which all have the same number of tokens."""
+    """The rows of one step, as rules see them; all have the same number of tokens."""
 
     @property
     def num_tokens(self) -> int:
@@ -168,7 +168,7 @@ class BadWords:
     """No banned phrase in the outputs of one batch."""
 
     def __init__(self, banned: BannedPhrases, limits: Sequence[int]) -> None:
-        """`limits`: the most tokens of each source's output, end of sentence included."""
+        """`limits`: maximum number of tokens of each source's output, end of sentence included."""
         self.banned = banned
         self.limits = limits
 

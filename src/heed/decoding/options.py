@@ -142,11 +142,11 @@ class SearchOptions(Config):
         return self.max_tokens or int(self.max_ratio * source_length) + self.max_extra
 
     def least(self, source_length: int) -> int:
-        """The fewest tokens of an output for a source of this length; never more than the most."""
+        """Minimum number of tokens of an output for a source of this length; never above the maximum."""
         return min(self.min_tokens + int(self.min_ratio * source_length), self._most(source_length))
 
     def limit(self, source_length: int) -> int:
-        """The most tokens of an output for a source of this length, end of sentence included."""
+        """Maximum number of tokens of an output for a source of this length, end of sentence included."""
         return self._most(source_length) + 1
 
 

@@ -137,8 +137,11 @@ class Sampler:
         self, rows_per_source: int, limits: Sequence[int], penalty: LengthPenalty, pick: Pick, streams: Sequence[int],
         coverage: Coverage | None = None, stops: StopTexts | None = None, token_after_eos: int | None = None,
     ) -> None:  # fmt: skip
-        """`limits`: the most tokens of each source's output, end of sentence included. `stops`: texts that end a row.
-        `token_after_eos`: replaces an end of sentence as the next input, so that the text continues after it."""
+        """`limits`: maximum number of tokens of each source's output, end of sentence included.
+
+        `stops`: texts that end a row. `token_after_eos`: replaces an end of sentence as the next input, so that the
+        text continues after it.
+        """
         self.num_sources = len(limits)
         self.rows_per_source = rows_per_source
         self.pick = pick

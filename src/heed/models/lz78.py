@@ -18,7 +18,7 @@ class Lz78Config(ModelConfig):
     """Which model this is."""
 
     def summary(self) -> str:
-        return "the phrases of Lempel and Ziv's code of 1978"
+        return "an LZ78 phrase tree"
 
 
 class Lz78(Counting):
