@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from heed.training.trainer import Outcome
 
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without a recipe, heed chooses what is not given.")
+    list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without a recipe, heed chooses the settings.")
 ]
 Parts = Annotated[
     list[str] | None, typer.Option(metavar="src=F,tgt=F,tag=bt,repeat=2", help="More training data (repeatable).")

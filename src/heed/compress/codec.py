@@ -146,7 +146,7 @@ def _tokenizer(run: Run) -> LosslessTokenizer:
 
 
 def _arithmetic(run: Run) -> dict[str, str]:
-    """What the last bits of probabilities depend on. A count-based model has no weights with a precision."""
+    """Properties that the last bits of probabilities depend on. A count-based model has no weights with a precision."""
     weight = next(run.model.parameters(), None)
     precision = "float64" if weight is None else str(weight.dtype).removeprefix("torch.")
     return {**_of_one_process(arithmetic(torch.device("cpu"))), "precision": precision}

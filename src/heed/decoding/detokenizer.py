@@ -29,13 +29,13 @@ class Detokenizer:
 
     @property
     def never(self) -> tuple[int, ...]:
-        """Tokens that are never generated, since the model has never been trained to."""
+        """Tokens that are never generated, since the model was never trained to generate them."""
         ends = () if self.line_end in (None, "eos") else (EOS_ID,)
         return (PAD_ID, BOS_ID, UNK_ID, *ends, *self.tokenizer.vocabulary.tag_ids.values())
 
     @property
     def token_after_eos(self) -> int | None:
-        """What the model reads in place of an end of sentence; None where the text ends with it."""
+        """Token that the model reads in place of an end of sentence; None if the text ends with it."""
         return None if self.line_end is None else BOS_ID
 
     @property
@@ -180,7 +180,7 @@ class TextStreamer:
         return self._show(new)
 
     def rest(self, text: str) -> str:
-        """What has not been shown yet of the complete text."""
+        """The part of the complete text that has not been shown yet."""
         return self._show(text[self._num_shown :])
 
     def _show(self, new: str) -> str:

@@ -152,10 +152,10 @@ class SearchOptions(Config):
 
 @dataclass(frozen=True)
 class Constraints:
-    """What the output of one line must contain."""
+    """Required text in the output of one line."""
 
     prefix: str = ""
-    """How it begins; spaces at the end are ignored."""
+    """Its beginning; spaces at the end are ignored."""
     terms: tuple[str, ...] = ()
     """Words and phrases that it must contain, exactly as written (see `constraints.py`)."""
 

@@ -33,7 +33,7 @@ class GptConfig(ModelConfig):
     """Sizes and choices of a decoder-only Transformer."""
 
     kind: Literal["gpt"] = "gpt"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=256, ge=1)
     """Features of each position (D)."""
     d_ff: int = Field(default=1024, ge=1)

@@ -1,4 +1,4 @@
-"""Files, plain or compressed (.gz, .xz, .zst): opening them, with an error that says why one cannot be read."""
+"""Plain and compressed files (.gz, .xz, .zst): opening, and errors that give the reason why one cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnosis of files, of one part of the training data or several, with fingerprints of what was examined."""
+"""Diagnosis of files, of one or several parts of the training data, with their fingerprints."""
 
 from __future__ import annotations
 

@@ -89,13 +89,13 @@ class Diagnosis:
     statistics: Mapping[str, float] = field(default_factory=dict)
     """`num_kept`: pairs after filtering; `src_words`, `src_characters`, ...: the mean per line."""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """How many pairs the filter would leave out, by reason."""
+    """Numbers of pairs that the filter would drop, by reason."""
     fingerprints: Mapping[str, Mapping[str, FileFingerprint]] = field(default_factory=dict)
     """Of each file, by set ("train", "validation", "test") and role ("src", "tgt", "pairs", "text")."""
     summary: tuple[str, ...] = ()
-    """The statistics in words, one line each."""
+    """The statistics as text, one line each."""
     counted: Literal["line", "pair"] = "line"
-    """What the numbers of examples count: lines of the files, or pairs of files that have no lines."""
+    """Unit of the numbers of examples: lines of the files, or pairs of files that have no lines."""
     num_in_parts: int = 0
     """Pairs in the further parts of the training data."""
     languages: Mapping[str, str] = field(default_factory=dict)

@@ -29,7 +29,7 @@ PAIR_CHECKS = (
 
 
 class LengthCorrelation:
-    """Whether long sources have long targets, block by block; where they do not, the files are misaligned.
+    """Correlation of source and target lengths, block by block; where there is none, the files are misaligned.
 
     Pearson's correlation of the logarithms of the lengths in characters, so that a few very long lines do not decide. A
     block whose lengths hardly vary (a corpus sorted by length, numbers of fixed width) is not judged.
@@ -59,7 +59,7 @@ class LengthCorrelation:
             self.close()
 
     def close(self) -> None:
-        """Judge the pairs added since the last block."""
+        """Evaluate the pairs added since the last block."""
         is_large = len(self._src) >= self.SMALLEST_BLOCK
         if is_large and min(pstdev(self._src), pstdev(self._tgt)) > self.MIN_DEVIATION:
             self.num_judged += 1

@@ -26,7 +26,7 @@ _NOT_TEXT = {
     b"%PDF-": "a PDF: export the text first",
     b"BZh": "a .bz2 archive: decompress it first",
 }
-"""What a file that starts with these bytes is, and what to do."""
+"""File types by their first bytes, with advice."""
 
 
 def read_lines(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
@@ -59,7 +59,7 @@ class LineDecoder:
         self._utf_16 = UTF_16_LE
         """The variety, if the file is UTF-16."""
         self._is_utf_8 = False
-        """Whether a line was valid UTF-8 beyond ASCII, which hardly ever happens by chance."""
+        """Whether a line was valid UTF-8 with characters other than ASCII, which rarely happens by chance."""
 
     def decode(self, raw: bytes) -> str:
         """The text of the next line. Raises DataError, with the line number, for bytes that are not UTF-8."""
