@@ -63,7 +63,7 @@ class TestFiles:
 
 @dataclass(frozen=True)
 class TranslationOptions:
-    """How translations are scored, and the rows of the table in addition to those of the runs."""
+    """Options of scoring translations, and the rows of the table in addition to those of the runs."""
 
     hyp: Annotated[
         list[str] | None, typer.Option(metavar="NAME=FILE", help="Translations of another system (repeatable).")

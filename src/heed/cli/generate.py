@@ -40,7 +40,7 @@ class PromptFlags:
 
 @dataclass(frozen=True)
 class SamplingFlags:
-    """How tokens are sampled; the defaults are those of the recipe."""
+    """Options of sampling; the defaults are those of the recipe."""
 
     temperature: Annotated[float | None, typer.Option(help="Below 1 is sharper, above 1 flatter.")] = None
     top_k: Annotated[int | None, typer.Option(help="Only the k likeliest tokens (0: all).", min=0)] = None

@@ -27,7 +27,7 @@ MAX_HEADER_BYTES = 1 << 20
 
 
 class Header(BaseModel):
-    """What precedes the code."""
+    """Header of a compressed file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

@@ -136,7 +136,7 @@ class BeamSearch:
         return best_continuations(self._beams.scores, log_probs, log_probs)
 
     def _accepted(self, continuations: Continuations, ends: Bool[Tensor, "S N"]) -> Bool[Tensor, "S M"]:
-        """Which of the continuations that end are finished: those among the first W."""
+        """Mask of the finished continuations: those among the first W that end."""
         return ends[:, : self.width]
 
     def _kept(self, continuations: Continuations, ends: Bool[Tensor, "S N"]) -> Int[Tensor, "S W"]:

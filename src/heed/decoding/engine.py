@@ -161,7 +161,7 @@ def search(model: Autoregressive, inputs: SearchInputs) -> list[list[Hypothesis]
 
 
 def steps(model: Autoregressive, inputs: SearchInputs) -> Iterator[None]:
-    """The same search, pausing after each choice."""
+    """The search of `search` as a generator that pauses after each step."""
     batch = ContinuousBatch(model)
     batch.join(inputs, is_alone=True)
     yield

@@ -127,7 +127,7 @@ class BannedPhrases:
         return self._in_texts.terms_for(text)
 
     def forbidden(self, tokens: Sequence[int], is_last: bool) -> Bool[Tensor, " V"]:
-        """Which tokens may not follow these. `is_last`: nothing follows the next one, not even an end of sentence.
+        """Mask of the tokens that may not follow these. `is_last`: nothing follows the next one, not even an end.
 
         A phrase that starts within the next token is the same after all texts with the same last character. One that
         has started before can only become certain by a token that continues it or ends its word, so only these tokens

@@ -15,7 +15,7 @@ USUAL_LENGTH = 200
 
 
 class SearchOptions(Config):
-    """How outputs are searched or sampled."""
+    """Options of a search or of sampling."""
 
     beam_size: int = Field(default=5, ge=1, le=1000)
     """Active hypotheses for each sentence (1 is greedy search)."""

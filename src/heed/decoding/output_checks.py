@@ -118,7 +118,7 @@ def _length_ratio(source: str, output: str) -> float:
 
 @dataclass(frozen=True)
 class _Limit:
-    """How many times in succession a run of `shortest` to `longest` units may occur."""
+    """Maximum number of times in succession that a run of `shortest` to `longest` units may occur."""
 
     shortest: int
     longest: int

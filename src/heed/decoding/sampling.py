@@ -87,7 +87,7 @@ class RandomDraw:
 
 
 def _inverted(masses: Float[Tensor, "R N"], draws: Float[Tensor, "R 1"]) -> Int[Tensor, "R 1"]:
-    """Where the cumulative sum exceeds each draw in [0, 1); never at a mass of 0."""
+    """Index at which the cumulative sum exceeds each draw in [0, 1); never that of a mass of 0."""
     cumulative = masses.cumsum(dim=-1)
     total = cumulative[:, -1:]
     reach = torch.minimum(draws * total, torch.nextafter(total, torch.zeros_like(total)))  # the product may round up

@@ -283,7 +283,7 @@ class CachingState(RowState, ABC):
     @property
     @abstractmethod
     def device(self) -> torch.device:
-        """Where its tensors are."""
+        """The device of its tensors."""
 
     def select(self, rows: Int[Tensor, " R"]) -> Self:
         """The given rows; spare capacity of the caches is not copied, which would cost more than it saves."""

@@ -165,7 +165,7 @@ class LineScan:
 
     @property
     def tokenised_share(self) -> float | None:
-        """Of the lines with a comma or full stop, the share with a space before it; None if there are too few."""
+        """Share of the lines with a comma or full stop that have a space before it; None if there are too few."""
         if self._num_with_stop * 5 < self.num_lines or not self.num_lines:
             return None
         return self._tallies["tokenised"].count / self._num_with_stop
