@@ -145,7 +145,7 @@ class TextTranslator:
         return sentences
 
     def _terms(self, texts: tuple[str, ...], is_last: bool) -> tuple[str, ...]:
-        """Required text of the next outputs: kept terms, and in the last outputs the glossary's translations."""
+        """What the next output must contain: kept terms, and in the last output the glossary's translations."""
         normalise = self.path[-1].translator.normaliser.apply  # as the terms are
         terms = self._kept.matches_in(normalise(texts[-1])) if self._kept else ()
         if is_last and self._glossary:
