@@ -3,10 +3,10 @@
     python benchmarks/compression.py RUN [RUN ...] --text FOLDER/alice29.txt.xz FOLDER/book1.xz [--really]
     python benchmarks/compression.py --others --text FOLDER/*.xz --really -- --model.order=6
 
-A model's row is its entropy: the size that `heed compress` needs apart from a header, to 1 % and 64 bits. `--really`
-also compresses and decompresses each text and checks that the bytes come back; this reads it token by token twice,
-which is slow. `--primer F`: what the general compressors have seen before, as the models have seen their training
-text. `--others`: each text after all the others, for the compressors and for n-grams of bytes trained on them.
+A model's row is its entropy: the size of `heed compress` without a header, to 1 % and 64 bits. `--really` also
+compresses and decompresses each text and checks that the bytes are equal; this reads it token by token twice, which is
+slow. `--primer F` primes the general-purpose compressors with a text, as the models have seen their training text.
+`--others`: each text after all the others, for the compressors and for n-grams of bytes trained on them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Translation speed of heed, `transformers`' generate and CTranslate2 with the same weights.
 
-All sides go from lines to lines with the same tokenizer: split into pieces, search sorted by length with at most 60
+All sides translate lines to lines with the same tokenizer: split into pieces, search sorted by length with at most 60
 new tokens, join. All sides compare the hypotheses of a beam by their mean log-probability (heed: "mean", α = 1). The
 weights are those of `--run`, if that is a Marian model, or of one that is trained for `--train-minutes` and kept in
 `--cache`. Prints, never asserts.

@@ -1,4 +1,4 @@
-"""Norms of gradients through time: how far back a recurrent language model learns from a mistake.
+"""Norms of gradients through time, which show how far back a recurrent language model learns from an error.
 
     python benchmarks/gradients.py runs/ptb-rnn runs/ptb-lstm --text ptb.valid.txt --plot gradients.png
 

@@ -1,4 +1,4 @@
-"""Kill test: trainings killed at random moments must continue as if nothing had happened.
+"""Kill test: trainings that are killed at random moments and resumed must equal uninterrupted ones.
 
     python benchmarks/kill.py --kills 100
     python benchmarks/kill.py --kills 20 --ranks 2
@@ -7,8 +7,8 @@ Small trainings on the built-in corpus (translators, and a language model that c
 settings are killed outright (SIGKILL) at random moments, some of them while a checkpoint is being written, and resumed
 until they end. Each is compared bit for bit with the same training that was never killed: every checkpoint left by a
 kill, every logged loss and score, and the final weights. Nothing half-written may remain. With several ranks, one is
-killed, and the others must end by themselves with one sentence. Prints what was measured; exits with 0 only if
-everything held.
+killed, and the others must end by themselves with one sentence. Prints the measurements; exits with 0 only if
+every comparison held.
 
 This process imports everything and computes nothing. It forks the processes that train, so that a kill costs tenths of
 a second.

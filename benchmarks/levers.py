@@ -1,12 +1,12 @@
-"""Quality experiments: which choices make a translator better on your data.
+"""Quality experiments: the effect of single settings on a translator for your data.
 
     python benchmarks/levers.py --minutes 20 --threads 2 --out runs/levers -- \\
         --src train.en.gz --tgt train.de.gz --valid-src val.en.gz --valid-tgt val.de.gz
 
-After `--` comes what all experiments share: the data, or a recipe. The baseline is that alone, with heed's defaults.
-Each other experiment changes one thing, and heed adapts the defaults that depend on it. For example, another
-vocabulary gives an epoch more or fewer tokens, so the batch size may change (fix it with `--training.tokens_per_batch`
-after `--`); another width has its own learning rate.
+After `--` come the flags that all experiments share: the data, or a recipe. The baseline has no other flags. Each other
+experiment changes one setting, and heed adapts the defaults that depend on it. For example, another vocabulary gives an
+epoch more or fewer tokens, so the batch size may change (fix it with `--training.tokens_per_batch` after `--`); another
+width has its own learning rate.
 
 `--only r-drop,r-drop+bpe-dropout` trains these two and the baseline, `--add "huge=--model.d_model=512"` adds one of
 your own, `--ensemble baseline,seed-2,seed-3` scores runs together. The same command again resumes; `--table` prints

@@ -1,6 +1,6 @@
-"""Loader workers: what is gained when other processes prepare the batches.
+"""Speed of training with loader workers, the processes that prepare batches.
 
-With subword dropout, each batch is split into subwords anew. For several numbers of loader workers, this measures the
+With subword dropout, each batch is segmented in every epoch. For several numbers of loader workers, this measures the
 CPU time per batch in the training process, and the time of an update when that process trains on them. The variants
 take turns, so that disturbances affect all of them. Prints medians. Uses the built-in corpus and a Transformer with
 two layers per side. Never asserts.

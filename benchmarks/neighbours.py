@@ -1,4 +1,4 @@
-"""Two trainings on the same processors: how much they slow each other down, by OpenMP's spin count.
+"""Slowdown of two trainings on the same processors, by OpenMP's spin count.
 
     python benchmarks/neighbours.py --seconds 25 -- --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de
 

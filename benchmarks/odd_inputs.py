@@ -1,4 +1,4 @@
-"""Odd inputs: what a run makes of inputs that break translation models, and what the output checks report.
+"""Unusual inputs: a run's outputs for inputs that break translation models, and the flags of the output checks.
 
     python benchmarks/odd_inputs.py runs/en-de
 

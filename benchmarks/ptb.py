@@ -3,7 +3,7 @@
     python benchmarks/ptb.py --data FOLDER --out runs/ptb --minutes 30 --threads 1 --test -- --dynamic sgd
 
 FOLDER holds ptb.train.txt.xz, ptb.valid.txt.xz and ptb.test.txt.xz (the recipes say where they come from). Each recipe
-is trained for `--minutes` (counting models take seconds); `--only kn5,lstm` selects some of them. Finished runs are
+is trained for `--minutes` (count-based models take seconds); `--only kn5,lstm` selects some of them. Finished runs are
 not trained again and interrupted ones are resumed, so `timeout -s TERM 1h python benchmarks/ptb.py ...` does an hour
 of the work. At the end, `heed evaluate` prints the table: on validation text, and with `--test` on test text.
 """
@@ -24,7 +24,7 @@ PREFIX = "ptb-"
 
 
 def recipes() -> dict[str, Path]:
-    """The recipes by name; counting models come first, as the baseline."""
+    """The recipes by name; count-based models come first, as the baseline."""
     found = {path.stem.removeprefix(PREFIX): path for path in sorted(RECIPES.glob(f"{PREFIX}*.toml"))}
     return dict(sorted(found.items(), key=lambda item: "text_as" in item[1].read_text(encoding="utf-8")))
 

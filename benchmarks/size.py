@@ -2,7 +2,7 @@
 
 Generates the pairs, then checks them, prepares them and reads them, each step in its own process whose peak memory is
 measured. For a rank with its workers, memory is sampled together four times a second, and shared pages count once.
-Checks that every pair comes exactly once per epoch, for one and two ranks and several numbers of loader workers, and
+Checks that every pair occurs exactly once per epoch, for one and two ranks and several numbers of loader workers, and
 that resuming at the end of an epoch takes no longer than starting it. Exits with 0 only if preparing stayed under 1
 GB, the loader of a rank with its workers under 1.5 GB, and all pairs came once.
 """

@@ -1,4 +1,4 @@
-"""Which references and faulty translations are the scores tried on?"""
+"""Random references and noisy translations, for tests of scores."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ WORDS = ["the", "small", "dog", "runs", "park.", "a", "man", "sleeps,", "Hund", 
 
 
 def corpus(seed=0, num_sentences=64, noise=(0.4, 0.3)):
-    """References, and two systems that get a share of the words wrong."""
+    """References, and the outputs of two systems in which a share of the words is replaced."""
     random = np.random.default_rng(seed)
     references = [random.choice(WORDS, size=random.integers(1, 14)).tolist() for _ in range(num_sentences)]
     systems = [

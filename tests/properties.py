@@ -1,4 +1,4 @@
-"""What must hold whatever goes in: no traceback, a known exit code, a line for a line, the text as it was.
+"""Properties that hold for every input: no traceback, a documented exit code, an output for each line, lossless text.
 
 One list for the tests, which try some hundred cases, and for `benchmarks/fuzz.py`, which tries thousands.
 """
@@ -48,7 +48,7 @@ CODES = {0, 2, 65, 66, 74}
 
 @dataclass(frozen=True)
 class Subjects:
-    """What the properties are tried on: a folder for files, and two runs."""
+    """The folder and the two runs that properties are checked with."""
 
     folder: Path
     translator: Path
@@ -57,14 +57,14 @@ class Subjects:
 
 @dataclass(frozen=True)
 class Property:
-    """A check with the strategies of what it is given, and its share of all cases in per cent."""
+    """A check, the strategies of its arguments, and its share of all cases in per cent."""
 
     check: Callable[..., None]
     given: Mapping[str, st.SearchStrategy[Any]]
     share: int
 
     def hold(self, subjects: Subjects, num_cases: int, seed: int | None = None) -> int:
-        """Try so many cases (without a seed the same ones each time) and return how many were tried.
+        """Check `num_cases` cases (without a seed always the same ones); return how many were checked.
 
         Raises what the check raises, with the smallest case that makes it fail.
         """
@@ -88,12 +88,12 @@ class Property:
 
 
 def count_lines(data: bytes) -> int:
-    """As `wc -l` counts, and a last line without its end."""
+    """The number that `wc -l` prints, plus one for a last line without a line feed."""
     return data.count(b"\n") + (data != b"" and not data.endswith(b"\n"))
 
 
 def lines_are_those_between_line_feeds(subjects: Subjects, data: bytes, suffix: str) -> None:
-    """Any bytes, packed in any way."""
+    """For any bytes, compressed in any format."""
     path = subjects.folder / f"lines.txt{suffix}"
     path.write_bytes(COMPRESS[suffix](data))
     assert len(list(read_lines(path, "replace"))) == count_lines(data)
@@ -110,7 +110,7 @@ def lines_are_those_between_line_feeds(subjects: Subjects, data: bytes, suffix: 
 
 
 def refusal(work: Callable[[], object]) -> str:
-    """The message of the DataError that the work raises."""
+    """The message of the DataError that `work` raises."""
     try:
         work()
     except DataError as error:
@@ -119,7 +119,7 @@ def refusal(work: Callable[[], object]) -> str:
 
 
 def read_or_refused(files: CorpusFiles, errors: Any = "strict") -> None:
-    """The pairs come out, or a plain message that names the file."""
+    """Reading returns pairs of strings, or raises an error that names the file."""
     try:
         pairs = list(read_pairs(files, errors))
     except HeedError as error:
@@ -129,7 +129,7 @@ def read_or_refused(files: CorpusFiles, errors: Any = "strict") -> None:
 
 
 def any_bytes_are_read_or_refused(subjects: Subjects, data: bytes, suffix: str, packing: str, errors: str) -> None:
-    """In each format, packed or not, strictly or not."""
+    """In each format, compressed or not, with each handling of invalid characters."""
     packing = "" if suffix == ".parquet" else packing
     path = subjects.folder / f"bytes{suffix}{packing}"
     path.write_bytes(COMPRESS[packing](data))
@@ -137,7 +137,7 @@ def any_bytes_are_read_or_refused(subjects: Subjects, data: bytes, suffix: str, 
 
 
 def what_is_written_is_read(subjects: Subjects, suffix: str, pairs: list[Pair], encoding: str) -> None:
-    """A line break becomes a space; in CSV a row of nothing is no pair; TMX is not about space around a segment."""
+    """Except that line breaks become spaces, CSV skips empty rows, and TMX drops white space around a segment."""
     path = subjects.folder / f"written{suffix}"
     path.write_bytes(written_as(suffix, pairs, encoding))
     expected = pairs
@@ -151,7 +151,7 @@ def what_is_written_is_read(subjects: Subjects, suffix: str, pairs: list[Pair], 
 def damaged_files_are_read_or_refused(
     subjects: Subjects, suffix: str, packing: str, pairs: list[Pair], edits: list[tuple[float, int, bytes]], late: bool
 ) -> None:
-    """Damage to the file, or to what was packed."""
+    """For damage to the file, or to its content before compression."""
     content = written_as(suffix, [("one", "eins"), *pairs, ("two", "zwei")], "utf-8")
     path = subjects.folder / f"damaged{suffix}{packing}"
     path.write_bytes(damaged(COMPRESS[packing](content), edits) if late else COMPRESS[packing](damaged(content, edits)))
@@ -162,7 +162,7 @@ def damaged_files_are_read_or_refused(
 
 
 def recipe_or_refusal(path: Path) -> Recipe | None:
-    """A recipe, or None when it is refused: in words, each with the file and a line of it, in at most a screen."""
+    """The recipe, or None if it is refused, with at most a screen of messages that name the file and a line."""
     try:
         return build_recipe(read_toml(path))
     except UsageError as error:
@@ -177,14 +177,14 @@ def recipe_or_refusal(path: Path) -> Recipe | None:
 
 
 def any_text_is_a_recipe_or_refused(subjects: Subjects, text: str) -> None:
-    """Text that looks like TOML more or less."""
+    """For text that resembles TOML."""
     path = subjects.folder / "text.toml"
     path.write_bytes(text.encode())
     recipe_or_refusal(path)
 
 
 def any_values_make_a_recipe_or_are_refused(subjects: Subjects, values: dict[str, Any], task: str) -> None:
-    """Values of any type at the keys of a recipe; what is a recipe is written and read back equal."""
+    """For values of any type; a valid recipe is equal after being written and read."""
     path = subjects.folder / "values.toml"
     lines = [f"{'.'.join(map(as_toml, key.split('.')))} = {as_toml(value)}\n" for key, value in values.items()]
     path.write_text(f'task = "{task}"\n' + "".join(lines), encoding="utf-8")
@@ -200,14 +200,14 @@ TRAINING_TEXT = ["the dog sees a cat .", "Häuser, 12 Straßen; 日本語 😀",
 
 @cache
 def tokenizer_of(kind: str) -> Tokenizer:
-    """A tokenizer of a kind, trained on a few lines."""
+    """A tokenizer of this kind, trained on a few lines."""
     return train_tokenizer(TokenizerConfig(kind=kind, vocab_size=300, shortlist=2), TRAINING_TEXT)
 
 
 def text_comes_back_and_never_becomes_control(
     subjects: Subjects, kind: str, lines: list[str], p: float, key: tuple[int, int, int]
 ) -> None:
-    """Of every kind: no control ids. Of the lossless ones: the same text, with dropout too."""
+    """All kinds produce no control ids; lossless ones restore the text, also with dropout."""
     tokenizer = tokenizer_of(kind)
     encoded = tokenizer.encode(lines)
     control = {Vocabulary.pad_id, Vocabulary.bos_id, Vocabulary.eos_id}
@@ -223,7 +223,7 @@ def text_comes_back_and_never_becomes_control(
 
 
 def check_ending(words: list[str], in_folder: Path, stdin: bytes = b"") -> None:
-    """A command ends with a known code, and says why when it is not 0."""
+    """The command ends with a documented exit code, and with a message if the code is not 0."""
     with chdir(in_folder):
         result = call(*words, stdin=stdin)
     assert result.code in CODES, result.err
@@ -234,35 +234,35 @@ def check_ending(words: list[str], in_folder: Path, stdin: bytes = b"") -> None:
 
 
 def any_words_for_train_end_well(subjects: Subjects, words: list[str]) -> None:
-    """Nothing is trained: the folder cannot be made."""
+    """Nothing is trained, because the run folder cannot be created."""
     check_ending(["train", "--out", "/dev/null/run", *words], subjects.folder)
 
 
 def any_flags_end_well(
     subjects: Subjects, command: tuple[tuple[str, ...], list[str]], with_run: str, stdin: bytes
 ) -> None:
-    """Each verb that trains nothing, on a run of either kind."""
+    """For each verb that does not train, with either run."""
     verb, words = command
     operand = "test.csv" if verb[0] == "data" else str(getattr(subjects, with_run))
     check_ending([*verb, operand, *words], subjects.folder, stdin)
 
 
 def as_many_translations_as_lines(subjects: Subjects, lines: list[str], flags: list[str]) -> None:
-    """Whatever the lines are, and in each form of output but n-best."""
+    """For any lines, and in each output format except n-best lists."""
     result = call("translate", subjects.translator, "--beam", "1", *flags, stdin="".join(line + "\n" for line in lines))
     assert result.code == 0, result.err
     assert len(result.lines) == len(lines)
 
 
 def as_many_translations_as_lines_of_bytes(subjects: Subjects, stdin: bytes) -> None:
-    """Bytes that are no text are replaced when that is asked for."""
+    """With `--errors replace`, for any bytes."""
     result = call("translate", subjects.translator, "--beam", "1", "--errors", "replace", stdin=stdin)
     assert result.code == 0, result.err
     assert len(result.lines) == count_lines(stdin)
 
 
 def a_score_for_each_line_or_the_bad_one_is_named(subjects: Subjects, stdin: bytes) -> None:
-    """Strictly."""
+    """With the default, `--errors strict`."""
     result = call("score", subjects.bigram, "--quiet", stdin=stdin)
     assert result.code in (0, 65)
     if result.code == 0:

@@ -1,4 +1,4 @@
-"""What odd things can go in? The strategies that the properties of `properties.py` draw from."""
+"""Hypothesis strategies for malformed and unusual inputs, used by the properties of `properties.py`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ some_encodings = st.sampled_from(["utf-8", "utf-8-sig", "utf-16"])
 
 
 def damaged(content: bytes, edits: list[tuple[float, int, bytes]]) -> bytes:
-    """The content with some stretches of it replaced: (where, from 0 to 1; how many bytes; by what)."""
+    """The content with some ranges replaced: (relative position, number of bytes, replacement)."""
     for place, length, replacement in edits:
         start = int(place * len(content))
         content = content[:start] + replacement + content[start + length :]
@@ -109,12 +109,12 @@ DEFAULTS = {
     if isinstance(values, dict)
     for name, value in values.items()
 }
-"""A value for each key that makes a recipe."""
+"""A valid value for each key of a recipe."""
 
 
 @st.composite
 def some_keys_and_values(draw: st.DrawFn) -> dict[str, Any]:
-    """Keys of a recipe with good values, and sometimes others: any key, any type."""
+    """Keys of a recipe with valid values, and sometimes other keys or values of any type."""
     values = {key: DEFAULTS[key] for key in draw(st.lists(st.sampled_from(sorted(DEFAULTS)), max_size=5))}
     if any(key.startswith("model.") for key in values):
         values["model.kind"] = "transformer"
@@ -173,7 +173,7 @@ def flags_of(*verb: str) -> list[tuple[str, bool]]:
 
 @st.composite
 def some_commands(draw: st.DrawFn) -> tuple[tuple[str, ...], list[str]]:
-    """A verb, and flags of its own with values that may be nonsense."""
+    """A verb and some of its flags, with values that may be invalid."""
     verb = draw(st.sampled_from(VERBS))
     words: list[str] = []
     for name, takes_value in draw(st.lists(st.sampled_from(flags_of(*verb)), max_size=4)):

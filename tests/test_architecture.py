@@ -48,7 +48,7 @@ RANK = {name: rank for rank, line in enumerate(LINES.split("\n")) for name in li
 # Names of one line that may import each other, as the modules inside one package may: without cycles.
 TOGETHER = [{"recipe", "run"}, {"cli", "heed"}]
 
-# What a package knows nothing of, though it stands further up or outside.
+# Packages that a package does not import, although the order would allow it.
 FORBIDDEN = {
     "core": ["torch"],
     "text": ["torch"],
@@ -87,7 +87,7 @@ def imports_of(path: Path, module: str) -> Iterator[tuple[int, str]]:
 
 
 def top(module: str) -> str:
-    """The name that the table knows a module by; the folder of any task is `tasks.member`."""
+    """The name of a module's row in the table; the folder of any task is `tasks.member`."""
     _, *names = module.split(".")
     if names[:1] == ["tasks"] and any(inside(module, f"heed.tasks.{name}") for name in TASK_FOLDERS):
         return "tasks.member"
@@ -100,10 +100,10 @@ def inside(module: str, package: str) -> bool:
 
 
 def objection(importer: str, imported: str) -> str | None:
-    """Why the module `importer` may not import `imported`; None if it may."""
+    """The reason why the module `importer` may not import `imported`; None if it may."""
     for name in FORBIDDEN.get(top(importer), []):
         if inside(imported, name):
-            return f"{top(importer)} knows nothing of {name}"
+            return f"{top(importer)} does not import {name}"
     if not inside(imported, "heed") or top(importer) == top(imported):
         return None
     if top(imported) == "tasks.member":

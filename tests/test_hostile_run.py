@@ -59,7 +59,7 @@ def test_a_model_of_absurd_size_is_refused_before_it_is_built(run: Path, size: i
         DataError, match=rf"model\.safetensors: '.*' has the shape \[.*16\], the recipe's model has \[.*{size}"
     ):
         _ = Run(run).model
-    with pytest.raises(UsageError, match=r"the checkpoint belongs to another model than recipe\.toml"):
+    with pytest.raises(UsageError, match=r"the checkpoint does not fit the model in recipe\.toml"):
         go_on(run)
 
 

@@ -1,4 +1,4 @@
-"""Run folders of every format that heed ever wrote are used and resumed."""
+"""Run folders of every format that heed has ever written can be used and resumed."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_a_written_recipe_contains_reasons_and_reads_back_equal(tmp_path: Path, 
     (tmp_path / "recipe.toml").write_text(text)
     assert build_recipe(read_toml(tmp_path / "recipe.toml")) == plan.recipe
     assert "lr = 1e-05\n" in text
-    assert "vocab_size = 4000 # 300 pairs: a larger text fills more pieces\n" in text
+    assert "vocab_size = 4000 # 300 pairs: more pieces for a larger corpus\n" in text
     written = {line.split(" = ")[0] for line in text.splitlines() if " = " in line}
     complete = {
         field.key.split(".")[-1]

@@ -1,4 +1,4 @@
-"""Which language models are small enough to be trained inside a test? Decoder-only Transformers on a toy text."""
+"""Tiny decoder-only Transformers, trained on a toy text within a test."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CHARACTERS = {
 }  # fmt: skip
 """A running text, character by character."""
 WORDS_OF_STREAM = {"data.text_as": "windows", "data.line_end": "eos", "tokenizer.kind": "word"}
-"""A running text of words, with an end of sentence behind each line."""
+"""A running text of words, with an end of sentence after each line."""
 BYTES_OF_LINES = {"data.text_as": "lines", "tokenizer.kind": "byte", "tokenizer.vocab_size": 260}
-"""Lines that stand alone, byte by byte."""
+"""Independent lines, byte by byte."""
 
 
 def train_speaker(folder: Path, keys: dict[str, Any], num_steps: int = 40, lines: list[str] = LINES) -> Path:
-    """A tiny GPT trained on lines, in `folder / "run"`; beside it its `text`."""
+    """Train a tiny GPT on lines into `folder / "run"`; the text is `folder / "text"`."""
     text = write_lines(folder / "text", lines)
     tiny = {
         "task": "language-model", "data.text": str(text), "data.hold_out": 8, "tokenizer.min_frequency": 1,

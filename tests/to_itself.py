@@ -1,4 +1,4 @@
-"""What is written where each sentence of a marked-up text becomes itself?"""
+"""Identity translation of marked-up text: each sentence is its own translation, linked word by word."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from heed.text.sentences import split_paragraph
 
 
 def to_itself(parts: Sequence[Part]) -> str:
-    """The text of these parts, its words linked one by one."""
+    """The text of these parts after an identity translation."""
     out = ""
     for part in parts:
         if isinstance(part, Span):

@@ -31,7 +31,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _parts(hint: Any) -> Iterator[Any]:
-    """A type and all that stands inside its brackets or beside its bars."""
+    """A type and all types inside its brackets or unions."""
     yield hint
     for part in get_args(hint):
         yield from _parts(part)

@@ -1,4 +1,4 @@
-"""Which translators are small enough to be inspected, and known well enough to say what must be seen?"""
+"""Translators with a vocabulary of eight words, for tests of inspections."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
 
 WORDS = Word("abcdefgh")
-"""With the four special pieces the twelve of the random models."""
+"""Eight words and four special pieces, as many as the vocabularies of the random models have."""
 TOKENS = WORDS.vocabulary.pieces
 
 
 def translator_of(model: Any) -> ModelTranslator:
-    """A model whose source and target are written in these words."""
+    """A translator whose source and target consist of these words."""
     return ModelTranslator(model, WORDS, WORDS, Normaliser())

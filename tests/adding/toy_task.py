@@ -1,4 +1,4 @@
-"""A task from outside heed: how many words has this line?"""
+"""A task from outside heed: the number of words of a line."""
 
 from __future__ import annotations
 

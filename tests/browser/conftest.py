@@ -1,4 +1,4 @@
-"""A real browser for the tests, and what no page may do in it.
+"""A real browser for the tests, and checks of what no page may do.
 
 They need Chromium and the package `playwright`; without one of them they are skipped, with the reason.
 """
@@ -43,7 +43,7 @@ VIEWPORT: ViewportSize = {"width": 1100, "height": 900}
 
 @dataclass
 class Seen:
-    """What a page did although no page of heed may do it."""
+    """Actions of a page that no page of heed may take."""
 
     errors: list[str] = field(default_factory=list)
     """Exceptions and error messages, including violations of the content policy."""
@@ -148,7 +148,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def seen() -> Seen:
-    """What the page of this test did that it may not."""
+    """Forbidden actions of the page of this test."""
     return Seen()
 
 

@@ -85,7 +85,7 @@ def test_a_column_of_a_file_can_be_named_after_an_error(opened: Page, served: Se
     table = {"name": "words.csv", "mimeType": "text/csv", "buffer": b"x,y\nba ce di,fo gu\n"}
     opened.get_by_label("File (").set_input_files(table)  # type: ignore[arg-type]
     opened.get_by_role("button", name="Translate file").click()
-    opened.get_by_role("alert").get_by_text("no heading tells which one to translate").wait_for()
+    opened.get_by_role("alert").get_by_text("no heading identifies the one to translate").wait_for()
     opened.get_by_label("Table column").fill("y")
     opened.get_by_role("button", name="Translate file").click()
     with opened.expect_download() as download:

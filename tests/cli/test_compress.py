@@ -1,4 +1,4 @@
-"""Tests of `heed compress` and `heed decompress`: every file comes back, and what cannot is refused."""
+"""Tests of `heed compress` and `heed decompress`: every file is restored exactly, or refused."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_every_kind_scores_generates_and_is_described(folder: Path, name: str) -
 
 
 def test_a_stream_of_lines_is_counted_like_separate_lines(folder: Path) -> None:
-    """The cache apart: what begins behind an end of sentence is what begins a line."""
+    """Without a cache, the context after an end of sentence is that at the beginning of a line."""
     for name, more in (("as lines", []), ("as stream", ["--data.text_as=stream", "--data.line_end=eos"])):
         keys = flags({"data.hold_out": 30, "data.valid_text": str(folder / "test"), "model.kind": "ngram"})
         result = call("train", "--text", folder / "text", *keys, *more, "--out", folder / name, "--quiet", "--force")
@@ -136,7 +136,7 @@ def test_a_file_that_is_not_arpa_is_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "text", ["just text"])
     result = call("import", path, "--out", tmp_path / "run")
     assert result.code == 65
-    assert "Is this a complete ARPA file?" in result.err
+    assert "Give a complete ARPA file." in result.err
     assert not (tmp_path / "run").exists()
     assert call("import", tmp_path / "nothing", "--out", tmp_path / "run").code == 66
 

@@ -58,12 +58,12 @@ def test_columns_and_languages_select_the_sides(tmp_path: Path) -> None:
     by_language = call("data", "check", table, "--src-lang", "en", "--tgt-lang", "deu")
     assert by_name.out.startswith("train: 200 pairs")
     assert by_name.out == by_language.out
-    assert "hold no pair: 1 row of headings ('id', 'English', 'German')." in " ".join(by_name.out.split())
+    assert "without a pair: 1 row of headings ('id', 'English', 'German')." in " ".join(by_name.out.split())
     assert call("data", "check", table).out == by_name.out, "two columns name languages"
     table.write_text("id,Kitabu,Notes\n1,2,3\n")
     asked = call("data", "check", table)
     assert asked.code == 2
-    assert "3 columns ('id', 'Kitabu', 'Notes'), and no heading tells" in asked.err
+    assert "3 columns ('id', 'Kitabu', 'Notes'), and no heading identifies" in asked.err
 
 
 def test_examples_of_a_table_are_numbered_by_pairs(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_units_of_a_memory_without_a_language_are_counted(tmp_path: Path) -> Non
     assert report["num_pairs"] == 140
     [finding] = [finding for finding in report["findings"] if finding["check"] == "no-pair"]
     assert (finding["severity"], finding["count"], finding["total"]) == ("warn", 60, 200)
-    assert finding["message"] == "The training file has parts that hold no pair: 60 unit(s) without de."
+    assert finding["message"] == "The training file has entries without a pair: 60 unit(s) without de."
 
 
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:

@@ -195,7 +195,9 @@ PARTED = (
     "but line k of one must be the translation of line k of the other. Find where they diverge (`paste` shows both "
     "side by side), or export both again."
 )
-LATIN = "Is the file Windows-1252? Then convert it with `iconv -f WINDOWS-1252 -t UTF-8`, or pass --errors replace."
+LATIN = (
+    "If the file is Windows-1252, convert it with `iconv -f WINDOWS-1252 -t UTF-8`; otherwise pass --errors replace."
+)
 CUT = "ends unexpectedly in its first line. The archive is damaged or incomplete: copy or create it again."
 
 
@@ -344,7 +346,7 @@ def test_a_file_without_permission_is_reported(here: Path, translator: Path, mon
         return plain(path, *arguments, **options)  # type: ignore[call-overload]
 
     monkeypatch.setattr(Path, "open", refuse)
-    expected = (66, "error: x.aa: permission denied. Check the rights of the file and its folder.\n")
+    expected = (66, "error: x.aa: permission denied. Check the access rights of the file and its folder.\n")
     for result in (
         train("--src", "x.aa", "--tgt", "x.bb"),
         evaluate(translator, "x.aa", "x.bb"),

@@ -75,8 +75,8 @@ def test_invalid_utf8_ends_with_65_after_the_lines_before_it(translator: Path) -
     assert result.code == 65
     assert len(result.lines) == 2
     assert result.err == (
-        "error: standard input:3: byte 2 is not valid UTF-8 (0xFF). Is the file Windows-1252? Then convert it "
-        "with `iconv -f WINDOWS-1252 -t UTF-8`, or pass --errors replace.\n"
+        "error: standard input:3: byte 2 is not valid UTF-8 (0xFF). If the file is Windows-1252, convert it "
+        "with `iconv -f WINDOWS-1252 -t UTF-8`; otherwise pass --errors replace.\n"
     )
     replaced = call("translate", translator, "--errors", "replace", stdin=b"ba\nce\nd\xffi\nfo\n")
     assert (replaced.code, len(replaced.lines)) == (0, 4)

@@ -112,7 +112,7 @@ def test_a_line_is_written_whole_and_verbatim() -> None:
 
 
 def last_screen(text: str) -> list[str]:
-    """What a terminal shows after these characters, without colours."""
+    """The screen of a terminal after these characters, without colours."""
     lines, row, column = [""], 0, 0
     for part in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", text):
         if part == "\r":

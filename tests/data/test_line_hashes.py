@@ -16,7 +16,7 @@ ROWS = [("Ein Hund.", "A dog."), ("Eine Katze.", "A cat."), ("Ein Hund.", "One d
 
 
 def found(known: LineHashes, row: tuple[str, ...]) -> dict[str, bool]:
-    """Which kinds of a row are among the lines."""
+    """The kinds of hashes of a row that are among the lines."""
     return {kind: bool(which[0]) for kind, which in known.found([row]).items()}
 
 

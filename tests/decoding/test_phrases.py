@@ -20,7 +20,7 @@ PIECES = st.lists(st.sampled_from([ord("a"), ord("b"), ord(" "), ord("."), *rang
 
 
 def text_of(tokens: Sequence[int]) -> str:
-    """What is written, without the beginning of a character at its end."""
+    """The text of these bytes, without an incomplete character at its end."""
     return b"".join(SPELLED[token] for token in tokens).decode("utf-8", "replace")
 
 

@@ -21,7 +21,7 @@ BYTES, WORDS = Detokenizer(Byte(), "newline"), Detokenizer(Word(["a", "b", "c"])
 def shown(
     pieces: list[bytes], detokenizer: Detokenizer = BYTES, before: str = "", stop: tuple[str, ...] = ()
 ) -> list[str]:
-    """What is shown after each piece."""
+    """The text that is shown after each piece."""
     text = TextStreamer(detokenizer, before, stop)
     return [text.add(piece) for piece in pieces]
 

@@ -72,7 +72,7 @@ def network(name: str) -> ModelTranslator:
 
 
 def language_model() -> ModelTranslator:
-    """The counting model."""
+    """The count-based model."""
     return ModelTranslator(model_of("bigram"), None, WORDS, Normaliser())
 
 
@@ -224,7 +224,7 @@ def test_an_empty_text_has_the_score_of_its_end() -> None:
 
 
 def test_a_language_model_continues_a_prompt() -> None:
-    """What is drawn does not repeat the prompt, and the prompt decides what comes next."""
+    """Samples do not repeat the prompt, and depend on it."""
     options = SearchOptions(sample=True, nbest=3, max_tokens=8, seed=4)
     translator = language_model()
     first, second = translator.generate(["a b", "c"], options)

@@ -104,7 +104,7 @@ def test_columns_can_be_given_by_number_and_by_heading() -> None:
 @pytest.mark.parametrize(
     ("sides", "error", "message"),
     [
-        (EN_DE, UsageError, "no heading tells which one to translate"),
+        (EN_DE, UsageError, "no heading identifies the one to translate"),
         (Sides(src_column="d"), DataError, "no column 'd'"),
         (Sides(src_column=4), DataError, "no column 4"),
         (Sides(src_column=1, tgt_column=1), UsageError, "cannot both be column 1"),

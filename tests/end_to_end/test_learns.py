@@ -1,4 +1,4 @@
-"""Do the models learn what attention is for: to copy, to reverse and to sort?"""
+"""Models learn tasks that need attention: copying, reversing and sorting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the script of the Penn Treebank's table train what is missing, and print all of it?"""
+"""Script of the Penn Treebank table: it trains the missing runs and prints all of them."""
 
 from __future__ import annotations
 

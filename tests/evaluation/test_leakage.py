@@ -25,7 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def leakage(run: Run, rows: list[tuple[str, ...]]) -> Leakage:
-    """What is found."""
+    """The leakage of these rows."""
     found = check_leakage(run, rows)
     assert found is not None
     return found

@@ -21,7 +21,7 @@ def _library_defaults(monkeypatch):
 
 
 def statistics(name, references, *systems):
-    """What the metric counts in each system."""
+    """The sentence statistics of each system."""
     return [output_metric(name).statistics(system, references) for system in systems]
 
 

@@ -75,7 +75,7 @@ def test_orders_0_and_1_are_the_uniform_and_the_unigram_model() -> None:
 
 
 def test_contexts_of_large_models_remain_exact_in_an_ensemble() -> None:
-    """Features of an ensemble stand in one tensor, and float32 has no whole numbers beyond 2^24."""
+    """Features of an ensemble are one tensor, and float32 cannot represent all integers beyond 2^24."""
     ensemble = Ensemble([model_of("transformer"), model_of("ngram")])
     part = ensemble.parts[1]
     assert part.of(torch.tensor([[0.5] * part.columns.start + [2.0**40 + 1]], dtype=torch.float64)).item() == 2**40 + 1

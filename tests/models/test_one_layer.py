@@ -35,7 +35,7 @@ def attend(model: OneLayer, x: Tensor) -> Tensor:
 
 
 def by_hand(model: OneLayer, ids: list[int]) -> Tensor:
-    """The notes' section 4, number by number: the probabilities of the token behind a window."""
+    """The notes' section 4, number by number: the probabilities of the token after a window."""
     d, rows = model.config.d_model, []
     for t, id in enumerate(ids):
         angles = [t / 10000 ** (2 * i / d) for i in range(d // 2)]

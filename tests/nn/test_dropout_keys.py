@@ -17,12 +17,12 @@ def dropout_keys_of(rows: list[int], seed: int = 1, step: int = 2) -> DropoutKey
 def masks(
     dropout_keys: DropoutKeys, size: tuple[int, ...] = (50, 40), probability: float = 0.5, site: int = 0
 ) -> Tensor:
-    """What is kept: 1 or 0."""
+    """The mask: 1 for kept elements, 0 for others."""
     return (dropout_keys.dropout(torch.ones(len(dropout_keys.keys), *size), probability, site) != 0).double()
 
 
 def weight_masks(dropout_keys: DropoutKeys, num_queries: int = 20, size: int = 30, offset: int = 0) -> Tensor:
-    """What is kept of the attention weights of two heads."""
+    """The mask of the attention weights of two heads."""
     return (
         dropout_keys.dropout_ragged(torch.ones(len(dropout_keys.keys), num_queries, 2, size), 0.5, 0, offset) != 0
     ).double()

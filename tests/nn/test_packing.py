@@ -73,7 +73,7 @@ EIGHT_BITS = {
 
 
 def require_the_same(plain: Model, packed: Model, tolerance: float) -> None:
-    """What both say about two rows, read at once and token by token."""
+    """The log-probabilities of both models for two rows, read at once and token by token."""
     source = random_source([7, 7])
     ids = torch.randint(4, VOCABULARIES.tgt_size, (2, 10))
     found = []

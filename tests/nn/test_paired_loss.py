@@ -24,7 +24,7 @@ def head_of(bias: bool = True) -> LinearHead:
 
 
 def two_passes(apart: float = 1.0) -> tuple[Tensor, Tensor]:
-    """Features of two passes, one behind the other, and the targets."""
+    """Concatenated features of two passes, and the targets."""
     generator = torch.Generator().manual_seed(9)
     first = torch.randn(3, 5, D, generator=generator)
     second = first + apart * torch.randn(3, 5, D, generator=generator)

@@ -98,7 +98,7 @@ def test_an_output_may_be_as_much_longer_than_its_source_as_the_target_is(
 def test_a_machine_without_a_gpu_gets_a_small_model_and_a_limit_of_time() -> None:
     cpu, gpu = choose(5_000_000, CPU), choose(5_000_000, GPU)
     assert cpu.values["model.d_model"] <= 256 < gpu.values["model.d_model"]
-    assert "small, as a CPU" in cpu.reasons["model.d_model"]
+    assert "small, to train fast on a CPU" in cpu.reasons["model.d_model"]
     assert cpu.values["training.max_minutes"] < 60
     assert "training.max_minutes" not in gpu.values
 

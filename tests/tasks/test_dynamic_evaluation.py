@@ -55,7 +55,7 @@ def test_a_rule_without_changes_scores_as_a_stream(name: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("rule", ["sgd", "rms"])
 def test_a_token_is_scored_before_it_is_learned_from(name: str, rule: str) -> None:
-    """What comes later changes nothing, and within the first segment nothing has been learned."""
+    """Later tokens change nothing, and in the first segment nothing has been learned yet."""
     text = text_of(30)
     numbers = {"lr": 0.5 if rule == "sgd" else 1e-3, "segment": 5}
     found = reader(name, rule=rule, **numbers).read(text)

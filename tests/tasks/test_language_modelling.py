@@ -66,7 +66,7 @@ def test_a_held_out_line_is_validated_once(tmp_path: Path) -> None:
 def test_the_scored_part_of_a_training_text_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text_as: str, counted: str
 ) -> None:
-    """A line that stands alone is scored as a whole."""
+    """An independent line is scored as a whole."""
     monkeypatch.setattr(language_modelling, "MAX_TRAINING_TOKENS", 50)
     write_lines(tmp_path / "toy.txt", ["ba ce di " * 200])
     valid = write_lines(tmp_path / "valid", text())

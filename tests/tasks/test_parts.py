@@ -199,7 +199,7 @@ DIRECTION = " Only if it is meant as the other direction, set its src_lang and t
 
 
 def plan_with(folder: Path, *parts: dict[str, Any]) -> Plan:
-    """What a training with these parts, from English to German, would be."""
+    """The plan of a training with these parts, from English to German."""
     keys = tiny_keys(folder, data__src_lang="en", data__tgt_lang="de", data__parts=[*parts])
     keys["data.src"], keys["data.tgt"] = two_files(folder, "main", ROWS[:150])
     return Planner(Document(), keys, TrainOptions(folder / "run", device="cpu", quiet=True)).plan()

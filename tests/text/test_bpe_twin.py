@@ -1,4 +1,4 @@
-"""The readable byte pair encoding equals subword-nmt, and heed's BPE equals it."""
+"""Reference implementation of byte pair encoding: equal to subword-nmt and to heed's BPE."""
 
 from __future__ import annotations
 

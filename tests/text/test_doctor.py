@@ -274,7 +274,7 @@ def test_an_exchanged_part_is_reported_with_its_first_line(
     else:
         finding = only(diagnosis, "partly-swapped")
         assert finding.severity == severity
-        assert finding.message.startswith(f"From about line {line} on the two sides seem to be exchanged")
+        assert finding.message.startswith(f"From about line {line} on, the two sides seem to be exchanged")
         assert "same-language" not in checks(diagnosis)
 
 
@@ -300,7 +300,7 @@ def test_two_directions_with_a_tag_each_are_a_warning() -> None:
     ]
     finding = only(diagnose(pairs), "partly-swapped")
     assert finding.severity == "warn"
-    assert "start with <2en>, elsewhere with <2de>: is this a model of two directions?" in finding.message
+    assert "start with <2en>, elsewhere with <2de>." in finding.message
 
 
 @pytest.mark.slow
@@ -469,7 +469,7 @@ def test_tsv_that_is_quoted_as_csv_is_a_warning_unless_it_is_read_as_csv(
     table = write(tmp_path / "x.tsv", rows)
     finding = only_of_source(diagnose_files(CorpusFiles(pairs=table)), "csv-quotes")
     assert (finding.severity, finding.count, finding.total) == ("warn", count, 400)
-    assert finding.message.endswith("are in quotes as CSV writes them, which are read as part of the text.")
+    assert finding.message.endswith("are quoted as in CSV; the quotes are read as part of the text.")
     assert (
         "give it a name that ends in .csv (tabs may separate its columns; heed train also accepts --data.format"
         in finding.advice

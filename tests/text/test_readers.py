@@ -96,8 +96,8 @@ def test_a_line_of_ten_megabytes_is_one_line(here: Path) -> None:
 def test_bytes_that_are_not_utf_8_are_named_with_file_line_and_byte(here: Path) -> None:
     text = b"eins\n" * 16 + b"zwei Zeilen\xe4\n"
     assert message(lambda: lines_of(text, "train.de")) == (
-        "train.de:17: byte 12 is not valid UTF-8 (0xE4). Is the file Windows-1252? Then convert it "
-        "with `iconv -f WINDOWS-1252 -t UTF-8`, or pass --errors replace."
+        "train.de:17: byte 12 is not valid UTF-8 (0xE4). If the file is Windows-1252, convert it "
+        "with `iconv -f WINDOWS-1252 -t UTF-8`; otherwise pass --errors replace."
     )
     assert lines_of(text, "train.de", "replace")[16] == "zwei Zeilen\ufffd"
 
@@ -107,7 +107,7 @@ def test_after_utf_8_only_the_rest_has_to_be_converted(here: Path) -> None:
     Path("F").write_bytes("".join(f"{line}\n" for line in good).encode() + "\n".join(rest).encode("cp1252"))
     refusal = message(lambda: list(read_lines("F")))
     assert refusal == (
-        "F:5: byte 1 is not valid UTF-8 (0x84), but earlier lines are: were files in two encodings joined? Then "
+        "F:5: byte 1 is not valid UTF-8 (0x84), but earlier lines are. If files in two encodings were joined, "
         "convert only the rest, `tail -n +5 F | iconv -f WINDOWS-1252 -t UTF-8`, and append it to the lines before. "
         "If only a few lines are damaged, fix them or pass --errors replace."
     )
@@ -116,7 +116,7 @@ def test_after_utf_8_only_the_rest_has_to_be_converted(here: Path) -> None:
         subprocess.run(command, shell=True, check=True)
         assert list(read_lines("G")) == good + rest
     Path("F.gz").write_bytes(gzip.compress(Path("F").read_bytes()))
-    assert "joined? Then decompress it and convert only the rest" in message(lambda: list(read_lines("F.gz")))
+    assert "joined, decompress it and convert only the rest" in message(lambda: list(read_lines("F.gz")))
     assert list(read_lines("F", "replace"))[:4] == good
 
 
@@ -207,7 +207,7 @@ def test_a_folder_and_an_unreadable_file_are_refused(here: Path, monkeypatch: py
 
     monkeypatch.setattr(Path, "open", refuse)
     assert message(lambda: list(read_lines("secret.txt")), MissingInputError) == (
-        "secret.txt: permission denied. Check the rights of the file and its folder."
+        "secret.txt: permission denied. Check the access rights of the file and its folder."
     )
 
 

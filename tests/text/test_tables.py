@@ -137,7 +137,7 @@ def test_a_first_row_that_looks_like_other_headings_is_refused(first: str, advic
     refusal = message(f"{first}\nA dog{delimiter}Ein Hund\n", kind=UsageError)
     shown = ", ".join(map(repr, first.split(delimiter)))
     assert refusal.startswith(f"x.csv:1: the first row ({shown}) looks like a row of headings, ")
-    assert f"by their headings: {advice}. If it is a pair, select them by number: --src-column " in refusal
+    assert f"select the columns by them: {advice}. If they are a sentence pair, select the columns by number" in refusal
     by_heading = dict(zip(("src_column", "tgt_column"), advice.split("'")[1::2], strict=True))
     assert set(pairs_of(f"{first}\nA dog{delimiter}Ein Hund\n", **by_heading)[0]) == {"A dog", "Ein Hund"}
 
@@ -150,7 +150,7 @@ def test_columns_without_known_headings_have_to_be_given(first: str, name: str) 
     text = first if name == "x.csv" else first.replace(",", "\t")
     shown = ", ".join(map(repr, first.split(",")))
     assert message(f"{text}\n", name, UsageError) == (
-        f"{name}:1: 3 columns ({shown}), and no heading tells which hold the source and the target. Select them by "
+        f"{name}:1: 3 columns ({shown}), and no heading identifies the source and the target. Select them by "
         "number or by heading, for example --src-column 1 --tgt-column 2."
     )
     assert message(f"{text}\n", name, UsageError, src_column=1).startswith(f"{name}:1: 3 columns (")

@@ -1,4 +1,4 @@
-"""Manifests: every change of a folder is detected, and newer formats are told from damage."""
+"""Manifests: every change of a folder is detected, and newer formats are distinguished from damage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_unchanged_folder_is_accepted(folder: Path) -> None:
 
 
 def test_every_flipped_bit_is_detected(folder: Path) -> None:
-    """The format's number included: a flipped one is damage, not a newer heed's work."""
+    """Including the format's number: a changed number is damage, not a newer format."""
     for name in (*NAMES, MANIFEST):
         whole = (folder / name).read_bytes()
         for position in range(0, len(whole), 1 if name == MANIFEST else 17):

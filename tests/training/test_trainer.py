@@ -258,7 +258,7 @@ def test_a_checkpoint_of_another_model_or_average_is_refused(tmp_path: Path) -> 
     trainer = trainer_of(prepared(tmp_path, training__average="none", training__max_steps=1))
     trainer.run()
     checkpoint = load_checkpoint(list_checkpoints(tmp_path / "run" / "checkpoints")[-1])
-    with pytest.raises(UsageError, match=r"another model than recipe\.toml"):
+    with pytest.raises(UsageError, match=r"does not fit the model in recipe\.toml"):
         trainer_of(prepared(tmp_path, "wider", model__d_ff=48)).restore(checkpoint)
     with pytest.raises(UsageError, match="no average of the weights"):
         trainer_of(prepared(tmp_path, "averaged")).restore(checkpoint)

@@ -17,7 +17,7 @@ def compress(
     run: RunFolder,
     rows: Annotated[int, typer.Option(help="Parts coded in parallel: faster, slightly larger.", min=1)] = 1,
     precision: Annotated[FloatKind, typer.Option(help="float32, or bfloat16, which may be faster.")] = "float32",
-    threads: Annotated[int, typer.Option(help="CPU threads; decompression uses as many.", min=1)] = 1,
+    threads: Annotated[int, typer.Option(help="CPU threads; decompression uses the same number.", min=1)] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Compress stdin to stdout with a language model.
@@ -54,7 +54,7 @@ def compress(
 
 def decompress(
     run: RunFolder,
-    threads: Annotated[int, typer.Option(help="CPU threads (0: as many as compressed it).", min=0)] = 0,
+    threads: Annotated[int, typer.Option(help="CPU threads (0: as in the compression).", min=0)] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Decompress stdin to stdout.
@@ -74,7 +74,7 @@ def decompress(
     written, precision = header.arithmetic.get("threads", ""), header.arithmetic.get("precision", "")
     needed = int(written) if written.isdecimal() and len(written) < 4 else 1
     if threads not in (0, needed):
-        raise UsageError(f"this was compressed with --threads {needed} and needs as many, got {threads}.")
+        raise UsageError(f"--threads {threads}: the file was compressed with --threads {needed}. Leave out --threads.")
     use_threads(needed)
     loaded = heed.load(run, precision="bfloat16" if precision == "bfloat16" else "float32")
     with Progress(None, "tokens", "decompressing", quiet) as progress:

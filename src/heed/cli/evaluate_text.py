@@ -29,12 +29,12 @@ class TextOptions:
     """A test text, and the rows of the table in addition to those of the runs."""
 
     text: Annotated[Path | None, typer.Option(help="Test text for language models.")] = None
-    stride: Annotated[int, typer.Option(help="New tokens of each window (0: half of it).", min=0)] = 0
+    stride: Annotated[int, typer.Option(help="New tokens per window (0: half a window).", min=0)] = 0
     dynamic: Annotated[DynamicRule, typer.Option(help="Add dynamic evaluation.")] = "none"
     dynamic_lr: Annotated[float | None, typer.Option(help="Learning rate η of --dynamic.")] = None
-    dynamic_decay: Annotated[float | None, typer.Option(help="Decay λ of --dynamic, to the first weights.")] = None
+    dynamic_decay: Annotated[float | None, typer.Option(help="Decay λ of --dynamic to the trained weights.")] = None
     dynamic_segment: Annotated[int | None, typer.Option(help="Tokens between two updates (20).", min=1)] = None
-    cache: Annotated[float, typer.Option(help="Add a cache of words with this share.", min=0, max=0.99)] = 0.0
+    cache: Annotated[float, typer.Option(help="Add a cache of words with this weight.", min=0, max=0.99)] = 0.0
     cache_size: Annotated[int | None, typer.Option(help="Words in the cache (500).", min=1)] = None
     cache_flatness: Annotated[float | None, typer.Option(help="Flatness θ of the cache (1).", min=0)] = None
     compressors: Annotated[bool, typer.Option("--compressors", help="Add rows of compressors, such as gzip.")] = False

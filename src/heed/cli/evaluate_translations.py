@@ -41,7 +41,7 @@ class TestFiles:
     """Files of test sets: sources with their references, and files of pairs."""
 
     src: Annotated[list[Path] | None, typer.Option(help="Source of a test set (repeatable).")] = None
-    ref: Annotated[list[Path] | None, typer.Option(help="Its reference translations.")] = None
+    ref: Annotated[list[Path] | None, typer.Option(help="References of a test set (repeatable).")] = None
     pairs: Annotated[list[Path] | None, typer.Option(help="A test set in one file (.tsv, .tmx, ...).")] = None
     src_column: SrcColumn = None
     tgt_column: TgtColumn = None
@@ -63,7 +63,7 @@ class TestFiles:
 
 @dataclass(frozen=True)
 class TranslationOptions:
-    """How translations are scored, and the rows of the table in addition to those of the runs."""
+    """Options of scoring translations, and the rows of the table in addition to those of the runs."""
 
     hyp: Annotated[
         list[str] | None, typer.Option(metavar="NAME=FILE", help="Translations of another system (repeatable).")

@@ -40,9 +40,9 @@ class PromptFlags:
 
 @dataclass(frozen=True)
 class SamplingFlags:
-    """How tokens are sampled; the defaults are those of the recipe."""
+    """Options of sampling; the defaults are those of the recipe."""
 
-    temperature: Annotated[float | None, typer.Option(help="Below 1 sharper, above 1 flatter.")] = None
+    temperature: Annotated[float | None, typer.Option(help="Below 1 is sharper, above 1 flatter.")] = None
     top_k: Annotated[int | None, typer.Option(help="Only the k likeliest tokens (0: all).", min=0)] = None
     top_p: Annotated[float | None, typer.Option(help="Only the likeliest tokens of this total mass.")] = None
 
@@ -64,7 +64,7 @@ def generate(
     sampling: SamplingFlags,
     limits: LimitFlags,
     ensemble: Ensemble = None,
-    stream: Annotated[bool, typer.Option("--stream", help="Print a text as it grows, as on a terminal.")] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="Print a text while it grows, as on a terminal.")] = False,
     json_lines: Json = False,
     errors: BadBytes = "strict",
     compute: Compute,

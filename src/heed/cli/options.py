@@ -80,7 +80,7 @@ class Compute:
     device: Device = "cpu"
 
     def load(self, folder: Path, **combined: Any) -> Predictor:
-        """Open a run folder, and set the number of threads: as given, or as many as make this model faster."""
+        """Open a run folder, and set the number of threads: the given one, or the fastest for this model."""
         import heed
         from heed.nn.device import faster_threads
 

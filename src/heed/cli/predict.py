@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def predict(
     *,
     run: RunFolder,
-    probabilities: Annotated[bool, typer.Option("--probabilities", help="Tab and probability after each.")] = False,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="A tab and the probability after each answer.")
+    ] = False,
     top: Annotated[int, typer.Option(help="Number of answers to each line, the likeliest first.", min=1)] = 1,
     json_lines: Json = False,
     errors: BadBytes = "strict",

@@ -34,7 +34,7 @@ class LimitFlags:
     """Limits on requests."""
 
     rate: Annotated[int, typer.Option(help="Requests per minute and client (0: unlimited).", min=0)] = 0
-    queue: Annotated[int, typer.Option(help="Maximum requests, and waiting sentences.", min=1, max=4096)] = 256
+    queue: Annotated[int, typer.Option(help="Maximum of requests, and of waiting sentences.", min=1, max=4096)] = 256
     timeout: Annotated[float, typer.Option(help="Maximum seconds for a request.", min=0.1)] = 60.0
     max_characters: Annotated[int, typer.Option(help="Maximum characters of a request.", min=1, max=1_000_000)] = 10_000
 

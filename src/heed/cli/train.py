@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from heed.training.trainer import Outcome
 
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without a recipe, heed chooses what is not given.")
+    list[str] | None, typer.Argument(metavar="RECIPE.toml", help="Without a recipe, heed chooses the settings.")
 ]
 Parts = Annotated[
     list[str] | None, typer.Option(metavar="src=F,tgt=F,tag=bt,repeat=2", help="More training data (repeatable).")
 ]
-USE_FLAGS = "Name data with flags: --src F --tgt F, --pairs F or --text F."
+USE_FLAGS = "Give data with flags: --src F --tgt F, --pairs F or --text F."
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class DataFlags:
     src_column: SrcColumn = None
     tgt_column: TgtColumn = None
     text: Annotated[str | None, typer.Option(help="Text for a language model.")] = None
-    valid_src: Annotated[str | None, typer.Option(help="Validation source; else pairs are held out.")] = None
+    valid_src: Annotated[str | None, typer.Option(help="Validation source (default: held-out pairs).")] = None
     valid_tgt: Annotated[str | None, typer.Option(help="Validation target.")] = None
     valid_pairs: Annotated[str | None, typer.Option(help="Validation pairs in one file.")] = None
     valid_text: Annotated[str | None, typer.Option(help="Validation text for a language model.")] = None
@@ -92,14 +92,14 @@ class RunFlags:
     out: Annotated[Path | None, typer.Option(help="The run folder to create.")] = None
     init: Annotated[Path | None, typer.Option(metavar="RUN", help="Fine-tune: start from this run's weights.")] = None
     init_vocabulary: Annotated[
-        Literal["kept", "new"], typer.Option(help="With --init: that run's, or a new one.")
+        Literal["kept", "new"], typer.Option(help="With --init: keep its vocabulary, or train one.")
     ] = "kept"  # fmt: skip
     tokenizer_of: Annotated[Path | None, typer.Option(metavar="RUN", help="Use this run's tokenizers.")] = None
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run; may set new limits.")] = None
     strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be trained and how long; stop.")] = False
-    force: Annotated[bool, typer.Option("--force", help="Train although the data doctor says stop.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and expected time, then stop.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Train in spite of errors of the data doctor.")] = False
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class TrainingFlags:
     """Limits and arithmetic of the training."""
 
     max_steps: Annotated[int | None, typer.Option(help="Stop after this number of updates.", min=1)] = None
-    patience: Annotated[int | None, typer.Option(help="Stop after validations without a better score.", min=0)] = None
+    patience: Annotated[int | None, typer.Option(help="Stop after N validations without improvement.", min=0)] = None
     max_time: Annotated[str | None, typer.Option(help="Stop after this time: 90s, 30m, 2h.")] = None
-    precision: Annotated[FloatKind | None, typer.Option(help="Of the arithmetic; weights are float32.")] = None
+    precision: Annotated[FloatKind | None, typer.Option(help="Precision of arithmetic; weights are float32.")] = None
     seed: Seed = None
 
     def keys(self) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _show_expectation(plan: Plan) -> None:
     from heed.planner import estimate_training
 
     expected = estimate_training(plan)
-    no_updates = "expected: a few seconds, because nothing is learned by gradients"
+    no_updates = "expected: a few seconds, because the model is count-based"
     message(expected.render(plan.vocabularies is not None) if expected else no_updates)
     if expected and (warning := expected.warning(plan.recipe.training)):
         warn(warning)

@@ -41,14 +41,16 @@ class SearchFlags(BeamFlags):
     """Changes of the search options of the recipe, by their keys."""
 
     coverage_penalty: Annotated[float | None, typer.Option(help="β of the coverage penalty.", min=0)] = None
-    no_repeat: Annotated[int | None, typer.Option(metavar="N", help="Repeat no N tokens in a row.", min=0)] = None
+    no_repeat: Annotated[int | None, typer.Option(metavar="N", help="Never repeat a sequence of N tokens.", min=0)] = (
+        None
+    )
     nbest: Annotated[int | None, typer.Option(help="Hypotheses for each line, in Moses' format.", min=1)] = None
     diversity: Annotated[float | None, typer.Option(help="With --nbest: how much they differ.", min=0)] = None
     mbr: Annotated[Measure | None, typer.Option(help="Minimum Bayes risk over --beam (20) candidates.")] = None
     sample: Annotated[bool, typer.Option("--sample", help="Sample instead of beam search.")] = False
-    temperature: Annotated[float | None, typer.Option(help="With --sample: below 1, sharper.")] = None
+    temperature: Annotated[float | None, typer.Option(help="With --sample: below 1 is sharper.")] = None
     top_k: Annotated[int | None, typer.Option(help="With --sample: only the k likeliest tokens.", min=0)] = None
-    top_p: Annotated[float | None, typer.Option(help="With --sample: only the likeliest of this mass.")] = None
+    top_p: Annotated[float | None, typer.Option(help="With --sample: nucleus of this probability mass.")] = None
     no_guard: Annotated[bool, typer.Option("--no-guard", help="Skip the checks for loops, copies, odd lengths.")] = (
         False
     )
@@ -91,7 +93,9 @@ class OutputFlags:
     """The format of the output."""
 
     scores: Annotated[bool, typer.Option("--scores", help="Log-probability and a tab before each line.")] = False
-    alignment: Annotated[bool, typer.Option("--alignment", help="Word links (0-0 1-2) and a tab before it.")] = False
+    alignment: Annotated[bool, typer.Option("--alignment", help="Word links (0-0 1-2) and a tab before each line.")] = (
+        False
+    )
     paragraphs: Annotated[bool, typer.Option("--paragraphs", help="Split each line into sentences.")] = False
     json_lines: Json = False
 

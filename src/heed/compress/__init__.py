@@ -1,1 +1,1 @@
-"""Lossless compression with any language model: what the model predicts well takes few bits."""
+"""Lossless compression with any language model: well-predicted text takes few bits."""

@@ -97,7 +97,7 @@ def decompress(predictor: Predictor, blob: bytes, on_tokens: OnTokens = lambda n
 
 
 def require_same(header: Header, run: Run) -> None:
-    """Raises DataError unless this run, on this machine, computes as the one that wrote the file."""
+    """Raise DataError unless this run computes the same, on this machine, as the one that wrote the file."""
     if header.model != fingerprint(run):
         raise DataError(
             f"the file was compressed with another model than {run.folder}. Decompress it with the run that has "
@@ -146,7 +146,7 @@ def _tokenizer(run: Run) -> LosslessTokenizer:
 
 
 def _arithmetic(run: Run) -> dict[str, str]:
-    """What the last bits of probabilities depend on. A count-based model has no weights with a precision."""
+    """Properties that the last bits of probabilities depend on. A count-based model has no weights with a precision."""
     weight = next(run.model.parameters(), None)
     precision = "float64" if weight is None else str(weight.dtype).removeprefix("torch.")
     return {**_of_one_process(arithmetic(torch.device("cpu"))), "precision": precision}

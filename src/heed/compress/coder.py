@@ -82,7 +82,7 @@ class Literals:
     """Codes byte strings of limited length; encoder and decoder keep the same counts."""
 
     def __init__(self, coder: Coder, limit: int) -> None:
-        """`limit`: the most bytes of a string."""
+        """`limit`: maximum number of bytes of a string."""
         self._coder = coder
         self._limit = limit
         self._counts = np.ones((257, 257))

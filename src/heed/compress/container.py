@@ -27,7 +27,7 @@ MAX_HEADER_BYTES = 1 << 20
 
 
 class Header(BaseModel):
-    """What precedes the code."""
+    """Header of a compressed file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -38,7 +38,7 @@ class Header(BaseModel):
     model: str
     """Fingerprint of the model, its tokenizer and how it reads text."""
     arithmetic: Mapping[str, str]
-    """What the last bits of probabilities may depend on: precision, threads, PyTorch, the processor's instructions."""
+    """Properties that affect the last bits of probabilities: precision, threads, PyTorch, processor instructions."""
     coded: bool
     """False if the payload is the text itself, which was shorter than its code."""
     num_bytes: NonNegativeInt

@@ -1,7 +1,7 @@
 """Lossless tokenization: any bytes to tokens and back.
 
-A text is split into lines, and a line into the tokens that the model was trained on. What a tokenizer would change is
-kept as bytes in addition: an unknown word or character after `<unk>`; and a whole line without exact tokens (bytes that
+A text is split into lines, and a line into the tokens that the model was trained on. Text that a tokenizer would change
+is also stored as bytes: an unknown word or character after `<unk>`; and a whole line without exact tokens (bytes that
 are not UTF-8, odd spaces between words) after `<pad>`, a token that no model predicts.
 """
 
@@ -27,7 +27,7 @@ class Item:
 
 
 Piece = list[Item]
-"""What a model reads from a fresh start: a line, or a part of a text."""
+"""The input of a model from a new state: a line, or a part of a text."""
 
 
 @dataclass(frozen=True)

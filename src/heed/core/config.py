@@ -67,7 +67,7 @@ class ChosenBy:
     key: str
     members: Callable[[], Mapping[str, type[Config]]]
     advice: Callable[[], Mapping[str, str]] = dict
-    """For names that people try and that are not members: a sentence that says what to write instead."""
+    """Advice for names that users may try although they are not members."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
         return core_schema.with_info_plain_validator_function(self._validate)
@@ -289,7 +289,7 @@ class Schema:
         return f"unknown key '{dotted(path)}'. {advice}"
 
     def _describe(self, node: Node) -> str:
-        """What a node allows: `a whole number from 1 to 8`, `one of 'a', 'b'`, `text or a list, each item text`."""
+        """The values that a node allows: `a whole number from 1 to 8`, `one of 'a', 'b'`, `text or a list`."""
         words = list(dict.fromkeys(word for option in self._options(node) for word in self._words(option)))
         if len(words) > 1 and all(word.startswith("'") for word in words):
             return "one of " + ", ".join(words)

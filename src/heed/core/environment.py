@@ -93,7 +93,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def colour_allowed(stream: TextIO) -> bool:
-    """Whether to colour what is written to a stream: a terminal, and NO_COLOR is not set."""
+    """Whether to write colours to a stream: it is a terminal, and NO_COLOR is not set."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR")
 
 
@@ -109,7 +109,7 @@ def library_versions() -> dict[str, str]:
 
 
 def limit_kernel_caches(capacity: int) -> None:
-    """Let oneDNN, and PyTorch's layer over it, keep so many compiled kernels, unless the user has set these variables.
+    """Set the number of compiled kernels that oneDNN, and PyTorch's layer over it, keep, unless the user has set it.
 
     They are read when the first kernel is compiled.
     """

@@ -263,7 +263,7 @@ _ABOUT_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, _INCOMPLETE)
 def storage_errors(
     doing: str, needed: int | None = None, path: str | Path | None = None, otherwise: str = "choose another --out"
 ) -> Iterator[None]:
-    """Turn failures to write into a StorageError that says what to do.
+    """Turn failures to write into a StorageError with advice.
 
     `doing` names the work ("write the checkpoint"), `needed` its size in bytes, `path` the place in case the error does
     not name it, `otherwise` what to do if no space can be freed. OSError and the errors that torch, safetensors and

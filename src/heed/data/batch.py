@@ -80,9 +80,9 @@ class Batch:
     source: Source | None
     """None for a language model."""
     tgt_in: Int[Tensor, "B T"]
-    """bos, then the target: what the model reads."""
+    """The input of the model: bos, then the target."""
     tgt_out: Int[Tensor, "B T"]
-    """The target, then eos: what the model predicts after each token of `tgt_in`."""
+    """The prediction after each token of `tgt_in`: the target, then eos."""
     tgt_mask: Bool[Tensor, "B T"]
     """True = a real token of `tgt_in` and of `tgt_out`."""
     rows: Int[Tensor, " B"]

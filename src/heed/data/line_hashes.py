@@ -104,7 +104,7 @@ class LineHashes:
         )
 
     def found(self, rows: Sequence[Row]) -> dict[str, NDArray[np.bool_]]:
-        """Which of the rows are among the lines, by kind [num_rows]."""
+        """Masks of the rows that are among the lines, by kind [num_rows]."""
         keys = [hashes_of(row) for row in rows]
         return {
             kind: _among(hashes, np.array([key[kind] for key in keys], dtype=DTYPE))
@@ -120,7 +120,7 @@ def _mapped(path: Path) -> NDArray[np.uint64]:
 
 
 def _among(hashes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which keys are among sorted hashes, by binary search, so that a mapped file is not read into memory."""
+    """Mask of the keys that are among sorted hashes, by binary search, which reads little of a mapped file."""
     indices = np.minimum(np.searchsorted(hashes, keys), max(len(hashes) - 1, 0))
     return hashes[indices] == keys if len(hashes) else np.zeros(len(keys), dtype=bool)
 

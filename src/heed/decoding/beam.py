@@ -89,7 +89,7 @@ class BeamSearch:
         self, beam_size: int, limits: Sequence[int], penalty: LengthPenalty, nbest: int = 1,
         device: torch.device | None = None, coverage: Coverage | None = None,
     ) -> None:  # fmt: skip
-        """`limits`: the most tokens of each source's output, end of sentence included."""
+        """`limits`: maximum number of tokens of each source's output, end of sentence included."""
         self.num_sources = num_sources = len(limits)
         self.rows_per_source = self.width = beam_size
         self.penalty = penalty
@@ -137,7 +137,7 @@ class BeamSearch:
         return best_continuations(self._beams.scores, log_probs, log_probs)
 
     def _accepted(self, continuations: Continuations, ends: Bool[Tensor, "S N"]) -> Bool[Tensor, "S M"]:
-        """Which of the continuations that end are finished: those among the first W."""
+        """Mask of the finished continuations: those among the first W that end."""
         return ends[:, : self.width]
 
     def _kept(self, continuations: Continuations, ends: Bool[Tensor, "S N"]) -> Int[Tensor, "S W"]:

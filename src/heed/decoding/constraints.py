@@ -67,11 +67,11 @@ class _TokenizedTerm:
         return ends
 
     def steps_at(self, offset: int) -> int:
-        """How many steps are complete after this many bytes."""
+        """Number of complete steps after `offset` bytes."""
         return sum(end <= offset for end in self._ends)
 
     def offset_in(self, state: State) -> int:
-        """How many bytes of the term the text ends with; -1 where a space must come before the term."""
+        """Number of bytes of the term at the end of the text; -1 where a space must come before the term."""
         text = state.text
         for start in range(len(text)):
             written = text[start:].encode() + state.rest
@@ -107,7 +107,7 @@ class RequiredTerms:
         return len(certain | self._phrases.pending(self._phrases.states[state])) == len(self._terms)
 
     def steps_after(self, state: int, certain: frozenset[int], token: int) -> int:
-        """How many steps towards the terms are complete after one more token."""
+        """Number of complete steps towards the terms after one more token."""
         key = (state, certain, token)
         if key not in self._steps_after:
             number, more = self._phrases.step(state, token)
@@ -115,7 +115,7 @@ class RequiredTerms:
         return self._steps_after[key]
 
     def steps(self, tokens: Sequence[int]) -> int:
-        """How many steps are complete in a text."""
+        """Number of complete steps in a text."""
         state, certain = self.read(tokens)
         return self._steps(self._phrases.states[state], certain)
 
@@ -152,7 +152,7 @@ class RequiredTerms:
 
 
 def ends_word(token_bytes: Sequence[bytes]) -> list[bool]:
-    """Which tokens, after a word, show that it has ended: those that start with a space or a punctuation mark."""
+    """Mask of the tokens that end the word before them: they start with a space or a punctuation mark."""
     return [bool(first) and not is_word_character(first) for first in map(first_character, token_bytes)]
 
 
@@ -235,6 +235,6 @@ class ConstrainedBeamSearch(BeamSearch):
         return [beam for beam in active if steps[beam] == max(steps.values())]
 
     def _rank_in_bank(self, counted: Bool[Tensor, "S N"]) -> Int[Tensor, "S N"]:
-        """How many counted continuations of its bank come before each one."""
+        """Number of counted continuations of the same bank before each one."""
         members = torch.nn.functional.one_hot(self._banks, self._num_banks) * counted[..., None]
         return (members.cumsum(dim=1) - members).gather(2, self._banks[..., None]).squeeze(2)

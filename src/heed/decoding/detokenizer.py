@@ -29,13 +29,13 @@ class Detokenizer:
 
     @property
     def never(self) -> tuple[int, ...]:
-        """Tokens that are never generated, since the model has never been trained to."""
+        """Tokens that are never generated, since the model was never trained to generate them."""
         ends = () if self.line_end in (None, "eos") else (EOS_ID,)
         return (PAD_ID, BOS_ID, UNK_ID, *ends, *self.tokenizer.vocabulary.tag_ids.values())
 
     @property
     def token_after_eos(self) -> int | None:
-        """What the model reads in place of an end of sentence; None where the text ends with it."""
+        """Token that the model reads in place of an end of sentence; None if the text ends with it."""
         return None if self.line_end is None else BOS_ID
 
     @property
@@ -45,7 +45,7 @@ class Detokenizer:
 
     @cached_property
     def token_bytes(self) -> list[bytes]:
-        """What each token adds to a text, a space after a word included even at the end of a line."""
+        """The bytes that each token adds to a text, with the space after a word even at the end of a line."""
         pieces = self.tokenizer.bytes_of(range(len(self.tokenizer.vocabulary)))
         if self.line_end is None:
             return [piece.replace(b"\n", b" ") for piece in pieces]
@@ -53,7 +53,7 @@ class Detokenizer:
         return pieces
 
     def space_between(self, before: str, text: str) -> str:
-        """What separates a text from its continuation: a space, unless the tokens include their own."""
+        """Separator of a text and its continuation: a space, unless the tokens include their own."""
         needed = self.space_after_words and before and text and not before[-1].isspace() and not text[0].isspace()
         return " " if needed else ""
 
@@ -122,7 +122,7 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> str:
 
 
 def partial_stop(text: str, stops: Sequence[str]) -> int:
-    """How many characters at the end of a text may be the start of a stop text."""
+    """Number of characters at the end of a text that may be the start of a stop text."""
     longest = max(map(len, stops), default=0)
     sizes = range(min(longest - 1, len(text)), 0, -1)
     return next((size for size in sizes if any(stop.startswith(text[-size:]) for stop in stops)), 0)
@@ -169,7 +169,7 @@ class TextStreamer:
         self._num_shown = 0
 
     def add(self, token_bytes: bytes) -> str:
-        """What can be shown after one more token. A space after a word is withheld until another word follows."""
+        """The text to show after one more token. A space after a word is withheld until another word follows."""
         self._waiting += self._decoder.decode(token_bytes)
         if self._space_after_words:
             self._waiting = self._waiting.replace(" \n", "\n")
@@ -180,7 +180,7 @@ class TextStreamer:
         return self._show(new)
 
     def rest(self, text: str) -> str:
-        """What has not been shown yet of the complete text."""
+        """The part of the complete text that has not been shown yet."""
         return self._show(text[self._num_shown :])
 
     def _show(self, new: str) -> str:

@@ -62,7 +62,7 @@ class SearchInputs:
     prefix: Int[Tensor, "R P"]
     """First tokens of each row: begin of sentence, then a forced prefix or a prompt."""
     limit: int
-    """The most tokens that follow; the strategy enforces it."""
+    """Maximum number of tokens that follow; the strategy enforces it."""
     trace: Trace | None = None
     """Records attention for a coverage penalty. Its rows are those of the whole batch, so the group must run alone."""
 
@@ -161,7 +161,7 @@ def search(model: Autoregressive, inputs: SearchInputs) -> list[list[Hypothesis]
 
 
 def steps(model: Autoregressive, inputs: SearchInputs) -> Iterator[None]:
-    """The same search, pausing after each choice."""
+    """The search of `search` as a generator that pauses after each step."""
     batch = ContinuousBatch(model)
     batch.join(inputs, is_alone=True)
     yield

@@ -42,7 +42,7 @@ from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 @dataclass(frozen=True)
 class BatchSpec:
-    """What the sources of one batch require of its search."""
+    """Requirements of the sources of one batch."""
 
     lengths: Sequence[int]
     """Tokens of each source."""
@@ -55,7 +55,7 @@ class BatchSpec:
 
     @property
     def num_steps(self) -> int:
-        """Steps towards the terms: the beam is wider by as many hypotheses."""
+        """Steps towards the terms, by which the beam is widened."""
         return self.terms[0].num_steps if self.terms else 0
 
     def limits(self, options: SearchOptions) -> list[int]:

@@ -1,8 +1,8 @@
 """Logit rules: which tokens may come next, and which become more or less likely.
 
 Each rule maps the log-probabilities of the rows of one step to new ones. Minus infinity forbids a token. After a rule
-that shifts values (`LogitBias`, `FrequencyPenalty`) they no longer sum to one: they are what is chosen from, and what
-the scores of such a search add up.
+that shifts values (`LogitBias`, `FrequencyPenalty`), probabilities no longer sum to one: tokens are chosen by the
+shifted values, and the scores of such a search are sums of these values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NEVER = float("-inf")
 
 
 class Rows(Protocol):
-    """What a rule may know about the rows of one step, which all have the same number of tokens."""
+    """The rows of one step, as rules see them; all have the same number of tokens."""
 
     @property
     def num_tokens(self) -> int:
@@ -122,7 +122,7 @@ class BannedPhrases:
         self._ends_word = torch.tensor([token for char in signs for token in self._by_first[char]], dtype=torch.long)
 
     def forbidden(self, tokens: Sequence[int], is_last: bool) -> Bool[Tensor, " V"]:
-        """Which tokens may not follow these. `is_last`: nothing follows the next one, not even an end of sentence.
+        """Mask of the tokens that may not follow these. `is_last`: nothing follows the next one, not even an end.
 
         A phrase that starts within the next token is the same after all texts with the same last character. One that
         has started before can only become certain by a token that continues it or ends its word, so only these tokens
@@ -163,7 +163,7 @@ class BadWords:
     """No banned phrase in the outputs of one batch."""
 
     def __init__(self, banned: BannedPhrases, limits: Sequence[int]) -> None:
-        """`limits`: the most tokens of each source's output, end of sentence included."""
+        """`limits`: maximum number of tokens of each source's output, end of sentence included."""
         self.banned = banned
         self.limits = limits
 

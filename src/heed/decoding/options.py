@@ -15,7 +15,7 @@ USUAL_LENGTH = 200
 
 
 class SearchOptions(Config):
-    """How outputs are searched or sampled."""
+    """Options of a search or of sampling."""
 
     beam_size: int = Field(default=5, ge=1, le=1000)
     """Active hypotheses for each sentence (1 is greedy search)."""
@@ -142,20 +142,20 @@ class SearchOptions(Config):
         return self.max_tokens or int(self.max_ratio * source_length) + self.max_extra
 
     def least(self, source_length: int) -> int:
-        """The fewest tokens of an output for a source of this length; never more than the most."""
+        """Minimum number of tokens of an output for a source of this length; never above the maximum."""
         return min(self.min_tokens + int(self.min_ratio * source_length), self._most(source_length))
 
     def limit(self, source_length: int) -> int:
-        """The most tokens of an output for a source of this length, end of sentence included."""
+        """Maximum number of tokens of an output for a source of this length, end of sentence included."""
         return self._most(source_length) + 1
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """What the output of one line must contain."""
+    """Required text in the output of one line."""
 
     prefix: str = ""
-    """How it begins; spaces at the end are ignored."""
+    """Its beginning; spaces at the end are ignored."""
     terms: tuple[str, ...] = ()
     """Words and phrases that it must contain, exactly as written (see `constraints.py`)."""
 

@@ -1,6 +1,6 @@
 """Output checks: flags, replacements of flagged outputs, and calibrated confidences.
 
-The guard flags translations that cannot be right, as every translation model now and then produces:
+The guard flags translations that cannot be right, which every translation model occasionally produces:
 
 | flag    | the output                                                                                        |
 |---------|---------------------------------------------------------------------------------------------------|
@@ -52,7 +52,7 @@ SLACK = 10
 COPIED = 0.8
 """Share of words taken from the source that makes an output a copy."""
 MIN_COPIED = 4
-"""Fewest words that can make a copy; fewer may well be the same in two languages."""
+"""Minimum number of words of a copy; fewer words may be the same in both languages."""
 
 CONFIDENCE = "confidence.json"
 FEATURES = ("mean log-probability", "least log-probability", "log length", "flagged")
@@ -96,7 +96,7 @@ class Guard:
         return Guard(ratios[excluded] / 2, ratios[-1 - excluded] * 2, same_language or copies > len(pairs) / 10)
 
     def flags(self, source: str, output: str) -> tuple[str, ...]:
-        """What is wrong with an output, in the order of the table."""
+        """The flags of an output, in the order of the table."""
         if not output.strip():
             return ("empty",) if source.strip() else ()
         ratio = _length_ratio(source, output)
@@ -115,7 +115,7 @@ def _length_ratio(source: str, output: str) -> float:
 
 @dataclass(frozen=True)
 class _Limit:
-    """How many times in succession a run of `shortest` to `longest` units may occur."""
+    """Maximum number of times in succession that a run of `shortest` to `longest` units may occur."""
 
     shortest: int
     longest: int
@@ -301,7 +301,7 @@ class Confidence(Config):
 
 @dataclass(frozen=True)
 class OutputChecks:
-    """What a run knows of its outputs in addition to their scores. Each part is optional."""
+    """Checks of a run's outputs, and other information about them than scores. Each part is optional."""
 
     guard: Guard | None = None
     confidence: Confidence | None = None

@@ -11,7 +11,7 @@ from heed.decoding.hypothesis import Hypothesis, single_spaced
 
 @dataclass(frozen=True)
 class LengthPenalty:
-    """How scores of different lengths are compared: log P(y) divided by a function of |y|.
+    """Length normalisation of scores: log P(y) divided by a function of |y|.
 
     "gnmt": ((5 + |y|) / 6)^α (Wu et al. 2016, equation 14); "mean": |y|^α, so α = 1 is the mean per token.
     α = 0 ranks by probability alone. |y| counts the end of sentence.

@@ -88,7 +88,7 @@ class RandomDraw:
 
 
 def _inverted(masses: Float[Tensor, "R N"], draws: Float[Tensor, "R 1"]) -> Int[Tensor, "R 1"]:
-    """Where the cumulative sum exceeds each draw in [0, 1); never at a mass of 0."""
+    """Index at which the cumulative sum exceeds each draw in [0, 1); never that of a mass of 0."""
     cumulative = masses.cumsum(dim=-1)
     total = cumulative[:, -1:]
     reach = torch.minimum(draws * total, torch.nextafter(total, torch.zeros_like(total)))  # the product may round up
@@ -138,8 +138,11 @@ class Sampler:
         self, rows_per_source: int, limits: Sequence[int], penalty: LengthPenalty, pick: Pick, streams: Sequence[int],
         coverage: Coverage | None = None, stops: StopTexts | None = None, token_after_eos: int | None = None,
     ) -> None:  # fmt: skip
-        """`limits`: the most tokens of each source's output, end of sentence included. `stops`: texts that end a row.
-        `token_after_eos`: replaces an end of sentence as the next input, so that the text continues after it."""
+        """`limits`: maximum number of tokens of each source's output, end of sentence included.
+
+        `stops`: texts that end a row. `token_after_eos`: replaces an end of sentence as the next input, so that the
+        text continues after it.
+        """
         self.num_sources = len(limits)
         self.rows_per_source = rows_per_source
         self.pick = pick

@@ -81,7 +81,7 @@ def real_log_probs(
 ) -> tuple[LogProbs, State]:
     """log P of the real tokens of a batch, or of those in `mask`, row by row, and the state after the batch.
 
-    `state`: None starts afresh. For a language model.
+    `state`: of a language model; None starts a new one.
     """
     features, after = model.advance(batch.tgt_in, state if state is not None else model.start(None, len(batch.rows)))
     mask = batch.tgt_mask if mask is None else mask
@@ -241,7 +241,7 @@ class StreamReader:
 
 
 class WindowReader:
-    """Overlapping windows: each token after at least `context - stride` others, where the text has as many.
+    """Overlapping windows: each token after at least `context - stride` others, if the text has them.
 
     The windows end at the multiples of `stride`, and only the last `stride` tokens of each are scored.
     """

@@ -42,7 +42,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Dialect:
-    """How fields are separated and quoted."""
+    """Delimiter and quotes of a table."""
 
     delimiter: str
     is_quoted: bool

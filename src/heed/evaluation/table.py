@@ -86,7 +86,7 @@ def _number(value: float | None) -> str:
 
 
 def _text_notes(evaluations: Sequence[Evaluation]) -> list[str]:
-    """Which scores cannot be compared."""
+    """Notes on scores that cannot be compared."""
     num_tokens = {evaluation.scores[PER_TOKEN].signature.split("|")[1] for evaluation in evaluations}
     return [TOKENS] * (len(num_tokens) > 1) + [UNKNOWN] * differ_in_unknown(evaluations)
 
@@ -197,7 +197,7 @@ def _by_length(evaluations: Sequence[Evaluation]) -> str:
 
 
 def _by_frequency(evaluations: Sequence[Evaluation]) -> str:
-    """How well each system produces the words of each frequency band that is not empty."""
+    """F1 of each system on the words of each non-empty frequency band."""
     words_of = next((evaluation.words_of for evaluation in evaluations if evaluation.by_frequency), "")
     of_run = f" of {words_of}" if words_of and len(evaluations) > 1 else ""
     rows = [["word in training" + of_run, "", "in references", "in output", "right", "precision", "recall", "F1"]]

@@ -26,7 +26,7 @@ class HeldOut:
     to_exchange: str = "Exchange the two sides."
     """Advice if source and reference are exchanged."""
     unit: Literal["line", "pair"] = "line"
-    """What a row is: a line of each file, or a pair in a file of pairs."""
+    """Name of a row: a line of each file, or a pair in a file of pairs."""
 
     @property
     def label(self) -> str:

@@ -60,7 +60,7 @@ _BLOCK = {
 
 
 class Reading(Config):
-    """How a model reads text, which the format of GPT-2 lacks and on which probabilities depend."""
+    """Way in which a model reads text, which affects probabilities and which the format of GPT-2 lacks."""
 
     text_as: TextAs
     line_end: LineEnd

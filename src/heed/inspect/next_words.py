@@ -119,5 +119,5 @@ def _extend(rows: _PartialWords, log_probs: Tensor, continuing: Bool[Tensor, " V
 
 @lru_cache(maxsize=4)
 def _continuing_tokens(form: Detokenizer) -> Bool[Tensor, " V"]:
-    """Which tokens continue a word."""
+    """Mask of the tokens that continue a word."""
     return torch.tensor([continues_word(b"a", piece) for piece in form.token_bytes])

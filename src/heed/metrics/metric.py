@@ -97,7 +97,7 @@ class OutputMetric(Metric):
         return self.value(counts)
 
     def signature(self, intervals: int) -> str:
-        """What must be equal for two scores to be comparable; `intervals` is the number of bootstrap draws."""
+        """Settings that must be equal for two scores to be comparable; `intervals`: number of bootstrap draws."""
         return "nrefs:1" + (f"|bs:{intervals}|seed:{SEED}" if intervals else "")
 
     def check_references(self, references: Sequence[str]) -> None:

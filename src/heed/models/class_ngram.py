@@ -24,7 +24,7 @@ class ClassNgramConfig(SmoothingConfig, CacheConfig, ModelConfig):
     """A class n-gram model."""
 
     kind: Literal["class_ngram"] = "class_ngram"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
     order: int = Field(default=3, ge=1, le=20)
     """n: a class depends on the classes of the n - 1 words before it."""
     num_classes: int = Field(default=100, ge=1, le=5000)

@@ -1,6 +1,6 @@
 """Count-based models: the adapter from a predictor to the contract of generators.
 
-The features of a count-based model are its contexts, whole numbers (`heed.statistical.predictor`): the head looks up
+The features of a count-based model are its contexts, integers (`heed.statistical.predictor`): the head looks up
 probabilities, for single tokens without a row of the vocabulary. The state is the last context.
 """
 

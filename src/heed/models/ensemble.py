@@ -34,7 +34,7 @@ class EnsembleState(RowState):
 
 
 class _Part:
-    """Columns and type of the features of one member; those of a count-based model are whole numbers."""
+    """Columns and type of the features of one member; those of a count-based model are integers."""
 
     def __init__(self, member: Autoregressive, begin: int, features: Tensor) -> None:
         self.head = member.head

@@ -27,7 +27,7 @@ class FeedForwardConfig(ModelConfig):
     """Sizes of a neural n-gram model."""
 
     kind: Literal["feed_forward"] = "feed_forward"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
     order: int = Field(default=3, ge=2, le=100)
     """Number of words of an n-gram (n), including the predicted one."""
     d_model: int = Field(default=100, ge=1)

@@ -33,7 +33,7 @@ class GptConfig(ModelConfig):
     """Sizes and choices of a decoder-only Transformer."""
 
     kind: Literal["gpt"] = "gpt"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=256, ge=1)
     """Features of each position (D)."""
     d_ff: int = Field(default=1024, ge=1)
@@ -43,7 +43,7 @@ class GptConfig(ModelConfig):
     num_layers: int = Field(default=4, ge=1, le=1000)
     """Blocks (L)."""
     max_len: int = Field(default=256, ge=2)
-    """Number of positions: the most tokens that are seen at once."""
+    """Number of positions: the maximum number of tokens that are visible at once."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of the embeddings and of each sublayer's output (rounded to 1/256)."""
     attention: Annotated[str, KeyOf(ATTENTION)] = "fused_multi_head"

@@ -2,7 +2,7 @@
 
 When a row has filled its `max_len` columns and one more token comes, its last `max_len // 2` tokens are read again from
 the first position, and the new token is appended to them. So every token sees at least the `max_len // 2` tokens before
-it, if there are as many. What it sees depends only on its position in the text, not on chunks or neighbouring rows.
+it, if there are as many. Its context depends only on its position in the text, not on chunks or neighbouring rows.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ class Lz78Config(ModelConfig):
     """Lempel-Ziv has no settings. It is meant for characters and bytes, since phrases of words rarely recur."""
 
     kind: Literal["lz78"] = "lz78"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
 
     def summary(self) -> str:
-        return "the phrases of Lempel and Ziv's code of 1978"
+        return "an LZ78 phrase tree"
 
 
 class Lz78(Counting):

@@ -23,7 +23,7 @@ class ModelConfig(Config):
     """The `[model]` table of a recipe; each model has one with a `kind` of its own."""
 
     kind: str
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
 
     def summary(self) -> str:
         """The model in a phrase, for reports: `a Transformer encoder-decoder of 3 + 3 layers`."""
@@ -48,7 +48,7 @@ class Model(nn.Module):
     """How it reads a text by default: line by line, as one stream with a state that is carried along, or in
     independent windows."""
     papers: ClassVar[str] = ""
-    """What to cite: `the trellis network (Bai et al. 2019)`."""
+    """Citation: `the trellis network (Bai et al. 2019)`."""
 
     def shards(self) -> Iterable[Shard]:
         """The parts whose weights are gathered one after another when the model is sharded, inner ones first."""

@@ -41,7 +41,7 @@ class NgramConfig(SmoothingConfig, CacheConfig, ModelConfig):
     """An n-gram model."""
 
     kind: Literal["ngram"] = "ngram"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
     order: int = Field(default=5, ge=0, le=20)
     """n: a word depends on the n - 1 words before it; 1 is the unigram model, 0 the uniform one."""
 
@@ -78,7 +78,7 @@ class BigramConfig(ModelConfig):
     """A bigram model has no settings: its discount is estimated from the counts."""
 
     kind: Literal["bigram"] = "bigram"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
 
     def summary(self) -> str:
         return "a bigram model with interpolated absolute discounting"
@@ -119,7 +119,7 @@ class Bigram(Counting):
             raise DataError(f"not bigram counts: {missing[0]!r} is missing.")
         stored = [arrays[name].ravel() for name in ("offsets", "words", "counts")]
         if not all(np.issubdtype(array.dtype, np.integer) for array in stored):
-            raise DataError("not bigram counts: they are not whole numbers.")
+            raise DataError("not bigram counts: they are not integers.")
         offsets, words, counts = (array.astype(np.int64) for array in stored)
         if len(offsets) != ids.tgt_size + 1:
             raise DataError(f"the counts are for {len(offsets) - 1} tokens, but the tokenizer has {ids.tgt_size}.")

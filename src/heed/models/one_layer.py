@@ -43,7 +43,7 @@ class OneLayerConfig(ModelConfig):
     """Sizes of the Transformer with one hidden layer."""
 
     kind: Literal["one_layer"] = "one_layer"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=256, ge=2)
     """Size of the embeddings: d_embedding in the notes."""
     hidden_size: int = Field(default=256, ge=1)

@@ -28,7 +28,7 @@ class RecurrentAttentionConfig(ModelConfig):
     """Sizes of a recurrent encoder-decoder with additive attention."""
 
     kind: Literal["rnn_attention"] = "rnn_attention"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=256, ge=1)
     """Size of the embeddings and of the output layer's input (D)."""
     hidden_size: int = Field(default=256, ge=1)

@@ -33,7 +33,7 @@ class RecurrentConfig(ModelConfig):
     """Sizes and regularisation of a recurrent language model."""
 
     kind: Literal["rnn"] = "rnn"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
     cell: Annotated[str, KeyOf(CELLS)] = "lstm"
     """The recurrent unit (see heed.nn.recurrent)."""
     d_model: int = Field(default=256, ge=1)

@@ -34,7 +34,7 @@ class TransformerConfig(ModelConfig):
     """Sizes and choices of a Transformer encoder-decoder."""
 
     kind: Literal["transformer"] = "transformer"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=256, ge=2)
     """Features of each position (D)."""
     d_ff: int = Field(default=1024, ge=1)

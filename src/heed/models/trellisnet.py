@@ -35,7 +35,7 @@ class TrellisNetConfig(ModelConfig):
     """Sizes and regularisation of a trellis network."""
 
     kind: Literal["trellisnet"] = "trellisnet"
-    """Which model this is."""
+    """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=256, ge=1)
     """Size of the embeddings and of the output, which share one weight."""
     hidden_size: int = Field(default=512, ge=1)

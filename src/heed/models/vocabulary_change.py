@@ -32,7 +32,7 @@ def with_vocabularies(weights: Mapping[str, Tensor], config: Any, old: Sides, ne
 
 
 def spellings(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
-    """For each new piece, the ids of the old pieces whose mean it starts as.
+    """The ids of the old pieces whose mean initialises each new piece.
 
     These are the same piece, else the pieces that spell it, else all pieces of text (for a tag: all tags).
     """

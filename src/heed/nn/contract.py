@@ -35,7 +35,7 @@ from heed.nn.dropout_keys import DropoutKeys
 
 
 class Source(Protocol):
-    """What a model reads or is conditioned on, as a value: rows of positions, some of which are padding.
+    """The input that a model reads or is conditioned on: rows of positions, some of which are padding.
 
     Decoding and data use only this protocol; a model uses the class that it reads, such as `TokenSource`.
     """
@@ -54,7 +54,7 @@ class Source(Protocol):
         ...
 
     def repeat(self, times: int) -> Self:
-        """All rows, `times` times one after another."""
+        """All rows, repeated `times` times in sequence."""
         ...
 
     def to(self, device: torch.device) -> Self:
@@ -138,9 +138,9 @@ def recorder_of(trace: Trace | None, name: str) -> Recorder | None:
 
 
 class State(Protocol):
-    """What a model carries from token to token, as a value: the rows of a batch, which may have different lengths.
+    """The state that a model carries from token to token, as a value. Rows may have different lengths.
 
-    A frozen dataclass of tensors, whole numbers, tuples of them, further such dataclasses, and `DropoutKeys`, so that
+    A frozen dataclass of tensors, integers, tuples of them, further such dataclasses, and `DropoutKeys`, so that
     any state can be saved in a checkpoint and continued with new dropout keys (`heed.nn.state_io`).
 
     `advance` consumes the given state: use the one that it returns.
@@ -240,7 +240,7 @@ Links = frozenset[tuple[int, int]]
 
 
 class Aligner(Protocol):
-    """A model of which words of two sentences correspond."""
+    """A model of the correspondence between the words of two sentences."""
 
     def estimate(self, pairs: Sequence[Pair]) -> None:
         """Run one iteration of expectation maximisation."""

@@ -120,7 +120,7 @@ def arithmetic(device: torch.device) -> dict[str, str]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error means that memory did not suffice; PyTorch's CPU allocator says so only in the message."""
+    """Whether an error means that memory ran out; for PyTorch's CPU allocator, only the message shows it."""
     if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)

@@ -147,7 +147,7 @@ class DropoutKeys:
 
 
 def in_256ths(probability: float) -> int:
-    """A dropout probability as a whole number of 1/256."""
+    """A dropout probability in units of 1/256, rounded."""
     return round(probability * 256)
 
 

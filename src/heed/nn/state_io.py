@@ -1,6 +1,6 @@
 """States as named tensors, to save one in a checkpoint or to continue one in the next batch of a stream.
 
-A state is a frozen dataclass of tensors, whole numbers, tuples and further such dataclasses; its dropout keys belong to
+A state is a frozen dataclass of tensors, integers, tuples and further such dataclasses; its dropout keys belong to
 one update. So the state of any model can be taken apart into named tensors, and rebuilt from them and a fresh state
 of the same model.
 """
@@ -21,12 +21,12 @@ AnyState = TypeVar("AnyState")
 
 
 def state_tensors(state: State) -> dict[str, Tensor]:
-    """The tensors of a state by name (`hidden`, `caches.0.keys`); whole numbers become tensors. No dropout keys."""
+    """The tensors of a state by name (`hidden`, `caches.0.keys`); integers become tensors. No dropout keys."""
     return {name: torch.as_tensor(value).detach() for name, value in _values("", state)}
 
 
 def _values(name: str, value: Any) -> Iterator[tuple[str, Tensor | int]]:
-    """The tensors and whole numbers of a state by name."""
+    """The tensors and integers of a state by name."""
     if isinstance(value, Tensor | int):
         yield name, value
     else:

@@ -28,7 +28,7 @@ KeysValues = tuple[Tensor, Tensor]
 class RowState:
     """Base of frozen dataclasses that keep the contract of `heed.nn.contract.State`.
 
-    Each field is a tensor with one row for each row of the batch, a whole number that is equal for all rows, a value
+    Each field is a tensor with one row for each row of the batch, an integer that is equal for all rows, a value
     with `select`, `join` and `detach` of its own, a tuple of these, or None.
     """
 
@@ -283,7 +283,7 @@ class CachingState(RowState, ABC):
     @property
     @abstractmethod
     def device(self) -> torch.device:
-        """Where its tensors are."""
+        """The device of its tensors."""
 
     def select(self, rows: Int[Tensor, " R"]) -> Self:
         """The given rows; spare capacity of the caches is not copied, which would cost more than it saves."""

@@ -63,7 +63,7 @@ def _test_scores(run: Run) -> list[str]:
 
 
 def _times(entries: Sequence[Event]) -> list[int]:
-    """For each entry, how often the run had been scored on these lines, itself included."""
+    """Number of times that the run had been scored on the lines of each entry, itself included."""
     seen: dict[tuple[str, ...], list[str]] = {}
     times = []
     for entry in entries:

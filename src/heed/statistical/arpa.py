@@ -67,7 +67,7 @@ def _write(file: IO[str], model: BackoffModel, pieces: Sequence[str]) -> None:
 
 
 def _listed(model: BackoffModel) -> Bools:
-    """Which words are written: those that can be predicted, and those of longer n-grams."""
+    """Mask of the words that are written: those that can be predicted, and those of longer n-grams."""
     listed = np.isfinite(model.log_probs_of[: model.vocab_size])
     listed |= np.diff(model.offsets)[1 : model.vocab_size + 1] > 0 if model.order > 1 else False
     listed[model.words[model.vocab_size :]] = True
@@ -147,7 +147,7 @@ class _Reader:
         self.ids: dict[str, int] = {piece: id for id, piece in enumerate(SPECIAL_PIECES)}
 
     def fail(self, problem: str, number: int = 0) -> NoReturn:
-        raise DataError(f"{self.name}:{number or self.number}: {problem} Is this a complete ARPA file?")
+        raise DataError(f"{self.name}:{number or self.number}: {problem} Give a complete ARPA file.")
 
     def next_line(self) -> str:
         """The next line that is not empty."""

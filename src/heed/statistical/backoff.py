@@ -79,8 +79,8 @@ class BackoffModel(Predictor):
         )
         if not model._is_consistent(vocab_size):
             raise DataError(
-                f"not an n-gram model of {vocab_size} words: its sizes and numbers are inconsistent. Was the "
-                "tokenizer changed?"
+                f"not an n-gram model of {vocab_size} words: its sizes and numbers are inconsistent. Use the "
+                "tokenizer that it was trained with."
             )
         return model
 

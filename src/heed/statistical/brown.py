@@ -210,7 +210,7 @@ class _Neighbours:
 
 
 def _h(n: Floats) -> Floats:
-    """n log n of whole numbers, 0 for 0."""
+    """n log n of integers, 0 for 0."""
     return np.asarray(n * np.log(np.maximum(n, 1)))
 
 

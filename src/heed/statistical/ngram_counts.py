@@ -111,7 +111,7 @@ class NgramCounts:
         return tuple(first_words)
 
     def begins(self, n: int) -> Bools:
-        """Which n-grams of length n start with begin of sentence."""
+        """Mask of the n-grams of length n that start with begin of sentence."""
         return np.asarray(self.first_words[n - 1] == self.bos_id)
 
 

@@ -17,7 +17,7 @@ Bools = NDArray[np.bool_]
 
 
 class Predictor(ABC):
-    """P(w | context), where a context is D whole numbers that represent all tokens so far."""
+    """P(w | context), where a context is D integers that represent all tokens so far."""
 
     @property
     @abstractmethod

@@ -105,6 +105,6 @@ def modified_discounts(counts: Ints, fallback: bool = True, interpolate: bool = 
         seen = ", ".join(f"{int(number):,}" for number in n[1:])
         raise DataError(
             f"Kneser-Ney discounts cannot be estimated: {seen} n-grams of one length were seen 1, 2, 3 and 4 times. "
-            "Is this small or artificial data? Set discount_fallback = true, or choose another smoothing."
+            "Small or artificial data has too few. Set discount_fallback = true, or choose another smoothing."
         )
     return np.array([0.0, *FALLBACK])

@@ -173,7 +173,7 @@ def vocabulary(given: Mapping[str, Any], num_subwords: int, corpus: str) -> tupl
     kind = given.get("tokenizer.kind", "bpe")
     if kind in _VOCABULARIES:
         return _VOCABULARIES[kind]
-    return num_subwords, f"{corpus}: a larger text fills more pieces"
+    return num_subwords, f"{corpus}: more pieces for a larger corpus"
 
 
 _VOCABULARIES = {

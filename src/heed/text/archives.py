@@ -1,4 +1,4 @@
-"""Files, plain or compressed (.gz, .xz, .zst): opening them, with an error that says why one cannot be read."""
+"""Plain and compressed files (.gz, .xz, .zst): opening, and errors that give the reason why one cannot be read."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def open_file(path: Path) -> BinaryIO:
     except IsADirectoryError as error:
         raise MissingInputError(f"{path} is a folder; give a file.") from error
     except PermissionError as error:
-        raise MissingInputError(f"{path}: permission denied. Check the rights of the file and its folder.") from error
+        raise MissingInputError(
+            f"{path}: permission denied. Check the access rights of the file and its folder."
+        ) from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise MissingInputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 

@@ -1,8 +1,8 @@
 """Vocabulary: the pieces of a tokenizer and their ids.
 
 Every vocabulary starts with the same four special pieces. They are events, not text: a tokenizer never produces
-`pad_id`, `bos_id` or `eos_id` from text. Nor does it produce a *tag*, a piece put before a source to say where it comes
-from (`<bt>`) or what it is to become (`<2de>`); tags are the last pieces.
+`pad_id`, `bos_id` or `eos_id` from text. Nor does it produce a *tag*, a piece before a source that marks its origin
+(`<bt>`) or its target language (`<2de>`); tags are the last pieces.
 """
 
 from __future__ import annotations

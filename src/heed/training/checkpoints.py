@@ -211,7 +211,7 @@ def _require_fit(headers: Mapping[str, Header], shapes: Shapes) -> None:
 
 def other_model() -> UsageError:
     """The error for a checkpoint whose weights are not those of the recipe's model."""
-    return UsageError("the checkpoint belongs to another model than recipe.toml describes: was [model] edited?")
+    return UsageError("the checkpoint does not fit the model in recipe.toml. Undo any change of its [model] table.")
 
 
 def newest_checkpoint(folder: Path, strict: bool = False, shapes: Shapes | None = None) -> Checkpoint:

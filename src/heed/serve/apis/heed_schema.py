@@ -167,14 +167,14 @@ class DirectionCard(Answer):
 
 
 class DecodingDefaults(Answer):
-    """How a model searches by default."""
+    """Default search of a model."""
 
     beam_size: int
     length_penalty: float
 
 
 class SamplingDefaults(Answer):
-    """How a model samples by default."""
+    """Default sampling of a model."""
 
     temperature: float
     top_k: int
@@ -204,7 +204,7 @@ class ModelCard(Answer):
 
 
 class LimitsCard(Answer):
-    """What the server accepts."""
+    """Limits of the server."""
 
     characters: int
     beam_size: int

@@ -78,7 +78,7 @@ class Jobs:
                 future.add_done_callback(_ignore)
 
     async def stream(self, work: Callable[[Job, Callable[[T], None]], None]) -> AsyncIterator[T]:
-        """What the work sends, as it comes. Raises what the work raises; closing the iterator cancels the work."""
+        """The results that the work sends. Raises what the work raises; closing the iterator cancels the work."""
         job = self._admit(self._limits.seconds)
         loop, sent = asyncio.get_running_loop(), asyncio.Queue[T | None]()
 

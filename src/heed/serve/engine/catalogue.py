@@ -80,7 +80,7 @@ class ServedModel:
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What it can do: `translate`, `generate`, `predict`, ..."""
+        """Its abilities: `translate`, `generate`, `predict`, ..."""
         return self.loaded.abilities
 
     def can(self, ability: str) -> bool:
@@ -99,7 +99,7 @@ class ServedModel:
 
     @property
     def options(self) -> SearchOptions:
-        """How it searches by default."""
+        """Its default search."""
         return self.run.recipe.decoding
 
     @property

@@ -121,7 +121,7 @@ class Worker:
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with the worker; None if it works."""
+        """The problem of the worker; None if it works."""
         if self._thread is None or not self._thread.is_alive():
             return "the worker has died and is being restarted"
         if not self.is_warm:

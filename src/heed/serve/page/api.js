@@ -33,7 +33,7 @@ async function request(path, body, signal) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ServerError("The server does not respond. Is it running?");
+    throw new ServerError("The server does not respond. Check that it is running.");
   }
   if (response.ok) return response;
   const retryAfter = response.headers.get("Retry-After");

@@ -72,7 +72,7 @@ async function open() {
   ].filter(([, models]) => models.length);
   if (!kinds.length) {
     main.replaceChildren(
-      el("p", { class: "card" }, "This page has no form for the models of this server. Use its API."),
+      el("p", { class: "card" }, "This page cannot use the models of this server. Use the API."),
     );
     return;
   }

@@ -87,7 +87,7 @@ class LanguageModelTask(GenerationTask):
 
     @classmethod
     def inherited_keys(cls, given: Mapping[str, Any]) -> Sequence[str]:
-        """How the text is read. Independent lines have no choice of line ends and blank lines."""
+        """Settings of reading the text. Independent lines have no choice of line ends and blank lines."""
         of_text = (
             ["data.text_as", "data.line_end", "data.keep_blank_lines"] if given.get("data.text_as") != "lines" else []
         )

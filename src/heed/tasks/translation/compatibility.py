@@ -83,7 +83,7 @@ def warn_about_test_set(run: Run, test: HeldOut, quiet: bool) -> None:
             warn(f"the {side} {difference} {run.folder}: the scores mean little.", quiet)
     if is_another_language(sample[1], _sample(test.references)):
         language = name_of(run.recipe.data.tgt_lang) or "target language"
-        warn(f"the reference does not look like the {language} of {run.folder}: is it the right file?", quiet)
+        warn(f"the reference does not look like the {language} of {run.folder}. Check the file.", quiet)
 
 
 def differences(run_lines: Sequence[str], lines: Sequence[str]) -> Iterator[str]:

@@ -83,7 +83,7 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
     size = size_for(stats.num_all, on_cpu)
     pairs = f"{stats.num_all:,} pairs"
     is_smaller = size.d_model < size_for(stats.num_all).d_model
-    why_shape = f"{pairs}; small, as a CPU has little time (docs/results.md)" if is_smaller else pairs
+    why_shape = f"{pairs}; small, to train fast on a CPU (docs/results.md)" if is_smaller else pairs
     d_model = given_number(given, "model.d_model", size.d_model)
     lr, warmup_steps = next((lr, updates) for widest, lr, updates in RATES if d_model <= widest)
     vocab_size = vocabulary(given, size.vocab_size, pairs)
@@ -110,7 +110,7 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
             max(FEWEST_VALIDATIONS, math.ceil(PATIENT_UPDATES / eval_every)),
             f"validations without a better score end the training, after at least {PATIENT_UPDATES:,} updates",
         ),
-        "training.stop_metric": ("bleu", "keeps rising when the loss no longer falls"),
+        "training.stop_metric": ("bleu", "still improves when the loss no longer falls"),
         "decoding.beam_size": (5, "wider beams gain little (docs/results.md)"),
         "decoding.length_norm": ("mean", "outputs of small models are too short otherwise (docs/results.md)"),
         "decoding.length_penalty": (1.5, "within 0.3 BLEU of the best on three models (docs/results.md)"),

@@ -27,7 +27,9 @@ T = TypeVar("T")
 SHOWN = 30
 """Characters of the first line of each side that the summary shows."""
 
-REPEATED = Check("duplicate", "repeat an earlier one", "Find out where they come from.", warn=Thresholds.warn_repeated)
+REPEATED = Check(
+    "duplicate", "repeat an earlier one", "Check why they repeat: one of each is enough.", warn=Thresholds.warn_repeated
+)
 
 
 def unknown_pieces(side: str, lines: Sequence[str], ids: Sequence[Sequence[int]]) -> Iterator[Finding]:

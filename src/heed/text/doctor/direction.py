@@ -17,9 +17,9 @@ MIN_LINES = 100
 CROSSED_MARGIN = 0.3
 """By how much more similar to the opposite sides an exchanged part is. In eleven pairs of languages it was 1 to 2."""
 TAGGED = 0.9
-"""When this share of the lines starts with one word, it is a tag."""
+"""Share of the lines from which a word at their start counts as a tag."""
 MAX_TAG = 30
-"""Characters of a tag that are shown."""
+"""Maximum number of characters of a tag that are shown."""
 
 
 def exchanged(src: LineScan, tgt: LineScan, languages: tuple[str, str], to_exchange: str) -> Iterator[Finding]:
@@ -43,18 +43,21 @@ def partly_exchanged(src: LineScan, tgt: LineScan) -> Iterator[Finding]:
     first_words = [_common_first_word([line for part in parts for line in lines[part]]) for parts in (odd, others)]
     if all(first_words) and first_words[0] != first_words[1]:
         message = (
-            f"In {len(odd)} of {num_parts} parts of the data the two sides are exchanged. There the sources start with "
-            f"{first_words[0]}, elsewhere with {first_words[1]}: is this a model of two directions?"
+            f"In {len(odd)} of {num_parts} parts of the data, the two sides are exchanged. There the sources start "
+            f"with {first_words[0]}, elsewhere with {first_words[1]}."
         )
-        advice = "If so, give each direction as a part with a tag (docs/more-data.md), so that each can be checked."
+        advice = (
+            "For a model of two directions, give each direction as a part with a tag (docs/more-data.md), so that each "
+            "can be checked."
+        )
         yield Finding("partly-swapped", "warn", len(odd), num_parts, message, advice)
         return
     severity = grade(len(odd) / num_parts, Thresholds.stop_exchanged, 0.0)
     message = (
-        f"From about line {odd[0].start * src.sample.step + 1:,} on the two sides seem to be exchanged, judging by "
-        f"their letters: in {len(odd)} of {num_parts} parts of the data."
+        f"From about line {odd[0].start * src.sample.step + 1:,} on, the two sides seem to be exchanged, judging by "
+        f"their letters, in {len(odd)} of {num_parts} parts of the data."
     )
-    advice = "Look at the pairs there, and exchange the sides where they are the wrong way round."
+    advice = "Look at the pairs there, and exchange the sides that are the wrong way round."
     yield Finding("partly-swapped", severity, len(odd), num_parts, message, advice)
 
 
@@ -69,7 +72,7 @@ def same_language(src: LineScan, tgt: LineScan) -> Iterator[Finding]:
     value = similarity(profile(src.sample.lines), profile(tgt.sample.lines))
     if value > Thresholds.same_language:
         message = f"Source and target look like the same language (similarity of their letter trigrams: {value:.2f})."
-        advice = "Unless you intend that, check whether a file was given twice."
+        advice = "Unless this is intended, check whether a file was given twice."
         yield Finding("same-language", "warn", src.num_lines, src.num_lines, message, advice)
 
 

@@ -1,4 +1,4 @@
-"""Diagnosis of files, of one part of the training data or several, with fingerprints of what was examined."""
+"""Diagnosis of files, of one or several parts of the training data, with their fingerprints."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ def diagnose_text_files(
 
 
 def _no_pair(left_out: Mapping[str, Counter[str]], num_pairs: int) -> Iterator[Finding]:
-    """A finding for each file that has parts without a pair."""
+    """A finding for each file that has entries without a pair."""
     for name, reasons in left_out.items():
         count = reasons.total()
         total = count + (num_pairs if name == "train" else 0)
         if count:
             severity: Severity = grade(count / total, 1.0, Thresholds.warn_repeated) if name == "train" else "note"
             listed = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
-            message = f"The {'training' if name == 'train' else name} file has parts that hold no pair: {listed}."
+            message = f"The {'training' if name == 'train' else name} file has entries without a pair: {listed}."
             yield Finding("no-pair", severity, count, total, message, "They are left out.")
 
 

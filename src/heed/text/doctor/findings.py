@@ -64,7 +64,7 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Finding:
-    """One problem, or fact worth knowing."""
+    """A problem or a noteworthy fact."""
 
     check: str
     """The name of the check, for programs: "duplicate", "damaged", ..."""
@@ -74,7 +74,7 @@ class Finding:
     message: str
     """One sentence with the numbers."""
     advice: str
-    """What to do about it; empty if nothing has to be done."""
+    """What to do about it; may be empty."""
     examples: tuple[tuple[int, str], ...] = ()
     """(line number from 1, excerpt of the line)."""
 
@@ -89,13 +89,13 @@ class Diagnosis:
     statistics: Mapping[str, float] = field(default_factory=dict)
     """`num_kept`: pairs after filtering; `src_words`, `src_characters`, ...: the mean per line."""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """How many pairs the filter would leave out, by reason."""
+    """Numbers of pairs that the filter would drop, by reason."""
     fingerprints: Mapping[str, Mapping[str, FileFingerprint]] = field(default_factory=dict)
     """Of each file, by set ("train", "validation", "test") and role ("src", "tgt", "pairs", "text")."""
     summary: tuple[str, ...] = ()
-    """The statistics in words, one line each."""
+    """The statistics as text, one line each."""
     counted: Literal["line", "pair"] = "line"
-    """What the numbers of examples count: lines of the files, or pairs of files that have no lines."""
+    """Unit of the numbers of examples: lines of the files, or pairs of files that have no lines."""
     num_in_parts: int = 0
     """Pairs in the further parts of the training data."""
     languages: Mapping[str, str] = field(default_factory=dict)
@@ -198,7 +198,7 @@ class Check:
     stop: float = 1.0
     """The share above which the finding stops the training; 1 for never."""
     pattern: re.Pattern[str] | None = None
-    """Detects the problem in a line, if that is all it takes."""
+    """Detects the problem in a line; None if more than a pattern is required."""
 
     def findings(self, tally: Tally, total: int, of: str) -> Iterator[Finding]:
         """One finding, or none if the tally is empty; `of` names what was counted."""

@@ -27,7 +27,7 @@ class Overlap:
 
     @property
     def extent(self) -> str:
-        """How many texts, and their share: `12 (3.4 %)`."""
+        """Number and share of these texts: `12 (3.4 %)`."""
         return f"{self.tally.count:,} ({share(self.tally.count, self.total)})"
 
     def expect(self, key: int, number: int) -> None:
@@ -73,7 +73,7 @@ class HeldOutPairs:
 
     @property
     def summary(self) -> str:
-        """The overlap with the training data, in words."""
+        """The overlap with the training data, as a sentence."""
         return (
             f"{self.name}: {self.pairs.total:,} pairs. In the training data: {self.pairs.extent} of the pairs, "
             f"{self.sources.extent} of the sources, {self.targets.extent} of the targets."
@@ -120,7 +120,7 @@ class HeldOutText:
 
     @property
     def summary(self) -> str:
-        """The overlap with the training data, in words."""
+        """The overlap with the training data, as a sentence."""
         count, total = self.lines.tally.count, self.lines.total
         return (
             f"{self.name}: {total:,} lines of {self.MIN_CHARACTERS} characters or more; {count:,} of them "

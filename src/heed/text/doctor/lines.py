@@ -27,7 +27,8 @@ ASCII_CHECKS = (
           "The normaliser removes it. If most lines contain one, the file is UTF-16: convert it with "
           f"`iconv -f {UTF_16_LE} -t UTF-8`.",
           stop=Thresholds.stop_nul, pattern=re.compile("\0")),
-    Check("control", "contain control characters", "The normaliser removes them; find out where they come from.",
+    Check("control", "contain control characters",
+          "The normaliser removes them. Check the program that wrote the file.",
           pattern=re.compile("[\x01-\x08\x0e-\x1b\x1f\x7f]")),
     Check("carriage-return", "contain a carriage return or a line feed",
           "Replace it with a space, or split the line there on both sides.", pattern=re.compile("[\r\n]")),
@@ -38,16 +39,16 @@ UNICODE_CHECKS = (
           "Create the text again from its source, read in the right encoding.",
           stop=Thresholds.stop_damaged, pattern=_DAMAGE),
     Check("byte-order-mark", "contain a byte-order mark inside",
-          "The normaliser removes it; it comes from concatenating files.", pattern=re.compile("\ufeff")),
+          "The normaliser removes it. It usually comes from concatenating files.", pattern=re.compile("\ufeff")),
     Check("line-separator", "contain U+0085, U+2028 or U+2029, which heed does not treat as line ends",
-          "Make sure that the tool that wrote the file did not either.", pattern=re.compile("[\x85\u2028\u2029]")),
+          "Check that the program that wrote the file does not either.", pattern=re.compile("[\x85\u2028\u2029]")),
 )
 OTHER_CHECKS = (
     Check("mixed-word", "have a word that mixes Latin letters with Cyrillic or Greek lookalikes",
           "Correct the words or remove the lines: a model cannot learn such words."),
-    Check("not-nfc", "are not in Unicode normal form C", "The normaliser corrects that.", warn=1.0),
-    Check("upper-case", "are all in upper case", "To a model such lines are almost another language.", warn=1.0),
-    Check("csv-quotes", "are in quotes as CSV writes them, which are read as part of the text",
+    Check("not-nfc", "are not in Unicode normal form C", "The normaliser corrects this.", warn=1.0),
+    Check("upper-case", "are all in upper case", "A model treats such lines almost as another language.", warn=1.0),
+    Check("csv-quotes", "are quoted as in CSV; the quotes are read as part of the text",
           "If this is a table, give it a name that ends in .csv (tabs may separate its columns; heed train also "
           "accepts --data.format=csv); otherwise remove the quotes."),
     Check("tokenised", "have a space before a comma or full stop: the text is tokenised",
@@ -58,12 +59,12 @@ _CSV_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _SUSPECT = re.compile("[\0-\x08\n-\x1f\x7f&<]")
 _ASCII_LETTER = re.compile("[A-Za-z]")
 RETURNS_PER_LINE = 10
-"""A text with more carriage returns per line than this uses them as its line ends."""
+"""Carriage returns per line above which they are the line ends of the text."""
 _STOP = re.compile(r"\w(?P<space> ?)(?:[.,](?: |\Z)|[。、，])")
 
 
 class EvenSample:
-    """Lines spread evenly over a stream of unknown length: between `size` and 2 x `size` of a long one."""
+    """Sample of evenly spaced lines of a stream of unknown length: between `size` and 2 x `size` of a long one."""
 
     MAX_CHARACTERS = 500
 
@@ -164,7 +165,7 @@ class LineScan:
 
     @property
     def tokenised_share(self) -> float | None:
-        """Of the lines with a comma or full stop, the share with a space before it; None if there are too few."""
+        """Share of the lines with a comma or full stop that have a space before it; None if there are too few."""
         if self._num_with_stop * 5 < self.num_lines or not self.num_lines:
             return None
         return self._tallies["tokenised"].count / self._num_with_stop

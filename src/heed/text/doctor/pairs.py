@@ -15,13 +15,13 @@ from heed.text.pair_filter import PairFilter, PairFilterConfig
 # fmt: off
 EMPTY = Check("empty", "have an empty side", "Check whether the files are misaligned.", stop=Thresholds.stop_empty)
 PAIR_CHECKS = (
-    Check("copy", "have the source itself as target",
-          "Remove them, except names and numbers: a model learns from them to copy.", stop=Thresholds.stop_copies),
+    Check("copy", "have a target identical to the source",
+          "Remove them, except names and numbers: they teach a model to copy.", stop=Thresholds.stop_copies),
     Check("length-ratio", "have one side more than {ratio:g} times as long as the other",
           "Check whether they are translations."),
     Check("long", f"have a side of more than {Thresholds.long_line:,} characters",
           "Split them into sentences on both sides: pairs that are too long for the model are left out."),
-    Check("duplicate", "repeat an earlier one", "Find out where they come from: one of each is enough.",
+    Check("duplicate", "repeat an earlier one", "Check why they repeat: one of each is enough.",
           warn=Thresholds.warn_repeated),
     Check("several-targets", "repeat an earlier source with another target", warn=1.0),
 )
@@ -29,7 +29,7 @@ PAIR_CHECKS = (
 
 
 class LengthCorrelation:
-    """Whether long sources have long targets, block by block; where they do not, the files are misaligned.
+    """Correlation of source and target lengths, block by block; where there is none, the files are misaligned.
 
     Pearson's correlation of the logarithms of the lengths in characters, so that a few very long lines do not decide. A
     block whose lengths hardly vary (a corpus sorted by length, numbers of fixed width) is not judged.
@@ -59,7 +59,7 @@ class LengthCorrelation:
             self.close()
 
     def close(self) -> None:
-        """Judge the pairs added since the last block."""
+        """Evaluate the pairs added since the last block."""
         is_large = len(self._src) >= self.SMALLEST_BLOCK
         if is_large and min(pstdev(self._src), pstdev(self._tgt)) > self.MIN_DEVIATION:
             self.num_judged += 1
@@ -127,9 +127,9 @@ class PairScan:
         severity = grade(len(bad) / judged, Thresholds.stop_misaligned, 0.0)
         starts = ", ".join(f"{start:,}" for start in bad[:4]) + (", ..." if len(bad) > 4 else "")
         message = (
-            f"In {len(bad):,} of {judged:,} blocks of {LengthCorrelation.BLOCK:,} pairs long sources do not have long "
-            f"targets (blocks that start at line {starts}): there the files are misaligned, or the target is not a "
-            "translation."
+            f"In {len(bad):,} of {judged:,} blocks of {LengthCorrelation.BLOCK:,} pairs, the lengths of source and "
+            f"target are unrelated (blocks that start at line {starts}): there the files are misaligned, or the target "
+            "is not a translation."
         )
         advice = "Look at the pairs around these lines and align the files again."
         yield Finding("misaligned", severity, len(bad), judged, message, advice)

@@ -1,10 +1,10 @@
 """Language identification, without any model to download.
 
-Three instruments, for three amounts of knowledge:
+Three methods, by the data that they require:
 
 - `LanguageIdentifier` ranks languages of which it has sample text: naive Bayes over character n-grams.
-- `evidence` measures how much of a text speaks for one language, by its frequent words or its script.
-- `similarity` compares two texts by their letter trigrams, and needs to know nothing of either language.
+- `evidence` measures the evidence for one language in a text, by its frequent words or its script.
+- `similarity` compares two texts by their letter trigrams, without any data about their languages.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Detected:
 
 
 class LanguageIdentifier:
-    """Ranks the languages that it has samples of; it never answers any other.
+    """Ranks the languages of its samples; it never returns any other language.
 
     Counts the n-grams of one to three letters of each language's samples, with a space around every word (Cavnar &
     Trenkle 1994 rank them; Dunning 1994 uses their probabilities, as here). Because n-grams overlap, the log-likelihood

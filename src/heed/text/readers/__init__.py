@@ -50,7 +50,7 @@ def read_pairs(
 ) -> Iterator[tuple[str, str]]:
     """The sentence pairs (source, target), streamed in the order of the files.
 
-    Parts that hold no pair (a row of headings, a unit without one of the languages) are counted in `left_out`. Raises
+    Entries without a pair (a row of headings, a unit without one of the languages) are counted in `left_out`. Raises
     MissingInputError for a file that cannot be read; DataError, with file and line, for a malformed line and, at the
     end of the shorter file, for two files with different numbers of lines.
     """

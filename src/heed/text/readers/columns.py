@@ -1,9 +1,9 @@
 """Columns of a table: selection of source and target, and detection of a row of headings.
 
-A column is selected by its number, counted from 1, or by its heading. Without either, a heading selects it that is a
+A column is selected by its number, counted from 1, or by its heading. By default, it is selected if its heading is a
 language (`en`, `eng`, `en-US`, `English`) or a side (`source`, `src`, `target`, `tgt`, `trg`). A table of two columns
 without such headings has the source first, unless its first row looks like other headings ("Source sentence"), which
-must not be trained on. There and in any wider table the columns have to be given.
+must not be trained on. In that case, and in any wider table, the columns must be given.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ SIDES = {"source": "src", "src": "src", "target": "tgt", "tgt": "tgt", "trg": "t
 """The side that a heading names."""
 FLAGS = {"src": "--src-column", "tgt": "--tgt-column"}
 _LIKE_HEADING = re.compile(r"\s*[\w()/-]+(?: [\w()/-]+){0,3}\s*")
-"""At most four words without punctuation that ends a sentence."""
+"""A field of at most four words, without punctuation that ends a sentence."""
 ROW_KEYS = ("id", "no")
-"""Headings of row numbers and keys; as codes of Indonesian and Norwegian they select no third column unasked."""
+"""Headings of row numbers and keys. In a wide table, they do not count as codes of Indonesian and Norwegian."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ def find_columns(files: CorpusFiles, first: Sequence[str], place: str) -> Column
         src, tgt = int(tgt == 0) if src is None else src, int(src != 1) if tgt is None else tgt
     if src is None or tgt is None:
         raise UsageError(
-            f"{place}: {len(first)} columns ({listed(first)}), and no heading tells which hold the source and the "
-            "target. Select them by number or by heading, for example --src-column 1 --tgt-column 2."
+            f"{place}: {len(first)} columns ({listed(first)}), and no heading identifies the source and the target. "
+            "Select them by number or by heading, for example --src-column 1 --tgt-column 2."
         )
     if src == tgt:
         raise UsageError(f"{place}: source and target cannot both be column {src + 1}.")
@@ -87,9 +87,9 @@ def find_columns(files: CorpusFiles, first: Sequence[str], place: str) -> Column
 
 
 def _refuse_unknown_headings(first: Sequence[str], place: str) -> None:
-    """Raise UsageError where the first two fields look like headings, but are not exactly languages or sides.
+    """Raise UsageError if the first two fields look like headings, but are not exactly languages or sides.
 
-    Each is a few words without punctuation and names a language or a side, or the other one does nothing else.
+    Each is a few words without punctuation, and both name a language or a side, or one of them is exactly that.
     """
     names = [_name_in(field) for field in first]
     if len(names) < 2 or names[0] == names[1] or not all(map(_LIKE_HEADING.fullmatch, first)):
@@ -98,10 +98,10 @@ def _refuse_unknown_headings(first: Sequence[str], place: str) -> None:
     if all(names) or is_whole:
         src, tgt = (2, 1) if names[0] == "tgt" or names[1] == "src" else (1, 2)
         raise UsageError(
-            f"{place}: the first row ({listed(first)}) looks like a row of headings, which would be trained on as a "
-            f"pair. If it is, select the columns by their headings: --src-column {first[src - 1].strip()!r} "
-            f"--tgt-column {first[tgt - 1].strip()!r}. If it is a pair, select them by number: --src-column {src} "
-            f"--tgt-column {tgt}."
+            f"{place}: the first row ({listed(first)}) looks like a row of headings, but heed cannot be sure. If these "
+            f"are headings, select the columns by them: --src-column {first[src - 1].strip()!r} "
+            f"--tgt-column {first[tgt - 1].strip()!r}. If they are a sentence pair, select the columns by number: "
+            f"--src-column {src} --tgt-column {tgt}."
         )
 
 
@@ -133,7 +133,7 @@ def find_to_translate(sides: Sides, first: Sequence[str], place: str) -> Columns
         src = 0
     if src is None:
         raise UsageError(
-            f"{place}: {width} columns ({listed(first)}), and no heading tells which one to translate. Select it by "
+            f"{place}: {width} columns ({listed(first)}), and no heading identifies the one to translate. Select it by "
             "number or by heading: --src-column 1 (in a request, the field src_column)."
         )
     if src == tgt:

@@ -26,7 +26,7 @@ _NOT_TEXT = {
     b"%PDF-": "a PDF: export the text first",
     b"BZh": "a .bz2 archive: decompress it first",
 }
-"""What a file that starts with these bytes is, and what to do."""
+"""File types by their first bytes, with advice."""
 
 
 def read_lines(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
@@ -59,7 +59,7 @@ class LineDecoder:
         self._utf_16 = UTF_16_LE
         """The variety, if the file is UTF-16."""
         self._is_utf_8 = False
-        """Whether a line was valid UTF-8 beyond ASCII, which hardly ever happens by chance."""
+        """Whether a line was valid UTF-8 with characters other than ASCII, which rarely happens by chance."""
 
     def decode(self, raw: bytes) -> str:
         """The text of the next line. Raises DataError, with the line number, for bytes that are not UTF-8."""
@@ -92,13 +92,13 @@ class LineDecoder:
             return f". NUL bytes mean UTF-16: {unpack}convert it with `iconv -f {self._utf_16} -t UTF-8`."
         if self._is_utf_8:
             return (
-                ", but earlier lines are: were files in two encodings joined? Then "
+                ", but earlier lines are. If files in two encodings were joined, "
                 f"{unpack}convert only the rest, `tail -n +{self._number} F | iconv -f WINDOWS-1252 -t UTF-8`, and "
                 "append it to the lines before. If only a few lines are damaged, fix them or pass --errors replace."
             )
         if ".csv" in suffixes:
             return '. Save the sheet as "CSV UTF-8", or pass --errors replace.'
         return (
-            f". Is the file Windows-1252? Then {unpack}convert it with `iconv -f WINDOWS-1252 -t UTF-8`, or pass "
+            f". If the file is Windows-1252, {unpack}convert it with `iconv -f WINDOWS-1252 -t UTF-8`; otherwise pass "
             "--errors replace."
         )

@@ -1,7 +1,7 @@
 """Built-in corpus: English-German sentence pairs from a small grammar, for `heed demo` and the benchmarks.
 
-`train`, `valid` and `test` have one distribution. `combinations` is harder: each of its sentences contains two things
-that never meet in the other parts, though each of them is frequent in training: an adjective and a noun ("old",
+`train`, `valid` and `test` have one distribution. `combinations` is harder: each of its sentences contains two words
+that never occur together in the other parts, though each is frequent in training: an adjective and a noun ("old",
 "table"), a verb and its object ("lesen", "letter"), or a conjunction and a separable verb ("weil", "anrufen").
 A checksum of the combination decides whether it is held out, whatever the seed and the size of the corpus.
 """
@@ -27,7 +27,7 @@ HELD_OUT_ONE_IN = {"adjective+noun": 14, "verb+object": 14, "separable+clause": 
 
 
 class Combination(NamedTuple):
-    """Two things that meet in a sentence."""
+    """Two words that occur together in a sentence."""
 
     kind: str  # a key of HELD_OUT_ONE_IN
     first: str

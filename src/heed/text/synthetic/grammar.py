@@ -91,7 +91,7 @@ def noun_phrase(determiner: Determiner, adjectives: Sequence[Adjective], noun: N
 
 @dataclass(frozen=True)
 class Clause:
-    """What a clause says, without its word order."""
+    """The content of a clause, without its word order."""
 
     subject: Phrase
     verb: Verb

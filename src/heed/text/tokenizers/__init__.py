@@ -107,7 +107,7 @@ def _kind(document: object) -> str:
 
 
 LineEnd = Literal["eos", "newline", "none"]
-"""What a language model predicts after each line: the end-of-sentence token, a line break, or nothing."""
+"""Prediction of a language model after each line: the end-of-sentence token, a line break, or nothing."""
 
 SPELLED: dict[LineEnd, str] = {"eos": "", "newline": "\n", "none": ""}
 """The text that the tokenizer sees after a line."""

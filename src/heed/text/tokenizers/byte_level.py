@@ -74,7 +74,7 @@ class Byte(ByteLevel):
 
     @classmethod
     def train(cls, options: TokenizerOptions, lines: Iterable[str]) -> Self:
-        """Nothing is learned, so `lines` are not read."""
+        """The tokenizer; it learns nothing, so `lines` are not read."""
         return cls()
 
     @classmethod

@@ -19,15 +19,15 @@ class TokenizerOptions(Config):
     kind: str = "bpe"
     """Kind of tokenizer. bpe, unigram and byte restore any text exactly, the others only text in their vocabulary."""
     vocab_size: int = Field(default=8000, ge=len(SPECIAL_PIECES) + 1)
-    """Largest number of pieces, including the four special ones; a small text gives fewer."""
+    """Maximum number of pieces, including the four special ones; a small text gives fewer."""
     joint: bool = True
     """One vocabulary for source and target; false: one for each side."""
     dropout: float = Field(default=0.0, ge=0, le=1)
     """Probability of leaving out a BPE merge, drawn anew in each epoch; in training only."""
     min_frequency: int = Field(default=2, ge=1)
-    """Smallest number of occurrences for a word, a character or a merge to become a piece; not for unigram and byte."""
+    """Minimum number of occurrences of words, characters or merges that become pieces; not for unigram and byte."""
     shortlist: int = Field(default=0, ge=0)
-    """For char-bigram: how many of the most frequent words stay whole."""
+    """For char-bigram: number of the most frequent words, which stay whole."""
 
 
 class Tokenizer(ABC):
@@ -39,16 +39,16 @@ class Tokenizer(ABC):
 
     vocabulary: Vocabulary
     _bytes: Mapping[int, bytes]
-    """What each id that is not skipped adds to the decoded text, as UTF-8."""
+    """The text that each id adds to the decoded text, as UTF-8; without ids that are skipped."""
     between: ClassVar[str] = ""
     """The separator of two words in decoded text, which a piece at the end of a word ends with."""
     lossless: ClassVar[bool] = False
     max_token_characters: ClassVar[int | None] = None
-    """Characters of the longest piece of a word; None for pieces of any length."""
+    """Maximum number of characters of a piece of a word; None without a maximum."""
 
     @classmethod
     def min_vocab_size(cls, options: TokenizerOptions) -> tuple[int, str]:
-        """The smallest possible `vocab_size`, and why."""
+        """The minimum of `vocab_size`, and the reason."""
         return len(SPECIAL_PIECES) + 1, "4 special pieces and one to learn"
 
     @classmethod
@@ -87,7 +87,7 @@ class Tokenizer(ABC):
         """Each id as text to display; bytes of an incomplete character look like `\\xc3`."""
 
     def bytes_of(self, ids: Sequence[int]) -> list[bytes]:
-        """What each id adds to the decoded text, as UTF-8; empty for an id that is skipped.
+        """The text that each id adds to the decoded text, as UTF-8; empty for an id that is skipped.
 
         Concatenated they are the text, possibly followed by a space.
         """
