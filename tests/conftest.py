@@ -11,13 +11,13 @@ from pathlib import Path
 import hypothesis
 import jaxtyping
 import pytest
-import torch
 
-ROOT = Path(__file__).resolve().parent.parent
-
-# Torch reads this when it is first imported, here and in processes that tests start. A test run already has as many
+# PyTorch reads this when it is first imported, here and in processes that tests start. A test run already has as many
 # workers as cores.
 os.environ["OMP_NUM_THREADS"] = "1"
+import torch  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
 
 # Tests have no deadlines, and are deterministic.
 hypothesis.settings.register_profile("heed", deadline=None, derandomize=True)
