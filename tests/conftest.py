@@ -15,7 +15,7 @@ import pytest
 # PyTorch reads this when it is first imported, here and in processes that tests start. A test run already has as many
 # workers as cores.
 os.environ["OMP_NUM_THREADS"] = "1"
-import torch  # noqa: E402
+import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 
