@@ -20,12 +20,12 @@ from heed.models.vocabulary_change import require_exchangeable
 from heed.nn.contract import Vocabularies
 from heed.nn.device import choose_device
 from heed.recipe import Recipe, build_recipe, require_known_format, with_members
-from heed.run import Run, load_tokenizers
+from heed.run import Run
 from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import Choices, CorpusStats, Machine, characters_per_token
 from heed.tasks.task import Task
 from heed.text.doctor import Diagnosis
-from heed.text.tokenizers import require_trainable
+from heed.text.tokenizers import load_tokenizers, require_trainable
 from heed.training.config import TrainingConfig
 from heed.training.cost_estimate import CostEstimate, estimate_cost
 from heed.training.metrics_log import require_tensorboard

@@ -24,22 +24,9 @@ from heed.recipe import Recipe, build_recipe, require_known_format
 from heed.tasks import task_type
 from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.task import Task
-from heed.text.tokenizers import Tokenizer, load_tokenizer
+from heed.text.tokenizers import Tokenizer, load_tokenizers
 
 RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
-
-
-def load_tokenizers(folder: Path, sides: tuple[str, ...]) -> dict[str, Tokenizer]:
-    """The tokenizer of each side: `tokenizer.json` for all, or `tokenizer.SIDE.json`."""
-    if (folder / "tokenizer.json").exists():
-        return dict.fromkeys(sides, _load_tokenizer(folder / "tokenizer.json"))
-    return {side: _load_tokenizer(folder / f"tokenizer.{side}.json") for side in sides}
-
-
-def _load_tokenizer(path: Path) -> Tokenizer:
-    if path.exists() and not path.is_file():
-        raise DataError(f"{path} is not a regular file.")
-    return load_tokenizer(path)
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:

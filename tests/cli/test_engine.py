@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,18 @@ import heed
 from heed.core.errors import UsageError
 from heed.export.ctranslate2 import FOLDER
 from heed.run import Run
+from heed.tasks import open_converted
 
 ctranslate2 = pytest.importorskip("ctranslate2")
+
+WITHOUT_PYTORCH = """
+import sys
+from heed.cli.main import main
+try:
+    main()
+finally:
+    print(*{"torch", "sacrebleu", "transformers"} & set(sys.modules), file=sys.stderr)
+"""
 
 
 @pytest.fixture
@@ -90,3 +102,20 @@ def test_an_exported_model_translates_without_heed(run: Path, tmp_path: Path) ->
 def test_a_language_model_is_not_exported_to_ctranslate2(bigram: Path, tmp_path: Path) -> None:
     result = call("export", bigram, "--to", "ctranslate2", "--out", tmp_path / "out")
     assert (result.code, "only translators can be converted to CTranslate2" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize("lines", [1, 40])
+def test_translating_with_a_converted_model_does_not_import_pytorch(run: Path, lines: int) -> None:
+    expected = heed.load(run, engine="torch").translate("ba ce")
+    sys_argv = [sys.executable, "-c", WITHOUT_PYTORCH, "translate", str(run), "--json"]
+    done = subprocess.run(sys_argv, input="ba ce\n" * lines, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1:] == [""], done.stderr  # none of these modules
+    assert [json.loads(line)["translation"] for line in done.stdout.splitlines()] == [expected] * lines
+
+
+def test_a_converted_model_is_not_used_after_the_recipe_was_edited(run: Path) -> None:
+    assert open_converted(run, None, "float32", 1) is not None
+    assert open_converted(run, None, "bfloat16", 1) is None
+    recipe = run / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("beam_size = 2", "beam_size = 3"))
+    assert open_converted(run, None, "float32", 1) is None

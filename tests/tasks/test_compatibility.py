@@ -32,7 +32,7 @@ def test_differences_in_tokenisation_and_case_are_detected(own: list[str], lines
 
 
 def test_a_reference_in_another_language_causes_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = prepared(tmp_path, data__tgt_lang="de")
+    run = prepared(tmp_path, data__tgt_lang="de").predictor
     own = HeldOut(("a", "b"), pairs()[:30])
     warn_about_test_set(run, own, quiet=False)
     assert "warning" not in capsys.readouterr().err
@@ -61,7 +61,7 @@ def test_texts_of_one_language_may_differ(own: list[str], lines: list[str], is_a
 def test_input_with_capitals_causes_a_warning_for_a_run_without(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = prepared(tmp_path)
+    run = prepared(tmp_path).predictor
     warn_about_input(run, [src for src, _ in pairs()[:30]], quiet=False)
     assert not capsys.readouterr().err
     warn_about_input(run, [src.title() for src, _ in pairs()[:30]], quiet=False)

@@ -35,7 +35,7 @@ Glossary = Annotated[Path | None, typer.Option(help="TSV of source terms and the
 Ensemble = Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Add a run to the ensemble.")]
 Engine = Annotated[
     Literal["auto", "torch", "ctranslate2"] | None,
-    typer.Option(help="auto (CTranslate2 where it can), torch or ctranslate2.", metavar="KIND"),
+    typer.Option(help="auto, torch or ctranslate2.", metavar="KIND"),
 ]
 Beam = Annotated[int | None, typer.Option("--beam", help="Beam size (default: the recipe's).", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]

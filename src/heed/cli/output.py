@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from heed.cli.stdio import flush, write_line, write_text
-from heed.decoding.alignment import word_links
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.tasks.predictor import Predictor
 from heed.text.vocabulary import Vocabulary
 
 SEPARATOR = "---"
@@ -22,7 +20,7 @@ SEPARATOR = "---"
 class TranslationOutput:
     """Writes translations in the chosen format; a line of JSON has everything."""
 
-    loaded: Predictor
+    loaded: Any
     nbest: int
     as_json: bool
     with_scores: bool
@@ -72,6 +70,8 @@ class TranslationOutput:
 
     def _links(self, source: str, best: Hypothesis) -> str:
         """Word links by the model's attention, in Pharaoh format."""
+        from heed.decoding.alignment import word_links
+
         return " ".join(f"{i}-{j}" for i, j in word_links(self.loaded.translator, source, best.text))
 
 
@@ -79,7 +79,7 @@ class TranslationOutput:
 class TextOutput:
     """Writes continuations to stdout."""
 
-    loaded: Predictor
+    loaded: Any
     options: SearchOptions
     as_json: bool
     num_prompts: int = 0
@@ -122,9 +122,9 @@ class TextOutput:
         }  # fmt: skip
 
 
-def _tokens(loaded: Predictor, hypothesis: Hypothesis) -> list[dict[str, Any]]:
+def _tokens(loaded: Any, hypothesis: Hypothesis) -> list[dict[str, Any]]:
     """Each token with its log-probability."""
     ids = (*hypothesis.ids, Vocabulary.eos_id)[: len(hypothesis.token_log_probs)]  # a truncated output has no end
-    pieces = loaded.run.tokenizers["tgt"].pieces(ids)
+    pieces = loaded.tokenizers["tgt"].pieces(ids)
     tokens = zip(pieces, hypothesis.token_log_probs, strict=True)
     return [{"piece": piece, "log_prob": log_prob} for piece, log_prob in tokens]

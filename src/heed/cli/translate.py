@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from heed.decoding.hypothesis import Hypothesis
     from heed.decoding.line_translator import LineTranslator
     from heed.decoding.options import SearchOptions
-    from heed.tasks.predictor import Predictor
     from heed.text.sentences import Piece
 
 Words = Annotated[list[str], typer.Argument(metavar="RUN", help="A run folder, made by heed train.")]
@@ -81,11 +80,22 @@ class FusionFlags(CombinationFlags):
     lm: Annotated[Path | None, typer.Option(metavar="RUN", help="A language model for shallow fusion.")] = None
     lm_weight: Annotated[float | None, typer.Option(help="Weight of the language model (0.2).", min=0)] = None
 
-    def load(self, run: Path, compute: Compute) -> Predictor:
-        """Open a run together with these models."""
+    def load(self, run: Path, compute: Compute, with_alignment: bool) -> Any:
+        """Open a run together with these models: without PyTorch, which takes seconds to import, where that is enough.
+
+        Raises UsageError for a run that is not a translator.
+        """
+        from heed.tasks import open_converted
+
         if self.lm is None and self.lm_weight is not None:
             raise UsageError("--lm-weight needs --lm RUN.")
-        return compute.load(run, **given(self))
+        if not (self.ensemble or self.lm or with_alignment or self.engine == "torch") and compute.device == "cpu":
+            converted = open_converted(run, self.tag, compute.precision, compute.threads)
+            if converted is not None:
+                return converted
+        loaded = compute.load(run, **given(self))
+        loaded.require("translate")
+        return loaded
 
 
 @dataclass(frozen=True)
@@ -127,23 +137,20 @@ def translate(
     from heed.cli.output import TranslationOutput
     from heed.cli.stdio import groups_as_they_come
     from heed.decoding.sentences import split_if_long, split_sentences
-    from heed.report.validation import usability
 
     if constraints.json_input and constraints.prefix_file is not None:
         raise UsageError("--json-input and --prefix-file both give prefixes: leave out --prefix-file.")
     names, keys = split_words(words)
-    loaded = combination.load(_only_run(names), compute)
-    loaded.require("translate")
-    if not_usable := usability(loaded.run):
-        warn(f"{loaded.run.folder}: {not_usable}.", quiet)
-    recipe = loaded.run.recipe
+    loaded = combination.load(_only_run(names), compute, layout.alignment)
+    if loaded.not_usable:
+        warn(f"{loaded.folder}: {loaded.not_usable}.", quiet)
     changes = merge_keys(keys, search.keys())
-    options = search_options(recipe.decoding, changes)
+    options = search_options(loaded.decoding, changes)
     banned = read_ban(constraints.ban or (), constraints.ban_file, errors)
     options = search_options(options, {"ban": (*options.ban, *banned)})
     _check(options, changes, constraints, layout)
     reader = InputLines(
-        constraints.json_input, constraints.prefix_file, constraints.glossary, recipe.data.normaliser.apply, errors
+        constraints.json_input, constraints.prefix_file, constraints.glossary, loaded.data.normaliser.apply, errors
     )
     translator = loaded.line_translator(with_tokens=layout.json_lines or layout.scores or options.nbest > 1)
     translator.require_allowed(options.ban, reader.target_terms)
@@ -153,7 +160,7 @@ def translate(
         if number == 0:
             loaded.check_input(sources, quiet)
         if layout.paragraphs:
-            language = recipe.data.src_lang or None
+            language = loaded.data.src_lang or None
             count = translator.num_source_tokens
             pieces = [split_sentences(line, count, language=language) for line in sources]
             hypotheses = _by_sentence(translator, pieces, reader, prefixes, options)
@@ -200,7 +207,7 @@ def _check(
     options: SearchOptions, changes: Mapping[str, object], constraints: ConstraintFlags, layout: OutputFlags
 ) -> None:
     """Raise UsageError for options that cannot be combined."""
-    from heed.decoding.factory import require_plain_beam
+    from heed.decoding.options import require_plain_beam
 
     if not options.sample and {"temperature", "top_k", "top_p"} & changes.keys():
         raise UsageError("--temperature, --top-k and --top-p need --sample.")

@@ -74,7 +74,7 @@ def translate_file(
 
       heed translate-file runs/en-de memory.tmx --glossary terms.tsv --out memory.de.tmx
     """
-    from heed.decoding.factory import require_plain_beam
+    from heed.decoding.options import require_plain_beam
     from heed.decoding.phrases import read_terms
     from heed.documents.formats import FORMATS, suffix_of, translate_file
     from heed.documents.text_translator import TextTranslator

@@ -30,7 +30,7 @@ from heed.decoding.logit_rules import (
     MinLength,
     NoRepeatNgram,
 )
-from heed.decoding.options import Request, SearchOptions
+from heed.decoding.options import Request, SearchOptions, require_plain_beam
 from heed.decoding.phrases import require_allowed
 from heed.decoding.ranking import LengthPenalty
 from heed.decoding.sampling import RandomDraw, Sampler, greedy
@@ -65,12 +65,6 @@ class BatchSpec:
             max(options.limit(length), self.prefix_length + pieces + 1)
             for length, pieces in zip(self.lengths, required, strict=True)
         ]
-
-
-def require_plain_beam(options: SearchOptions) -> None:
-    """Raises UsageError for a search that cannot satisfy required terms."""
-    if options.sample or options.diversity:
-        raise UsageError("required terms need plain beam search: leave out --sample and --diversity.")
 
 
 class SearchFactory:

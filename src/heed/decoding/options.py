@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, NonNegativeInt, model_validator
 
 from heed.core.config import Config, Document, build
+from heed.core.errors import UsageError
 from heed.text.normalise import Normaliser
 
 USUAL_LENGTH = 200
@@ -148,6 +149,12 @@ class SearchOptions(Config):
     def limit(self, source_length: int) -> int:
         """Maximum number of tokens of an output for a source of this length, end of sentence included."""
         return self._most(source_length) + 1
+
+
+def require_plain_beam(options: SearchOptions) -> None:
+    """Raises UsageError for a search that cannot satisfy required terms."""
+    if options.sample or options.diversity:
+        raise UsageError("required terms need plain beam search: leave out --sample and --diversity.")
 
 
 @dataclass(frozen=True)

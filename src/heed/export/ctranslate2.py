@@ -7,7 +7,6 @@ A folder has CTranslate2's files (`model.bin`, `config.json`, a vocabulary for e
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -83,14 +82,17 @@ def open_engine(run: Run, num_workers: int, compute_type: str) -> CTranslate2Eng
         return CTranslate2Engine(folder, conversion.num_positions, vocabularies, never, num_workers, compute_type)
 
 
-def convert(run: Run) -> None:
-    """Convert a run's model for its own use, in place of an earlier conversion; not if CTranslate2 does not have it.
+def convert(run: Run) -> bool:
+    """Convert a run's model for its own use, in place of an earlier conversion.
 
-    Raises StorageError.
+    Returns False if CTranslate2 does not have such a model. Raises StorageError.
     """
     folder = run.folder / FOLDER
     if folder.exists() or folder.is_symlink():
         with storage_errors("replace the converted model", path=folder):
             remove_folder(folder)
-    with suppress(UsageError):
+    try:
         export_ctranslate2(run, folder)
+    except UsageError:
+        return False
+    return True

@@ -7,9 +7,13 @@ first use. No other package depends on a particular task: all use the `Task` and
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from heed.core.errors import UsageError
-from heed.tasks.task import Task
+
+if TYPE_CHECKING:
+    from heed.tasks.task import Task
 
 TASKS: dict[str, str | type[Task]] = {
     "translation": "heed.tasks.translation.task:TranslationTask",
@@ -27,3 +31,23 @@ def task_type(name: str) -> type[Task]:
     module, _, attribute = task.partition(":")
     imported: type[Task] = getattr(import_module(module), attribute)
     return imported
+
+
+CONVERTED = {"translation": "heed.tasks.translation.converted:open_converted"}
+"""What opens runs of a task without PyTorch, for the tasks that have a faster engine."""
+
+
+def open_converted(folder: Path, tag: str | None, precision: str, num_workers: int) -> Any:
+    """Return a run that is ready for use without PyTorch, or None if it must be opened in full.
+
+    The arguments are those of `heed.load`.
+    """
+    for place in CONVERTED.values():
+        if (converted := _imported(place)(folder, tag, precision, num_workers)) is not None:
+            return converted
+    return None
+
+
+def _imported(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)

@@ -69,6 +69,12 @@ class Predictor:
         recipe = self.run.recipe
         return f"<{type(self).__name__} {str(self.run.folder)!r}: {recipe.task}, {recipe.model.kind}>"
 
+    @property
+    def tokenizers(self) -> Mapping[str, Any]:
+        """The tokenizer of each side."""
+        tokenizers: Mapping[str, Any] = self.run.tokenizers
+        return tokenizers
+
     def can(self, ability: str) -> bool:
         """Whether the run has this ability."""
         return ability in self.abilities

@@ -22,7 +22,6 @@ from heed.core.progress import message
 from heed.data.line_hashes import LineHasher, LineHashes
 from heed.data.store import TokenStore, write_store
 from heed.metrics.word_frequency import WordCounts
-from heed.nn.device import give_memory_back
 from heed.text.hashing import hash_text
 from heed.text.readers import FileFingerprint
 from heed.text.tokenizers import Tokenizer, TokenizerConfig, save, train_tokenizer
@@ -137,6 +136,8 @@ def train_tokenizers(
     in memory. Subwords of a large corpus are learned from a sample (`MAX_SUBWORD_ROWS`); words and characters are
     counted in the whole corpus.
     """
+    from heed.nn.device import give_memory_back  # imports PyTorch, which reading prepared data does without
+
     samples = config.kind in ("bpe", "unigram") and num_rows > MAX_SUBWORD_ROWS
     if samples:
         sample = f"a sample of {MAX_SUBWORD_ROWS:,} of the {num_rows:,} rows, which is enough"

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from heed.core.errors import DataError
 from heed.core.progress import warn
-from heed.evaluation.test_set import HeldOut
-from heed.run import Run
 from heed.tasks.prepare import VALID, read_valid
 from heed.text.doctor import Thresholds
 from heed.text.doctor.lines import EvenSample, LineScan
 from heed.text.language.codes import code_of, name_of
 from heed.text.language.identify import Profile, are_crossed, look_exchanged, profile, similarity
 from heed.text.language.scripts import language_by_script, main_script
+
+if TYPE_CHECKING:
+    from heed.evaluation.test_set import HeldOut
+    from heed.tasks.translation.data import TranslationData
 
 MIN_LINES = 20
 """Minimum number of lines for a check."""
@@ -27,13 +31,24 @@ Fewer lines in one language are often less similar, and so is text in scripts wi
 """
 
 
-def require_direction(run: Run, test: HeldOut) -> None:
+class TranslationRun(Protocol):
+    """What is compared of a run."""
+
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def tag(self) -> str | None: ...
+    @property
+    def data(self) -> TranslationData: ...
+
+
+def require_direction(run: TranslationRun, test: HeldOut) -> None:
     """Raise DataError for a test set with exchanged sides, or with one language where the run has two.
 
     The sides are compared with the run's validation lines, if its folder still has them, and with typical text of the
     languages in its recipe.
     """
-    data = run.recipe.data
+    data = run.data
     if run.tag is not None and run.tag != data.tag_of_validation:  # the direction may differ
         return
     src, tgt = _sample(test.sources), _sample(test.references)
@@ -56,7 +71,7 @@ def require_direction(run: Run, test: HeldOut) -> None:
         )
 
 
-def warn_about_input(run: Run, lines: Sequence[str], quiet: bool) -> None:
+def warn_about_input(run: TranslationRun, lines: Sequence[str], quiet: bool) -> None:
     """Warn about lines to translate that are XML, differ from the run's text, or are in its target language."""
     if any(line.lstrip("\ufeff").lstrip().startswith(("<?xml", "<tmx", "<!DOCTYPE")) for line in lines[:1]):
         warn("the input looks like XML, and its lines are translated as plain text: extract the text first.", quiet)
@@ -73,7 +88,7 @@ def warn_about_input(run: Run, lines: Sequence[str], quiet: bool) -> None:
         warn(f"the input looks like the target language of {run.folder}, not like its source language.", quiet)
 
 
-def warn_about_test_set(run: Run, test: HeldOut, quiet: bool) -> None:
+def warn_about_test_set(run: TranslationRun, test: HeldOut, quiet: bool) -> None:
     """Warn about a test set that differs from the run's validation lines, or has references in another language."""
     sample = _validation_sample(run) if len(test.rows) >= MIN_LINES and _has_validation_tag(run) else None
     if sample is None:
@@ -82,7 +97,7 @@ def warn_about_test_set(run: Run, test: HeldOut, quiet: bool) -> None:
         for difference in differences(run_lines, lines):
             warn(f"the {side} {difference} {run.folder}: the scores mean little.", quiet)
     if is_another_language(sample[1], _sample(test.references)):
-        language = name_of(run.recipe.data.tgt_lang) or "target language"
+        language = name_of(run.data.tgt_lang) or "target language"
         warn(f"the reference does not look like the {language} of {run.folder}. Check the file.", quiet)
 
 
@@ -119,11 +134,11 @@ def _profiles(sample: tuple[Sequence[str], Sequence[str]] | None) -> tuple[Profi
     return (profile(sample[0]), profile(sample[1])) if sample is not None else None
 
 
-def _has_validation_tag(run: Run) -> bool:
-    return run.tag in (None, run.recipe.data.tag_of_validation)
+def _has_validation_tag(run: TranslationRun) -> bool:
+    return run.tag in (None, run.data.tag_of_validation)
 
 
-def _validation_sample(run: Run) -> tuple[Sequence[str], Sequence[str]] | None:
+def _validation_sample(run: TranslationRun) -> tuple[Sequence[str], Sequence[str]] | None:
     """A sample of each side of the run's validation lines, if its folder has them."""
     rows = read_valid(run.folder) if (run.folder / VALID).exists() else []
     return (_sample(row[0] for row in rows), _sample(row[-1] for row in rows)) if rows else None

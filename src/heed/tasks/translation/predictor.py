@@ -6,31 +6,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, cast, overload
 
 from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
-from heed.decoding.ctranslate2_engine import CTranslate2Engine, searcher_with_fallback
+from heed.decoding.ctranslate2_engine import CTranslate2Engine
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Request, SearchOptions
-from heed.decoding.output_checks import Confidence, Guard, OutputChecks
 from heed.decoding.scoring import TokenScores
 from heed.decoding.translator import ModelTranslator
 from heed.evaluation.test_set import HeldOut
 from heed.export.ctranslate2 import convert, open_engine
+from heed.report.validation import usability
 from heed.run import Run
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
-from heed.tasks.prepare import read_valid
 from heed.tasks.translation.calibration import Calibration, calibrate
-from heed.tasks.translation.compatibility import require_direction, warn_about_input, warn_about_test_set
+from heed.tasks.translation.compatibility import require_direction, warn_about_test_set
+from heed.tasks.translation.converted import write_settings
 from heed.tasks.translation.data import TranslationData
-from heed.tasks.translation.prepare import tag_ids
 from heed.tasks.translation.report import analyse
+from heed.tasks.translation.translating import Translating
+from heed.text.tokenizers import Tokenizer
 
 
-class TranslationPredictor(Predictor):
+class TranslationPredictor(Translating, Predictor):
     """A trained translator, alone or in a `Combination`."""
 
     abilities = frozenset({"translate", "score", "inspect", "predict"})
@@ -41,9 +43,28 @@ class TranslationPredictor(Predictor):
         self._require_matching()
 
     @property
+    def folder(self) -> Path:
+        return self.run.folder
+
+    @property
+    def tag(self) -> str | None:
+        return self.run.tag
+
+    @property
     def data(self) -> TranslationData:
-        """The run's `[data]` table."""
         return cast(TranslationData, self.run.recipe.data)
+
+    @property
+    def decoding(self) -> SearchOptions:
+        return self.run.recipe.decoding
+
+    @property
+    def tokenizers(self) -> Mapping[str, Tokenizer]:
+        return self.run.tokenizers
+
+    @property
+    def not_usable(self) -> str:
+        return usability(self.run)
 
     # --- public methods ---------------------------------------------------------------------------------
 
@@ -56,13 +77,13 @@ class TranslationPredictor(Predictor):
         if isinstance(texts, str):
             return self.translate([texts], options)[0]
         translator = self.line_translator(with_tokens=False)
-        return [best.text for best in translator.translate(texts, options or self.run.recipe.decoding)]
+        return [best.text for best in translator.translate(texts, options or self.decoding)]
 
     def hypotheses(self, texts: Sequence[str], options: SearchOptions | None = None) -> list[Hypothesis]:
         """Translate several texts, and return scores, tokens and alternatives too."""
         if isinstance(texts, str):
             texts = [texts]
-        return self.line_translator(True).translate(texts, options or self.run.recipe.decoding)
+        return self.line_translator(True).translate(texts, options or self.decoding)
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Return the log-probabilities (nats) of each target's tokens given its source."""
@@ -74,7 +95,7 @@ class TranslationPredictor(Predictor):
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Return the best translations of each text."""
-        options = self.run.recipe.decoding
+        options = self.decoding
         if top > 1:
             options = options.model_copy(update={"nbest": top, "beam_size": max(top, options.beam_size)})
         return [
@@ -88,12 +109,8 @@ class TranslationPredictor(Predictor):
 
     def check_test(self, test: HeldOut, quiet: bool = False) -> None:
         """Raise DataError for a test set with exchanged sides or other languages; warn about other differences."""
-        require_direction(self.run, test)
-        warn_about_test_set(self.run, test, quiet)
-
-    def check_input(self, lines: Sequence[str], quiet: bool = False) -> None:
-        """Warn about lines that are XML, differ from the run's text, or are in its target language."""
-        warn_about_input(self.run, lines, quiet)
+        require_direction(self, test)
+        warn_about_test_set(self, test, quiet)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         return analyse(self.run, quiet)
@@ -108,17 +125,6 @@ class TranslationPredictor(Predictor):
 
     # --- languages and tags -----------------------------------------------------------------------------
 
-    @property
-    def source_tag(self) -> str:
-        """The tag before each source. Raises UsageError if it is unknown, or if one must be chosen."""
-        return self.data.tag_to_use(self.run.tokenizers["src"].vocabulary.tags, self.run.tag)
-
-    @property
-    def languages(self) -> tuple[str, str]:
-        """Language codes of source and target, for the tag of the run; empty if unknown."""
-        tag = self.run.tag
-        return self.data.languages(self.data.default_tag if tag is None else tag)
-
     def of_validation(self) -> Run:
         """The run with the tag of its validation data."""
         tag = self.data.tag_of_validation
@@ -131,26 +137,13 @@ class TranslationPredictor(Predictor):
             super().open()
 
     def convert(self) -> None:
-        if self._is_convertible:
-            convert(self.run)
+        if self._is_convertible and convert(self.run):
+            write_settings(self)
 
     def line_translator(self, with_tokens: bool) -> LineTranslator:
-        """The translator with the fastest engine: CTranslate2 if it has the model, PyTorch for everything else.
+        return self.translator if self.engine is None else super().line_translator(with_tokens)
 
-        `with_tokens`: hypotheses have the log-probabilities of their tokens.
-        """
-        if self.engine is None:
-            return self.translator
-        src, tgt = self.run.tokenizers["src"], self.run.tokenizers["tgt"]
-        translator = LineTranslator(
-            src, tgt, self.data.normaliser, self._search_with_pytorch, self.checks, tag_ids(src, self.source_tag)
-        )
-        with_tokens = with_tokens or self.checks.confidence is not None
-        return translator.searched_by(
-            searcher_with_fallback(self.engine, translator.best_of, self._search_with_pytorch, with_tokens)
-        )
-
-    def _search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+    def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         return self.translator.search_in_batches(requests, options)
 
     @property
@@ -182,8 +175,9 @@ class TranslationPredictor(Predictor):
         if self.combined.others or lm is not None:  # the confidence was calibrated for the model alone
             checks = replace(checks, confidence=None)
         src, tgt = self.run.tokenizers["src"], self.run.tokenizers["tgt"]
-        before = tag_ids(src, self.source_tag)
-        return ModelTranslator(model, src, tgt, self.data.normaliser, self.run.device, checks, before, lm=lm)
+        return ModelTranslator(
+            model, src, tgt, self.data.normaliser, self.run.device, checks, self.before_source, lm=lm
+        )
 
     def _require_matching(self) -> None:
         for other in self.combined.others:
@@ -197,20 +191,3 @@ class TranslationPredictor(Predictor):
                     f"--lm {lm.folder}: it did not learn where sentences end (data.line_end = "
                     f'"{lm.recipe.data.line_end}"), so outputs would not end. Train it with --data.text_as=lines.'
                 )
-
-    @cached_property
-    def checks(self) -> OutputChecks:
-        """Checks of outputs: the guard for this language pair, and confidences if they were calibrated."""
-        src_lang, tgt_lang = self.languages
-        like_validation = self.source_tag == self.data.tag_of_validation
-        try:
-            valid = read_valid(self.run.folder) if like_validation else []
-        except DataError:  # not required for translating; the guard then accepts any length
-            valid = []
-        guard = Guard.of_pairs([(row[0], row[-1]) for row in valid[:1000]], bool(src_lang) and src_lang == tgt_lang)
-        return OutputChecks(guard, self.confidence if like_validation else None, tgt_lang=tgt_lang)
-
-    @cached_property
-    def confidence(self) -> Confidence | None:
-        """The confidence that `heed evaluate --calibrate` wrote, if any."""
-        return Confidence.read(self.run.folder)

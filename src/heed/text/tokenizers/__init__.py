@@ -89,6 +89,22 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         raise DataError(f"{path}: {error} Give a tokenizer.json written by heed.") from error
 
 
+def load_tokenizers(folder: Path, sides: tuple[str, ...]) -> dict[str, Tokenizer]:
+    """The tokenizer of each side of a run: `tokenizer.json` for all, or `tokenizer.SIDE.json`.
+
+    Raises MissingInputError or DataError.
+    """
+    if (folder / "tokenizer.json").exists():
+        return dict.fromkeys(sides, _load_regular(folder / "tokenizer.json"))
+    return {side: _load_regular(folder / f"tokenizer.{side}.json") for side in sides}
+
+
+def _load_regular(path: Path) -> Tokenizer:
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is not a regular file.")
+    return load_tokenizer(path)
+
+
 def parse_tokenizer(text: str) -> Tokenizer:
     """The tokenizer whose JSON this is. Raises JSONDecodeError, or DataError for any other JSON."""
     return TOKENIZERS[_kind(json.loads(text))].from_json(text)

@@ -1,0 +1,134 @@
+"""Converted translators: runs that are opened for translating without PyTorch, which takes seconds to import.
+
+The folder of the converted model contains `translator.json`: the settings that translating needs of the recipe, already
+checked, with digests of the files that they were read from. A run whose files have changed since is opened in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from heed.core.config import Config
+from heed.core.environment import num_cpus
+from heed.core.files import atomic_write, sha256_file
+from heed.decoding.ctranslate2_engine import Conversion, CTranslate2Engine
+from heed.decoding.detokenizer import Detokenizer
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import Request, SearchOptions
+from heed.tasks.translation.data import TranslationData
+from heed.tasks.translation.translating import Translating
+from heed.text.tokenizers import Tokenizer, load_tokenizers
+
+FOLDER, SETTINGS = "ctranslate2", "translator.json"
+SIDES = ("src", "tgt")
+
+
+class Settings(Config):
+    """The contents of `translator.json`."""
+
+    format: Literal[1] = 1
+    """Version of the file format."""
+    made_from: dict[str, str]
+    """SHA-256 of the files of the run that the other settings follow from."""
+    data: TranslationData
+    """The recipe's `[data]`."""
+    decoding: SearchOptions
+    """The recipe's `[decoding]`."""
+    not_usable: str
+    """Why the model is not usable yet; empty for a usable one."""
+
+
+def write_settings(run: Translating) -> None:
+    """Write `translator.json` into the folder of the converted model."""
+    settings = Settings(made_from=_digests(run.folder), data=run.data, decoding=run.decoding, not_usable=run.not_usable)
+    with atomic_write(run.folder / FOLDER / SETTINGS, "w") as file:
+        file.write(settings.model_dump_json(indent=1) + "\n")
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of the recipe and of the log of the training."""
+    return {name: sha256_file(folder / name) for name in ("recipe.toml", "metrics.jsonl") if (folder / name).is_file()}
+
+
+def open_converted(folder: Path, tag: str | None, precision: str, num_workers: int) -> ConvertedTranslator | None:
+    """Open a run without PyTorch; None if it has no valid converted model.
+
+    Args:
+        folder: The run folder.
+        tag: The tag before each source; None for the default.
+        precision: "float32" or "int8".
+        num_workers: Batches that are translated at the same time (0: one for each CPU).
+    """
+    if find_spec("ctranslate2") is None or precision not in ("float32", "int8"):
+        return None
+    try:
+        settings = Settings.model_validate_json((folder / FOLDER / SETTINGS).read_bytes(), strict=False)
+    except (OSError, ValidationError):
+        return None
+    conversion = Conversion.read(folder / FOLDER)
+    if conversion is None or settings.made_from != _digests(folder):
+        return None
+    run = ConvertedTranslator(folder, tag, settings, conversion, precision, num_workers)
+    vocabularies = run.tokenizers["src"].vocabulary, run.tokenizers["tgt"].vocabulary
+    is_valid = conversion.is_of(folder / "model.safetensors", vocabularies) and conversion.is_intact(folder / FOLDER)
+    return run if is_valid else None
+
+
+class ConvertedTranslator(Translating):
+    """A run with its converted model. Whatever CTranslate2 cannot do opens the run in full."""
+
+    def __init__(
+        self, folder: Path, tag: str | None, settings: Settings, conversion: Conversion, precision: str,
+        num_workers: int,
+    ) -> None:  # fmt: skip
+        self._folder = folder
+        self._tag = tag
+        self._settings = settings
+        self._conversion = conversion
+        self._precision = precision
+        self._num_workers = num_workers
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @property
+    def tag(self) -> str | None:
+        return self._tag
+
+    @property
+    def data(self) -> TranslationData:
+        return self._settings.data
+
+    @property
+    def decoding(self) -> SearchOptions:
+        return self._settings.decoding
+
+    @property
+    def not_usable(self) -> str:
+        return self._settings.not_usable
+
+    @cached_property
+    def tokenizers(self) -> Mapping[str, Tokenizer]:
+        return load_tokenizers(self._folder, SIDES)
+
+    @cached_property
+    def engine(self) -> CTranslate2Engine:
+        src, tgt = self.tokenizers["src"], self.tokenizers["tgt"]
+        return CTranslate2Engine(
+            self._folder / FOLDER, self._conversion.num_positions, (src.vocabulary, tgt.vocabulary),
+            Detokenizer(tgt).never, self._num_workers or num_cpus(), self._precision,
+        )  # fmt: skip
+
+    def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        from heed.api import load
+
+        predictor = load(self._folder, precision=self._precision, tag=self._tag, engine="torch")
+        self.search_with_pytorch = predictor.translator.search_in_batches  # type: ignore[method-assign]
+        return self.search_with_pytorch(requests, options)

@@ -1,0 +1,121 @@
+"""Translating with a run: tokenizers, tags, output checks and engine, whatever opened the run.
+
+This module and all that it imports do without PyTorch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from heed.core.errors import DataError
+from heed.decoding.ctranslate2_engine import CTranslate2Engine, searcher_with_fallback
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.line_translator import LineTranslator
+from heed.decoding.options import Request, SearchOptions
+from heed.decoding.output_checks import Confidence, Guard, OutputChecks
+from heed.tasks.prepare import read_valid
+from heed.tasks.translation.compatibility import warn_about_input
+from heed.tasks.translation.data import TranslationData
+from heed.text.tokenizers import Tokenizer
+
+
+class Translating(ABC):
+    """What translating needs of a run, and what follows from it."""
+
+    @property
+    @abstractmethod
+    def folder(self) -> Path:
+        """The run folder."""
+
+    @property
+    @abstractmethod
+    def tag(self) -> str | None:
+        """The tag before each source; None for the default."""
+
+    @property
+    @abstractmethod
+    def data(self) -> TranslationData:
+        """The run's `[data]` table."""
+
+    @property
+    @abstractmethod
+    def decoding(self) -> SearchOptions:
+        """The run's `[decoding]` table."""
+
+    @property
+    @abstractmethod
+    def tokenizers(self) -> Mapping[str, Tokenizer]:
+        """The tokenizers of both sides."""
+
+    @property
+    @abstractmethod
+    def not_usable(self) -> str:
+        """Why the model is not usable yet; empty for a usable one."""
+
+    @property
+    @abstractmethod
+    def engine(self) -> CTranslate2Engine | None:
+        """CTranslate2 with the run's model; None if PyTorch searches."""
+
+    @abstractmethod
+    def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        """The best hypothesis of each request, by PyTorch's search."""
+
+    # --- languages and tags -----------------------------------------------------------------------------
+
+    @property
+    def source_tag(self) -> str:
+        """The tag before each source. Raises UsageError if it is unknown, or if one must be chosen."""
+        return self.data.tag_to_use(self.tokenizers["src"].vocabulary.tags, self.tag)
+
+    @property
+    def before_source(self) -> tuple[int, ...]:
+        """The ids before each source: that of its tag, if there is one."""
+        tag = self.source_tag
+        return (self.tokenizers["src"].vocabulary.tag_ids[tag],) if tag else ()
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Language codes of source and target, for the tag of the run; empty if unknown."""
+        return self.data.languages(self.data.default_tag if self.tag is None else self.tag)
+
+    # --- translating ------------------------------------------------------------------------------------
+
+    def line_translator(self, with_tokens: bool) -> LineTranslator:
+        """The translator that uses CTranslate2 where it can, and PyTorch for everything else.
+
+        `with_tokens`: hypotheses have the log-probabilities of their tokens.
+        """
+        sides = self.tokenizers["src"], self.tokenizers["tgt"]
+        translator = LineTranslator(
+            *sides, self.data.normaliser, self.search_with_pytorch, self.checks, self.before_source
+        )
+        assert self.engine is not None
+        with_tokens = with_tokens or self.checks.confidence is not None
+        return translator.searched_by(
+            searcher_with_fallback(self.engine, translator.best_of, self.search_with_pytorch, with_tokens)
+        )
+
+    def check_input(self, lines: Sequence[str], quiet: bool = False) -> None:
+        """Warn about lines that are XML, differ from the run's text, or are in its target language."""
+        warn_about_input(self, lines, quiet)
+
+    @cached_property
+    def checks(self) -> OutputChecks:
+        """Checks of outputs: the guard for this language pair, and confidences if they were calibrated."""
+        src_lang, tgt_lang = self.languages
+        like_validation = self.source_tag == self.data.tag_of_validation
+        try:
+            valid = read_valid(self.folder) if like_validation else []
+        except DataError:  # not required for translating; the guard then accepts any length
+            valid = []
+        guard = Guard.of_pairs([(row[0], row[-1]) for row in valid[:1000]], bool(src_lang) and src_lang == tgt_lang)
+        return OutputChecks(guard, self.confidence if like_validation else None, tgt_lang=tgt_lang)
+
+    @cached_property
+    def confidence(self) -> Confidence | None:
+        """The confidence that `heed evaluate --calibrate` wrote, if any."""
+        return Confidence.read(self.folder)
