@@ -158,3 +158,6 @@ class _WithProgress:
     def call(self, work: Callable[[], T]) -> T:
         """Do some work at once."""
         return work()
+
+    def check(self) -> None:
+        """Nothing: an interruption ends the process."""

@@ -97,7 +97,7 @@ class TextTranslator:
 
     def htmls(self, texts: Sequence[str]) -> list[Translation]:
         """Translate several HTML texts at once."""
-        return self.documents([parse(text) for text in texts])
+        return self.documents([parse(text, self.searcher.check) for text in texts])
 
     def documents(self, texts: Sequence[Sequence[Part]]) -> list[Translation]:
         """Translate several marked-up texts at once, each given in its parts."""
@@ -121,6 +121,7 @@ class TextTranslator:
         return Translation(ranked[0], others[: self.options.nbest - 1], tuple(sentences))
 
     def _pieces(self, text: str) -> list[Piece]:
+        self.searcher.check()
         if not self.path:
             return split_long(text, MAX_SENTENCE)
         first = self.path[0]
@@ -146,6 +147,7 @@ class TextTranslator:
 
     def _terms(self, texts: tuple[str, ...], is_last: bool) -> tuple[str, ...]:
         """What the next output must contain: kept terms, and in the last output the glossary's translations."""
+        self.searcher.check()
         normalise = self.path[-1].translator.normaliser.apply  # as the terms are
         terms = self._kept.matches_in(normalise(texts[-1])) if self._kept else ()
         if is_last and self._glossary:

@@ -55,6 +55,12 @@ class Job:
         self._is_cancelled.set()
         self._inbox.put((None, None, None))
 
+    def check(self) -> None:
+        """Raise if the work was cancelled, or has taken too long."""
+        if self._is_cancelled.is_set():
+            raise ClientLeftError
+        self._require_time()
+
     def translate(
         self, step: Step, texts: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None,
         watch: Watch | None = None,
@@ -89,14 +95,12 @@ class Job:
         try:
             while True:
                 self._has_started |= future.running()
-                self._require_time()
+                self.check()
                 try:
                     return future.result(timeout=0.1)
                 except FutureTimeout:
                     if future.done():  # the work itself raised a time-out
                         raise
-                    if self._is_cancelled.is_set():
-                        raise ClientLeftError from None
         finally:
             future.cancel()  # no effect on what has started
 
