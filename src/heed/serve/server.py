@@ -12,8 +12,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from heed.core.errors import HeedError
+from heed.serve.connections import end_overdue, limited
 from heed.serve.service import Service
 
+WATCH_EVERY = 0.25
+"""Seconds between two looks at the connections."""
 WARM_UP_SECONDS = 300.0
 """Maximum time until every model has run once."""
 
@@ -42,7 +45,14 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then wait in the background for the models."""
         await super().startup(sockets)
-        self._tasks = [asyncio.create_task(self._await_models()), asyncio.create_task(self._drain())]
+        parts = (self._await_models(), self._drain(), self._watch_connections())
+        self._tasks = [asyncio.create_task(part) for part in parts]
+
+    async def _watch_connections(self) -> None:
+        """Close the connections of clients that are too slow."""
+        while True:
+            await asyncio.sleep(WATCH_EVERY)
+            end_overdue(self.server_state.connections, asyncio.get_running_loop().time())
 
     async def _await_models(self) -> None:
         """Call `ready` when the models are warm, or end the server if one fails."""
@@ -66,6 +76,7 @@ class Server(uvicorn.Server):
         while self.service.jobs.num_admitted and left > 0:
             await asyncio.sleep(0.05)
             left -= 0.05
+        self.service.jobs.close()  # whoever is left gets an answer, too
         self.should_exit = True
 
 
@@ -95,8 +106,8 @@ def make_server(app: FastAPI, service: Service, ready: Callable[[], None]) -> Se
     """A server for sockets that are already bound."""
     config = uvicorn.Config(
         app, log_config=None, log_level="critical", access_log=False, server_header=False, proxy_headers=False,
-        timeout_keep_alive=20, timeout_graceful_shutdown=5, h11_max_incomplete_event_size=64 << 10, lifespan="on",
-        backlog=1024,
+        timeout_keep_alive=20, timeout_graceful_shutdown=3, h11_max_incomplete_event_size=64 << 10, lifespan="on",
+        backlog=1024, http=limited(service.limits), ws="none",
     )  # fmt: skip
     return Server(config, service, ready)
 

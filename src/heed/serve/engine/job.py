@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -27,6 +26,8 @@ SEPARATE_BATCH = 8
 """Sentences of a search that no other request can join, and inputs of a prediction, in one call of the worker."""
 WINDOW = 64
 """Sentences of one request that are submitted to the worker at once."""
+MAX_BEHIND = 64
+"""Partial outputs that wait until their job has looked at them."""
 MAX_TERM_STEPS = 64
 """Maximum tokens of all terms that one output must contain: each of them widens its beam."""
 RETRY_AFTER = 2
@@ -47,18 +48,18 @@ class Job:
         self._admitted = time.monotonic()
         self._deadline = self._admitted + seconds
         self._inbox: SimpleQueue[tuple[Ticket | None, Outcome | None, list[int] | None]] = SimpleQueue()
-        self._is_cancelled = threading.Event()
+        self._reason: Exception | None = None  # why it was cancelled
         self._has_started = False
 
-    def cancel(self) -> None:
-        """Cancel the work, from another thread."""
-        self._is_cancelled.set()
+    def cancel(self, reason: Exception | None = None) -> None:
+        """Cancel the work, from another thread. `reason`: what it raises, by default that its client has left."""
+        self._reason = reason or ClientLeftError()
         self._inbox.put((None, None, None))
 
     def check(self) -> None:
         """Raise if the work was cancelled, or has taken too long."""
-        if self._is_cancelled.is_set():
-            raise ClientLeftError
+        if self._reason is not None:
+            raise self._reason
         self._require_time()
 
     def translate(
@@ -155,8 +156,13 @@ class Job:
             translator, request, options, self, deliver=lambda outcome: self._inbox.put((ticket, outcome, None))
         )
         if watch is not None:
-            ticket.watch = lambda ids: self._inbox.put((ticket, None, ids))
+            ticket.watch = lambda ids: self._grown(ticket, ids)
         return ticket
+
+    def _grown(self, ticket: Ticket, ids: list[int]) -> None:
+        """Pass a partial output on. A job that is behind, as its client reads slowly, gets only later ones."""
+        if self._inbox.qsize() < MAX_BEHIND:
+            self._inbox.put((ticket, None, ids))
 
     def _next(self, missing: dict[Ticket, Request], watch: Watch | None) -> tuple[Ticket, Outcome]:
         """The next outcome. `watch` sees the partial outputs that arrive before it."""
@@ -168,8 +174,8 @@ class Job:
                 ticket, outcome, ids = self._inbox.get(timeout=0.5)
             except Empty:
                 continue
-            if self._is_cancelled.is_set():
-                raise ClientLeftError
+            if self._reason is not None:
+                raise self._reason
             if ticket is None or ticket not in missing:
                 continue
             if outcome is not None:
