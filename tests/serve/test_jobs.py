@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
+from heed.documents.formats import translate_file
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import TranslateOptions
 from heed.serve.engine.admission import Jobs
 from heed.serve.engine.job import MAX_BEHIND, ClientLeftError, Job
 from heed.serve.engine.outlet import CAPACITY
+from heed.serve.engine.pace import SHARE, SLICE, Pace
 from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.serve.telemetry import Metrics
+from heed.text.readers.columns import Sides
 
 
 def make_jobs(limits: Limits | None = None) -> Jobs:
@@ -30,7 +33,7 @@ def make_jobs(limits: Limits | None = None) -> Jobs:
 def make_job(limits: Limits | None = None) -> Job:
     """A job of its own."""
     worker: Any = SimpleNamespace(is_warm=True, num_waiting=0)
-    return Job(worker, limits or Limits(), Metrics(), 60.0)
+    return Job(worker, limits or Limits(), Metrics(), 60.0, Pace())
 
 
 async def waiting() -> dict[str, Any]:
@@ -71,16 +74,31 @@ def test_jobs_are_cancelled_when_the_server_ends() -> None:
     assert asyncio.run(closed()).status == 503
 
 
-def test_reading_a_document_stops_when_its_job_is_cancelled() -> None:
-    job = make_job()
+TMX = '<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>a</seg></tuv></tu></body></tmx>'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.html", "<p>a</p>"),
+        ("a.txt", "a"),
+        ("a.csv", "en,de\na,\n"),
+        ("a.tsv", "en\tde\na\t\n"),
+        ("a.tmx", TMX),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\na\n"),
+    ],
+)
+def test_reading_a_document_stops_when_its_job_is_cancelled(name: str, text: str) -> None:
+    job, step = make_job(), SimpleNamespace(translator=None)
     job.cancel()
+    translator = TextTranslator(job, [step], TranslateOptions())  # type: ignore[list-item]
     with pytest.raises(ClientLeftError):
-        TextTranslator(job, [], TranslateOptions()).html("<p>a</p>")
+        translate_file(name, text.encode(), translator, Sides("en", "de"))
 
 
 def test_reading_a_document_stops_when_its_time_is_over() -> None:
     worker: Any = SimpleNamespace(is_warm=True, num_waiting=0)
-    job = Job(worker, Limits(), Metrics(), -1.0)
+    job = Job(worker, Limits(), Metrics(), -1.0, Pace())
     with pytest.raises(ApiError) as error:
         TextTranslator(job, [], TranslateOptions()).html("<p>a</p>")
     assert error.value.status == 504
@@ -136,3 +154,24 @@ def test_a_job_that_is_behind_gets_no_more_partial_outputs() -> None:
     for number in range(1000):
         job._grown(ticket, [number])  # type: ignore[arg-type]
     assert job._inbox.qsize() == MAX_BEHIND
+
+
+def test_jobs_with_more_to_do_share_a_part_of_the_time() -> None:
+    now, rests = [10.0], list[float]()
+    pace = Pace(lambda: now[0], rests.append)
+    for _ in range(4):  # four jobs at once
+        pace.rest()
+    assert rests == pytest.approx([number * SLICE / SHARE for number in range(4)])
+    now[0] += 100
+    pace.rest()
+    assert rests[-1] == 0
+
+
+def test_a_job_rests_when_it_has_computed_for_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    job, used, rests = make_job(), [0.0], list[float]()
+    monkeypatch.setattr("time.thread_time", lambda: used[0])
+    monkeypatch.setattr(job._pace, "rest", lambda: rests.append(used[0]))
+    for _ in range(100):
+        used[0] += 0.3 * SLICE
+        job.check()
+    assert len(rests) == 25

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from heed.core.errors import UsageError
 from heed.decoding.alignment import word_links
@@ -17,6 +18,8 @@ from heed.documents.inline_tags import Links, are_kept, insert_tags, without_pla
 from heed.documents.spans import Part, Span, write_span
 from heed.documents.translation import Partial, Searcher, Sentence, Step, TranslateOptions, Translation, num_ranks
 from heed.text.sentences import Piece, split_long
+
+T = TypeVar("T")
 
 MAX_SENTENCE = 1000
 """Characters. A longer sentence is split at a space."""
@@ -66,6 +69,12 @@ class TextTranslator:
         self.options = options
         self._glossary = _glossary(options.glossary, path)
         self._kept = _glossary({term: term for term in options.keep}, path)
+
+    def checked(self, items: Iterable[T]) -> Iterator[T]:
+        """The items of a document as they are read, as long as anybody waits for its translation."""
+        for item in items:
+            self.searcher.check()
+            yield item
 
     # --- texts ---------------------------------------------------------------------------------------
 

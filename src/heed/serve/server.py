@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import sys
 from collections.abc import Callable
@@ -115,7 +116,13 @@ def make_server(app: FastAPI, service: Service, ready: Callable[[], None]) -> Se
 def serve(app: FastAPI, service: Service, listener: socket.socket, ready: Callable[[], None]) -> int:
     """Serve until a signal. Returns the exit code: 0, or that of the signal that ended it at once."""
     sys.setswitchinterval(0.001)  # so that the worker gets the interpreter lock back quickly
-    server = make_server(app, service, ready)
+
+    def warm() -> None:
+        gc.collect()
+        gc.freeze()  # what is loaded stays: looking for garbage in it holds up everybody
+        ready()
+
+    server = make_server(app, service, warm)
     server.run([listener])
     if server.failure is not None:
         raise HeedError(server.failure)

@@ -16,6 +16,7 @@ from starlette.requests import Request
 
 from heed.serve.engine.job import RETRY_AFTER, ClientLeftError, Job
 from heed.serve.engine.outlet import Outlet
+from heed.serve.engine.pace import Pace
 from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
@@ -31,6 +32,7 @@ class Jobs:
         self._worker = worker
         self._limits = limits
         self._metrics = metrics
+        self._pace = Pace()
         self._jobs: set[Job] = set()
         self.is_draining = False
         """Whether new requests are refused, as the server is shutting down."""
@@ -53,7 +55,7 @@ class Jobs:
             raise ApiError(503, "The server is loading its models.", retry_after=RETRY_AFTER)
         if self.num_admitted >= self._limits.queue:
             raise ApiError(503, "The server is full; retry later.", retry_after=RETRY_AFTER)
-        return Job(self._worker, self._limits, self._metrics, seconds)
+        return Job(self._worker, self._limits, self._metrics, seconds, self._pace)
 
     def _begin(self, job: Job, work: Callable[[Job], T]) -> asyncio.Future[T]:
         self._jobs.add(job)
