@@ -3,11 +3,11 @@
     python benchmarks/attacks.py RUN LANGUAGE_MODEL
     python benchmarks/attacks.py RUN LANGUAGE_MODEL --only headers,html --turns 1
 
-The honest clients ask for a translation after the other, in turns of `--seconds`: alone, then beside all attacks at
+The honest clients ask for one translation after the other, in turns of `--seconds`: alone, then during all attacks at
 once, `--turns` times. Each attack repeats one of the table in docs/reliability.md with a pause (`--pause`) after each
 of its requests; their processes are not the honest clients'. In the end SIGTERM comes in the middle of the attacks. All
 traffic stays on this machine's loopback. Prints Markdown; exits with 0 only if every honest request was answered with
-200, none of the attacks' answers is 500, the p99 of the honest clients beside the attacks is at most three times that
+200, none of the attacks' answers is 500, the p99 of the honest clients during the attacks is at most three times that
 without, and the server ended within 30 s.
 """
 
@@ -40,13 +40,13 @@ STREAMS = 16
 SLOW_BODIES = 64
 MEGABYTE = 1_000_000
 LIMIT = 3.0
-"""How many times longer the slowest honest requests may take beside the attacks."""
+"""How many times longer the slowest honest requests may take during the attacks."""
 JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class Attacker:
-    """One attack, which is repeated until it is told to stop, and its answers."""
+    """One attack, which is repeated until it must stop, and its answers."""
 
     def __init__(self, port: int, languages: tuple[str, str], model: str, pause: float, stop: Event) -> None:
         self.port = port
@@ -176,7 +176,7 @@ def attack(
     port: int, languages: tuple[str, str], model: str, names: list[str], pause: float, stop: Event,
     answers: multiprocessing.Queue[tuple[str, Counter[str]]],
 ) -> None:  # fmt: skip
-    """Run attacks in this process, each in a thread, until they are told to stop."""
+    """Run attacks in this process, each in a thread, until they must stop."""
 
     def repeat(name: str) -> None:
         attacker = Attacker(port, languages, model, pause, stop)
@@ -224,40 +224,40 @@ def honest(server: Server, texts: list[str], clients: int, seconds: float, seen:
     ask(server, takewhile(lambda _: time.perf_counter() < end, cycle(texts)), clients, seen)
 
 
-def measure(run: Path, model: Path, names: list[str], said: argparse.Namespace) -> bool:
-    """Compare honest clients alone and beside the attacks."""
-    texts, alone, beside = sentences(run), Seen(), Seen()
+def measure(run: Path, model: Path, names: list[str], options: argparse.Namespace) -> bool:
+    """Compare honest clients alone and during the attacks."""
+    texts, alone, during = sentences(run), Seen(), Seen()
     answers: dict[str, Counter[str]] = {name: Counter() for name in names}
-    with serving([run, model], said.threads) as server:
-        honest(server, texts, said.clients, 3, Seen())
+    with serving([run, model], options.threads) as server:
+        honest(server, texts, options.clients, 3, Seen())
         idle = server.megabytes(0)
         most = idle
-        for _ in range(said.turns):
-            honest(server, texts, said.clients, said.seconds, alone)
-            with Attacks(server, model.name, names, said.pause) as attacks:
-                honest(server, texts, said.clients, said.seconds, beside)
+        for _ in range(options.turns):
+            honest(server, texts, options.clients, options.seconds, alone)
+            with Attacks(server, model.name, names, options.pause) as attacks:
+                honest(server, texts, options.clients, options.seconds, during)
                 most = max(most, server.megabytes(0))
             for name, counted in attacks.ended().items():
                 answers[name] += counted
-        with Attacks(server, model.name, names, said.pause) as attacks:
+        with Attacks(server, model.name, names, options.pause) as attacks:
             begin = time.perf_counter()
             server.process.terminate()
             code = server.process.wait(120)
             ended = time.perf_counter() - begin
         attacks.ended()
     print("| honest clients | requests | p50, ms | p90, ms | p99, ms |\n| --- | --- | ---: | ---: | ---: |")
-    for name, seen in (("alone", alone), ("beside all attacks", beside)):
+    for name, seen in (("alone", alone), ("during all attacks", during)):
         times = " | ".join(f"{1000 * seen.percentile(share):.0f}" for share in (0.5, 0.9, 0.99))
         print(f"| {name} | {shown(seen.statuses)} | {times} |")
-    ratio = beside.percentile(0.99) / alone.percentile(0.99)
+    ratio = during.percentile(0.99) / alone.percentile(0.99)
     print(
-        f"\np99 beside the attacks / alone: {ratio:.2f}; memory {idle:.0f} MB, beside the attacks at most {most:.0f} MB"
+        f"\np99 during the attacks / alone: {ratio:.2f}; memory {idle:.0f} MB, during the attacks at most {most:.0f} MB"
     )
     print(f"SIGTERM in the middle of the attacks: exit code {code} within {ended:.1f} s\n")
     print("| attack | answers |\n| --- | --- |")
     for name in names:
         print(f"| {(ATTACKS[name].__doc__ or '').rstrip('.')} | {shown(answers[name])} |")
-    well = set(alone.statuses) == set(beside.statuses) == {"200"} and not any(
+    well = set(alone.statuses) == set(during.statuses) == {"200"} and not any(
         "500" in each for each in answers.values()
     )
     return well and ratio <= LIMIT and code == 0 and ended < 30
@@ -274,14 +274,13 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--pause", type=float, default=0.5, help="seconds after each request of an attack")
     parser.add_argument("--threads", type=int, default=1, help="threads that the models compute with")
-    said = parser.parse_args()
-    names = said.only.split(",")
+    options = parser.parse_args()
+    names = options.only.split(",")
     if unknown := set(names) - set(ATTACKS):
         parser.error(f"--only: {', '.join(unknown)} is not one of {', '.join(ATTACKS)}")
-    print(
-        f"{processor_name()}, {num_cpus()} cores, {said.threads} threads; load {os.getloadavg()[0]:.1f}\n", flush=True
-    )
-    well = measure(said.run, said.language_model, names, said)
+    load = os.getloadavg()[0]
+    print(f"{processor_name()}, {num_cpus()} cores, {options.threads} threads; load {load:.1f}\n", flush=True)
+    well = measure(options.run, options.language_model, names, options)
     print(f"\n{'all held' if well else 'did NOT hold'}")
     sys.exit(not well)
 

@@ -13,11 +13,15 @@ import uvicorn
 from fastapi import FastAPI
 
 from heed.core.errors import HeedError
-from heed.serve.connections import end_overdue, limited
+from heed.serve.connections import OTHER_FILES, end_overdue, limited
 from heed.serve.service import Service
 
 WATCH_EVERY = 0.25
 """Seconds between two looks at the connections."""
+ACCEPTED_AT_ONCE = OTHER_FILES // 8
+"""Connections that are accepted before some of those that are too many are closed, which takes a few turns."""
+WAITING_CONNECTIONS = 1024
+"""Connections that the system holds until they are accepted."""
 WARM_UP_SECONDS = 300.0
 """Maximum time until every model has run once."""
 
@@ -46,6 +50,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then wait in the background for the models."""
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(WAITING_CONNECTIONS)  # asyncio has given it the number that it accepts at once
         parts = (self._await_models(), self._drain(), self._watch_connections())
         self._tasks = [asyncio.create_task(part) for part in parts]
 
@@ -108,7 +114,7 @@ def make_server(app: FastAPI, service: Service, ready: Callable[[], None]) -> Se
     config = uvicorn.Config(
         app, log_config=None, log_level="critical", access_log=False, server_header=False, proxy_headers=False,
         timeout_keep_alive=20, timeout_graceful_shutdown=3, h11_max_incomplete_event_size=64 << 10, lifespan="on",
-        backlog=1024, http=limited(service.limits), ws="none",
+        backlog=ACCEPTED_AT_ONCE, http=limited(service.limits), ws="none",
     )  # fmt: skip
     return Server(config, service, ready)
 

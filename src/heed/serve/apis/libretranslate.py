@@ -78,7 +78,7 @@ class LibreTranslateApi:
     async def _fields(self, request: Request, kind: type[F]) -> F:
         """The fields of a request, after its rate and key have been checked. Raises ApiError.
 
-        The key may be in the body, so errors in other fields are told to those with a key only.
+        The key may be in the body, so only those with a key learn about errors in other fields.
         """
         body, limit = await request.body(), self.service.limits.body_bytes
 
