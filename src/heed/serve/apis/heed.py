@@ -246,9 +246,8 @@ class HeedApi:
             temperature=temperature_of(body.temperature), top_k=body.top_k, top_p=body.top_p,
             max_tokens=body.max_tokens, seed=seed, stop=tuple(body.stop) or None,
         )  # fmt: skip
-        prompt_of = model.translator.prompt_request
-        ids = await self.service.jobs.run(request, lambda job: prompt_of(body.prompt).prefix)
-        prompt = Prompt(body.prompt, ids)
+        encode = model.translator.prompt_request
+        prompt = Prompt(body.prompt, await self.service.jobs.run(request, lambda job: encode(body.prompt).prefix))
 
         def work(job: Job, on_piece: Callable[[int, str], None] | None = None) -> schema.Generated:
             outputs = continuations(job, model, [prompt], body.samples, options, on_piece)
@@ -264,8 +263,8 @@ class HeedApi:
 
             def send_piece(index: int, text: str) -> None:
                 texts[index] += text
-                send(("piece", {"index": index, "text": text}) if body.pieces else
-                     ("partial", {"index": index, "text": texts[index]}))  # fmt: skip
+                shown = text if body.pieces else texts[index]
+                send(("piece" if body.pieces else "partial", {"index": index, "text": shown}))
 
             send(("done", work(job, send_piece)))
 
