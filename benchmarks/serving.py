@@ -26,7 +26,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -107,10 +107,11 @@ class Client:
 
 
 @contextmanager
-def serving(run: Path, threads: int, killable: bool = False) -> Iterator[Server]:
-    """The server of a run; `killable`: SIGUSR1 kills its worker."""
+def serving(runs: Path | Sequence[Path], threads: int, killable: bool = False) -> Iterator[Server]:
+    """The server of runs, the first a translator; `killable`: SIGUSR1 kills its worker."""
+    runs = [runs] if isinstance(runs, Path) else runs
     program = [sys.executable, __file__, "--serve-killable"] if killable else [sys.executable, "-m", "heed", "serve"]
-    command = [*program, str(run), "--port", "0", "--threads", str(threads)]
+    command = [*program, *map(str, runs), "--port", "0", "--threads", str(threads)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         ready = next((line for line in process.stderr if " at http://" in line), None)
@@ -120,14 +121,14 @@ def serving(run: Path, threads: int, killable: bool = False) -> Iterator[Server]
         log = threading.Thread(target=process.stderr.read, daemon=True)  # it must not fill its pipe
         log.start()
         try:
-            yield Server(process, port, heed.load(run).languages)
+            yield Server(process, port, heed.load(runs[0]).languages)
         finally:
             if process.poll() is None:
                 process.terminate()
             process.wait(60)
 
 
-def ask(server: Server, texts: Sequence[str], num_clients: int, seen: Seen | None = None) -> Seen:
+def ask(server: Server, texts: Iterable[str], num_clients: int, seen: Seen | None = None) -> Seen:
     """Run clients that request the texts one after the other, each after its last answer."""
     seen, left, lock = seen or Seen(), iter(texts), threading.Lock()
 

@@ -6,6 +6,7 @@ import http.client
 import io
 import json
 import shutil
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -180,6 +181,24 @@ class Live:
             return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
         finally:
             connection.close()
+
+
+def connected(live: Live, sent: bytes) -> socket.socket:
+    """A connection that has sent these bytes."""
+    client = socket.create_connection(("127.0.0.1", live.port), timeout=60)
+    client.sendall(sent)
+    return client
+
+
+def rest_of(client: socket.socket) -> bytes:
+    """What the server sends until it closes the connection."""
+    received = b""
+    try:
+        while part := client.recv(1 << 16):
+            received += part
+    except ConnectionResetError:
+        pass
+    return received
 
 
 @contextmanager

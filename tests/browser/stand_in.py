@@ -128,9 +128,9 @@ def continuation(number: int) -> Json:
     return {"text": f" sees {number}", "log_prob": -1.5, "finished": False, "tokens": tokens}
 
 
-def events(partials: list[Json], done: Json) -> str:
+def events(partials: list[Json], done: Json, name: str = "partial") -> str:
     """A stream of partial answers and the final one."""
-    parts = [*(("partial", each) for each in partials), ("done", done)]
+    parts = [*((name, each) for each in partials), ("done", done)]
     return "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in parts)
 
 

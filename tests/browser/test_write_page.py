@@ -103,7 +103,7 @@ def test_the_sampling_options_are_sent(page: Page) -> None:
     [body] = server.bodies("/api/generate")
     assert body == {
         "model": "lm", "prompt": "the ba", "temperature": 0.5, "top_k": 9, "top_p": 0.9, "max_tokens": 12, "samples": 2,
-        "seed": 3, "stop": [], "stream": True,
+        "seed": 3, "stop": [], "stream": True, "pieces": True,
     }  # fmt: skip
     assert page.locator(".continuation").all_inner_texts() == ["the ba sees 0", "the ba sees 1"]
     assert page.get_by_text("2 tokens · 47").first.is_visible()
@@ -126,7 +126,7 @@ def test_partial_texts_are_shown(page: Page) -> None:
         ],
         "seed": 1,
     }
-    opened(page, {"/api/generate": events([{"index": 0, "text": " e"}, {"index": 0, "text": " en"}], done)})
+    opened(page, {"/api/generate": events([{"index": 0, "text": " e"}, {"index": 0, "text": "n"}], done, "piece")})
     page.evaluate(
         """() => { window.texts = []; const list = document.querySelector(".continuations");
         const note = () => { if (list.textContent) texts.push(list.firstElementChild.firstElementChild.textContent); };
@@ -135,6 +135,7 @@ def test_partial_texts_are_shown(page: Page) -> None:
     page.keyboard.press("Control+Enter")
     page.get_by_text("Seed 1").wait_for()
     assert page.evaluate("texts.at(-1)") == " end"
+    assert " en" in page.evaluate("texts")
 
 
 def test_a_text_can_be_inspected(page: Page) -> None:

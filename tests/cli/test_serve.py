@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,19 @@ def test_the_program_serves_until_a_signal_ends_it_well(translator: Path, bigram
         program.send_signal(name)
         assert program.wait(30) == 0
         assert '"draining"' in program.stderr.read()
+
+
+@pytest.mark.slow
+def test_more_connections_than_the_system_allows_files_do_no_harm(bigram: Path) -> None:
+    limit = f"ulimit -n 200; exec {sys.executable} -m heed serve {bigram} --port 0 --threads 1"
+    with subprocess.Popen(["/bin/sh", "-c", limit], stderr=subprocess.PIPE, text=True) as program, ExitStack() as held:
+        assert program.stderr is not None
+        url = program.stderr.readline().partition(" at ")[2].split()[0]
+        for _ in range(250):
+            client = held.enter_context(socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))))
+            client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-")
+        with urllib.request.urlopen(f"{url}/health", timeout=30) as answer:
+            assert json.load(answer) == {"status": "ok"}
+        program.terminate()
+        assert program.wait(30) == 0
+        assert "Too many open files" not in program.stderr.read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -23,6 +24,9 @@ class Loud:
     """Translates into capitals."""
 
     path: tuple[str, ...] = ("somewhere",)
+
+    def checked(self, items: Iterable[Any]) -> Iterator[Any]:
+        return iter(items)
 
     def text(self, text: str) -> Translation:
         return Translation(text.upper())

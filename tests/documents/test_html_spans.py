@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from to_itself import to_itself
 
 from heed.documents.html_spans import parse, spoken_text
+from heed.documents.html_tokens import html_tokens
 from heed.documents.spans import Span
 from heed.text.sentences import split_paragraph
 
@@ -89,7 +92,63 @@ def test_any_malformed_html_can_be_read(text: str) -> None:
     unchanged(text)
 
 
-@pytest.mark.parametrize("repeated", ["<b> </b> ", "<img> ", "<svg>a</svg> ", "<![x ", "&amp; ", "<b>"])
-def test_long_markup_takes_linear_time(repeated: str) -> None:
-    """Quadratic time would exceed the time limit of tests."""
-    parse(repeated * 10_000)
+@given(st.text("<>/ab&;!-\"'= \npi#[]", max_size=60))
+def test_the_tokens_of_any_text_are_the_text(text: str) -> None:
+    assert "".join(token.text for token in html_tokens(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("<a title='>'>x</a>", ["a", "a"]),
+        ('<a b="c>x', ["a"]),
+        ("<script>a<b></b></script><i>", ["script", "script", "i"]),
+        ("1 <2 <b <!-- <i>", ["b"]),
+        ("<B CLASS=NoTranslate>", ["b"]),
+        ("a <b", []),
+    ],
+)
+def test_tags_end_at_the_first_angle_outside_of_quotes(text: str, tags: list[str]) -> None:
+    assert [token.tag for token in html_tokens(text) if token.tag] == tags
+
+
+def test_reading_stops_when_its_check_raises() -> None:
+    left = iter(range(10))
+    with pytest.raises(StopIteration):
+        parse("<b>a</b>" * 1000, lambda: next(left) and None)
+
+
+NASTY = (
+    "<b> </b> ", "<img> ", "<svg>a</svg> ", "<![x ", "&amp; ", "<b>", "<a ", "<a<a", "<!--", "<![CDATA[", "</", "<?",
+    '<a b="', "<a b='\" c=\"'", "<code><b></i>", "<script></", "<", " ", "<![if ", "<!-- x -->", "<a =",
+)  # fmt: skip
+"""Texts that quadratic readers of HTML choke on when they are repeated."""
+
+
+def calls_of(text: str) -> int:
+    """Number of calls of functions, of Python's and of C, while a text is read."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        parse(text)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("tail", ["", '<a x=">"', "</x>" * 300], ids=["open", "quoted", "closed"])
+@pytest.mark.parametrize("repeated", NASTY)
+def test_twice_as_much_html_takes_twice_as_many_steps(repeated: str, tail: str) -> None:
+    assert calls_of(repeated * 600 + tail * 2) <= 2.1 * calls_of(repeated * 300 + tail) + 100
+
+
+@pytest.mark.parametrize("repeated", NASTY)
+@pytest.mark.parametrize("tail", ["", '<a x=">"'], ids=["open", "quoted"])
+def test_long_markup_takes_linear_time(repeated: str, tail: str) -> None:
+    """Quadratic time, which a step of C may take as well, would exceed the time limit of tests."""
+    parse(repeated * 5_000 + tail)

@@ -24,7 +24,7 @@ Lines = Callable[[Sequence[str]], list[str]]
 
 
 def translator(lines: Lines) -> Any:
-    return SimpleNamespace(lines=lines)
+    return SimpleNamespace(lines=lines, checked=iter)
 
 
 def filled_csv(text: str, name: str, sides: Sides, translate: Lines) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,9 @@ def completed(text: str, name: str, sides: Sides, translator: Any) -> str:
 
 class Loud:
     """Translates each text into capitals, its words linked one by one."""
+
+    def checked(self, items: Iterable[Any]) -> Iterator[Any]:
+        return iter(items)
 
     def documents(self, documents: Sequence[Sequence[Part]]) -> list[Translation]:
         return [Translation("".join(map(_loud, parts))) for parts in documents]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,21 @@ def test_a_prefix_can_be_forced(live: Live, loaded: list[Predictor]) -> None:
     assert several.json["error"]["message"] == "A prefix requires a text of one sentence; this text has 2."
 
 
+def test_a_report_that_is_a_link_is_not_sent(runs: Runs, tmp_path: Path) -> None:
+    (tmp_path / "outside.txt").write_text("secret", encoding="utf-8")
+    folder = tmp_path / "lm"
+    shutil.copytree(runs.language_model, folder)
+    (folder / "report.md").unlink()
+    with serving([heed.load(folder)]) as live:
+        for target in (tmp_path / "outside.txt", folder / "recipe.toml"):
+            (folder / "report.md").symlink_to(target)
+            assert live.get("/api/models/lm/report").status == 404
+            assert live.get("/api/models").json["models"][0]["report"] is False
+            (folder / "report.md").unlink()
+        os.mkfifo(folder / "report.md")
+        assert live.get("/api/models/lm/report").status == 404
+
+
 def test_partial_translations_are_streamed(live: Live) -> None:
     body = {"text": f"{SENTENCE}. Fo gu ha.", "beam_size": 1}
     whole = live.post("/api/translate", body).json
@@ -220,6 +236,11 @@ def test_a_continuation_equals_that_without_a_server(live: Live, loaded: list[Pr
     assert last == ("done", answer)
     for index in range(2):
         assert [p["text"] for _, p in partials if p["index"] == index][-1] == answer["continuations"][index]["text"]
+    *pieces, last = events(live.post("/api/generate", {**body, "stream": True, "pieces": True}).body)
+    assert {name for name, _ in pieces} == {"piece"}
+    for index in range(2):
+        whole = "".join(piece["text"] for _, piece in pieces if piece["index"] == index)
+        assert whole == last[1]["continuations"][index]["text"]
 
 
 def test_a_language_model_obeys_the_search_options_of_its_recipe(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

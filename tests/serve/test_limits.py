@@ -42,7 +42,7 @@ def test_a_body_that_is_too_large_is_refused(live: Live, path: str, body: bytes 
 def test_a_body_that_does_not_arrive_is_refused(loaded: list[Predictor]) -> None:
     with serving(loaded[:1], Limits(body_seconds=0.5)) as live:
         with socket.create_connection(("127.0.0.1", live.port)) as slow:
-            slow.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            slow.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
             assert slow.recv(4096).startswith(b"HTTP/1.1 408 ")
         assert live.post("/translate", REQUEST).status == 200
 
@@ -51,7 +51,7 @@ def test_idle_connections_do_not_block_other_clients(live: Live) -> None:
     idle = [socket.create_connection(("127.0.0.1", live.port)) for _ in range(100)]
     try:
         for each in idle:
-            each.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nX-")
+            each.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nX-")
         assert live.post("/translate", REQUEST).status == 200
     finally:
         for each in idle:

@@ -14,7 +14,6 @@ from heed.core.errors import UsageError
 from heed.core.progress import message, warn
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; a model is named after its folder.")]
-LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 REQUIRED = ("fastapi", "starlette", "uvicorn", "prometheus_client", "python_multipart", "multipart")
 """Modules of the extra `heed[serve]`."""
 
@@ -26,6 +25,9 @@ class ServerFlags:
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all networks.")] = "127.0.0.1"
     port: Annotated[int, typer.Option(help="Port to listen on (0: any free port).", min=0, max=65535)] = 8000
     api_keys: Annotated[Path | None, typer.Option(help="File of accepted API keys, one per line.")] = None
+    allowed_host: Annotated[
+        list[str] | None, typer.Option(help="Further name that clients may call the server by (repeatable; * for all).")
+    ] = None
     cors_origin: Annotated[list[str] | None, typer.Option(help="Origin whose web pages may call (repeatable).")] = None
 
 
@@ -54,6 +56,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
 
     try:
         from heed.serve.app import make_app
+        from heed.serve.gate import LOCAL_HOSTS, Hosts
         from heed.serve.server import bound_socket, url_of
         from heed.serve.server import serve as run_server
         from heed.serve.service import make_service
@@ -86,5 +89,6 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
             names = ", ".join(catalogue.models)
             message(f"{names} at {url} (page, LibreTranslate and OpenAI APIs); stop with Ctrl-C", quiet)
 
-        code = run_server(make_app(service, server.cors_origin or ()), service, listener, ready)
+        app = make_app(service, server.cors_origin or (), Hosts(server.host, server.allowed_host or ()))
+        code = run_server(app, service, listener, ready)
     raise typer.Exit(code)

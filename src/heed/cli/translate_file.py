@@ -143,3 +143,6 @@ class _WithProgress:
     def call(self, work: Callable[[], T]) -> T:
         """Do some work in this thread."""
         return work()
+
+    def check(self) -> None:
+        """Nothing: an interruption ends the process."""

@@ -7,10 +7,10 @@ with `translate="no"` or the class `notranslate`, stay as they are.
 from __future__ import annotations
 
 import html
-import re
-from collections.abc import Sequence
-from html.parser import HTMLParser
+from collections import Counter
+from collections.abc import Callable
 
+from heed.documents.html_tokens import HtmlToken, html_tokens
 from heed.documents.spans import Part, PartsBuilder, Span
 
 
@@ -25,147 +25,109 @@ _INLINE = _names(
 _KEPT = _names("applet code iframe kbd math object pre samp script style svg template textarea var")
 _KEPT_INLINE = _names("code kbd samp var svg math")
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
-_CONDITION = re.compile(r"<!\[\s*(?:if\b[^\[\]<>]*|endif)\s*\]>", re.IGNORECASE)
 
 
-class _Reader(HTMLParser):
-    """Splits HTML into markup and spans.
+class _Reader:
+    """Splits HTML into markup and spans."""
 
-    The base class loses text at some ampersands (`H&M`, `&# or <b>`). It therefore gets another character in their
-    place, and entities are decoded here.
-    """
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=False)
-        self._ampersand = next(char for char in map(chr, range(0xE000, 0x110000)) if char not in text)
-        self._text = text.replace("&", self._ampersand)
+    def __init__(self) -> None:
         self._parts = PartsBuilder()
         self._open: list[tuple[str, int]] = []  # open tags of the span, and their pairs
         self._kept: list[str] = []  # open elements inside a kept one, the outermost first
+        self._num_kept = Counter[str]()
         self._kept_text: list[str] = []
 
-    def read(self) -> list[Part]:
-        """All parts of the text. What is never closed stays as it is."""
-        self.feed(self._text)
-        self.close()
-        self._kept_text.append(self.rawdata)  # of a `<style>` that is never closed
+    def add(self, token: HtmlToken) -> None:
+        """Read a token."""
+        if self._kept:
+            self._add_kept(token)
+        elif token.kind == "text":
+            self._parts.add_text(html.unescape(token.text))
+        elif token.kind == "open":
+            self._start_tag(token)
+        elif token.kind == "close":
+            self._end_tag(token)
+        elif token.kind == "aside" and self._parts.is_inside:  # it does not separate spans
+            self._parts.single_tag(token.text)
+        else:
+            self._markup(token.text)
+
+    def parts(self) -> list[Part]:
+        """All parts so far. A kept element that is never closed stays as it is."""
         self._markup("".join(self._kept_text) if self._kept else "")
         return self._parts.parts()
-
-    def _written(self, text: str) -> str:
-        return text.replace(self._ampersand, "&")
 
     def _markup(self, text: str) -> None:
         """Markup that ends a span."""
         self._open = []
-        self._parts.add_markup(self._written(text))
+        self._parts.add_markup(text)
 
-    def _single_tag(self, text: str) -> None:
-        self._parts.single_tag(self._written(text))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        text = self.get_starttag_text() or ""
-        if self._kept:
-            self._kept_text.append(text)
-            if tag not in _VOID:
-                self._kept.append(tag)
-        elif tag not in _VOID and (tag in _KEPT or _is_not_for_translation(attrs)):
-            self._kept, self._kept_text = [tag], [text]
-        elif tag not in _INLINE:
-            self._markup(text)
-        elif tag in _VOID:
-            self._single_tag(text)
+    def _start_tag(self, token: HtmlToken) -> None:
+        is_single = token.tag in _VOID or token.is_empty
+        if not is_single and (token.tag in _KEPT or _is_not_for_translation(token)):
+            self._keep(token)
+        elif token.tag not in _INLINE:
+            self._markup(token.text)
+        elif is_single:
+            self._parts.single_tag(token.text)
         else:
-            self._open.append((tag, self._parts.open_tag(self._written(text))))
+            self._open.append((token.tag, self._parts.open_tag(token.text)))
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """A tag without content: `<br/>`."""
-        text = self.get_starttag_text() or ""
-        if self._kept:
-            self._kept_text.append(text)
-        elif tag in _INLINE:
-            self._single_tag(text)
-        else:
-            self._markup(text)
-
-    def handle_endtag(self, tag: str) -> None:
+    def _end_tag(self, token: HtmlToken) -> None:
         """A closing tag. One without an opening tag stays where it is."""
-        text = f"</{tag}>"
-        if self._kept:
-            self._kept_text.append(text)
-            if tag in self._kept:
-                while self._kept.pop() != tag:
-                    pass
-            if not self._kept:
-                self._end_kept(tag)
-        elif tag not in _INLINE:
-            self._markup(text)
-        elif self._open and self._open[-1][0] == tag:
-            self._parts.close_tag(text, self._open.pop()[1])
+        if token.tag not in _INLINE:
+            self._markup(token.text)
+        elif self._open and self._open[-1][0] == token.tag:
+            self._parts.close_tag(token.text, self._open.pop()[1])
         else:
-            self._single_tag(text)
+            self._parts.single_tag(token.text)
+
+    def _keep(self, token: HtmlToken) -> None:
+        """A tag of an element that is kept, or of one inside it."""
+        self._kept.append(token.tag)
+        self._num_kept[token.tag] += 1
+        self._kept_text.append(token.text)
+
+    def _add_kept(self, token: HtmlToken) -> None:
+        if token.kind == "open" and token.tag not in _VOID and not token.is_empty:
+            self._keep(token)
+            return
+        self._kept_text.append(token.text)
+        if token.kind != "close" or not self._num_kept[token.tag]:
+            return
+        closed = ""
+        while closed != token.tag:
+            closed = self._kept.pop()
+            self._num_kept[closed] -= 1
+        if not self._kept:
+            self._end_kept(token.tag)
 
     def _end_kept(self, tag: str) -> None:
         text, self._kept_text = "".join(self._kept_text), []
         if tag in _KEPT_INLINE or tag in _INLINE:
-            self._single_tag(text)
-        else:
-            self._markup(text)
-
-    def handle_data(self, data: str) -> None:
-        """Text, maybe with entities: `&amp;`, `&#38;`; the `&T` of `AT&T` is not one."""
-        if self._kept:
-            self._kept_text.append(data)
-        else:
-            self._parts.add_text(html.unescape(self._written(data)))
-
-    def handle_comment(self, data: str) -> None:
-        """A comment does not separate spans."""
-        self._aside(f"<!--{data}-->")
-
-    def handle_decl(self, decl: str) -> None:
-        """`<!doctype html>`"""
-        self._markup(f"<!{decl}>")
-
-    def handle_pi(self, data: str) -> None:
-        """`<?xml ...>`"""
-        self._markup(f"<?{data}>")
-
-    def parse_html_declaration(self, i: int) -> int:
-        """The declaration at a place of `rawdata`. What is not one, as in `<![image](x.png)`, is text."""
-        if self.rawdata.startswith("<![CDATA[", i):
-            at = self.rawdata.find("]]>", i)
-            end = at + 3 if at >= 0 else len(self.rawdata)
-            self._aside(self.rawdata[i:end])
-            return end
-        if self.rawdata.startswith("<![", i) and not _CONDITION.match(self.rawdata, i):
-            self.handle_data("<![")
-            return i + 3
-        return super().parse_html_declaration(i)
-
-    def unknown_decl(self, data: str) -> None:
-        """`<![endif]>`"""
-        self._aside(f"<![{data}]>")
-
-    def _aside(self, text: str) -> None:
-        if self._kept:
-            self._kept_text.append(text)
-        elif self._parts.is_inside:
-            self._single_tag(text)
+            self._parts.single_tag(text)
         else:
             self._markup(text)
 
 
-def _is_not_for_translation(attrs: Sequence[tuple[str, str | None]]) -> bool:
-    values = {name: value or "" for name, value in attrs}
+def _is_not_for_translation(token: HtmlToken) -> bool:
+    values = token.attributes()
     return values.get("translate", "").lower() == "no" or "notranslate" in values.get("class", "").split()
 
 
-def parse(text: str) -> list[Part]:
-    """Markup and spans, in order."""
-    return _Reader(text).read()
+def _go_on() -> None:
+    """The default check: never stop."""
 
 
-def spoken_text(text: str) -> str:
+def parse(text: str, check: Callable[[], None] = _go_on) -> list[Part]:
+    """Markup and spans, in order. `check` is called at each token, and may raise to stop."""
+    reader = _Reader()
+    for token in html_tokens(text):
+        check()
+        reader.add(token)
+    return reader.parts()
+
+
+def spoken_text(text: str, check: Callable[[], None] = _go_on) -> str:
     """The text to translate, without markup; a line for each span."""
-    return "\n".join(part.plain for part in parse(text) if isinstance(part, Span))
+    return "\n".join(part.plain for part in parse(text, check) if isinstance(part, Span))

@@ -34,7 +34,7 @@ class _Piece:
 def translate_srt(text: str, translator: TextTranslator) -> str:
     """Translate subtitles."""
     lines = text.split("\n")
-    pieces = [piece for cue in _cues(lines) for piece in _pieces(lines, cue)]
+    pieces = [piece for cue in translator.checked(_cues(lines)) for piece in _pieces(lines, cue)]
     marked = [piece for piece in pieces if "<" in piece.text]
     plain = [piece for piece in pieces if "<" not in piece.text]
     translations = [html.unescape(each.text) for each in translator.htmls([piece.text for piece in marked])]

@@ -75,13 +75,13 @@ class _Dialect:
 def translate_csv(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     """Translate a table as spreadsheets export it. `name` is used in messages. Raises DataError and UsageError."""
     first, delimiter, records = csv_records(csv_lines(text), name)
-    rows = [_Row(raw, fields) for _, fields, raw in records]
+    rows = [_Row(raw, fields) for _, fields, raw in translator.checked(records)]
     return first + _filled(rows, name, sides, translator, notify, _Dialect(delimiter, True))
 
 
 def translate_tsv(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     """Translate a table of lines, separated by tabs and never quoted. Raises DataError and UsageError."""
-    rows = [_Row(raw, raw.rstrip("\r\n").split("\t")) for raw in filter(None, _LINE.split(text))]
+    rows = [_Row(raw, raw.rstrip("\r\n").split("\t")) for raw in translator.checked(filter(None, _LINE.split(text)))]
     return _filled(rows, name, sides, translator, notify, _Dialect("\t", False))
 
 
@@ -106,7 +106,7 @@ def _filled(
         _with_field(row, tgt, is_new, new.get(id(row), ""), dialect)
         if id(row) in new or (is_new and any(row.fields))
         else row.raw
-        for row in rows
+        for row in translator.checked(rows)
     )
 
 

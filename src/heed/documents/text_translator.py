@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from heed.core.errors import UsageError
 from heed.decoding.alignment import word_links
@@ -17,6 +18,8 @@ from heed.documents.inline_tags import Links, are_kept, insert_tags, without_pla
 from heed.documents.spans import Part, Span, write_span
 from heed.documents.translation import Partial, Searcher, Sentence, Step, TranslateOptions, Translation, num_ranks
 from heed.text.sentences import Piece, split_long
+
+T = TypeVar("T")
 
 MAX_SENTENCE = 1000
 """Characters. A longer sentence is split at a space."""
@@ -67,6 +70,12 @@ class TextTranslator:
         self._glossary = _glossary(options.glossary, path)
         self._kept = _glossary({term: term for term in options.keep}, path)
 
+    def checked(self, items: Iterable[T]) -> Iterator[T]:
+        """The items of a document as they are read, as long as anybody waits for its translation."""
+        for item in items:
+            self.searcher.check()
+            yield item
+
     # --- texts ---------------------------------------------------------------------------------------
 
     def text(self, text: str, partial: Partial | None = None) -> Translation:
@@ -97,7 +106,7 @@ class TextTranslator:
 
     def htmls(self, texts: Sequence[str]) -> list[Translation]:
         """Translate several HTML texts at once."""
-        return self.documents([parse(text) for text in texts])
+        return self.documents([parse(text, self.searcher.check) for text in texts])
 
     def documents(self, texts: Sequence[Sequence[Part]]) -> list[Translation]:
         """Translate several marked-up texts at once, each given in its parts."""
@@ -121,6 +130,7 @@ class TextTranslator:
         return Translation(ranked[0], others[: self.options.nbest - 1], tuple(sentences))
 
     def _pieces(self, text: str) -> list[Piece]:
+        self.searcher.check()
         if not self.path:
             return split_long(text, MAX_SENTENCE)
         first = self.path[0]
@@ -146,6 +156,7 @@ class TextTranslator:
 
     def _terms(self, texts: tuple[str, ...], is_last: bool) -> tuple[str, ...]:
         """What the next output must contain: kept terms, and in the last output the glossary's translations."""
+        self.searcher.check()
         normalise = self.path[-1].translator.normaliser.apply  # as the terms are
         terms = self._kept.matches_in(normalise(texts[-1])) if self._kept else ()
         if is_last and self._glossary:

@@ -28,7 +28,8 @@ from heed.text.readers.tmx import CODES, Unit, UnitParser, Variant, is_break, si
 CREATOR = quoteattr("heed")
 """Recorded as the creator of new variants and of changes."""
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 13
+"""Characters that are parsed at once."""
 _START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
 """A tag. An attribute may contain a `>`."""
 _ATTRIBUTE = re.compile(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
@@ -41,14 +42,14 @@ def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator
             f"{name}: the model does not name its languages, which are needed to read a translation memory."
         )
     src_tag, tgt_tag = tag_of(sides.src_lang), tag_of(sides.tgt_lang)
-    units = [_UnitSides(unit, src_tag, tgt_tag) for unit in _parsed(text, name) if unit.end is not None]
+    units = [_UnitSides(unit, src_tag, tgt_tag) for unit in _parsed(text, name, translator) if unit.end is not None]
     if units and all(variant_of(each.unit.variants, src_tag) is None for each in units):
         tags = dict.fromkeys(variant.language for each in units for variant in each.unit.variants)
         raise DataError(f"{name}: no unit has {sides.src_lang}; its units are in {', '.join(tags) or 'no language'}.")
     data = text.encode()
     segments = [
         (each, parse_segment(_segment(data, each.source)))
-        for each in units
+        for each in translator.checked(units)
         if each.source is not None and each.target is None
     ]
     todo = [(each, parts) for each, parts in segments if _has_text(parts)]
@@ -65,9 +66,10 @@ def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator
     return b"".join([*out, data[done:]]).decode()
 
 
-def _parsed(text: str, name: str) -> list[Unit]:
+def _parsed(text: str, name: str, translator: TextTranslator) -> list[Unit]:
     parser = UnitParser(name)
-    units = [unit for begin in range(0, len(text), _BLOCK) for unit in parser.feed(text[begin : begin + _BLOCK])]
+    begins = translator.checked(range(0, len(text), _BLOCK))
+    units = [unit for begin in begins for unit in parser.feed(text[begin : begin + _BLOCK])]
     return units + parser.feed("", is_last=True)
 
 

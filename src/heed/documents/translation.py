@@ -39,6 +39,9 @@ class Searcher(Protocol):
     def call(self, work: Callable[[], T]) -> T:
         """Run something else that needs a model."""
 
+    def check(self) -> None:
+        """Raise if nobody waits for the translation any more. Whatever reads a text calls it again and again."""
+
 
 @dataclass(frozen=True)
 class TranslateOptions:

@@ -14,9 +14,11 @@ from starlette.exceptions import HTTPException
 from heed.core.environment import library_versions
 from heed.core.errors import HeedError
 from heed.serve.apis import heed, libretranslate, openai, operations
-from heed.serve.apis.schema import without_422
+from heed.serve.apis.schema import described
+from heed.serve.bodies import first_invalid
 from heed.serve.engine.job import ClientLeftError
 from heed.serve.errors import ApiError, error_response
+from heed.serve.gate import Gate, Hosts
 from heed.serve.limits import BodyLimit
 from heed.serve.service import Service
 from heed.serve.telemetry import CLIENT_CLOSED, Observed
@@ -25,7 +27,7 @@ WATCH_EVERY = 0.25
 """Seconds between two checks that the worker is alive."""
 
 
-def make_app(service: Service, cors_origins: Sequence[str] = ()) -> FastAPI:
+def make_app(service: Service, cors_origins: Sequence[str] = (), hosts: Hosts | None = None) -> FastAPI:
     """The application. It starts the worker, and stops it when it shuts down."""
 
     @asynccontextmanager
@@ -36,10 +38,13 @@ def make_app(service: Service, cors_origins: Sequence[str] = ()) -> FastAPI:
         watch.cancel()
         with suppress(asyncio.CancelledError):
             await watch
-        await asyncio.to_thread(service.worker.stop)
         service.jobs.close()
+        await asyncio.to_thread(service.worker.stop)
 
-    app = FastAPI(title="heed", version=library_versions()["heed"], lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="heed", version=library_versions()["heed"], lifespan=lifespan, docs_url=None, redoc_url=None,
+        redirect_slashes=False,
+    )  # fmt: skip
     for routes in (libretranslate.routes, openai.routes, heed.routes, operations.routes):
         app.include_router(routes(service))
     _handle_errors(app, service)
@@ -49,9 +54,10 @@ def make_app(service: Service, cors_origins: Sequence[str] = ()) -> FastAPI:
             allow_headers=["Authorization", "Content-Type"], allow_credentials=False,
         )  # fmt: skip
     app.add_middleware(BodyLimit, limits=service.limits)
+    app.add_middleware(Gate, hosts=hosts or Hosts())
     app.add_middleware(Observed, metrics=service.metrics, log=service.log)
     describe = app.openapi
-    app.openapi = lambda: without_422(describe())  # type: ignore[method-assign]
+    app.openapi = lambda: described(describe())  # type: ignore[method-assign]
     return app
 
 
@@ -70,7 +76,7 @@ def _handle_errors(app: FastAPI, service: Service) -> None:
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return error_response(_first_invalid(error), request.url.path)
+        return error_response(first_invalid(error.errors()), request.url.path)
 
     async def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -86,12 +92,3 @@ def _handle_errors(app: FastAPI, service: Service) -> None:
     app.add_exception_handler(HTTPException, http_error)
     app.add_exception_handler(ClientLeftError, left)
     app.add_exception_handler(Exception, failed)
-
-
-def _first_invalid(error: RequestValidationError) -> ApiError:
-    """The first invalid field, without its value."""
-    first = error.errors()[0]
-    location = [str(part) for part in first["loc"] if part != "body"]
-    if first["type"] in ("json_invalid", "missing") and not location:
-        return ApiError(400, "Invalid JSON format")
-    return ApiError(400, f"{'.'.join(location[:2]) or 'body'}: {first['msg']}", location[0] if location else None)

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 MODEL_NOT_FOUND = "model_not_found"
 _CODES = {
     400: "bad_request", 401: "unauthorized", 403: "disabled", 404: "not_found", 408: "timeout", 413: "too_large",
-    429: "rate_limited", 503: "overloaded", 504: "timeout",
+    421: "wrong_host", 429: "rate_limited", 503: "overloaded", 504: "timeout",
 }  # fmt: skip
 _OPENAI_CODES = {
     "unauthorized": "invalid_api_key",
@@ -35,7 +35,7 @@ class ApiError(Exception):
         self.status = status
         self.message = message
         self.param = param
-        self.code = code or _CODES.get(status, "server_error")
+        self.code = code or _CODES.get(status, "server_error" if status >= 500 else "bad_request")
         self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
 
 

@@ -11,6 +11,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.serve.errors import ApiError, error_response
 
+OTHER_CONNECTIONS = 512
+"""Connections beyond one for each request in progress."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -39,10 +42,19 @@ class Limits:
     """Time of a request."""
     file_seconds: float = 600.0
     """Time of a request with a file."""
-    drain_seconds: float = 30.0
-    """Time for admitted requests to finish after SIGTERM."""
+    drain_seconds: float = 20.0
+    """Time for admitted requests to finish after SIGTERM. The process ends within ten more."""
+    header_seconds: float = 20.0
+    """Time for the headers of a request to arrive, from the connection or the last answer."""
     body_seconds: float = 20.0
     """Time for a body to arrive."""
+    write_seconds: float = 30.0
+    """Time for a client to read 64 KiB of an answer, or the rest of it."""
+
+    @property
+    def connections(self) -> int:
+        """Connections: those of all requests in progress, and of clients that send or read one or pause."""
+        return self.queue + OTHER_CONNECTIONS
 
     def require_text(self, text: str) -> None:
         """Raise ApiError for a text that is too long."""

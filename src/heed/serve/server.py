@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import sys
 from collections.abc import Callable
@@ -12,8 +13,15 @@ import uvicorn
 from fastapi import FastAPI
 
 from heed.core.errors import HeedError
+from heed.serve.connections import OTHER_FILES, end_overdue, limited
 from heed.serve.service import Service
 
+WATCH_EVERY = 0.25
+"""Seconds between two looks at the connections."""
+ACCEPTED_AT_ONCE = OTHER_FILES // 8
+"""Connections that are accepted before some of those that are too many are closed, which takes a few turns."""
+WAITING_CONNECTIONS = 1024
+"""Connections that the system holds until they are accepted."""
 WARM_UP_SECONDS = 300.0
 """Maximum time until every model has run once."""
 
@@ -42,7 +50,16 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then wait in the background for the models."""
         await super().startup(sockets)
-        self._tasks = [asyncio.create_task(self._await_models()), asyncio.create_task(self._drain())]
+        for listener in sockets or ():
+            listener.listen(WAITING_CONNECTIONS)  # asyncio has given it the number that it accepts at once
+        parts = (self._await_models(), self._drain(), self._watch_connections())
+        self._tasks = [asyncio.create_task(part) for part in parts]
+
+    async def _watch_connections(self) -> None:
+        """Close the connections of clients that are too slow."""
+        while True:
+            await asyncio.sleep(WATCH_EVERY)
+            end_overdue(self.server_state.connections, asyncio.get_running_loop().time())
 
     async def _await_models(self) -> None:
         """Call `ready` when the models are warm, or end the server if one fails."""
@@ -66,6 +83,7 @@ class Server(uvicorn.Server):
         while self.service.jobs.num_admitted and left > 0:
             await asyncio.sleep(0.05)
             left -= 0.05
+        self.service.jobs.close()  # whoever is left gets an answer, too
         self.should_exit = True
 
 
@@ -95,8 +113,8 @@ def make_server(app: FastAPI, service: Service, ready: Callable[[], None]) -> Se
     """A server for sockets that are already bound."""
     config = uvicorn.Config(
         app, log_config=None, log_level="critical", access_log=False, server_header=False, proxy_headers=False,
-        timeout_keep_alive=20, timeout_graceful_shutdown=5, h11_max_incomplete_event_size=64 << 10, lifespan="on",
-        backlog=1024,
+        timeout_keep_alive=20, timeout_graceful_shutdown=3, h11_max_incomplete_event_size=64 << 10, lifespan="on",
+        backlog=ACCEPTED_AT_ONCE, http=limited(service.limits), ws="none",
     )  # fmt: skip
     return Server(config, service, ready)
 
@@ -104,7 +122,13 @@ def make_server(app: FastAPI, service: Service, ready: Callable[[], None]) -> Se
 def serve(app: FastAPI, service: Service, listener: socket.socket, ready: Callable[[], None]) -> int:
     """Serve until a signal. Returns the exit code: 0, or that of the signal that ended it at once."""
     sys.setswitchinterval(0.001)  # so that the worker gets the interpreter lock back quickly
-    server = make_server(app, service, ready)
+
+    def warm() -> None:
+        gc.collect()
+        gc.freeze()  # what is loaded stays: looking for garbage in it holds up everybody
+        ready()
+
+    server = make_server(app, service, warm)
     server.run([listener])
     if server.failure is not None:
         raise HeedError(server.failure)

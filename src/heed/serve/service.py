@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from pydantic import BaseModel
 from starlette.requests import Request
 
 from heed.core.errors import HeedError
 from heed.serve.auth import ApiKeys, RateLimiter
+from heed.serve.bodies import json_body
 from heed.serve.downloads import Downloads
 from heed.serve.engine.admission import Jobs
 from heed.serve.engine.catalogue import Catalogue
@@ -16,6 +19,8 @@ from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.serve.telemetry import Log, Metrics
 from heed.text.language.identify import LanguageIdentifier
+
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -34,14 +39,22 @@ class Service:
     downloads: Downloads = field(default_factory=Downloads)
 
     def admit(self, request: Request, key: str | None) -> None:
-        """Raise ApiError for a client without a valid key, or with too many requests."""
-        self.keys.check(key)
+        """Raise ApiError for a client with too many requests, or without a valid key.
+
+        A client without a valid key is known by its address, and its guesses count.
+        """
         client = request.client.host if request.client else ""
-        self.rates.check(key if key and self.keys.required else client)
+        self.rates.check(key if key and self.keys.required and self.keys.accept(key) else client)
+        self.keys.check(key)
 
     async def admit_bearer(self, request: Request) -> None:
         """`admit` with the key in the header Authorization; a dependency of routes."""
         self.admit(request, bearer_key(request))
+
+    async def read(self, request: Request, kind: type[M]) -> M:
+        """The JSON body of an admitted request, read by a job. Raises ApiError."""
+        body = await request.body()
+        return await self.jobs.run(request, lambda job: json_body(kind, request.headers, body))
 
     def reported(self, error: Exception, event: str = "stream_failed") -> ApiError:
         """The error to send to a client. An unexpected one is logged, and its message is not sent."""

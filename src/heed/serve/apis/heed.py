@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -22,7 +21,7 @@ from heed.documents.translation import Sentence as TranslatedSentence
 from heed.inspect import inspect_text, inspect_translation, likely_words
 from heed.report.description import model_sentence
 from heed.serve.apis import heed_schema as schema
-from heed.serve.apis.schema import Answer, content, errors
+from heed.serve.apis.schema import Answer, content, errors, request_body
 from heed.serve.engine.catalogue import Direction, Route, ServedModel
 from heed.serve.engine.generation import Prompt, continuations, temperature_of
 from heed.serve.engine.job import SEPARATE_BATCH, Job
@@ -71,23 +70,27 @@ class HeedApi:
     async def report(self, name: str) -> Response:
         """A model's report.md: its data and its quality."""
         model = self.catalogue.models.get(name)
-        if model is None or not model.report.is_file():
+        text = model.read_report() if model is not None else None
+        if text is None:
             raise ApiError(404, "There is no model of this name with a report.")
-        return PlainTextResponse(model.report.read_text(encoding="utf-8"), media_type="text/markdown; charset=utf-8")
+        return PlainTextResponse(text, media_type="text/markdown; charset=utf-8")
 
-    async def detect(self, body: schema.DetectBody) -> schema.DetectedLanguages:
+    async def detect(self, request: Request) -> schema.DetectedLanguages:
         """Detect the language of a text."""
+        body = await self.service.read(request, schema.DetectBody)
         self.service.limits.require_text(body.text)
-        return schema.DetectedLanguages(languages=self.service.detector.detect(body.text))
+        guesses = await self.service.jobs.run(request, lambda job: self.service.detector.detect(body.text))
+        return schema.DetectedLanguages(languages=guesses)
 
     # --- translation ---------------------------------------------------------------------------------
 
-    async def translate(self, request: Request, body: schema.TranslateBody) -> Response | schema.Translated:
+    async def translate(self, request: Request) -> Response | schema.Translated:
         """Translate a text."""
+        body = await self.service.read(request, schema.TranslateBody)
         self.service.limits.require_text(body.text)
-        route = await asyncio.to_thread(self._route, body)
         if not body.stream:
-            return await self.service.jobs.run(request, lambda job: _translate(job, body, route))
+            return await self.service.jobs.run(request, lambda job: _translate(job, body, self._route(job, body)))
+        route = await self.service.jobs.run(request, lambda job: self._route(job, body))
 
         def stream(job: Job, send: Send) -> None:
             def send_partial(number: int, source: str, text: str) -> None:
@@ -97,7 +100,7 @@ class HeedApi:
 
         return await self._streamed(stream)
 
-    def _route(self, body: schema.TranslateBody) -> Route:
+    def _route(self, job: Job, body: schema.TranslateBody) -> Route:
         """The languages of a translation and the models on the way. Raises ApiError if there are none."""
         catalogue = self.catalogue
         model = catalogue.model(body.model, "translate") if body.model is not None else None
@@ -109,7 +112,7 @@ class HeedApi:
         if body.source not in ("", "auto"):
             source = self._language(body.source)
         else:
-            detected = self._detect(body, [direction.source for direction in directions], target)
+            detected = self._detect(job, body, [direction.source for direction in directions], target)
             source = Language(detected.language)
         if target is None:
             targets = (direction.target for direction in directions if direction.source == source)
@@ -121,9 +124,11 @@ class HeedApi:
             raise ApiError(404, f"No model translates from {source.code} to {target.code}.", "target")
         return Route(source, target, path, detected)
 
-    def _detect(self, body: schema.TranslateBody, sources: Sequence[Language], target: Language | None) -> Detected:
+    def _detect(
+        self, job: Job, body: schema.TranslateBody, sources: Sequence[Language], target: Language | None
+    ) -> Detected:
         """The likeliest language that can be translated to the target."""
-        text = spoken_text(body.text) if body.format == "html" else body.text
+        text = spoken_text(body.text, job.check) if body.format == "html" else body.text
         for guess in self.service.detector.detect(text):
             language = Language(guess.language)
             if language in sources and (target is None or self.catalogue.path(language, target) is not None):
@@ -139,28 +144,28 @@ class HeedApi:
 
     # --- inspection ----------------------------------------------------------------------------------
 
-    async def inspect(self, request: Request, body: schema.InspectBody) -> dict[str, Any]:
+    async def inspect(self, request: Request) -> dict[str, Any]:
         """Attention, probabilities, alternatives and the beam."""
+        body = await self.service.read(request, schema.InspectBody)
         if (body.text is None) == (body.source is None):
             raise ApiError(400, "Give either source (with an optional target) or text.", "source")
         if body.text is not None:
             model, text = self.catalogue.model(body.model, "generate"), body.text
-            await asyncio.to_thread(self._require_tokens, model, text)
-            return await self._call(request, lambda: inspect_text(model.translator, text).to_json())
+            return await self._call(request, model, text, lambda: inspect_text(model.translator, text).to_json())
         model, source = self.catalogue.model(body.model, "translate"), body.source or ""
-        await asyncio.to_thread(self._require_tokens, model, body.target or "")
         translator = _translator(model, body)
         options = TranslateOptions(body.nbest or 1, body.beam_size).search_options(model.options)  # as for translating
         if body.nbest is None and not options.sample:
             options = options.model_copy(update={"nbest": min(5, options.beam_size)})
         return await self._call(
-            request, lambda: inspect_translation(translator, source, body.target, options).to_json()
-        )
+            request, model, body.target or "",
+            lambda: inspect_translation(translator, source, body.target, options).to_json(),
+        )  # fmt: skip
 
-    async def next(self, request: Request, body: schema.NextBody) -> schema.Next:
+    async def next(self, request: Request) -> schema.Next:
         """Likely next tokens and words."""
+        body = await self.service.read(request, schema.NextBody)
         model = self._scoring_model(body)
-        await asyncio.to_thread(self._require_tokens, model, body.prefix)
         translator = _translator(model, body)
 
         def work() -> schema.Next:
@@ -170,12 +175,12 @@ class HeedApi:
                 words=[schema.NextWord(text=word.text, probability=word.prob, end=word.end) for word in words],
             )
 
-        return await self._call(request, work)
+        return await self._call(request, model, body.prefix, work)
 
-    async def score(self, request: Request, body: schema.ScoreBody) -> schema.Score:
+    async def score(self, request: Request) -> schema.Score:
         """Log-probability of a text."""
+        body = await self.service.read(request, schema.ScoreBody)
         model = self._scoring_model(body)
-        await asyncio.to_thread(self._require_tokens, model, body.text)
         translator = _translator(model, body)
 
         def work() -> schema.Score:
@@ -186,7 +191,7 @@ class HeedApi:
             tokens = [token for line in lines for token in _tokens(model, line.ids, line.log_probs)]
             return schema.Score(log_prob=sum(line.log_prob for line in lines), tokens=tokens)
 
-        return await self._call(request, work)
+        return await self._call(request, model, body.text, work)
 
     def _scoring_model(self, body: schema.NextBody | schema.ScoreBody) -> ServedModel:
         """The model by name, or by whether there is a source. Raises ApiError."""
@@ -204,11 +209,18 @@ class HeedApi:
         if num_tokens > limit:
             raise ApiError(400, f"The text has {num_tokens:,} tokens; the limit is {limit:,}.", "text")
 
-    async def _call(self, request: Request, work: Callable[[], T]) -> T:
-        return await self.service.jobs.run(request, lambda job: job.call(work))
+    async def _call(self, request: Request, model: ServedModel, text: str, work: Callable[[], T]) -> T:
+        """The result of the work of a model with a text. Raises ApiError if the text is too long for it."""
 
-    async def predict(self, request: Request, body: schema.PredictBody) -> schema.Predictions:
+        def checked(job: Job) -> T:
+            self._require_tokens(model, text)
+            return job.call(work)
+
+        return await self.service.jobs.run(request, checked)
+
+    async def predict(self, request: Request) -> schema.Predictions:
         """Answers of any model to texts."""
+        body = await self.service.read(request, schema.PredictBody)
         self.service.limits.require_text("".join(body.inputs))
         model = self.catalogue.model(body.model, "predict")
 
@@ -223,8 +235,9 @@ class HeedApi:
 
     # --- generation ----------------------------------------------------------------------------------
 
-    async def generate(self, request: Request, body: schema.GenerateBody) -> Response | schema.Generated:
+    async def generate(self, request: Request) -> Response | schema.Generated:
         """Continue a text."""
+        body = await self.service.read(request, schema.GenerateBody)
         self.service.limits.require_text(body.prompt)
         model = self.catalogue.model(body.model, "generate")
         seed = secrets.randbelow(1 << 31) if body.seed is None else body.seed
@@ -233,8 +246,8 @@ class HeedApi:
             temperature=temperature_of(body.temperature), top_k=body.top_k, top_p=body.top_p,
             max_tokens=body.max_tokens, seed=seed, stop=tuple(body.stop) or None,
         )  # fmt: skip
-        prompt_request = await asyncio.to_thread(model.translator.prompt_request, body.prompt)
-        prompt = Prompt(body.prompt, prompt_request.prefix)
+        encode = model.translator.prompt_request
+        prompt = Prompt(body.prompt, await self.service.jobs.run(request, lambda job: encode(body.prompt).prefix))
 
         def work(job: Job, on_piece: Callable[[int, str], None] | None = None) -> schema.Generated:
             outputs = continuations(job, model, [prompt], body.samples, options, on_piece)
@@ -248,11 +261,12 @@ class HeedApi:
         def stream(job: Job, send: Send) -> None:
             texts = [""] * body.samples
 
-            def send_partial(index: int, text: str) -> None:
+            def send_piece(index: int, text: str) -> None:
                 texts[index] += text
-                send(("partial", {"index": index, "text": texts[index]}))
+                shown = text if body.pieces else texts[index]
+                send(("piece" if body.pieces else "partial", {"index": index, "text": shown}))
 
-            send(("done", work(job, send_partial)))
+            send(("done", work(job, send_piece)))
 
         return await self._streamed(stream)
 
@@ -323,7 +337,7 @@ def _model_card(model: ServedModel, max_tokens: int) -> schema.ModelCard:
         "source": model.directions[0].source if model.directions else None, "target": model.language,
         "directions": model.directions, "attends": model.attends,
         "confidence": model.searches and model.translator.checks.confidence is not None,
-        "report": model.report.is_file(), "description": model_sentence(run),
+        "report": model.has_report, "description": model_sentence(run),
         "decoding": options if model.searches else None,
         "drawing": options.of_text(DEFAULT_MAX_TOKENS, max_tokens, sample=True) if generates else None,
         "abilities": sorted(model.abilities),
@@ -369,11 +383,18 @@ def routes(service: Service) -> APIRouter:
     post = partial(router.add_api_route, methods=["POST"])
     get("/models", api.models, responses=failures)
     get("/models/{name}/report", api.report, response_model=None, responses=report)
-    post("/translate", api.translate, response_model=schema.Translated, responses=streams)
-    post("/generate", api.generate, response_model=schema.Generated, responses=streams)
-    for path, endpoint in (
-        ("/detect", api.detect), ("/inspect", api.inspect), ("/next", api.next), ("/score", api.score),
-        ("/predict", api.predict),
+    post(
+        "/translate", api.translate, response_model=schema.Translated, responses=streams,
+        openapi_extra=request_body(schema.TranslateBody),
+    )  # fmt: skip
+    post(
+        "/generate", api.generate, response_model=schema.Generated, responses=streams,
+        openapi_extra=request_body(schema.GenerateBody),
+    )  # fmt: skip
+    for path, endpoint, body in (
+        ("/detect", api.detect, schema.DetectBody), ("/inspect", api.inspect, schema.InspectBody),
+        ("/next", api.next, schema.NextBody), ("/score", api.score, schema.ScoreBody),
+        ("/predict", api.predict, schema.PredictBody),
     ):  # fmt: skip
-        post(path, endpoint, responses=failures)
+        post(path, endpoint, responses=failures, openapi_extra=request_body(body))
     return router

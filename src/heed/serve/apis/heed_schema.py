@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -26,14 +26,9 @@ Number = Annotated[Whole, Field(ge=1, le=10)]
 
 
 class _Body(BaseModel):
-    """A request body. Unknown fields are refused; an unpaired surrogate becomes a question mark."""
+    """A request body. Unknown fields are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
-
-    @field_validator("*")
-    @classmethod
-    def _encodable(cls, value: Any) -> Any:
-        return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
 
     @field_validator("model", check_fields=False)
     @classmethod
@@ -61,8 +56,8 @@ class TranslateBody(_Body):
     length_penalty: Annotated[float, Field(ge=0, le=10)] | None = None
     prefix: str = ""
     """Beginning of the translation, for a text of one sentence."""
-    glossary: Annotated[list[GlossaryTerm], Field(max_length=1000)] = []
-    keep: Annotated[list[Term], Field(max_length=1000)] = []
+    glossary: Annotated[list[GlossaryTerm], Field(max_length=1000, fail_fast=True)] = []
+    keep: Annotated[list[Term], Field(max_length=1000, fail_fast=True)] = []
     """Terms that are not translated."""
     format: Literal["text", "html"] = "text"
     stream: bool = False
@@ -113,13 +108,16 @@ class GenerateBody(_Body):
     top_k: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: Seed | None = None
-    stop: Annotated[list[Stop], Field(max_length=4)] = []
+    stop: Annotated[list[Stop], Field(max_length=4, fail_fast=True)] = []
     stream: bool = False
+    """Send events: `partial` with the texts as they grow, then `done` with the answer, or `error`."""
+    pieces: bool = False
+    """With `stream`, send events `piece` with what is new in a text instead of `partial` with all of it."""
 
 
 class PredictBody(_Body):
     model: Name | None = None
-    inputs: Annotated[list[Text], Field(min_length=1, max_length=128)]
+    inputs: Annotated[list[Text], Field(min_length=1, max_length=128, fail_fast=True)]
     top: Number = 1
     """Number of answers to each input, the most probable first."""
 

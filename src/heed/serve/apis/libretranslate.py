@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -19,22 +18,22 @@ from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import TranslateOptions, Translation
 from heed.serve.apis.libretranslate_fields import (
     AUTO,
-    MULTIPART,
     DetectFields,
     FileFields,
     KeyField,
     SuggestFields,
     TranslateFields,
+    fields_body,
     read_fields,
-    request_body,
     validated,
 )
 from heed.serve.apis.schema import Answer, PlainError, content, errors
+from heed.serve.bodies import MULTIPART
 from heed.serve.engine.catalogue import Direction, Route
 from heed.serve.engine.job import Job
 from heed.serve.engine.languages import Language
 from heed.serve.errors import ApiError
-from heed.serve.service import Service
+from heed.serve.service import Service, bearer_key
 from heed.text.language.identify import Detected as Guess
 from heed.text.readers.columns import Sides
 
@@ -77,10 +76,25 @@ class LibreTranslateApi:
         self.catalogue = service.catalogue
 
     async def _fields(self, request: Request, kind: type[F]) -> F:
-        """The fields of a request, after its key and rate have been checked. Raises ApiError."""
-        fields = await read_fields(request)
-        self.service.admit(request, validated(KeyField, fields).api_key)
-        return validated(kind, fields)
+        """The fields of a request, after its rate and key have been checked. Raises ApiError.
+
+        The key may be in the body, so only those with a key learn about errors in other fields.
+        """
+        body, limit = await request.body(), self.service.limits.body_bytes
+
+        def read(job: Job) -> tuple[str | None, F | ApiError]:
+            fields = read_fields(request.query_params, request.headers, body, limit)
+            key = validated(KeyField, fields).api_key
+            try:
+                return key, validated(kind, fields)
+            except ApiError as error:
+                return key, error
+
+        key, fields = await self.service.jobs.run(request, read)
+        self.service.admit(request, key or bearer_key(request))
+        if isinstance(fields, ApiError):
+            raise fields
+        return fields
 
     async def translate(self, request: Request) -> Translated:
         """Translate one or several texts."""
@@ -89,8 +103,12 @@ class LibreTranslateApi:
         self.service.limits.require_texts(texts)
         source, target = self._source(fields.source), self._target(fields.target)
         options = TranslateOptions(fields.alternatives + 1, glossary=fields.glossary, keep=fields.keep)
-        routes = await asyncio.to_thread(lambda: [self._route(text, source, target, is_html) for text in texts])
-        done = await self.service.jobs.run(request, lambda job: _translate(job, texts, routes, options, is_html))
+
+        def work(job: Job) -> tuple[list[Route], list[Translation]]:
+            routes = [self._route(job, text, source, target, is_html) for text in texts]
+            return routes, _translate(job, texts, routes, options, is_html)
+
+        routes, done = await self.service.jobs.run(request, work)
         answer: dict[str, Any] = {"translatedText": _one_or_all([each.text for each in done], is_list)}
         if source is None:
             answer["detectedLanguage"] = _one_or_all([route.detected for route in routes], is_list)
@@ -102,7 +120,8 @@ class LibreTranslateApi:
         """Detect the language of a text."""
         texts = (await self._fields(request, DetectFields)).texts
         self.service.limits.require_texts(texts)
-        guesses = self.service.detector.detect("\n".join(texts))
+        text = "\n".join(texts)
+        guesses = await self.service.jobs.run(request, lambda job: self.service.detector.detect(text))
         return [Detected.model_validate(guess) for guess in guesses if guess.confidence > 0]
 
     async def languages(self) -> list[LanguageCard]:
@@ -144,14 +163,12 @@ class LibreTranslateApi:
         """Translate a file; see /frontend/settings for the supported formats."""
         fields = await self._fields(request, FileFields)
         file, source, target = fields.file, self._source(fields.source), self._target(fields.target)
-        sample, suffix = sample_of(file.name, file.data), suffix_of(file.name)
-        route = await asyncio.to_thread(
-            self._route, sample, source, target, suffix in MARKUP, suffix in BILINGUAL, fields.model
-        )
         options = TranslateOptions(glossary=fields.glossary, keep=fields.keep)
-        sides = Sides(*route.codes, fields.src_column, fields.tgt_column)
 
         def work(job: Job) -> bytes:
+            sample, suffix = sample_of(file.name, file.data), suffix_of(file.name)
+            route = self._route(job, sample, source, target, suffix in MARKUP, suffix in BILINGUAL, fields.model)
+            sides = Sides(*route.codes, fields.src_column, fields.tgt_column)
             return translate_file(file.name, file.data, TextTranslator(job, route.steps, options), sides)
 
         data = await self.service.jobs.run(request, work, self.service.limits.file_seconds)
@@ -182,8 +199,8 @@ class LibreTranslateApi:
         return language
 
     def _route(
-        self, text: str, source: Language | None, target: Language, is_html: bool, is_bilingual: bool = False,
-        model: str = "",
+        self, job: Job, text: str, source: Language | None, target: Language, is_html: bool,
+        is_bilingual: bool = False, model: str = "",
     ) -> Route:  # fmt: skip
         """The languages of a translation and the models on the way. Raises ApiError if there are none.
 
@@ -191,7 +208,7 @@ class LibreTranslateApi:
         """
         detected = None
         if source is None:
-            detected = self._detect(spoken_text(text) if is_html else text, target, is_bilingual)
+            detected = self._detect(spoken_text(text, job.check) if is_html else text, target, is_bilingual)
             source = Language(detected.language)
         only = self.catalogue.model(model, "translate") if model else None
         path = [] if source == target else self.catalogue.path(source, target, only)
@@ -239,16 +256,15 @@ def routes(service: Service) -> APIRouter:
     failures = errors(PlainError, 400, 403, 429, 503, 504)
     post(
         "/translate", api.translate, response_model_exclude_unset=True, responses=failures,
-        openapi_extra=request_body(TranslateFields, codes),
+        openapi_extra=fields_body(TranslateFields, codes),
     )  # fmt: skip
-    post("/detect", api.detect, responses=failures, openapi_extra=request_body(DetectFields))
+    post("/detect", api.detect, responses=failures, openapi_extra=fields_body(DetectFields))
     post(
-        "/suggest", api.suggest, status_code=403, responses=errors(PlainError, 400, 403, 429),
-        openapi_extra=request_body(SuggestFields),
+        "/suggest", api.suggest, status_code=403, responses=failures, openapi_extra=fields_body(SuggestFields),
     )  # fmt: skip
     post(
         "/translate_file", api.translate_file, responses={**failures, **errors(PlainError, 404)},
-        openapi_extra=request_body(FileFields, codes, [MULTIPART]),
+        openapi_extra=fields_body(FileFields, codes, [MULTIPART]),
     )  # fmt: skip
     get("/languages", api.languages, responses=errors(PlainError))
     get("/frontend/settings", api.settings, responses=errors(PlainError))

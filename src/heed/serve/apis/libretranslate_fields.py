@@ -6,12 +6,10 @@ a list or an object is accepted as text, too. Error messages are LibreTranslate'
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import Request
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -22,16 +20,15 @@ from pydantic import (
     ValidationError,
     WithJsonSchema,
 )
-from starlette.datastructures import UploadFile
+from starlette.datastructures import Headers, UploadFile
 
+from heed.serve.apis.schema import request_body
+from heed.serve.bodies import JSON, MULTIPART, URLENCODED, form_of, json_of, media_type_of
 from heed.serve.errors import ApiError
 from heed.text.readers import parse_column
 
 AUTO = "auto"
-JSON, URLENCODED, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_TERMS, MAX_ALTERNATIVES = 1000, 10
-MAX_FIELD_BYTES = 1 << 30
-"""Maximum size of a field of a form. The whole body has its own limit."""
 
 _TYPES = {
     "q": "a text or an array of texts",
@@ -55,7 +52,12 @@ class UploadedFile:
 
 
 def _from_json(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    try:
+        return json_of(value)
+    except ApiError as error:
+        raise ValueError(error.message) from error
 
 
 def _lines(value: Any) -> Any:
@@ -64,7 +66,7 @@ def _lines(value: Any) -> Any:
 
 Text = Annotated[str, Field(min_length=1)]
 Terms = Annotated[dict[str, str], Field(max_length=MAX_TERMS)]
-TermList = Annotated[list[str], Field(max_length=MAX_TERMS)]
+TermList = Annotated[list[str], Field(max_length=MAX_TERMS, fail_fast=True)]
 Column = Annotated[str | int, AfterValidator(lambda value: parse_column(str(value)))]
 """A column of a table, by number or name."""
 
@@ -88,7 +90,7 @@ class TermFields(KeyField):
 
 
 class DetectFields(KeyField):
-    q: Text | Annotated[list[str], Field(min_length=1)]
+    q: Text | Annotated[list[str], Field(min_length=1, fail_fast=True)]
 
     @property
     def texts(self) -> list[str]:
@@ -122,45 +124,41 @@ class SuggestFields(KeyField):
     target: str
 
 
-def request_body(
+def fields_body(
     fields: type[BaseModel], codes: Sequence[str] = (), kinds: Sequence[str] = (JSON, URLENCODED, MULTIPART)
 ) -> dict[str, Any]:
     """The request body in OpenAPI. `codes`: the languages of this server."""
-    schema = fields.model_json_schema()
-    if codes:
-        schema["properties"]["source"]["enum"] = [AUTO, *codes]
-        schema["properties"]["target"]["enum"] = list(codes)
-    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+    languages = {"source": {"enum": [AUTO, *codes]}, "target": {"enum": list(codes)}} if codes else {}
+    return request_body(fields, kinds, **languages)
 
 
-async def read_fields(request: Request) -> dict[str, Any]:
-    """The fields of a request that are not empty. Raises ApiError."""
-    fields: dict[str, Any] = dict(request.query_params)
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON:
-        fields |= _json_object(await request.body())
+def read_fields(query: Mapping[str, str], headers: Headers, body: bytes, max_bytes: int) -> dict[str, Any]:
+    """The fields of a request that are not empty. Raises ApiError. `max_bytes`: the maximum size of a body."""
+    fields: dict[str, Any] = dict(query)
+    if media_type_of(headers) == JSON:
+        value = json_of(body or b"{}")
+        if not isinstance(value, dict):
+            raise ApiError(400, "Invalid JSON format")
+        fields |= value
     else:
-        async with request.form(max_files=1, max_fields=100, max_part_size=MAX_FIELD_BYTES) as form:
-            for name in form:
-                values = form.getlist(name)
-                texts = [value for value in values if isinstance(value, str)]
-                fields[name] = "\n".join(texts) if texts else await _file(values[0])
+        form = form_of(headers, body, max_bytes)
+        for name in form:
+            values = form.getlist(name)
+            texts = [_encodable(value) for value in values if isinstance(value, str)]
+            fields[name] = "\n".join(texts) if texts else _file(values[0])
     return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
 
-def _json_object(body: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(body or b"{}")
-        # JSON can hold unpaired surrogates, which cannot be encoded: they become question marks.
-        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
-        raise ApiError(400, "Invalid JSON format") from error
-    if not isinstance(value, dict):
-        raise ApiError(400, "Invalid JSON format")
-    return value
+def _encodable(text: str) -> str:
+    """The text, with question marks for unpaired surrogates, which a form may have in a charset of its own."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
-async def _file(value: UploadFile | str) -> UploadedFile | str:
-    return UploadedFile(value.filename or "", await value.read()) if isinstance(value, UploadFile) else value
+def _file(value: UploadFile | str) -> UploadedFile | str:
+    if isinstance(value, str):
+        return value
+    with value.file as file:
+        return UploadedFile(_encodable(value.filename or ""), file.read())
 
 
 def validated(kind: type[F], fields: dict[str, Any]) -> F:

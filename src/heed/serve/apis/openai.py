@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import secrets
 import time
@@ -28,7 +27,7 @@ from heed.serve.apis.openai_schema import (
     OpenAIError,
     Usage,
 )
-from heed.serve.apis.schema import content, errors
+from heed.serve.apis.schema import content, errors, request_body
 from heed.serve.engine.catalogue import ServedModel
 from heed.serve.engine.generation import Prompt, continuations, temperature_of
 from heed.serve.engine.job import Job
@@ -69,12 +68,13 @@ class OpenAIApi:
     def _card(self, model: ServedModel) -> ModelCard:
         return ModelCard(id=model.name, created=self.started)
 
-    async def completions(self, request: Request, body: CompletionRequest) -> Response | Completion:
+    async def completions(self, request: Request) -> Response | Completion:
         """Complete a text."""
+        body = await self.service.read(request, CompletionRequest)
         texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
         self.service.limits.require_text("".join(text for text in texts if isinstance(text, str)))
         model = self.service.catalogue.model(body.model, "generate")
-        checked = await asyncio.to_thread(_check, body, model, self.service)
+        checked = await self.service.jobs.run(request, lambda job: _check(body, model, self.service))
         empty = Completion(
             id=f"cmpl-{uuid.uuid4().hex}",
             created=int(time.time()),
@@ -165,7 +165,6 @@ def _check(body: CompletionRequest, model: ServedModel, service: Service) -> _Ch
 def _prompt(prompt: str | Sequence[int], model: ServedModel) -> Prompt:
     translator = model.translator
     if isinstance(prompt, str):
-        prompt = prompt.encode("utf-8", "replace").decode("utf-8")
         return Prompt(prompt, translator.prompt_request(prompt).prefix)
     if any(id >= len(translator.tgt_tokenizer.vocabulary) for id in prompt):
         raise ApiError(400, "The prompt has a token id that is not in this model's vocabulary.", "prompt")
@@ -285,6 +284,7 @@ def routes(service: Service) -> APIRouter:
     router.add_api_route(
         "/completions", api.completions, methods=["POST"], response_model=Completion,
         responses={**streamed, **errors(OpenAIError, 400, 401, 404, 429, 503, 504)},
+        openapi_extra=request_body(CompletionRequest),
     )  # fmt: skip
     router.add_api_route("/models", api.models, responses=errors(OpenAIError, 401, 429))
     router.add_api_route("/models/{model}", api.model, responses=errors(OpenAIError, 401, 404, 429))

@@ -63,7 +63,7 @@ class CompletionRequest(BaseModel):
     stream_options: StreamOptions | None = None
     logprobs: Annotated[Whole, Field(ge=0, le=5)] | None = None
     echo: bool | None = False
-    stop: Stop | Annotated[list[Stop], Field(max_length=4)] | None = None
+    stop: Stop | Annotated[list[Stop], Field(max_length=4, fail_fast=True)] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     logit_bias: Annotated[dict[str, Annotated[float, Field(ge=-100, le=100)]], Field(max_length=300)] | None = None

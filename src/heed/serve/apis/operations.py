@@ -56,7 +56,7 @@ class Operations:
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus metrics."""
-        self.service.keys.check(bearer_key(request))
+        self.service.admit(request, bearer_key(request))
         self.service.metrics.heartbeat.set(self.service.worker.heartbeat_age)
         return Response(self.service.metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
@@ -105,7 +105,7 @@ def routes(service: Service) -> APIRouter:
     get("/health", api.health, response_model=Status, responses=described)
     get("/ready", api.ready, response_model=Status, responses=described)
     for path, endpoint, media_type, statuses in (
-        ("/metrics", api.metrics, "text/plain", (400, 403)),
+        ("/metrics", api.metrics, "text/plain", (400, 403, 429)),
         ("/spec", api.spec, "application/json", ()),
         ("/docs", api.docs, "text/html", ()),
         ("/", api.index, "text/html", (404,)),

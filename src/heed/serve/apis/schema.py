@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
+from heed.serve.bodies import JSON
 from heed.serve.engine.probabilities import finite
 
 Responses = dict[int | str, dict[str, Any]]
@@ -18,6 +19,7 @@ _REASONS = {
     404: "Not found.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
+    421: "The server has another name than the header Host.",
     429: "Too many requests from this client.",
     500: "The server failed to handle the request.",
     503: "The server is busy; retry after the number of seconds in Retry-After.",
@@ -49,14 +51,14 @@ class PlainError(Answer):
 
 
 def errors(model: type[BaseModel], *statuses: int) -> Responses:
-    """The documented errors of a route. Every route may answer 408, 413 and 500."""
+    """The documented errors of a route. Every route may answer 400, 408, 413, 421 and 500."""
     return {
         status: {
             "model": model,
             "description": _REASONS[status],
             **({"headers": _RETRY_AFTER} if status in (429, 503) else {}),
         }
-        for status in sorted({*statuses, 408, 413, 500})
+        for status in sorted({*statuses, 400, 408, 413, 421, 500})
     }
 
 
@@ -65,9 +67,22 @@ def content(description: str, *media_types: str) -> Responses:
     return {200: {"description": description, "content": {media_type: {} for media_type in media_types}}}
 
 
-def without_422(description: Mapping[str, Any]) -> dict[str, Any]:
-    """FastAPI's description without the status 422: invalid requests are answered with 400."""
+def request_body(kind: type[BaseModel], kinds: Sequence[str] = (JSON,), **changes: dict[str, Any]) -> dict[str, Any]:
+    """The request body of an operation in OpenAPI. `kinds`: media types. `changes`: of the schemas of fields."""
+    schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
+    for field, change in changes.items():
+        schema["properties"][field].update(change)
+    return {"requestBody": {"required": True, "content": {media_type: {"schema": schema} for media_type in kinds}}}
+
+
+def described(description: Mapping[str, Any]) -> dict[str, Any]:
+    """FastAPI's description without the status 422, as invalid requests are answered with 400.
+
+    The models inside those of request bodies are described with the others.
+    """
     for operations in description["paths"].values():
         for operation in operations.values():
             operation["responses"].pop("422", None)
+            for body in operation.get("requestBody", {}).get("content", {}).values():
+                description["components"]["schemas"].update(body["schema"].pop("$defs", {}))
     return dict(description)

@@ -1,15 +1,22 @@
-"""Admission of requests: limits, deadlines, and cancellation when a client disconnects."""
+"""Admission of requests: limits, deadlines, and cancellation when a client disconnects.
+
+Each job has a thread of its own, which is a daemon: the end of the process waits for none, whatever it does.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
 from starlette.requests import Request
 
 from heed.serve.engine.job import RETRY_AFTER, ClientLeftError, Job
+from heed.serve.engine.outlet import Outlet
+from heed.serve.engine.pace import Pace
 from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
@@ -25,36 +32,46 @@ class Jobs:
         self._worker = worker
         self._limits = limits
         self._metrics = metrics
-        self._pool = ThreadPoolExecutor(limits.queue, thread_name_prefix="heed job")
-        self.num_admitted = 0
-        """Admitted requests whose work has not ended."""
+        self._pace = Pace()
+        self._jobs: set[Job] = set()
         self.is_draining = False
         """Whether new requests are refused, as the server is shutting down."""
 
+    @property
+    def num_admitted(self) -> int:
+        """Admitted requests whose work has not ended."""
+        return len(self._jobs)
+
     def close(self) -> None:
-        """Refuse new requests. Threads that still wait end by themselves."""
+        """Refuse new requests, and cancel all others."""
         self.is_draining = True
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for job in self._jobs:
+            job.cancel(_shutting_down())
 
     def _admit(self, seconds: float) -> Job:
         if self.is_draining:
-            raise ApiError(503, "The server is shutting down.", retry_after=RETRY_AFTER)
+            raise _shutting_down()
         if not self._worker.is_warm:
             raise ApiError(503, "The server is loading its models.", retry_after=RETRY_AFTER)
         if self.num_admitted >= self._limits.queue:
             raise ApiError(503, "The server is full; retry later.", retry_after=RETRY_AFTER)
-        return Job(self._worker, self._limits, self._metrics, seconds)
+        return Job(self._worker, self._limits, self._metrics, seconds, self._pace)
 
     def _begin(self, job: Job, work: Callable[[Job], T]) -> asyncio.Future[T]:
-        self.num_admitted += 1
+        self._jobs.add(job)
         self._metrics.at_work.set(self.num_admitted)
-        loop = asyncio.get_running_loop()
-        future: Future[T] = self._pool.submit(work, job)
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._ended))
+        loop, future = asyncio.get_running_loop(), Future[T]()
+
+        def run() -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                _complete(future, lambda: work(job))
+                loop.call_soon_threadsafe(self._ended, job)
+
+        threading.Thread(target=run, name="heed job", daemon=True).start()
         return asyncio.wrap_future(future)
 
-    def _ended(self) -> None:
-        self.num_admitted -= 1
+    def _ended(self, job: Job) -> None:
+        self._jobs.discard(job)
         self._metrics.at_work.set(self.num_admitted)
 
     async def run(self, http: Request, work: Callable[[Job], T], seconds: float | None = None) -> T:
@@ -80,24 +97,30 @@ class Jobs:
     async def stream(self, work: Callable[[Job, Callable[[T], None]], None]) -> AsyncIterator[T]:
         """The results that the work sends. Raises what the work raises; closing the iterator cancels the work."""
         job = self._admit(self._limits.seconds)
-        loop, sent = asyncio.get_running_loop(), asyncio.Queue[T | None]()
+        outlet = Outlet[T](job, asyncio.get_running_loop())
 
-        def send(item: T) -> None:
-            loop.call_soon_threadsafe(sent.put_nowait, item)
+        def run(job: Job) -> None:
+            work(job, outlet.put)
+            outlet.await_taken()
 
-        future = self._begin(job, lambda job: work(job, send))
-        future.add_done_callback(lambda _: sent.put_nowait(None))
-        return self._sent(job, future, sent)
+        future = self._begin(job, run)
+        future.add_done_callback(lambda _: outlet.close())
+        return self._sent(job, future, outlet)
 
-    async def _sent(self, job: Job, future: asyncio.Future[None], sent: asyncio.Queue[T | None]) -> AsyncIterator[T]:
+    async def _sent(self, job: Job, future: asyncio.Future[None], outlet: Outlet[T]) -> AsyncIterator[T]:
         try:
-            while (item := await sent.get()) is not None:
-                yield item
+            async with aclosing(outlet.taken()) as items:
+                async for item in items:
+                    yield item
             future.result()
         finally:
             if not future.done():
                 job.cancel()
                 future.add_done_callback(_ignore)
+
+
+def _shutting_down() -> ApiError:
+    return ApiError(503, "The server is shutting down.", retry_after=RETRY_AFTER)
 
 
 async def _disconnect(http: Request) -> None:
@@ -106,6 +129,16 @@ async def _disconnect(http: Request) -> None:
         message = await http.receive()
         if message["type"] == "http.disconnect":
             return
+
+
+def _complete(future: Future[T], work: Callable[[], T]) -> None:
+    """Do the work, and give its result or error to the future."""
+    try:
+        result = work()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 def _ignore(future: asyncio.Future[T]) -> None:

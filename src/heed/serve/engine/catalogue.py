@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from heed.tasks.predictor import Predictor
 from heed.text.language.codes import code_of
 from heed.text.language.identify import Detected, LanguageIdentifier
 
+REPORT = "report.md"
+MAX_REPORT_BYTES = 8 << 20
 MAX_HOPS = 3
 """Maximum number of models on the way from one language to another."""
 
@@ -111,9 +114,14 @@ class ServedModel:
         return self.directions[0].target if self.directions else Language(data.tgt_lang or data.src_lang or "und")
 
     @property
-    def report(self) -> Path:
-        """Its report.md, which may be missing."""
-        return self.run.folder / "report.md"
+    def has_report(self) -> bool:
+        """Whether `read_report` has a text."""
+        return _is_plain_file(self.run.folder / REPORT)
+
+    def read_report(self) -> str | None:
+        """The text of its report.md; None without one, or if it is not a plain file of the run folder."""
+        path = self.run.folder / REPORT
+        return path.read_text(encoding="utf-8", errors="replace") if _is_plain_file(path) else None
 
     @cached_property
     def attends(self) -> bool:
@@ -255,3 +263,12 @@ def _translators(loaded: Predictor) -> list[tuple[Run, ModelTranslator]]:
     if refused is not None and not translators:
         raise refused
     return translators
+
+
+def _is_plain_file(path: Path) -> bool:
+    """Whether a path is a regular file, no link to one that may be anywhere, and of a size to send."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size <= MAX_REPORT_BYTES

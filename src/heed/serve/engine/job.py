@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -15,6 +14,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.documents.translation import Step, Watch
+from heed.serve.engine.pace import SLICE, Pace
 from heed.serve.engine.scheduler import Outcome, Ticket
 from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError
@@ -27,6 +27,8 @@ SEPARATE_BATCH = 8
 """Sentences of a search that no other request can join, and inputs of a prediction, in one call of the worker."""
 WINDOW = 64
 """Sentences of one request that are submitted to the worker at once."""
+MAX_BEHIND = 64
+"""Partial outputs that wait until their job has looked at them."""
 MAX_TERM_STEPS = 64
 """Maximum tokens of all terms that one output must contain: each of them widens its beam."""
 RETRY_AFTER = 2
@@ -40,20 +42,31 @@ class ClientLeftError(Exception):
 class Job:
     """The work of one request. Its methods block: call them from the thread of the work."""
 
-    def __init__(self, worker: Worker, limits: Limits, metrics: Metrics, seconds: float) -> None:
+    def __init__(self, worker: Worker, limits: Limits, metrics: Metrics, seconds: float, pace: Pace) -> None:
         self._worker = worker
+        self._pace = pace
+        self._rested = 0.0  # time that the thread had computed when it last rested
         self._metrics = metrics
         self._limits = limits
         self._admitted = time.monotonic()
         self._deadline = self._admitted + seconds
         self._inbox: SimpleQueue[tuple[Ticket | None, Outcome | None, list[int] | None]] = SimpleQueue()
-        self._is_cancelled = threading.Event()
+        self._reason: Exception | None = None  # why it was cancelled
         self._has_started = False
 
-    def cancel(self) -> None:
-        """Cancel the work, from another thread."""
-        self._is_cancelled.set()
+    def cancel(self, reason: Exception | None = None) -> None:
+        """Cancel the work, from another thread. `reason`: what it raises, by default that its client has left."""
+        self._reason = reason or ClientLeftError()
         self._inbox.put((None, None, None))
+
+    def check(self) -> None:
+        """Raise if the work was cancelled, or has taken too long. Rest if it has computed for long."""
+        if time.thread_time() - self._rested > SLICE:
+            self._pace.rest()
+            self._rested = time.thread_time()
+        if self._reason is not None:
+            raise self._reason
+        self._require_time()
 
     def translate(
         self, step: Step, texts: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None,
@@ -89,14 +102,12 @@ class Job:
         try:
             while True:
                 self._has_started |= future.running()
-                self._require_time()
+                self.check()
                 try:
                     return future.result(timeout=0.1)
                 except FutureTimeout:
                     if future.done():  # the work itself raised a time-out
                         raise
-                    if self._is_cancelled.is_set():
-                        raise ClientLeftError from None
         finally:
             future.cancel()  # no effect on what has started
 
@@ -151,8 +162,13 @@ class Job:
             translator, request, options, self, deliver=lambda outcome: self._inbox.put((ticket, outcome, None))
         )
         if watch is not None:
-            ticket.watch = lambda ids: self._inbox.put((ticket, None, ids))
+            ticket.watch = lambda ids: self._grown(ticket, ids)
         return ticket
+
+    def _grown(self, ticket: Ticket, ids: list[int]) -> None:
+        """Pass a partial output on. A job that is behind, as its client reads slowly, gets only later ones."""
+        if self._inbox.qsize() < MAX_BEHIND:
+            self._inbox.put((ticket, None, ids))
 
     def _next(self, missing: dict[Ticket, Request], watch: Watch | None) -> tuple[Ticket, Outcome]:
         """The next outcome. `watch` sees the partial outputs that arrive before it."""
@@ -164,8 +180,8 @@ class Job:
                 ticket, outcome, ids = self._inbox.get(timeout=0.5)
             except Empty:
                 continue
-            if self._is_cancelled.is_set():
-                raise ClientLeftError
+            if self._reason is not None:
+                raise self._reason
             if ticket is None or ticket not in missing:
                 continue
             if outcome is not None:

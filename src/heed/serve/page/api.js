@@ -73,7 +73,7 @@ export async function follow(path, body, onPartial, signal) {
       rest = events.pop();
       for (const text of events) {
         const event = parsed(text);
-        if (event.name === "partial") onPartial(event.data);
+        if (event.name === "partial" || event.name === "piece") onPartial(event.data);
         else if (event.name === "done") return event.data;
         else if (event.name === "error") {
           const { message, code } = event.data.error;

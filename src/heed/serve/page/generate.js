@@ -91,11 +91,15 @@ export function generatePanel(served, modelInUse) {
     halt.disabled = false;
     facts.textContent = "Writing …";
     const prompt = area.value;
-    const body = { model: state.model.name, prompt, ...sampling.values() };
+    const body = { model: state.model.name, prompt, pieces: true, ...sampling.values() };
+    const texts = [];
     const done = await work.run(
       async (signal) => {
-        const onPartial = ({ index, text }) => fill(index, prompt, [text]);
-        const answer = await follow("api/generate", body, onPartial, signal);
+        const onPiece = ({ index, text }) => {
+          texts[index] = (texts[index] ?? "") + text;
+          fill(index, prompt, [texts[index]]);
+        };
+        const answer = await follow("api/generate", body, onPiece, signal);
         answer.continuations.forEach((each, index) => finish(index, prompt, each));
         facts.textContent = `Seed ${answer.seed}`;
       },

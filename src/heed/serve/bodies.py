@@ -1,0 +1,95 @@
+"""Bodies of requests: JSON and forms, with limits on the number of their parts, and checked against a model.
+
+They are read in the thread of a job, because the largest take longer than other clients should wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import FormData, Headers
+from starlette.formparsers import MultiPartException, MultiPartParser
+
+from heed.serve.errors import ApiError
+
+M = TypeVar("M", bound=BaseModel)
+
+MAX_MEMBERS = 1000
+"""Members of a JSON object. Their errors are all built before the first is known, so there may not be many."""
+MAX_FORM_FIELDS = 100
+JSON, URLENCODED, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
+
+
+def media_type_of(headers: Headers) -> str:
+    """`application/json`"""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def json_of(body: bytes | str) -> Any:
+    """The value of a JSON text. An unpaired surrogate, which cannot be encoded, becomes a question mark."""
+    try:
+        text = body if isinstance(body, str) else body.decode(json.detect_encoding(body), "replace")
+        value = json.loads(text, object_pairs_hook=_object)
+        if "\\ud" in text.lower():
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, "Invalid JSON format") from error
+    return value
+
+
+def _object(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    if len(members) > MAX_MEMBERS:
+        raise ApiError(400, f"An object in the body has {len(members):,} members; the limit is {MAX_MEMBERS:,}.")
+    return dict(members)
+
+
+def json_body(kind: type[M], headers: Headers, body: bytes) -> M:
+    """A JSON body as a model. Raises ApiError.
+
+    Browsers let pages of any origin send other media types, so only a body that is named as JSON is read.
+    """
+    media_type = media_type_of(headers)
+    if media_type != JSON and not (media_type.startswith("application/") and media_type.endswith("+json")):
+        raise ApiError(400, f"The body must be JSON, with the header Content-Type: {JSON}.")
+    try:
+        return kind.model_validate(json_of(body))
+    except ValidationError as error:
+        raise first_invalid(error.errors(include_url=False)) from error
+
+
+def first_invalid(invalid: Sequence[Any]) -> ApiError:
+    """The error about the first invalid field, without its value."""
+    first = invalid[0]
+    location = [str(part)[:80] for part in first["loc"] if part != "body"]
+    return ApiError(400, f"{'.'.join(location[:2]) or 'body'}: {first['msg']}", location[0] if location else None)
+
+
+def form_of(headers: Headers, body: bytes, max_bytes: int) -> FormData:
+    """The fields of a form; empty for a body of another kind. Raises ApiError. Close it after use.
+
+    `max_bytes`: the maximum size of a body.
+    """
+    media_type = media_type_of(headers)
+    try:
+        if media_type == URLENCODED:
+            text = body.decode("latin-1")
+            return FormData([*parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)])
+        return asyncio.run(_multipart(headers, body, max_bytes)) if media_type == MULTIPART else FormData()
+    except ValueError as error:
+        raise ApiError(400, f"The form has more than {MAX_FORM_FIELDS} fields.") from error
+    except MultiPartException as error:
+        raise ApiError(400, error.message) from error
+
+
+async def _multipart(headers: Headers, body: bytes, max_bytes: int) -> FormData:
+    async def stream() -> Any:
+        yield body
+
+    parser = MultiPartParser(headers, stream(), max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=max_bytes)
+    parser.spool_max_size = max_bytes + 1
+    return await parser.parse()

@@ -1,0 +1,96 @@
+"""The gate: middleware that refuses requests by their first line and headers, before anything is read or routed."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from heed.serve.errors import ApiError, error_response
+
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
+ANY_HOST = "*"
+MAX_QUERY_FIELDS = 100
+_CLOSE = {"connection": "close"}
+
+
+class Hosts:
+    """The names by which clients may call a server.
+
+    A web page of anyone can point a name of its own at this machine (DNS rebinding), and then read the answers as if
+    they were its own. Such a request has that name in its header Host. An address in that header cannot be redirected.
+    """
+
+    def __init__(self, bound_to: str = LOCAL_HOSTS[0], allowed: Iterable[str] = ()) -> None:
+        """`bound_to`: the address that the server listens on. `allowed`: further names; `*` for all."""
+        own = () if bound_to in LOCAL_HOSTS else (socket.gethostname(), socket.getfqdn())
+        self._names = {name.lower() for name in (*LOCAL_HOSTS, bound_to, *own, *allowed)}
+        self._is_open = ANY_HOST in self._names
+        self._is_local = bound_to in LOCAL_HOSTS
+
+    def require(self, host: str) -> None:
+        """Raise ApiError for a header Host with another name."""
+        name = _name_of(host)
+        if self._is_open or name in self._names or (_is_address(name) and not self._is_local):
+            return
+        raise ApiError(
+            421, f"This server is not called {name[:80]!r}. Call it by the address that it listens on, or start it "
+            f"with --allowed-host {name[:80]}."
+        )  # fmt: skip
+
+
+def _name_of(host: str) -> str:
+    """The name or address in a header Host, without the port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower().removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Gate:
+    """The middleware."""
+
+    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
+        self.app = app
+        self.hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "http":
+            try:
+                self._check(scope)
+            except ApiError as error:
+                # The body is not read, and its length may be in doubt.
+                await error_response(error, scope["path"], _CLOSE)(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        if "transfer-encoding" in headers and ("content-length" in headers or scope["http_version"] == "1.0"):
+            raise ApiError(400, "The length of the body is given in two ways: send only one of Content-Length and "
+                "Transfer-Encoding, the latter with HTTP/1.1.")  # fmt: skip
+        if "host" in headers:  # HTTP/1.0 does not need it, and no web page can leave it out
+            self.hosts.require(headers["host"])
+        if scope["query_string"]:
+            self._check_query(scope["query_string"])
+
+    def _check_query(self, query: bytes) -> None:
+        try:
+            fields = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS)
+        except ValueError as error:
+            raise ApiError(400, f"The URL has more than {MAX_QUERY_FIELDS} fields.") from error
+        if any(name == b"api_key" for name, _ in fields):
+            raise ApiError(400, "The URL has a key, and URLs are logged on the way. Send it in the header "
+                "Authorization: Bearer KEY, or in the field api_key of the body; and use a new key.")  # fmt: skip

@@ -1,0 +1,107 @@
+"""Requests that are refused by their first line and headers."""
+
+from __future__ import annotations
+
+import pytest
+from serving import REQUEST, Live, connected, rest_of, serving
+
+from heed.serve.errors import ApiError
+from heed.serve.gate import Hosts
+from heed.tasks.predictor import Predictor
+
+
+def is_allowed(hosts: Hosts, host: str) -> bool:
+    """Whether a header Host is accepted."""
+    try:
+        hosts.require(host)
+    except ApiError as error:
+        assert error.status == 421
+        assert "--allowed-host" in error.message
+        return False
+    return True
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "LocalHost:1", "[::1]:8000", "localhost.:80"])
+def test_a_local_server_has_local_names(host: str) -> None:
+    assert is_allowed(Hosts(), host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example", "", "10.0.0.1", "*"],
+)
+def test_a_local_server_has_no_other_names(host: str) -> None:
+    assert not is_allowed(Hosts(), host)
+
+
+def test_a_public_server_has_addresses_its_own_name_and_the_allowed_ones() -> None:
+    hosts = Hosts("0.0.0.0", ["Translate.example"])
+    assert is_allowed(hosts, "192.168.1.5:8000")
+    assert is_allowed(hosts, "[2001:db8::1]")
+    assert is_allowed(hosts, "translate.example")
+    assert not is_allowed(hosts, "evil.example")
+    assert is_allowed(Hosts("box.lan"), "box.lan:8000")
+    assert is_allowed(Hosts("0.0.0.0", ["*"]), "evil.example")
+
+
+def test_a_request_by_another_name_is_refused_in_the_form_of_each_api(live: Live) -> None:
+    for path in ("/api/models", "/v1/models", "/languages", "/"):
+        answer = live.get(path, Host="evil.example")
+        assert answer.status == 421
+        assert "evil.example" in str(answer.json["error"])
+    assert live.get("/api/models", Host="evil.example").json["error"]["code"] == "wrong_host"
+    assert live.get("/api/models", Host=f"localhost:{live.port}").status == 200
+
+
+def test_nothing_redirects_to_the_name_in_a_request(live: Live) -> None:
+    for path in ("/languages/", "/api/models/", "/v1/models/"):
+        answer = live.get(path)
+        assert answer.status == 404
+        assert "location" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("version", "lengths"),
+    [
+        ("1.1", "Content-Length: 5\r\nTransfer-Encoding: chunked"),
+        ("1.1", "Transfer-Encoding: chunked\r\nContent-Length: 0"),
+        ("1.0", "Transfer-Encoding: chunked"),
+    ],
+)
+def test_a_body_with_two_lengths_ends_the_connection(live: Live, version: str, lengths: str) -> None:
+    first = f"POST /translate HTTP/{version}\r\nHost: localhost\r\n{lengths}\r\n\r\n0\r\n\r\n"
+    with connected(live, f"{first}GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()) as client:
+        received = rest_of(client)
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert received.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("query", ["api_key=k", "q=a&api%5Fkey=k", "api_key"])
+def test_a_key_in_the_url_is_refused_with_the_place_where_it_belongs(live: Live, query: str) -> None:
+    for path in ("/translate", "/api/detect"):
+        answer = live.post(f"{path}?{query}", REQUEST)
+        assert answer.status == 400
+        assert "Authorization: Bearer" in str(answer.json["error"])
+
+
+def test_a_url_with_many_fields_is_refused(live: Live) -> None:
+    assert live.post("/translate?" + "&".join(["a=b"] * 101), REQUEST).status == 400
+
+
+def test_the_header_with_the_key_works_for_all_apis(loaded: list[Predictor]) -> None:
+    with serving(loaded[:1], keys=["right"]) as live:
+        assert live.post("/translate", REQUEST, Authorization="Bearer right").status == 200
+        assert live.post("/translate", REQUEST, Authorization="Bearer wrong").status == 403
+        assert live.post("/translate", {**REQUEST, "api_key": "right"}).status == 200
+
+
+def test_wrong_keys_count_against_the_rate_of_their_client(loaded: list[Predictor]) -> None:
+    with serving(loaded[:1], keys=["right"], per_minute=3) as live:
+        live.service.rates._clock = lambda: 0.0
+        guesses = [live.post("/translate", {**REQUEST, "api_key": f"guess {n}"}).status for n in range(5)]
+        assert guesses == [403, 403, 403, 429, 429]
+        bearers = [live.get("/api/models", Authorization=f"Bearer {n}").status for n in range(2)]
+        assert [*bearers, live.get("/metrics").status] == [429, 429, 429]
+        assert live.post("/translate", {**REQUEST, "api_key": "right"}).status == 200, (
+            "whoever has a key is known by it"
+        )

@@ -1,0 +1,177 @@
+"""Jobs: their threads, their cancellation, and what they send to slow clients."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from heed.documents.formats import translate_file
+from heed.documents.text_translator import TextTranslator
+from heed.documents.translation import TranslateOptions
+from heed.serve.engine.admission import Jobs
+from heed.serve.engine.job import MAX_BEHIND, ClientLeftError, Job
+from heed.serve.engine.outlet import CAPACITY
+from heed.serve.engine.pace import SHARE, SLICE, Pace
+from heed.serve.errors import ApiError
+from heed.serve.limits import Limits
+from heed.serve.telemetry import Metrics
+from heed.text.readers.columns import Sides
+
+
+def make_jobs(limits: Limits | None = None) -> Jobs:
+    """Jobs of a worker that does nothing."""
+    worker: Any = SimpleNamespace(is_warm=True, num_waiting=0)
+    return Jobs(worker, limits or Limits(), Metrics())
+
+
+def make_job(limits: Limits | None = None) -> Job:
+    """A job of its own."""
+    worker: Any = SimpleNamespace(is_warm=True, num_waiting=0)
+    return Job(worker, limits or Limits(), Metrics(), 60.0, Pace())
+
+
+async def waiting() -> dict[str, Any]:
+    """What a client sends that waits for its answer."""
+    await asyncio.Event().wait()
+    return {}
+
+
+HTTP = Request({"type": "http"}, waiting)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition."""
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_the_end_of_the_process_waits_for_no_job() -> None:
+    assert asyncio.run(make_jobs().run(HTTP, lambda job: threading.current_thread().daemon))
+
+
+def test_jobs_are_cancelled_when_the_server_ends() -> None:
+    def work(job: Job) -> None:
+        while True:
+            job.check()
+
+    async def closed() -> ApiError:
+        jobs = make_jobs()
+        running = asyncio.create_task(jobs.run(HTTP, work))
+        await until(lambda: jobs.num_admitted == 1)
+        jobs.close()
+        with pytest.raises(ApiError) as error:
+            await running
+        await until(lambda: jobs.num_admitted == 0)
+        return error.value
+
+    assert asyncio.run(closed()).status == 503
+
+
+TMX = '<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>a</seg></tuv></tu></body></tmx>'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.html", "<p>a</p>"),
+        ("a.txt", "a"),
+        ("a.csv", "en,de\na,\n"),
+        ("a.tsv", "en\tde\na\t\n"),
+        ("a.tmx", TMX),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\na\n"),
+    ],
+)
+def test_reading_a_document_stops_when_its_job_is_cancelled(name: str, text: str) -> None:
+    job, step = make_job(), SimpleNamespace(translator=None)
+    job.cancel()
+    translator = TextTranslator(job, [step], TranslateOptions())  # type: ignore[list-item]
+    with pytest.raises(ClientLeftError):
+        translate_file(name, text.encode(), translator, Sides("en", "de"))
+
+
+def test_reading_a_document_stops_when_its_time_is_over() -> None:
+    worker: Any = SimpleNamespace(is_warm=True, num_waiting=0)
+    job = Job(worker, Limits(), Metrics(), -1.0, Pace())
+    with pytest.raises(ApiError) as error:
+        TextTranslator(job, [], TranslateOptions()).html("<p>a</p>")
+    assert error.value.status == 504
+
+
+def test_a_job_waits_for_a_client_that_does_not_read_and_counts_until_it_has_read_all() -> None:
+    sent: list[int] = []
+
+    def work(job: Job, send: Callable[[int], None]) -> None:
+        for number in range(CAPACITY + 3):
+            send(number)
+            sent.append(number)
+
+    async def read() -> list[int]:
+        jobs = make_jobs()
+        items = await jobs.stream(work)
+        await until(lambda: len(sent) == CAPACITY)
+        assert jobs.num_admitted == 1
+        received = [await anext(items) for _ in range(4)]  # the fourth leaves the places of three to others
+        await until(lambda: len(sent) == CAPACITY + 3)
+        assert jobs.num_admitted == 1, "its client has not read everything"
+        received += [item async for item in items]
+        await until(lambda: jobs.num_admitted == 0)
+        return received
+
+    assert asyncio.run(read()) == list(range(CAPACITY + 3))
+
+
+def test_a_stream_that_nobody_reads_any_more_ends_its_job() -> None:
+    ends: list[Exception] = []
+
+    def work(job: Job, send: Callable[[int], None]) -> None:
+        try:
+            while True:
+                send(0)
+        except Exception as error:
+            ends.append(error)
+            raise
+
+    async def leave() -> None:
+        jobs = make_jobs()
+        items: Any = await jobs.stream(work)
+        await anext(items)
+        await items.aclose()
+        await until(lambda: jobs.num_admitted == 0)
+
+    asyncio.run(leave())
+    assert [type(error) for error in ends] == [ClientLeftError]
+
+
+def test_a_job_that_is_behind_gets_no_more_partial_outputs() -> None:
+    job, ticket = make_job(), SimpleNamespace()
+    for number in range(1000):
+        job._grown(ticket, [number])  # type: ignore[arg-type]
+    assert job._inbox.qsize() == MAX_BEHIND
+
+
+def test_jobs_with_more_to_do_share_a_part_of_the_time() -> None:
+    now, rests = [10.0], list[float]()
+    pace = Pace(lambda: now[0], rests.append)
+    for _ in range(4):  # four jobs at once
+        pace.rest()
+    assert rests == pytest.approx([number * SLICE / SHARE for number in range(4)])
+    now[0] += 100
+    pace.rest()
+    assert rests[-1] == 0
+
+
+def test_a_job_rests_when_it_has_computed_for_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    job, used, rests = make_job(), [0.0], list[float]()
+    monkeypatch.setattr("time.thread_time", lambda: used[0])
+    monkeypatch.setattr(job._pace, "rest", lambda: rests.append(used[0]))
+    for _ in range(100):
+        used[0] += 0.3 * SLICE
+        job.check()
+    assert len(rests) == 25
