@@ -203,3 +203,11 @@ def test_waiting_threads_sleep_soon_unless_the_user_chose_otherwise(
         [sys.executable, "-c", program], env={**clean, **variables}, capture_output=True, text=True, check=True
     )
     assert result.stdout.split() == [str(spins), "False"]
+
+
+def test_a_page_is_found_in_a_checkout_and_where_heed_is_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert environment.guide("results.md") == "docs/results.md"
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "lib" / "heed" / "core" / "environment.py"))
+    assert environment.guide("results.md") == f"{sys.prefix}/share/doc/heed/results.md"

@@ -250,6 +250,7 @@ def _lead(
 
 
 def _show_choices(plan: Plan) -> None:
+    from heed.core.environment import guide
     from heed.tasks import task_type
 
     message(f"machine: {plan.machine.render()}")
@@ -262,6 +263,8 @@ def _show_choices(plan: Plan) -> None:
     for key, reason in plan.reasons.items():
         table, name = key.split(".")
         message(f"  {key:28} {dumped[table][name]!s:12} {reason}")
+    if any(reason.endswith("(measured)") for reason in plan.reasons.values()):
+        message(f"  measured: see {guide('results.md')}")
     if plan.vocabularies is None and (note := task_type(plan.recipe.task).tokenizer_note):
         message(f"  note: {note}")
 

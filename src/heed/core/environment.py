@@ -97,6 +97,12 @@ def colour_allowed(stream: TextIO) -> bool:
     return is_terminal(stream) and not os.environ.get("NO_COLOR")
 
 
+def guide(name: str) -> str:
+    """The path of a page of the documentation, such as "more-data.md": in the checkout, or where heed is installed."""
+    in_checkout = Path(__file__).parents[3] / "docs" / name
+    return f"docs/{name}" if in_checkout.is_file() else str(Path(sys.prefix) / "share" / "doc" / "heed" / name)
+
+
 def library_versions() -> dict[str, str]:
     """The versions of heed, Python and torch, read without importing torch."""
     versions = {"heed": "not installed", "python": platform.python_version(), "torch": "not installed"}

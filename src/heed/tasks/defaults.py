@@ -135,7 +135,7 @@ def trained_model_choices(
         "training.precision": (machine.precision, machine.bfloat16_speed),
         "training.eval_every": (eval_every, "about once an epoch, at least every 1,000 updates"),
         "training.save_every": (eval_every, "with each validation"),
-        "training.average": ("ema", "averaged weights are better than the last ones (docs/results.md)"),
+        "training.average": ("ema", "averaged weights are better than the last ones (measured)"),
     }
     if machine.device == "cpu":
         chosen["training.max_minutes"] = (CPU_MINUTES, "less than an hour of a CPU; --max-time changes it")

@@ -83,7 +83,7 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
     size = size_for(stats.num_all, on_cpu)
     pairs = f"{stats.num_all:,} pairs"
     is_smaller = size.d_model < size_for(stats.num_all).d_model
-    why_shape = f"{pairs}; small, to train fast on a CPU (docs/results.md)" if is_smaller else pairs
+    why_shape = f"{pairs}; small, to train fast on a CPU (measured)" if is_smaller else pairs
     d_model = given_number(given, "model.d_model", size.d_model)
     lr, warmup_steps = next((lr, updates) for widest, lr, updates in RATES if d_model <= widest)
     vocab_size = vocabulary(given, size.vocab_size, pairs)
@@ -101,9 +101,9 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
         "model.num_heads": (num_heads(d_model), "heads of about 64 features"),
         "model.num_encoder_layers": (size.num_layers, pairs),
         "model.num_decoder_layers": (size.num_layers, "as many as in the encoder"),
-        "model.norm": ("pre", 'learns faster than "post" (docs/results.md)'),
+        "model.norm": ("pre", 'learns faster than "post" (measured)'),
         "model.dropout": (size.dropout, f"{pairs}: more dropout for a smaller corpus"),
-        "training.tokens_per_batch": (tokens_per_batch, "many updates in an epoch (docs/results.md)"),
+        "training.tokens_per_batch": (tokens_per_batch, "many updates in an epoch (measured)"),
         "training.lr": (lr, "peak, after the warm-up; higher for a narrow model"),
         "training.warmup_steps": (warmup_steps, "updates"),
         "training.patience": (
@@ -111,9 +111,9 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
             f"validations without a better score end the training, after at least {PATIENT_UPDATES:,} updates",
         ),
         "training.stop_metric": ("bleu", "still improves when the loss no longer falls"),
-        "decoding.beam_size": (5, "wider beams gain little (docs/results.md)"),
-        "decoding.length_norm": ("mean", "outputs of small models are too short otherwise (docs/results.md)"),
-        "decoding.length_penalty": (1.5, "within 0.3 BLEU of the best on three models (docs/results.md)"),
+        "decoding.beam_size": (5, "wider beams gain little (measured)"),
+        "decoding.length_norm": ("mean", "outputs of small models are too short otherwise (measured)"),
+        "decoding.length_penalty": (1.5, "within 0.3 BLEU of the best on three models (measured)"),
         **_max_ratio(stats, given),
     }  # fmt: skip
     return without(chosen, given, any_kind=_separate_vocabularies(size, given))
@@ -128,7 +128,7 @@ def _separate_vocabularies(size: Size, given: Mapping[str, Any]) -> Chosen:
     wants_joint = is_byte or is_tagged or given.get("model.tie") == "all"
     if given.get("tokenizer.joint", size.joint or wants_joint) is not False:
         return {}
-    separate: Chosen = {"tokenizer.joint": (False, "pieces for each side: better on such corpora (docs/results.md)")}
+    separate: Chosen = {"tokenizer.joint": (False, "pieces for each side: better on such corpora (measured)")}
     if is_byte and not (is_tagged or given.get("data.parts")):
         return separate
     return {**separate, "model.tie": ("target", "each side has its own vocabulary")}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from heed.core.environment import guide
 from heed.text.doctor.findings import Finding, Thresholds, grade, visible
 from heed.text.doctor.lines import LineScan
 from heed.text.language.identify import are_crossed, look_exchanged, profile, similarity
@@ -47,7 +48,8 @@ def partly_exchanged(src: LineScan, tgt: LineScan) -> Iterator[Finding]:
             f"with {first_words[0]}, elsewhere with {first_words[1]}."
         )
         advice = (
-            "For a model of two directions, give each direction as a part with a tag (docs/more-data.md), so that each "
+            "For a model of two directions, give each direction as a part with a tag "
+            f"({guide('more-data.md')}), so that each "
             "can be checked."
         )
         yield Finding("partly-swapped", "warn", len(odd), num_parts, message, advice)

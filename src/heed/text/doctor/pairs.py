@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import correlation, pstdev
 
+from heed.core.environment import guide
 from heed.text.doctor.findings import Check, Finding, Tally, Thresholds, grade, share
 from heed.text.hashing import HashSet
 from heed.text.pair_filter import PairFilter, PairFilterConfig
@@ -156,7 +157,7 @@ def too_few(num_pairs: int, dropped: Counter[str]) -> Iterator[Finding]:
         yield Finding("few", "stop", kept, num_pairs, message, "Provide more data.")
     elif kept < Thresholds.few_pairs:
         message = f"{there_are}: expect a weak translator."
-        advice = "More pairs help, and so does starting from a related run (--init): see docs/more-data.md."
+        advice = f"More pairs help, and so does starting from a related run (--init): see {guide('more-data.md')}."
         yield Finding("few", "warn", kept, num_pairs, message, advice)
 
 
