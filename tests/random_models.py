@@ -123,6 +123,7 @@ def row_of(source: TokenSource, row: int) -> TokenSource:
 
 
 @functools.cache
+@torch.enable_grad()  # whatever the test that asks first has set
 def half_trained(name: str, num_updates: int = 60) -> Model:
     """The named model after a short training to copy, so that it has clear preferences and ends its outputs.
 

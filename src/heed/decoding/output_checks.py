@@ -224,6 +224,8 @@ def _translatable(text: str) -> list[str]:
 
 
 def _strip_signs(word: str) -> str:
+    if word.isalnum():  # most words
+        return word
     inner = [i for i, char in enumerate(word) if not _is_sign(char)]
     return word[inner[0] : inner[-1] + 1] if inner else ""
 
