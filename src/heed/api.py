@@ -39,7 +39,7 @@ def load(
     Args:
         folder: The run folder.
         device: "cpu", "cuda", "cuda:1" or "auto".
-        precision: "float32", "bfloat16" or, on a CPU, "int8" (8-bit weights, the rest in bfloat16).
+        precision: "float32", "bfloat16" or, on a CPU, "int8" (8-bit weights).
         ensemble: Further runs, whose probabilities are averaged with those of this one.
         lm: The run of a language model, whose log-probability times `lm_weight` is added (shallow fusion).
         lm_weight: The weight of `lm`.
