@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from heed.models import MODELS
+from heed.tasks import TASKS
+
 SRC = Path(__file__).resolve().parent.parent / "src"
 
 # A package or module of heed imports only from lines above its own. `heed` is the package's own __init__.py.
@@ -206,3 +209,31 @@ def test_heavy_packages_are_not_imported_for_help(program: str) -> None:
     result = subprocess.run([sys.executable, "-c", report + program], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1].split() == ["loaded:"]
+
+
+NAMED_ELSEWHERE = {
+    "heed.cli.demo": "trains one translator",
+    "heed.cli.train": "lists the choices of --task without importing the tasks",
+    "heed.cli.output": "a key of its JSON is `translation`",
+    "heed.documents.tables": "a heading may be `translation`",
+    "heed.export.arpa": "writes and reads one kind of model",
+    "heed.export.gpt2": "writes and reads one kind of model",
+    "heed.inspect.inspection": "the kind of an inspection, in its JSON",
+    "heed.statistical.compressors": "the name of a compressor",
+}
+"""Modules outside `tasks` and `models` in which a string equals the key of a task or of a model, and why."""
+
+
+def test_no_module_outside_names_a_task_or_a_kind_of_model() -> None:
+    """Code that treats a task or a model differently asks it for a fact, and never compares its name."""
+    keys = {*TASKS, *MODELS}
+    named = set()
+    for module, path in MODULES.items():
+        if top(module) in ("tasks", "tasks.member", "models"):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings)
+        if any(isinstance(node.value, str) and node.value in keys for node in strings):
+            named.add(module)
+    assert named == NAMED_ELSEWHERE.keys()
