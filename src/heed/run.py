@@ -11,33 +11,31 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heed.core.config import read_toml
 from heed.core.errors import DataError, MissingInputError
 from heed.core.files import first_foreign
+from heed.core.run_files import RunFiles
+from heed.core.toml import MAX_BYTES as MAX_RECIPE
+from heed.core.toml import parse_toml
 from heed.data.store import TokenStore
 from heed.models import GenerativeModel, build_model
 from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, shapes_of
 from heed.recipe import Recipe, build_recipe, require_known_format
 from heed.tasks import task_type
-from heed.tasks.prepare import vocabulary_digests
+from heed.tasks.prepare import CORPUS, vocabulary_digests
 from heed.tasks.task import Task
-from heed.text.tokenizers import Tokenizer, load_tokenizer
+from heed.text.tokenizers import Tokenizer, load_from_run
 
 RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
+_EDITED = "It is used as it is; if nobody edited it, put the run's own back."
 
 
 def load_tokenizers(folder: Path, sides: tuple[str, ...]) -> dict[str, Tokenizer]:
     """The tokenizer of each side: `tokenizer.json` for all, or `tokenizer.SIDE.json`."""
-    if (folder / "tokenizer.json").exists():
-        return dict.fromkeys(sides, _load_tokenizer(folder / "tokenizer.json"))
-    return {side: _load_tokenizer(folder / f"tokenizer.{side}.json") for side in sides}
-
-
-def _load_tokenizer(path: Path) -> Tokenizer:
-    if path.exists() and not path.is_file():
-        raise DataError(f"{path} is not a regular file.")
-    return load_tokenizer(path)
+    files = RunFiles(folder)
+    if files.has("tokenizer.json"):
+        return dict.fromkeys(sides, load_from_run(files, "tokenizer.json"))
+    return {side: load_from_run(files, f"tokenizer.{side}.json") for side in sides}
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
@@ -59,19 +57,20 @@ class Run:
 
     def __init__(self, folder: str | Path, device: torch.device | None = None, tag: str | None = None) -> None:
         self.folder = Path(folder)
+        self.files = RunFiles(self.folder)
         self.device = device or torch.device("cpu")
         self.tag = tag
         self.precision = "float32"
         """Number format of the weights in memory."""
         if not self.folder.is_dir():
             raise MissingInputError(f"{folder}: no such run folder. `heed train --out` creates one.")
-        if not (self.folder / RECIPE).is_file():
+        if not self.files.has(RECIPE):
             raise MissingInputError(f"{folder} is not a run folder: it has no {RECIPE}.")
 
     @cached_property
     def recipe(self) -> Recipe:
         """The resolved recipe."""
-        document = read_toml(self.folder / RECIPE)
+        document = parse_toml(self.files.read_anyway(RECIPE, _EDITED, MAX_RECIPE), str(self.folder / RECIPE))
         require_known_format(document)
         return build_recipe(document)
 
@@ -118,12 +117,12 @@ class Run:
     def require_weights(self) -> None:
         """Raise MissingInputError or DataError unless the header of model.safetensors says that it is this run's."""
         path = self.folder / WEIGHTS
-        if not path.exists():
+        if not self.files.has(WEIGHTS):
             raise MissingInputError(f"{self.folder} has no {WEIGHTS}: its training ended before the first validation.")
         header = read_header(path)
         for key, digest in vocabulary_digests(self.tokenizers).items():
             if header.metadata.get(key, digest) != digest:
-                side = "" if (self.folder / "tokenizer.json").exists() else f".{key.removeprefix('vocabulary_')}"
+                side = "" if self.files.has("tokenizer.json") else f".{key.removeprefix('vocabulary_')}"
                 raise DataError(
                     f"{self.folder}/tokenizer{side}.json is not the tokenizer that {WEIGHTS} was trained with: the "
                     "vocabularies differ. Put the run's own tokenizer back."
@@ -170,11 +169,11 @@ class Run:
     @cached_property
     def corpus(self) -> dict[str, Any]:
         """What the run was trained on; empty where the folder no longer has it."""
-        path = self.folder / "data" / "corpus.json"
+        advice = "Delete it; only resuming needs it."
         try:
-            facts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+            facts = json.loads(self.files.read(CORPUS, otherwise=advice)) if self.files.has(CORPUS) else {}
         except ValueError as error:
-            raise DataError(f"{path} is damaged: {error}. Delete it; only resuming needs it.") from error
+            raise DataError(f"{self.folder / CORPUS} is damaged: {error}. {advice}") from error
         return facts if isinstance(facts, dict) else {}
 
     def require_prepared(self) -> None:
@@ -186,7 +185,7 @@ class Run:
             raise DataError(
                 f"{path} is a link or a special file; training uses nothing outside its folder. Replace it with a copy."
             )
-        if not (self.folder / "data" / "corpus.json").exists():
+        if not self.files.has(CORPUS):
             raise DataError(
                 f"{self.folder} has no prepared data: it was removed, or preparing it was interrupted. "
                 "Start again with --overwrite."

@@ -62,7 +62,7 @@ def test_the_tokenizer_of_a_run_is_found_in_its_folder(translator: Path) -> None
             74,
             "cannot write the tokenizer: the folder",
         ),
-        (("encode", "nowhere.json"), b"", 66, "nowhere.json: cannot be read"),
+        (("encode", "nowhere.json"), b"", 66, "nowhere.json does not exist"),
         (("encode", "text"), b"", 65, "not a JSON file"),
         (("decode", "RUN", "--ids"), b"1 2\nba\n", 65, "stdin, line 2: --ids expects token ids"),
     ],

@@ -40,7 +40,7 @@ def test_references_that_are_empty_are_told(tmp_path: Path, capsys: pytest.Captu
 def test_words_of_references_are_read_as_training_normalised_them(tmp_path: Path) -> None:
     run = prepared(tmp_path)
     words = WordCounts("13a", Counter({"café": 3}))
-    words.write(run.folder / WORDS_SEEN)
+    words.write(run.files, WORDS_SEEN)
     test = HeldOut(("a", "b"), [("x", "cafe\u0301")])
     [found] = evaluate_outputs(test, [System("s", ["café"], run)])
     assert found.unigram_f1["unseen"].num_reference == 0
@@ -50,7 +50,7 @@ def test_words_of_references_are_read_as_training_normalised_them(tmp_path: Path
 
 def test_a_letter_may_be_written_as_two_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = prepared(tmp_path)
-    WordCounts("13a", Counter({"café": 3})).write(run.folder / WORDS_SEEN)
+    WordCounts("13a", Counter({"café": 3})).write(run.files, WORDS_SEEN)
     composed, apart = "ein café am see ist schön", "ein cafe\u0301 am see ist scho\u0308n"
     test = HeldOut(("a", "b"), [("x", apart), ("y", composed)])
     both = [System("s", [composed, composed], run), System("file", [apart, apart])]
@@ -122,7 +122,7 @@ def test_where_all_or_no_lines_are_trained_on_there_is_no_second_score(run: Run)
 def test_frequencies_are_those_of_the_first_run_that_knows_them(run: Run) -> None:
     outputs = ["kan ler zz"] * 20
     _, found = evaluate_outputs(TEST, [System("file", POOR), System("run", outputs, run)])
-    training = WordCounts.read(run.folder / WORDS_SEEN)
+    training = WordCounts.read(run.files, WORDS_SEEN)
     assert training is not None
     assert list(found.by_frequency) == by_frequency(outputs, REFERENCES, training)
     assert {band.label: band.num_output for band in found.by_frequency}["never"] == 20

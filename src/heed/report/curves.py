@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heed.core.errors import UsageError
 from heed.core.files import atomic_write
+from heed.core.run_files import RunFiles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +64,7 @@ def _draw(path: Path, train: Events, validations: Events) -> None:
         _mark_kept(axes, validations)
         _finish(axes, unit)
     FigureCanvasAgg(figure)
-    with atomic_write(path) as file:
+    with RunFiles(path.parent).write_page(path.name) as file:
         figure.savefig(file, dpi=120, format="png")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heed.core.files import is_plain_file
 from heed.report.markdown import code, plain, table
 from heed.run import Run
+from heed.tasks.prepare import DIAGNOSIS
 
 
 def data_section(run: Run) -> str:
@@ -15,9 +15,13 @@ def data_section(run: Run) -> str:
         left_out = [f"- left out: {count:,} ({plain(why)})" for why, count in corpus["dropped"].items()]
         trained = f"{training_rows(run)} to train on, {corpus['num_valid']:,} to validate."
         parts += ["\n".join([trained, *([""] if left_out else []), *left_out]), _files(run)]
-    diagnosis = run.folder / "data" / "diagnosis.txt"
-    if is_plain_file(diagnosis):
-        found = diagnosis.read_text(encoding="utf-8").rstrip().replace("```", "'''")
+    if run.files.has(DIAGNOSIS):
+        found = (
+            run.files.read_anyway(DIAGNOSIS, "The report repeats it.")
+            .decode(errors="replace")
+            .rstrip()
+            .replace("```", "'''")
+        )
         parts.append(f"What the data doctor found:\n\n```\n{found}\n```")
     return "\n\n".join(parts) if len(parts) > 1 else ""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.core.environment import library_versions
-from heed.core.files import atomic_write, is_plain_file, sha256_file, storage_errors
+from heed.core.files import is_plain_file, sha256_file, storage_errors
 from heed.core.progress import format_seconds, warn
 from heed.metrics.metric import Score
 from heed.report.curves import draw_curves
@@ -73,7 +73,7 @@ def write_report(run: Run) -> Path:
             data_section(run),
             _use(run),
         ]
-        with atomic_write(path, "w") as file:
+        with run.files.write_page(REPORT, "w") as file:
             file.write("\n\n".join(part for part in parts if part) + "\n")
     return path
 
@@ -145,7 +145,7 @@ def _scores(run: Run, analysis: Event, validations: Sequence[Event]) -> str:
 def _use(run: Run) -> str:
     """How to use it, make it again, and what to cite."""
     versions = library_versions()
-    digest = sha256_file(run.folder / RECIPE)[:16]
+    digest = sha256_file(run.files.path(RECIPE))[:16]
     is_elsewhere = any(path.is_absolute() for path in _paths_of_parts(run))
     further = ", and the paths of its `[[data.parts]]` are to be set in the file itself" if is_elsewhere else ""
     parts = [

@@ -47,7 +47,7 @@ def test_scores(run: Run) -> str:
     if not entries:
         return ""
     parts = ["### On test data", "Each time that this run was scored, from its `scores.jsonl`."]
-    weights = sha256_file(run.folder / WEIGHTS) if (run.folder / WEIGHTS).exists() else None
+    weights = sha256_file(run.files.path(WEIGHTS)) if run.files.has(WEIGHTS) else None
     entries = [{**entry, "earlier": entry.get("weights") not in (None, weights)} for entry in entries]
     if any(entry["earlier"] for entry in entries):
         parts.append("Rows of earlier weights are of a model that this folder no longer holds.")

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from heed.core.environment import memory_bytes, num_cpus, processor_name
-from heed.core.files import atomic_write, is_plain_file
 from heed.evaluation.evaluation import Evaluation
 from heed.metrics.metric import Score
 from heed.run import Run
@@ -22,17 +21,16 @@ VALIDATION = "validation.json"
 def write_analysis(run: Run, step: int, quiet: bool = False) -> None:
     """Look at the weights of an update, which were kept, and write down what was found."""
     found = {"step": step, **analyse(run, quiet)}
-    with atomic_write(run.folder / VALIDATION, "w") as file:
+    with run.files.write(VALIDATION, "w") as file:
         json.dump(found, file, ensure_ascii=False, indent=1)
 
 
 def read_analysis(run: Run, step: int) -> dict[str, Any]:
     """What `write_analysis` wrote of the weights of this update; nothing where it is of others, or damaged."""
-    path = run.folder / VALIDATION
-    if not is_plain_file(path):
+    if not run.files.has(VALIDATION):
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(run.files.read_anyway(VALIDATION, "The report may repeat wrong numbers."))
         for score in found["scores"]:
             Score.from_json(score).render()
         return dict(found) if found["step"] == step and found["num_lines"] > 0 else {}

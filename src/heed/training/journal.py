@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +13,10 @@ from typing import Any, Self
 
 from heed.core.errors import UsageError
 from heed.core.files import storage_errors
+from heed.core.own_files import LARGE, open_to_append, read_own
 from heed.tasks.task import Validation
+
+JOURNAL = "metrics.jsonl"
 
 
 @dataclass
@@ -53,10 +57,9 @@ class Journal:
     """Appends events to `metrics.jsonl`, flushed line by line."""
 
     def __init__(self, folder: Path, tensorboard: bool = False) -> None:
-        self._path = folder / "metrics.jsonl"
+        self._path = folder / JOURNAL
         with storage_errors("write metrics.jsonl", path=self._path):
-            _end_last_line(self._path)
-            self._file = self._path.open("a", encoding="utf-8")
+            self._file = open_to_append(folder, JOURNAL)
         self._writer = _summary_writer(folder) if tensorboard else None
 
     def __enter__(self) -> Self:
@@ -85,13 +88,6 @@ def _is_finite(value: object) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def _end_last_line(path: Path) -> None:
-    """A crash may have cut the last line off; the next event must not become a part of it."""
-    if path.exists() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
-        with path.open("ab") as file:
-            file.write(b"\n")
-
-
 def validation_event(validation: Validation) -> dict[str, Any]:
     """What a validation leaves in the journal: scores with their signatures, and samples."""
     return {
@@ -116,11 +112,10 @@ def _summary_writer(folder: Path) -> Any:
 
 def read_journal(folder: Path) -> list[dict[str, Any]]:
     """The events so far in the order of their steps; without what a crash cut off, and of equals the latest."""
-    path = folder / "metrics.jsonl"
-    if not path.exists():
+    if not os.path.lexists(folder / JOURNAL):
         return []
     events: dict[tuple[str, int], dict[str, Any]] = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+    for line in read_own(folder, JOURNAL, LARGE).decode(errors="replace").split("\n"):
         try:
             event = json.loads(line)
             events[str(event["event"]), int(event["step"])] = event

@@ -71,9 +71,9 @@ class HeedApi:
     async def report(self, name: str) -> Response:
         """A model's report.md: its data and its quality."""
         model = self.catalogue.models.get(name)
-        if model is None or not model.report.is_file():
+        if model is None or (text := model.report) is None:
             raise ApiError(404, "There is no model of this name with a report.")
-        return PlainTextResponse(model.report.read_text(encoding="utf-8"), media_type="text/markdown; charset=utf-8")
+        return PlainTextResponse(text, media_type="text/markdown; charset=utf-8")
 
     async def detect(self, body: schema.DetectBody) -> schema.DetectedLanguages:
         """Detect the language of a text."""
@@ -323,7 +323,7 @@ def _model_card(model: ServedModel, max_tokens: int) -> schema.ModelCard:
         "source": model.directions[0].source if model.directions else None, "target": model.language,
         "directions": model.directions, "attends": model.attends,
         "confidence": model.searches and model.translator.checks.confidence is not None,
-        "report": model.report.is_file(), "description": model_sentence(run),
+        "report": model.report is not None, "description": model_sentence(run),
         "decoding": options if model.searches else None,
         "drawing": options.of_text(DEFAULT_MAX_TOKENS, max_tokens, sample=True) if generates else None,
         "abilities": sorted(model.abilities),

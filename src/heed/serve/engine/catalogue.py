@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, MissingInputError, UsageError
+from heed.core.own_files import open_own
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.documents.translation import Step
@@ -111,9 +112,12 @@ class ServedModel:
         return self.directions[0].target if self.directions else Language(data.tgt_lang or data.src_lang or "und")
 
     @property
-    def report(self) -> Path:
-        """Its report.md, which may be missing."""
-        return self.run.folder / "report.md"
+    def report(self) -> str | None:
+        """The text of its report.md; None where there is none, or a link to elsewhere."""
+        try:
+            return self.run.files.read("report.md").decode(errors="replace")
+        except (MissingInputError, DataError):
+            return None
 
     @cached_property
     def attends(self) -> bool:
@@ -126,10 +130,10 @@ class ServedModel:
     @cached_property
     def fingerprint(self) -> str:
         """Eight hexadecimal digits that identify the weights."""
-        weights = self.run.folder / WEIGHTS
-        with weights.open("rb") as file:
+        with open_own(self.run.folder, WEIGHTS) as file:
             head = file.read(1 << 20)
-        return hashlib.sha256(head + str(weights.stat().st_size).encode()).hexdigest()[:8]
+            size = os.fstat(file.fileno()).st_size
+        return hashlib.sha256(head + str(size).encode()).hexdigest()[:8]
 
     def warm_up(self) -> None:
         """Run it once."""

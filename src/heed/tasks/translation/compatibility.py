@@ -122,7 +122,7 @@ def _known(run: Run) -> tuple[Profile, Profile] | None:
 
 def _own_lines(run: Run) -> tuple[Sequence[str], Sequence[str]] | None:
     """A sample of each side of the run's validation lines."""
-    rows = read_valid(run.folder) if (run.folder / VALID).exists() else []
+    rows = read_valid(run.folder) if run.files.has(VALID) else []
     return (_sample(row[0] for row in rows), _sample(row[-1] for row in rows)) if rows else None
 
 
