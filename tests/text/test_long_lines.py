@@ -7,6 +7,7 @@ import lzma
 import sys
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from heed.text.readers import CorpusFiles, fingerprint_file, read_lines, read_pa
 
 LIMIT = 1000
 PACKED: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.compress,
+    "": bytes, ".gz": gzip.compress, ".xz": partial(lzma.compress, preset=0), ".zst": zstandard.compress,
 }  # fmt: skip
 REFUSAL = r"{}: the line has more than 1\.0 kB, the most that heed reads\. Is it text"
 
@@ -100,7 +101,7 @@ def test_data_check_refuses_a_packed_line_without_end_in_little_memory(
 ) -> None:
     monkeypatch.setattr(archives, "MAX_LINE_BYTES", 100_000)
     path = tmp_path / f"bomb{suffix}"
-    path.write_bytes(PACKED[suffix](b"a" * 20_000_000))
+    path.write_bytes(PACKED[suffix](b"a" * 40_000_000))
     call("data", "check", path, path)  # imports
     tracemalloc.start()
     try:
@@ -110,7 +111,7 @@ def test_data_check_refuses_a_packed_line_without_end_in_little_memory(
         tracemalloc.stop()
     assert result.code == 65
     assert f"bomb{suffix}:1:thelinehasmorethan100kB,themostthatheedreads." in "".join(result.out.split())
-    assert peak < 15_000_000
+    assert peak < 20_000_000
 
 
 def test_a_block_of_zstandard_is_unpacked_in_little_memory(tmp_path: Path) -> None:
