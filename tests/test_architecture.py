@@ -34,7 +34,7 @@ LINES = """
     members
     training
     recipe run
-    evaluation
+    evaluation integrity
     report
     planner
     execute
@@ -160,6 +160,105 @@ def test_no_module_asks_for_the_class_of_a_model() -> None:
         }
         wrong += [f"{module}: {name}" for name in sorted(models & asked) if module != "heed.export.gpt2"]
     assert not wrong
+
+
+# Calls that open, read, map or replace a file, or copy one.
+OPENING = {
+    "open", "fdopen", "read_text", "read_bytes", "write_text", "write_bytes", "load_file", "save_file", "safe_open",
+    "memmap", "open_memmap", "fromfile", "copyfile", "copy2", "copytree", "atomic_write",
+    "mmap.mmap", "np.load", "np.save", "np.savez", "json.load", "tomllib.load", "torch.save", "shutil.copy",
+}  # fmt: skip
+
+# Who does so, and why it is not a file of a run folder, or how it is checked. Run folders are read by RunFiles and
+# written by it; core.own_files opens what has checksums of its own.
+OPENERS = {
+    "heed.core.files": {"open": "writes new files under hidden names; hashes checked paths"},
+    "heed.core.own_files": {"open": "the opener", "fdopen": "the opener"},
+    "heed.core.run_files": {"atomic_write": "the writer", "open": "own_files, through RunFiles"},
+    "heed.core.run_manifest": {"atomic_write": "the manifest", "open": "its lock"},
+    "heed.core.environment": {"read_text": "the system's own files"},
+    "heed.core.toml": {"open": "a recipe that the user names"},
+    "heed.text.archives": {"open": "a corpus that the user names"},
+    "heed.text.hashing": {"mmap.mmap": "memory, no file"},
+    "heed.text.synthetic": {"write_text": "a corpus for the user"},
+    "heed.text.tokenizers": {"atomic_write": "a tokenizer that the user names"},
+    "heed.statistical.arpa": {"atomic_write": "a file for another program"},
+    "heed.nn.weight_file": {"load_file": "after read_header", "atomic_write": "weights, which hold their SHA-256"},
+    "heed.data.line_hashes": {"memmap": "a file opened by RunFiles", "np.save": "into RunFiles"},
+    "heed.data.store": {
+        "open": "writes a new store", "mmap.mmap": "a file opened by own_files", "write_text": "its manifest",
+    },
+    "heed.data.workers": {"fdopen": "the pipe to the training"},
+    "heed.training.checkpoints": {
+        "load_file": "after own_path", "save_file": "a new checkpoint", "write_bytes": "a new checkpoint",
+    },
+    "heed.training.manifest": {"write_text": "a new checkpoint"},
+    "heed.report.curves": {"atomic_write": "a picture that the user names"},
+    "heed.export.ctranslate2": {"write_text": "a new converted model", "write_bytes": "the same"},
+    "heed.export.gpt2": {
+        "read_text": "another program's folder", "load_file": "the same", "save_file": "the same",
+        "write_text": "the same", "write_bytes": "the same",
+    },
+    "heed.api": {"open": "a predictor, which reads through its run"},
+    "heed.tasks.translation.predictor": {"open": "the same"},
+    "heed.tasks.translation.converted": {"atomic_write": "settings in a new converted model"},
+    "heed.inspect.page_file": {"read_text": "a file of the package"},
+    "heed.serve.auth": {"read_text": "keys that the user names"},
+    "heed.serve.apis.operations": {"read_bytes": "a file of the package"},
+    "heed.cli.main": {"open": "the null device"},
+    "heed.cli.inspect": {"atomic_write": "a page that the user names"},
+    "heed.cli.evaluate_translations": {"atomic_write": "a file that the user names"},
+    "heed.cli.translate_file": {"atomic_write": "a file that the user names"},
+}  # fmt: skip
+
+
+def openings(tree: ast.AST) -> set[str]:
+    """The calls of OPENING in a file, but for classes' and RunFiles' own methods of such a name."""
+    found = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        owner, _, method = name.rpartition(".")
+        is_class = owner.isidentifier() and owner[0].isupper() and owner != "Path"
+        is_reader = not owner and name in ("read_text", "write_text")  # of text that the user names, and of a terminal
+        if not is_class and not is_reader and owner.split(".")[-1] != "files":
+            found |= {name, method} & OPENING
+    return found
+
+
+def test_files_of_run_folders_are_opened_in_one_way_alone() -> None:
+    """A new call of this kind belongs into RunFiles, or into the table with the reason why it does not."""
+    found = {module: openings(ast.parse(path.read_text(encoding="utf-8"))) for module, path in MODULES.items()}
+    unknown = {
+        module: sorted(calls - OPENERS.get(module, {}).keys())
+        for module, calls in found.items()
+        if calls - OPENERS.get(module, {}).keys()
+    }
+    assert not unknown
+    gone = {
+        module: sorted(reasons.keys() - found.get(module, set()))
+        for module, reasons in OPENERS.items()
+        if reasons.keys() - found.get(module, set())
+    }
+    assert not gone, "the table names calls that are no more"
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("(run.folder / 'a').read_text()", {"read_text"}),
+        ("open(path)", {"open"}),
+        ("path.open('rb')", {"open"}),
+        ("Path(name).open()", {"open"}),
+        ("np.load(path)", {"np.load"}),
+        ("TokenStore.open(folder)", set()),
+        ("run.files.open(VALID)", set()),
+        ("loaded.load(path)", set()),
+    ],
+)
+def test_openings_are_told_from_other_calls(code: str, found: set[str]) -> None:
+    assert openings(ast.parse(code)) == found
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,11 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+def of_an_older_heed(run: Path) -> None:
+    """Make it a folder of the time before there was a manifest."""
+    (run / "manifest.json").unlink()
+
+
 def go_on(run: Path) -> None:
     change(run / "recipe.toml", "max_steps = 4", "max_steps = 6")
     resume(TrainOptions(run, device="cpu", quiet=True))
@@ -119,7 +124,7 @@ def test_a_pickle_instead_of_the_weights_runs_nothing(run: Path, tmp_path: Path)
 def test_a_pipe_instead_of_the_weights_does_not_hang(run: Path) -> None:
     (run / "model.safetensors").unlink()
     os.mkfifo(run / "model.safetensors")
-    with pytest.raises(DataError, match="it is not a regular file"):
+    with pytest.raises(DataError, match="is not a regular file"):
         _ = Run(run).model
 
 
@@ -162,7 +167,7 @@ def test_invalid_counts_are_refused(counted: Path, tmp_path: Path, what: str) ->
 
 @pytest.mark.parametrize("name", ["model.safetensors", "metrics.jsonl", "checkpoints", "data/train/src.tok", "extra"])
 def test_a_training_with_links_in_its_folder_is_not_resumed(run: Path, tmp_path: Path, name: str) -> None:
-    """It would write where they lead; to read through them harms nobody."""
+    """It would write where they lead."""
     elsewhere = tmp_path / "elsewhere"
     if (run / name).exists():
         (run / name).rename(elsewhere)
@@ -171,7 +176,6 @@ def test_a_training_with_links_in_its_folder_is_not_resumed(run: Path, tmp_path:
     (run / name).symlink_to(elsewhere)
     with pytest.raises(DataError, match=rf"{name} is a link or a special file; training uses nothing outside"):
         go_on(run)
-    assert heed.load(run).translate(["ba"])
 
 
 def test_changed_data_is_refused(run: Path) -> None:
@@ -186,9 +190,14 @@ def test_another_tokenizer_than_that_of_the_data_is_refused(run: Path) -> None:
     other = prepared(run.parent, "other", seed=9, data__hold_out=100)
     assert (other.folder / "tokenizer.json").read_bytes() != (run / "tokenizer.json").read_bytes()
     shutil.copy(other.folder / "tokenizer.json", run)
+    with pytest.raises(
+        DataError, match=r"tokenizer\.json was changed after heed wrote it.* Put the run's own file back"
+    ):
+        go_on(run)
+    of_an_older_heed(run)
     assert len(Run(run).tokenizers["src"].vocabulary) == 290  # as the data's: the size alone does not tell
     with pytest.raises(DataError, match=r"data/train was not made with this tokenizer \(src side\)"):
-        go_on(run)
+        resume(TrainOptions(run, device="cpu", quiet=True))
 
 
 @pytest.mark.parametrize(
@@ -201,6 +210,7 @@ def test_another_tokenizer_than_that_of_the_data_is_refused(run: Path) -> None:
     ],
 )
 def test_other_damaged_files_are_named(run: Path, name: str, content: str, message: str) -> None:
+    of_an_older_heed(run)
     (run / name).write_text(content)
     with pytest.raises(DataError, match=message):
         go_on(run)

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from toy import trained, without_shape_checks
 
 from heed.core.errors import DataError, MissingInputError, UsageError
+from heed.core.run_files import RunFiles
 from heed.decoding.options import SearchOptions
 from heed.run import Run
 
@@ -83,11 +84,12 @@ def test_weights_of_another_model_are_refused(copy: Path) -> None:
 
 
 def test_a_missing_or_foreign_tokenizer_is_refused(copy: Path) -> None:
-    (copy / "tokenizer.json").write_text('{"model": 1}')
+    with RunFiles(copy).write("tokenizer.json", "w") as file:
+        file.write('{"model": 1}')
     with pytest.raises(DataError, match=r"tokenizer\.json: not a tokenizer"):
         _ = Run(copy).predictor.translator
     (copy / "tokenizer.json").unlink()
-    with pytest.raises(MissingInputError, match=r"tokenizer\.src\.json: cannot be read"):
+    with pytest.raises(MissingInputError, match=r"tokenizer\.src\.json does not exist"):
         _ = Run(copy).predictor.translator
 
 

@@ -5,17 +5,18 @@ With several ranks, rank 0 prepares the folder (`execute`) and the others join i
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heed.core.config import read_toml, to_toml
+from heed.core.config import to_toml
 from heed.core.errors import DataError, HeedError, UsageError
-from heed.core.files import atomic_write, empty_folder, is_claimed, is_debris, storage_errors
+from heed.core.files import empty_folder, is_claimed, is_debris, storage_errors
 from heed.core.progress import message, warn
+from heed.core.run_files import RunFiles
+from heed.core.toml import MAX_BYTES, parse_toml
 from heed.models import GenerativeModel
 from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device, give_memory_back
@@ -25,7 +26,7 @@ from heed.recipe import build_recipe
 from heed.report.page import finish_report
 from heed.report.validation import usability
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
-from heed.tasks.prepare import add_seen, read_valid, require_enough, vocabulary_digests, write_corpus
+from heed.tasks.prepare import DIAGNOSIS, add_seen, read_valid, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task
 from heed.text.doctor import Finding, unknown_pieces
 from heed.training.checkpoints import (
@@ -118,13 +119,14 @@ def prepare_run(
     folder.mkdir(parents=True, exist_ok=True)
     give_memory_back()  # from the data doctor
     empty_folder(folder, last=RECIPE)
-    with atomic_write(folder / RECIPE, "w") as file:
+    files = RunFiles(folder)
+    with files.write(RECIPE, "w") as file:
         file.write(to_toml(plan.recipe, plan.reasons))
-    (folder / "data").mkdir()
-    with atomic_write(folder / "data" / "diagnosis.txt", "w") as file:
+    with files.write(DIAGNOSIS, "w") as file:
         file.write(plan.diagnosis.render() + "\n")
-    for path in sorted(reused.folder.glob("tokenizer*.json")) if reused else []:
-        shutil.copy(path, folder / path.name)
+    if reused is not None:
+        for path in sorted(reused.folder.glob("tokenizer*.json")):
+            reused.files.copy(path.name, files)
     run = Run(folder, plan.device)
     tokenizers = run.tokenizers if reused else None
     corpus = run.task_type.prepare(plan.recipe, folder, plan.diagnosis, tokenizers, quiet)
@@ -206,6 +208,7 @@ def resume(
     checkpoint = newest_checkpoint(folder / "checkpoints", strict, run.shapes)
     if ranks.is_first:
         require_room_for(folder / "checkpoints", checkpoint)
+        run.files.accept(RECIPE)
     warn_about_arithmetic(checkpoint, run.device, options.quiet or not ranks.is_first)
     return _learn(run, run.new_model(), checkpoint, options.quiet, ranks)
 
@@ -221,11 +224,12 @@ def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
     import tomlkit
 
     path = run.folder / RECIPE
-    document = tomlkit.parse(path.read_text(encoding="utf-8"))
-    build_recipe(read_toml(path), limits)  # refuses invalid values
+    content = run.files.read_anyway(RECIPE, "It is used as it is.", MAX_BYTES)
+    document = tomlkit.parse(content.decode("utf-8-sig"))
+    build_recipe(parse_toml(content, str(path)), limits)  # refuses invalid values
     for key, value in limits.items():
         document["training"][key.removeprefix("training.")] = value
-    with storage_errors("write the recipe", path=path), atomic_write(path, "w") as file:
+    with storage_errors("write the recipe", path=path), run.files.write(RECIPE, "w") as file:
         file.write(tomlkit.dumps(document))
 
 

@@ -12,9 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heed.core.config import read_toml
 from heed.core.errors import DataError, MissingInputError
 from heed.core.files import first_foreign
+from heed.core.run_files import RunFiles
+from heed.core.toml import MAX_BYTES as MAX_RECIPE
+from heed.core.toml import parse_toml
 from heed.data.store import TokenStore
 from heed.models import GenerativeModel, build_model
 from heed.nn.contract import Vocabularies
@@ -22,11 +24,12 @@ from heed.nn.packing import pack
 from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, shapes_of
 from heed.recipe import Recipe, build_recipe, require_known_format
 from heed.tasks import task_type
-from heed.tasks.prepare import vocabulary_digests
+from heed.tasks.prepare import CORPUS, vocabulary_digests
 from heed.tasks.task import Task
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
 RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
+_EDITED = "It is used as it is; if nobody edited it, put the run's own back."
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
@@ -48,6 +51,7 @@ class Run:
 
     def __init__(self, folder: str | Path, device: torch.device | None = None, tag: str | None = None) -> None:
         self.folder = Path(folder)
+        self.files = RunFiles(self.folder)
         self.device = device or torch.device("cpu")
         self.tag = tag
         self.precision = "float32"
@@ -61,13 +65,13 @@ class Run:
         self._shares_model_of: Run | None = None
         if not self.folder.is_dir():
             raise MissingInputError(f"{folder}: no such run folder. `heed train --out` creates one.")
-        if not (self.folder / RECIPE).is_file():
+        if not self.files.has(RECIPE):
             raise MissingInputError(f"{folder} is not a run folder: it has no {RECIPE}.")
 
     @cached_property
     def recipe(self) -> Recipe:
         """The resolved recipe."""
-        document = read_toml(self.folder / RECIPE)
+        document = parse_toml(self.files.read_anyway(RECIPE, _EDITED, MAX_RECIPE), str(self.folder / RECIPE))
         require_known_format(document)
         return build_recipe(document)
 
@@ -114,12 +118,12 @@ class Run:
     def require_weights(self) -> None:
         """Raise MissingInputError or DataError unless the header of model.safetensors fits this run."""
         path = self.folder / WEIGHTS
-        if not path.exists():
+        if not self.files.has(WEIGHTS):
             raise MissingInputError(f"{self.folder} has no {WEIGHTS}: its training ended before the first validation.")
         header = read_header(path)
         for key, digest in vocabulary_digests(self.tokenizers).items():
             if header.metadata.get(key, digest) != digest:
-                side = "" if (self.folder / "tokenizer.json").exists() else f".{key.removeprefix('vocabulary_')}"
+                side = "" if self.files.has("tokenizer.json") else f".{key.removeprefix('vocabulary_')}"
                 raise DataError(
                     f"{self.folder}/tokenizer{side}.json is not the tokenizer that {WEIGHTS} was trained with: the "
                     "vocabularies differ. Put the run's own tokenizer back."
@@ -171,14 +175,22 @@ class Run:
         vars(other).pop("predictor", None)
         return other
 
+    def unpacked(self, device: torch.device) -> Run:
+        """This run with a model of its own on a device, in float32 and not packed."""
+        other = copy(self)
+        other.device, other.precision, other.packs, other._shares_model_of = device, "float32", False, None
+        for name in ("model", "predictor"):
+            vars(other).pop(name, None)
+        return other
+
     @cached_property
     def corpus(self) -> dict[str, Any]:
         """Facts about the training data (`heed.tasks.prepare.Corpus`); empty if they were removed."""
-        path = self.folder / "data" / "corpus.json"
+        advice = "Delete it; it is required only for resuming."
         try:
-            facts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+            facts = json.loads(self.files.read(CORPUS, otherwise=advice)) if self.files.has(CORPUS) else {}
         except ValueError as error:
-            raise DataError(f"{path} is damaged: {error}. Delete it; it is required only for resuming.") from error
+            raise DataError(f"{self.folder / CORPUS} is damaged: {error}. {advice}") from error
         return facts if isinstance(facts, dict) else {}
 
     def require_prepared(self) -> None:
@@ -190,7 +202,7 @@ class Run:
             raise DataError(
                 f"{path} is a link or a special file; training uses nothing outside its folder. Replace it with a copy."
             )
-        if not (self.folder / "data" / "corpus.json").exists():
+        if not self.files.has(CORPUS):
             raise DataError(
                 f"{self.folder} has no prepared data: it was removed, or preparing it was interrupted. "
                 "Start again with --overwrite."

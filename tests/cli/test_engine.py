@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from command import call
 
 import heed
 from heed.core.errors import UsageError
+from heed.core.own_files import SMALL
 from heed.export.ctranslate2 import FOLDER
 from heed.run import Run
 from heed.tasks import open_converted
@@ -119,3 +121,31 @@ def test_a_converted_model_is_not_used_after_the_recipe_was_edited(run: Path) ->
     recipe = run / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("beam_size = 2", "beam_size = 3"))
     assert open_converted(run, None, "float32", 1) is None
+
+
+@pytest.mark.parametrize("name", ["", "heed.json", "translator.json", "model.bin"])
+def test_a_conversion_that_leads_out_of_the_run_folder_is_not_used(run: Path, tmp_path: Path, name: str) -> None:
+    (run / FOLDER / name).rename(tmp_path / "elsewhere")
+    (run / FOLDER / name).symlink_to(tmp_path / "elsewhere")
+    assert open_converted(run, None, "float32", 1) is None
+
+
+@pytest.mark.parametrize("name", ["heed.json", "translator.json", "model.bin"])
+def test_a_pipe_in_a_conversion_does_not_hang(run: Path, name: str) -> None:
+    (run / FOLDER / name).unlink()
+    os.mkfifo(run / FOLDER / name)
+    assert open_converted(run, None, "float32", 1) is None
+
+
+@pytest.mark.parametrize("name", ["heed.json", "translator.json"])
+def test_a_description_of_a_conversion_that_is_too_large_is_not_read(run: Path, name: str) -> None:
+    content = (run / FOLDER / name).read_bytes()
+    (run / FOLDER / name).write_bytes(content + b" " * SMALL)
+    assert open_converted(run, None, "float32", 1) is None
+
+
+def test_an_edited_recipe_is_warned_of_once(run: Path) -> None:
+    shutil.rmtree(run / FOLDER)
+    recipe = run / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("beam_size = 2", "beam_size = 3"))
+    assert call("translate", run, stdin="ba ce\n").err.count("was changed after heed wrote it") == 1

@@ -75,7 +75,7 @@ def test_the_average_is_the_mean_of_the_newest_checkpoints_and_a_run(translator:
     for name, tensor in load_file(out / "model.safetensors").items():
         torch.testing.assert_close(tensor, (one[name] + two[name]) / 2)
     assert call("translate", out, stdin="ba ce\n").code == 0
-    files = ["ctranslate2", "data", "model.safetensors", "recipe.toml", "tokenizer.json"]
+    files = ["ctranslate2", "data", "manifest.json", "model.safetensors", "recipe.toml", "tokenizer.json"]
     assert sorted(path.name for path in out.iterdir()) == files
     assert read_valid(out) == read_valid(translator)
     src, ref = (translator.parent / f"test.{side}" for side in ("aa", "bb"))

@@ -505,6 +505,13 @@ def test_a_tokenizer_of_another_model_is_refused(here: Path, translator: Path, t
     other = train("--src", "x.bb", "--tgt", "x.aa", "--tokenizer.vocab_size=290", out="other")
     assert other.code == 0, other.err
     shutil.copy("other/tokenizer.json", copy / "tokenizer.json")
+    result = call("translate", copy, stdin="ba\n")
+    assert (result.code, result.out) == (65, "")
+    assert result.err == (
+        f"error: {copy}/tokenizer.json was changed after heed wrote it: manifest.json lists another SHA-256. Put the "
+        "run's own file back.\n"
+    )
+    (copy / "manifest.json").unlink()  # as in a folder of an older heed
     for result in (call("translate", copy, stdin="ba\n"), evaluate(copy, "x.aa", "x.bb")):
         assert (result.code, result.out) == (65, "")
         assert result.err == (

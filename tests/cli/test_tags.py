@@ -97,6 +97,7 @@ def test_parts_of_an_older_run_are_shown_without_their_numbers(multilingual: Pat
     corpus = json.loads((run / "data" / "corpus.json").read_text(encoding="utf-8"))
     del corpus["num_by_part"]
     (run / "data" / "corpus.json").write_text(json.dumps(corpus), encoding="utf-8")
+    Run(run).files.accept("data/corpus.json")
     assert "  - `same.aa` and `same.cc`: aa → cc, tag `<2cc>`, each 2 times" in write_report(Run(run)).read_text(
         "utf-8"
     )

@@ -62,7 +62,7 @@ def test_a_run_folder_names_its_tokenizer(translator: Path) -> None:
             74,
             "cannot write the tokenizer: the folder",
         ),
-        (("encode", "nowhere.json"), b"", 66, "nowhere.json: cannot be read"),
+        (("encode", "nowhere.json"), b"", 66, "nowhere.json does not exist"),
         (("encode", "text"), b"", 65, "not a JSON file"),
         (("decode", "RUN", "--ids"), b"1 2\nba\n", 65, "stdin, line 2: --ids expects token ids"),
     ],

@@ -11,6 +11,7 @@ import pytest
 from command import call
 from toy import pairs, unchecked_shapes, write_lines
 
+from heed.core.run_files import RunFiles
 from heed.decoding.sentences import MAX_CHARACTERS
 from heed.run import Run
 
@@ -312,7 +313,8 @@ def test_calibration_is_printed_kept_and_used(translator: Path, tmp_path: Path) 
     assert few.code == 65
     assert "too little data for calibration" in few.err
     rows = "".join(json.dumps(pair) + "\n" for pair in pairs(80, seed=9))
-    (run / "data" / "valid.jsonl").write_text(rows, encoding="utf-8")
+    with RunFiles(run).write("data/valid.jsonl", "w") as file:
+        file.write(rows)
     result = call("evaluate", run, "--calibrate")
     assert result.code == 0, result.err
     assert "expected calibration error 0." in result.out

@@ -21,7 +21,8 @@ def written(numbers: list[int], folder: Path) -> bytes:
     collected = DistinctNumbers(folder)
     for number in numbers:
         collected.add(number)
-    collected.write(folder / "numbers.npy")
+    with (folder / "numbers.npy").open("wb") as file:
+        collected.write(file)
     return (folder / "numbers.npy").read_bytes()
 
 

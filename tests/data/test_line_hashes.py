@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.core.errors import DataError
+from heed.core.run_files import RunFiles
+from heed.core.run_manifest import MANIFEST
 from heed.data.line_hashes import LineHasher, LineHashes
 
 ROWS = [("Ein Hund.", "A dog."), ("Eine Katze.", "A cat."), ("Ein Hund.", "One dog.")]
@@ -35,8 +37,8 @@ def test_a_text_has_one_kind() -> None:
 
 def test_hashes_are_restored_from_a_folder_with_8_bytes_for_each_distinct_line(tmp_path: Path) -> None:
     known = LineHashes.of(ROWS)
-    known.write(tmp_path / "hashes")
-    again = LineHashes.open(tmp_path / "hashes")
+    known.write(RunFiles(tmp_path), "hashes")
+    again = LineHashes.open(RunFiles(tmp_path), "hashes")
     assert again is not None
     assert sorted(path.name for path in (tmp_path / "hashes").iterdir()) == ["pair.npy", "src.npy", "tgt.npy"]
     assert {kind: len(keys) for kind, keys in again.hashes.items()} == {"src": 2, "tgt": 3, "pair": 3}
@@ -51,15 +53,15 @@ def test_rows_added_one_by_one_give_the_files_of_a_list(tmp_path: Path) -> None:
     hasher = LineHasher(tmp_path)
     for row in [*ROWS, *ROWS]:
         hasher.add(row)
-    hasher.write(tmp_path / "passed")
-    LineHashes.of(ROWS).write(tmp_path / "listed")
+    hasher.write(RunFiles(tmp_path), "passed")
+    LineHashes.of(ROWS).write(RunFiles(tmp_path), "listed")
     for kind in ("src", "tgt", "pair"):
         files = [tmp_path / name / f"{kind}.npy" for name in ("passed", "listed")]
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_a_missing_folder_gives_none(tmp_path: Path) -> None:
-    assert LineHashes.open(tmp_path / "hashes") is None
+    assert LineHashes.open(RunFiles(tmp_path), "hashes") is None
 
 
 def test_no_line_is_among_empty_hashes() -> None:
@@ -75,18 +77,23 @@ def test_a_union_has_the_lines_of_both() -> None:
 
 @pytest.mark.parametrize("array", [np.zeros(3), np.zeros((2, 2), "<u8"), np.array([None])])
 def test_a_file_of_another_kind_is_refused_and_no_pickle_is_loaded(tmp_path: Path, array: np.ndarray) -> None:
-    np.save(tmp_path / "src.npy", array)
+    (tmp_path / "hashes").mkdir()
+    np.save(tmp_path / "hashes" / "src.npy", array)
     with pytest.raises(DataError, match=r"is damaged .* without the check for leakage"):
-        LineHashes.open(tmp_path)
+        LineHashes.open(RunFiles(tmp_path), "hashes")
 
 
 def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
-    LineHashes.of(ROWS).write(tmp_path)
-    whole = (tmp_path / "src.npy").read_bytes()
-    for length in (0, 4, 100, len(whole) - 1):
-        (tmp_path / "src.npy").write_bytes(whole[:length])
-        with pytest.raises(DataError, match="is damaged"):
-            LineHashes.open(tmp_path)
+    files = RunFiles(tmp_path)
+    LineHashes.of(ROWS).write(files, "hashes")
+    path = tmp_path / "hashes" / "src.npy"
+    whole = path.read_bytes()
+    for message in (r"manifest\.json lists another SHA-256\. Remove .*hashes to evaluate without", "is damaged"):
+        for length in (0, 4, 100, len(whole) - 1):
+            path.write_bytes(whole[:length])
+            with pytest.raises(DataError, match=message):
+                LineHashes.open(files, "hashes")
+        (tmp_path / MANIFEST).unlink(missing_ok=True)  # as in a folder of an older heed
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

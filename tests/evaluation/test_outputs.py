@@ -39,7 +39,7 @@ def test_empty_references_are_reported(tmp_path: Path, capsys: pytest.CaptureFix
 def test_words_of_references_are_normalised_as_in_training(tmp_path: Path) -> None:
     run = prepared(tmp_path)
     words = WordCounts("13a", Counter({"café": 3}))
-    words.write(run.folder / WORDS_SEEN)
+    words.write(run.files, WORDS_SEEN)
     test = HeldOut(("a", "b"), [("x", "cafe\u0301")])
     [found] = evaluate_outputs(test, [System("s", ["café"], run)])
     assert found.unigram_f1["unseen"].num_reference == 0
@@ -49,7 +49,7 @@ def test_words_of_references_are_normalised_as_in_training(tmp_path: Path) -> No
 
 def test_a_letter_may_be_written_as_two_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = prepared(tmp_path)
-    WordCounts("13a", Counter({"café": 3})).write(run.folder / WORDS_SEEN)
+    WordCounts("13a", Counter({"café": 3})).write(run.files, WORDS_SEEN)
     composed, apart = "ein café am see ist schön", "ein cafe\u0301 am see ist scho\u0308n"
     test = HeldOut(("a", "b"), [("x", apart), ("y", composed)])
     both = [System("s", [composed, composed], run), System("file", [apart, apart])]
@@ -121,7 +121,7 @@ def test_without_a_mix_of_seen_and_unseen_lines_there_is_no_second_score(run: Ru
 def test_frequencies_are_those_of_the_first_run_with_word_counts(run: Run) -> None:
     outputs = ["kan ler zz"] * 20
     _, found = evaluate_outputs(TEST, [System("file", POOR), System("run", outputs, run)])
-    training = WordCounts.read(run.folder / WORDS_SEEN)
+    training = WordCounts.read(run.files, WORDS_SEEN)
     assert training is not None
     assert list(found.by_frequency) == by_frequency(outputs, REFERENCES, training)
     assert {band.label: band.num_output for band in found.by_frequency}["never"] == 20

@@ -93,11 +93,14 @@ def test_an_infinite_score_is_null(run: Run) -> None:
     assert len(read_scores(run)) == 1
 
 
-def test_a_log_that_is_a_link_is_not_written(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_log_that_is_a_link_is_not_written(
+    run: Run, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "file"
     elsewhere.write_text("precious")
     (run.folder / SCORE_LOG).symlink_to(elsewhere)
-    with pytest.raises(StorageError, match="not a regular file"):
+    with pytest.raises(StorageError, match=r"scores\.jsonl is a link"):
         log_scores(run, evaluation(run), next(TIMES))
     assert elsewhere.read_text() == "precious"
     assert read_scores(run) == []
+    assert "scores.jsonl is a link" in capsys.readouterr().err

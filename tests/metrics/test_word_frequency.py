@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.core.errors import DataError
+from heed.core.run_files import RunFiles
 from heed.metrics import translation
 from heed.metrics.word_frequency import FrequencyBand, WordCounts, by_frequency, unigram_f1
 
@@ -97,15 +98,15 @@ def test_a_missing_tokenizer_only_leaves_out_the_scores_by_frequency(tmp_path, m
     path = tmp_path / "words.json"
     path.write_text(json.dumps({"tokenizer": "ja-mecab", "counts": {"a": 2}}))
     monkeypatch.setattr(translation, "_installed", lambda code: False)
-    assert WordCounts.read(path) is None
+    assert WordCounts.read(RunFiles(tmp_path), path.name) is None
     assert "no scores by frequency: BLEU's tokenizer 'ja-mecab' needs the package" in capsys.readouterr().err
 
 
 def test_counts_are_written_by_frequency_and_restored(tmp_path):
     path = tmp_path / "words.json"
-    assert WordCounts.read(path) is None
-    TRAINING.write(path)
-    assert WordCounts.read(path) == TRAINING
+    assert WordCounts.read(RunFiles(tmp_path), path.name) is None
+    TRAINING.write(RunFiles(tmp_path), path.name)
+    assert WordCounts.read(RunFiles(tmp_path), path.name) == TRAINING
     assert list(json.loads(path.read_text())["counts"])[:2] == ["a", "dog"]
 
 
@@ -115,4 +116,4 @@ def test_damaged_counts_are_an_error(tmp_path, text):
     path = tmp_path / "words.json"
     path.write_text(text)
     with pytest.raises(DataError, match=r"words\.json is damaged .* Remove it"):
-        WordCounts.read(path)
+        WordCounts.read(RunFiles(tmp_path), path.name)

@@ -194,5 +194,5 @@ def test_a_missing_file_a_folder_and_a_pipe_are_refused(tmp_path: Path) -> None:
         read_weights(tmp_path / "nothing")
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe"):
-        with pytest.raises(DataError, match="it is not a regular file"):
+        with pytest.raises(DataError, match="is not a regular file"):
             read_weights(path)

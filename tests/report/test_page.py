@@ -313,6 +313,7 @@ def test_a_run_trained_from_scratch_and_one_of_an_older_heed_have_no_origin(copi
     path = copied.folder / "data" / "corpus.json"
     corpus = json.loads(path.read_text())
     path.write_text(json.dumps({key: corpus[key] for key in ("num_rows", "num_valid", "dropped", "files")}))
+    copied.files.accept("data/corpus.json")
     text = write_report(Run(copied.folder)).read_text()
     assert "Origin" not in text
     assert "heed train recipe.toml --data.src=FOLDER/train.aa" in text

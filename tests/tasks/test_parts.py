@@ -80,7 +80,7 @@ def test_the_files_words_and_lines_of_all_parts_are_recorded(tmp_path: Path) -> 
     run = with_parts(tmp_path)
     assert {"src", "tgt", "part_1.src", "part_1.tgt", "part_2.src", "part_2.tgt"} == run.corpus["files"].keys()
     assert run.corpus["files"]["part_2.src"]["lines"] == 30
-    known = LineHashes.open(run.folder / LINES_SEEN)
+    known = LineHashes.open(run.files, LINES_SEEN)
     assert known is not None
     trained = [(src, tgt) for _, src, tgt in stored(run)]
     assert known.found(trained)["pair"].all()

@@ -227,7 +227,7 @@ def learned_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     monkeypatch.setattr(prepare, "MAX_SUBWORD_ROWS", 10)
     seen: list[str] = []
     monkeypatch.setattr(prepare, "train_tokenizer", lambda config, texts, tags: seen.extend(texts))
-    monkeypatch.setattr(prepare, "save", lambda tokenizer, path: None)
+    monkeypatch.setattr(prepare, "save_in_run", lambda tokenizer, files, name: None)
 
     def learned(num_rows: int, sides: tuple[str, ...] = ("src", "tgt"), **config: Any) -> list[str]:
         seen.clear()

@@ -19,14 +19,14 @@ from heed.tasks.prepare import LINES_SEEN, WORDS_SEEN, read_valid
 
 def lines_of(run: Run) -> LineHashes:
     """The fingerprint of a run."""
-    known = LineHashes.open(run.folder / LINES_SEEN)
+    known = LineHashes.open(run.files, LINES_SEEN)
     assert known is not None
     return known
 
 
 def words_of(run: Run) -> WordCounts:
     """The words of a run."""
-    known = WordCounts.read(run.folder / WORDS_SEEN)
+    known = WordCounts.read(run.files, WORDS_SEEN)
     assert known is not None
     return known
 
@@ -60,7 +60,7 @@ def test_a_language_model_records_its_lines_and_no_words(tmp_path: Path) -> None
     known = lines_of(run).found([(line,) for line in lines])["tgt"]
     assert [line not in held for line in lines] == known.tolist()
     assert 0 < len(held) < 50
-    assert not (run.folder / WORDS_SEEN).exists()
+    assert not run.files.has(WORDS_SEEN)
 
 
 def fine_tuned(folder: Path, init: Run) -> Run:
@@ -86,4 +86,4 @@ def test_a_missing_record_of_the_first_run_removes_that_of_the_fine_tuned_one(tm
     (init.folder / missing).rename(init.folder / "gone")
     run = fine_tuned(tmp_path, init)
     assert not (run.folder / missing).exists()
-    assert (run.folder / LINES_SEEN).exists() or (run.folder / WORDS_SEEN).exists()
+    assert run.files.has(LINES_SEEN) or run.files.has(WORDS_SEEN)

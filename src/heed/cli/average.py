@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +27,7 @@ def average(
 
       heed average runs/en-de --last 5 --out runs/en-de-avg5
     """
+    from heed.core.run_files import RunFiles
     from heed.nn.weight_file import save_weights
     from heed.run import RECIPE, WEIGHTS, Run
     from heed.tasks.prepare import copy_seen, vocabulary_digests
@@ -43,8 +43,11 @@ def average(
     names = ", ".join(path.name for path in checkpoints)
     weights = mean_of([load_checkpoint(path, opened.shapes).weights for path in checkpoints])
     with storage_errors("write the new run", path=out), atomic_folder(out) as folder:
-        for source in (opened.folder / RECIPE, *opened.folder.glob("tokenizer*.json")):
-            shutil.copy(source, folder / source.name)
+        files = RunFiles(folder)
+        with files.write(RECIPE) as file:
+            file.write(opened.files.read_anyway(RECIPE, "The new run has the same."))
+        for source in sorted(opened.folder.glob("tokenizer*.json")):
+            opened.files.copy(source.name, files)
         copy_seen(opened.folder, folder)
         save_weights(folder / WEIGHTS, weights, {"averaged": names, **vocabulary_digests(opened.tokenizers)})
     Run(out).predictor.convert()

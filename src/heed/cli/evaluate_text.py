@@ -93,13 +93,11 @@ def _scored(run: Run, test: HeldOut, scorer: TextScorer, how: str, quiet: bool) 
 
 def _adapting(runs: Sequence[Run], test: HeldOut, options: TextOptions, quiet: bool) -> Iterator[TextSystem]:
     """The runs with weights, once more with dynamic evaluation or a cache."""
-    from heed.run import Run
-
     trained = [run for run in runs if not run.model.count_based] if options.adapts else []
     if options.adapts and not trained:
         raise UsageError("--dynamic and --cache are for neural models; these are count-based.")
     for packed in trained:
-        run = Run(packed.folder, packed.device)  # with weights that can be changed
+        run = packed.unpacked(packed.device)  # with weights that can be changed
         parts = [options.dynamic] * (options.dynamic != "none") + ["cache"] * (options.cache > 0)
         yield _scored(run, test, run.predictor.adapting_scorer(_adapting_options(options)), ", ".join(parts), quiet)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heed.cli.options import Json, require_writable
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, UsageError
 from heed.core.files import storage_errors
 
 if TYPE_CHECKING:
@@ -21,21 +21,29 @@ Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="A run folder, o
 Plot = Annotated[Path | None, typer.Option(metavar="F", help="Write the validation curves of the runs as PNG.")]
 
 
-def info(runs: Runs, plot: Plot = None, json_output: Json = False) -> None:
+Verify = Annotated[bool, typer.Option("--verify", help="Compare every file of the runs with its checksum.")]
+
+
+def info(runs: Runs, plot: Plot = None, verify: Verify = False, json_output: Json = False) -> None:
     """Describe a run, or compare several in a table.
 
     For one run: task, languages, model, sizes, data and best validation scores. --plot draws the learning curves of
-    all runs in one picture.
+    all runs in one picture. --verify reads all files instead and exits with 65 if one is not as heed wrote it.
 
     Examples:
 
       heed info runs/en-de
 
       heed info runs/small runs/large --plot curves.png
+
+      heed info runs/en-de --verify
     """
     from heed.run import Run
 
     opened = [Run(folder) for folder in runs]
+    if verify:
+        _verify(opened, plot, json_output)
+        return
     facts = [_facts(folder, run) for folder, run in zip(runs, opened, strict=True)]
     if plot is not None:
         _plot(plot, opened)
@@ -45,6 +53,22 @@ def info(runs: Runs, plot: Plot = None, json_output: Json = False) -> None:
         print("\n".join(_lines(facts[0])))
     else:
         print(_table(facts))
+
+
+def _verify(runs: Sequence[Run], plot: Path | None, json_output: bool) -> None:
+    """Print what every file is. Raises DataError if one is damaged."""
+    from heed.integrity import verify
+
+    if plot is not None:
+        raise UsageError("--verify cannot be combined with --plot: it reads files and draws nothing.")
+    checked = {str(run.folder): list(verify(run)) for run in runs}
+    if json_output:
+        print(json.dumps({run: [asdict(each) for each in found] for run, found in checked.items()}, ensure_ascii=False))
+    else:
+        print("\n".join(f"{run}/{each.name}: {each.state}" for run, found in checked.items() for each in found))
+    damaged = [f"{run}/{each.name}" for run, found in checked.items() for each in found if each.is_damaged]
+    if damaged:
+        raise DataError(f"{len(damaged)} damaged: {', '.join(damaged[:5])}. Copy the run again, or train it again.")
 
 
 def _facts(folder: Path, run: Run) -> dict[str, Any]:
@@ -66,7 +90,7 @@ def _facts(folder: Path, run: Run) -> dict[str, Any]:
     if several := parts(run):
         facts["parts"] = [asdict(part) for part in several]
         facts["validated on"] = validated_on(run)
-    if (run.folder / WEIGHTS).exists():
+    if run.files.has(WEIGHTS):
         facts["parameters"] = run.num_parameters
     if best := [event for event in _validations(run) if event.get("best")]:
         names = best[-1]["signatures"]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from heed.core.errors import DataError
+from heed.text.archives import require_line
 from heed.text.readers.lines import Errors, LineDecoder
 
 MAX_LINES = 1024
@@ -58,8 +59,11 @@ def _exit_on_interrupt() -> Iterator[None]:
 
 def _raw_groups(max_lines: int) -> Iterator[list[bytes]]:
     rest = b""
+    number = 1
     for block in _blocks(sys.stdin.fileno()):
         *lines, rest = (rest + block).split(b"\n")
+        number += len(lines)
+        require_line(len(rest), "standard input", number)
         yield from (lines[begin : begin + max_lines] for begin in range(0, len(lines), max_lines))
     if rest:
         yield [rest]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from heed.cli.options import BadBytes, Quiet
 from heed.core.errors import DataError
 from heed.core.files import storage_errors
 from heed.core.progress import message
+
+if TYPE_CHECKING:
+    from heed.text.tokenizers import Tokenizer
 
 app = typer.Typer(help="Train a tokenizer, or use one as a filter.", no_args_is_help=True, rich_markup_mode=None)
 File = Annotated[Path, typer.Argument(metavar="TOKENIZER.json", help="A tokenizer.json, or a run folder.")]
@@ -55,9 +58,8 @@ def encode(
       heed tokenizer encode runs/en-de < text.txt
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
-    from heed.text.tokenizers import load_tokenizer
 
-    loaded = load_tokenizer(_path(tokenizer))
+    loaded = _loaded(tokenizer)
     for lines in groups_as_they_come(errors):
         for encoded in loaded.encode(lines):
             write_line(" ".join(str(i) if ids else _shown(loaded.vocabulary.piece(i)) for i in encoded))
@@ -76,9 +78,8 @@ def decode(
       heed tokenizer encode runs/a < a.txt | heed tokenizer decode runs/a
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
-    from heed.text.tokenizers import load_tokenizer
 
-    loaded = load_tokenizer(_path(tokenizer))
+    loaded = _loaded(tokenizer)
     ids_of = {_shown(piece): i for i, piece in reversed(list(enumerate(loaded.vocabulary.pieces)))}
     number = 0
     for lines in groups_as_they_come(errors):
@@ -105,8 +106,12 @@ def _shown(piece: str) -> str:
     return "".join("▁" if character.isspace() else character for character in piece)
 
 
-def _path(given: Path) -> Path:
-    return given / "tokenizer.json" if given.is_dir() else given
+def _loaded(given: Path) -> Tokenizer:
+    """The tokenizer of a run, or in a file."""
+    from heed.core.run_files import RunFiles
+    from heed.text.tokenizers import load_from_run, load_tokenizer
+
+    return load_from_run(RunFiles(given), "tokenizer.json") if given.is_dir() else load_tokenizer(given)
 
 
 add_verb(app, "train", train)

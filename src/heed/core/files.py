@@ -16,29 +16,38 @@ import resource
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, Literal, TextIO, overload
 
 from heed.core.errors import HeedError, StorageError, UsageError
 
+Around = Callable[[Path], AbstractContextManager[object]]
+"""What is done around the replacement of a file, given the path of the whole new one."""
+
 
 @overload
-def atomic_write(path: str | Path, mode: Literal["wb"] = "wb") -> AbstractContextManager[IO[bytes]]: ...
+def atomic_write(
+    path: str | Path, mode: Literal["wb"] = "wb", around: Around = nullcontext
+) -> AbstractContextManager[IO[bytes]]: ...
 @overload
-def atomic_write(path: str | Path, mode: Literal["w"]) -> AbstractContextManager[TextIO]: ...
-def atomic_write(path: str | Path, mode: Literal["wb", "w"] = "wb") -> AbstractContextManager[Any]:
-    """Open a file that replaces `path` when the with-block ends, unless it raises.
+def atomic_write(
+    path: str | Path, mode: Literal["w"], around: Around = nullcontext
+) -> AbstractContextManager[TextIO]: ...
+def atomic_write(
+    path: str | Path, mode: Literal["wb", "w"] = "wb", around: Around = nullcontext
+) -> AbstractContextManager[Any]:
+    """Open a file that replaces `path` when the with-block ends, unless it or `around` raises.
 
     Text is UTF-8 with line feeds. A link is followed; the permissions of a replaced file are kept.
     Raises StorageError when `path` is a folder or a device, and OSError as writing does (see `storage_errors`).
     """
-    return _atomic_write(Path(path), mode)
+    return _atomic_write(Path(path), mode, around)
 
 
 @contextmanager
-def _atomic_write(path: Path, mode: str) -> Iterator[Any]:
+def _atomic_write(path: Path, mode: str, around: Around) -> Iterator[Any]:
     target = path.resolve()
     if target.exists() and not target.is_file():
         raise StorageError(f"cannot write {path}: it is not a regular file. Choose another name.")
@@ -51,8 +60,9 @@ def _atomic_write(path: Path, mode: str) -> Iterator[Any]:
             os.fsync(file.fileno())
         if target.exists():
             shutil.copymode(target, temporary)
-        temporary.replace(target)
-        _flush_folder(target.parent)
+        with around(temporary):
+            temporary.replace(target)
+            _flush_folder(target.parent)
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -58,6 +58,11 @@ def read_toml(path: str | Path) -> Document:
         raise MissingInputError(f"{name}: cannot be read: {error.strerror}.") from error
     if len(data) > MAX_BYTES:
         raise UsageError(f"{name}: larger than 1 MB; this does not look like a recipe. Give a TOML file.")
+    return parse_toml(data, name)
+
+
+def parse_toml(data: bytes, name: str) -> Document:
+    """The document in the bytes of a file. Raises UsageError, with the file's name and line, when it is not TOML."""
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")  # some editors start a file with a byte order mark
     except UnicodeDecodeError as error:

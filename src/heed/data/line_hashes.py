@@ -1,7 +1,7 @@
 """Hashes of training lines, to detect test lines among them: 64 bits for each line and kind.
 
-A folder has one sorted NumPy array for each kind, which is memory-mapped: `src.npy`, `tgt.npy`, and `pair.npy` for both
-sides together. The folder reveals whether a given line was in the training data, but no line can be read from it.
+A run folder has one sorted NumPy array for each kind, which is memory-mapped: `src.npy`, `tgt.npy`, and `pair.npy` for
+both sides together. They reveal whether a given line was in the training data, but no line can be read from them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError
-from heed.core.files import atomic_write
+from heed.core.run_files import RunFiles
 from heed.text.hashing import hash_pair, hash_text
 
 DTYPE = np.dtype("<u8")  # the same on every machine
@@ -54,11 +54,11 @@ class LineHasher:
                 self._hashes[kind] = DistinctNumbers(self._folder)
             self._hashes[kind].add(key)
 
-    def write(self, folder: Path) -> None:
-        """Write the hashes of all rows into a folder, which is created if it is missing. Ends the collection."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def write(self, files: RunFiles, name: str) -> None:
+        """Write the hashes of all rows into the folder `name` of a run. Ends the collection."""
         for kind, hashes in self._hashes.items():
-            hashes.write(folder / f"{kind}.npy")
+            with files.write(f"{name}/{kind}.npy") as file:
+                hashes.write(file)
 
 
 class LineHashes:
@@ -78,21 +78,25 @@ class LineHashes:
         return cls({kind: np.unique(np.array(numbers, dtype=DTYPE)) for kind, numbers in keys.items()})
 
     @classmethod
-    def open(cls, folder: Path) -> Self | None:
-        """The hashes in a folder, memory-mapped; None if the folder does not exist. Raises DataError if damaged."""
+    def open(cls, files: RunFiles, name: str) -> Self | None:
+        """The hashes in the folder `name` of a run, memory-mapped; None if there is none. Raises DataError if damaged.
+
+        What they are mapped from is checked as a whole.
+        """
+        folder = files.folder / name
         if not folder.is_dir():
             return None
+        advice = f"Remove {folder} to evaluate without the check for leakage."
         try:
-            return cls({path.stem: _mapped(path) for path in sorted(folder.glob("*.npy"))})
+            kinds = sorted(path.stem for path in folder.glob("*.npy"))
+            return cls({kind: _mapped(files, f"{name}/{kind}.npy", advice) for kind in kinds})
         except (ValueError, EOFError, OSError) as error:
-            advice = f"Remove {folder} to evaluate without the check for leakage."
             raise DataError(f"{folder} is damaged ({error}). {advice}") from error
 
-    def write(self, folder: Path) -> None:
-        """Write the hashes into a folder, which is created if it is missing."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def write(self, files: RunFiles, name: str) -> None:
+        """Write the hashes into the folder `name` of a run."""
         for kind, keys in self.hashes.items():
-            with atomic_write(folder / f"{kind}.npy") as file:
+            with files.write(f"{name}/{kind}.npy") as file:
                 np.save(file, keys)
 
     def united(self, other: LineHashes) -> LineHashes:
@@ -112,11 +116,13 @@ class LineHashes:
         }
 
 
-def _mapped(path: Path) -> NDArray[np.uint64]:
-    numbers = np.asarray(np.load(path, mmap_mode="r"))
-    if numbers.dtype != DTYPE or numbers.ndim != 1:
-        raise ValueError(f"{path.name} holds {numbers.dtype} numbers in {numbers.ndim} dimensions")
-    return numbers
+def _mapped(files: RunFiles, name: str, advice: str) -> NDArray[np.uint64]:
+    with files.open(name, advice) as file:
+        np.lib.format.read_magic(file)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        if dtype != DTYPE or len(shape) != 1:
+            raise ValueError(f"{Path(name).name} holds {dtype} numbers in {len(shape)} dimensions")
+        return np.asarray(np.memmap(file, dtype, "r", offset=file.tell(), shape=shape))
 
 
 def _among(hashes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -146,10 +152,10 @@ class DistinctNumbers:
         if len(self._recent) >= _RUN:
             self._spill()
 
-    def write(self, path: Path) -> None:
+    def write(self, file: IO[bytes]) -> None:
         """Write the ascending distinct numbers as a NumPy array that can be memory-mapped. Ends the collection."""
         self._spill()
-        with self._file, atomic_write(path) as file:
+        with self._file:
             _write_header(file, 0)  # has the length of the header that replaces it
             count = 0
             for part in range(_PARTS):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,7 +23,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, JsonValue, NonNegativeInt, PositiveInt, StringConstraints, ValidationError
 
 from heed.core.errors import DataError, MissingInputError
-from heed.core.files import atomic_folder, sha256_file
+from heed.core.files import atomic_folder
+from heed.core.own_files import open_own, read_own
 
 FORMAT: Literal["heed-tokens-1"] = "heed-tokens-1"
 _BUFFERED_IDS = 1 << 16
@@ -235,10 +237,9 @@ def _little_endian(dtype: str) -> np.dtype[np.unsignedinteger]:
 
 
 def _read_manifest(folder: Path) -> Manifest:
-    path = folder / "manifest.json"
     try:
-        text = path.read_bytes()
-    except FileNotFoundError as error:
+        text = read_own(folder.parent, f"{folder.name}/manifest.json")
+    except MissingInputError as error:
         raise MissingInputError(f"{folder} is not a token store: it has no manifest.json. {_ADVICE}") from error
     try:
         return Manifest.model_validate_json(text)
@@ -252,17 +253,19 @@ def _map_file(
     path: Path, dtype: str, stored: StoredFile, verify: bool
 ) -> tuple[NDArray[np.unsignedinteger], mmap.mmap | None]:
     """The file as a read-only array, and its mapping (an empty file has none)."""
+    folder = path.parent
     try:
-        num_bytes = path.stat().st_size
-    except FileNotFoundError as error:
-        raise _damaged(path.parent, f"{path.name} is missing") from error
-    if num_bytes != stored.num_bytes or num_bytes % np.dtype(dtype).itemsize:
-        raise _damaged(path.parent, f"{path.name} has {num_bytes} bytes, but {stored.num_bytes} were written")
-    if verify and sha256_file(path) != stored.sha256:
-        raise _damaged(path.parent, f"the checksum of {path.name} does not match")
-    if num_bytes == 0:
-        return np.empty(0, dtype=dtype), None
-    with path.open("rb") as file:
+        file = open_own(folder.parent, f"{folder.name}/{path.name}")
+    except MissingInputError as error:
+        raise _damaged(folder, f"{path.name} is missing") from error
+    with file:
+        num_bytes = os.fstat(file.fileno()).st_size
+        if num_bytes != stored.num_bytes or num_bytes % np.dtype(dtype).itemsize:
+            raise _damaged(folder, f"{path.name} has {num_bytes} bytes, but {stored.num_bytes} were written")
+        if verify and hashlib.file_digest(file, "sha256").hexdigest() != stored.sha256:
+            raise _damaged(folder, f"the checksum of {path.name} does not match")
+        if num_bytes == 0:
+            return np.empty(0, dtype=dtype), None
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return np.frombuffer(mapped, dtype=_little_endian(dtype)), mapped
 

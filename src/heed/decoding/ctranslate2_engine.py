@@ -16,7 +16,7 @@ little with models of this size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -24,7 +24,9 @@ from typing import Literal
 from pydantic import ValidationError
 
 from heed.core.config import Config
+from heed.core.errors import DataError, MissingInputError
 from heed.core.files import sha256_file
+from heed.core.own_files import own_path, read_own
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.decoding.output_checks import Searcher
@@ -59,21 +61,26 @@ class Conversion(Config):
     def read(folder: Path) -> Conversion | None:
         """The description in a folder; None if there is no valid one."""
         try:
-            return Conversion.model_validate_json((folder / DESCRIPTION).read_bytes())
-        except (OSError, ValidationError):
+            return Conversion.model_validate_json(read_own(folder.parent, f"{folder.name}/{DESCRIPTION}"))
+        except (DataError, MissingInputError, ValidationError):
             return None
 
     def is_of(self, weights: Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> bool:
         """Whether it was made from these weights, for these vocabularies."""
-        is_of_weights = weights.is_file() and self.weights == sha256_file(weights)
+        is_of_weights = _has_digests(weights.parent, {weights.name: self.weights})
         return is_of_weights and self.vocabularies == _digests(vocabularies)
 
     def is_intact(self, folder: Path) -> bool:
         """Whether the files are those that were written."""
-        try:
-            return all(sha256_file(folder / name) == digest for name, digest in self.files.items())
-        except OSError:
-            return False
+        return _has_digests(folder, self.files)
+
+
+def _has_digests(folder: Path, digests: Mapping[str, str]) -> bool:
+    """Whether these are regular files of the folder with these SHA-256."""
+    try:
+        return all(sha256_file(own_path(folder, name)) == digest for name, digest in digests.items())
+    except (DataError, MissingInputError, OSError):
+        return False
 
 
 def describe(

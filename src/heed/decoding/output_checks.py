@@ -39,7 +39,7 @@ from pydantic import Field
 
 from heed.core.config import Config
 from heed.core.errors import DataError
-from heed.core.files import atomic_write
+from heed.core.run_files import RunFiles
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.text.language.scripts import is_unseparated
@@ -281,23 +281,22 @@ class Confidence(Config):
 
     def write(self, folder: Path) -> Path:
         """Write to a run folder; returns the path."""
-        path = folder / CONFIDENCE
-        with atomic_write(path, "w") as file:
+        with RunFiles(folder).write(CONFIDENCE, "w") as file:
             file.write(self.model_dump_json(indent=1) + "\n")
-        return path
+        return folder / CONFIDENCE
 
     @staticmethod
     def read(folder: Path) -> Confidence | None:
         """Read from a run folder; None if it has none. Raises DataError for a damaged file."""
-        path = folder / CONFIDENCE
-        if not path.exists():
+        files, advice = RunFiles(folder), "Delete it, or write a new one with `heed evaluate RUN --calibrate`."
+        if not files.has(CONFIDENCE):
             return None
         try:
-            return Confidence.model_validate_json(path.read_bytes())
+            return Confidence.model_validate_json(files.read(CONFIDENCE, otherwise=advice))
         except ValueError as error:
+            where = folder / CONFIDENCE
             raise DataError(
-                f"{path} is damaged or was written by an incompatible version of heed. Delete it, or write a new one "
-                "with `heed evaluate RUN --calibrate`."
+                f"{where} is damaged or was written by an incompatible version of heed. {advice}"
             ) from error
 
 

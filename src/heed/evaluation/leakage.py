@@ -53,14 +53,14 @@ class Leakage:
 
 def check_leakage(run: Run, rows: Sequence[Row]) -> Leakage | None:
     """Look up test rows, (source, reference) or (line,), in the run's data; None if it has no fingerprints."""
-    fingerprints = LineHashes.open(run.folder / LINES_SEEN)
+    fingerprints = LineHashes.open(run.files, LINES_SEEN)
     if fingerprints is None:
         return None
     normalise = run.recipe.data.normaliser.apply
     rows = [tuple(normalise(side) for side in row) for row in rows]
     compared = np.array([len(row) > 1 or len(row[0]) >= MIN_CHARACTERS for row in rows], dtype=bool)
     in_training = {kind: which & compared for kind, which in fingerprints.found(rows).items()}
-    valid = LineHashes.of(read_valid(run.folder)) if (run.folder / VALID).exists() else LineHashes({})
+    valid = LineHashes.of(read_valid(run.folder)) if run.files.has(VALID) else LineHashes({})
     return Leakage(
         num_lines=len(rows),
         in_training={kind: int(which.sum()) for kind, which in in_training.items()},

@@ -153,7 +153,7 @@ def _composed(line: str) -> str:
 def _training_words(systems: Sequence[System]) -> tuple[str, WordCounts | None, Normaliser]:
     """Name, word counts and normaliser of the first run that has word counts."""
     for system in systems:
-        if system.run and (words := WordCounts.read(system.run.folder / WORDS_SEEN)):
+        if system.run and (words := WordCounts.read(system.run.files, WORDS_SEEN)):
             return system.name, words, system.run.recipe.data.normaliser
     return "", None, Normaliser()
 

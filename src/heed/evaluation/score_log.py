@@ -6,18 +6,20 @@ A test set that is evaluated often turns into validation data, so reports show h
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, datetime
 from typing import Any
 
 from heed.core.environment import library_versions
-from heed.core.errors import StorageError
-from heed.core.files import is_plain_file, sha256_file, storage_errors
+from heed.core.errors import DataError
+from heed.core.files import sha256_file, storage_errors
+from heed.core.own_files import LARGE
+from heed.core.progress import warn
 from heed.evaluation.evaluation import Evaluation
 from heed.metrics.metric import Score
 from heed.run import WEIGHTS, Run
 
 SCORE_LOG = "scores.jsonl"
+_CHANGED = "What it tells of earlier evaluations may be wrong."
 
 
 def now() -> str:
@@ -31,7 +33,7 @@ def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
         "time": time,
         "heed": library_versions()["heed"],
         "test": evaluation.test.fingerprint(),
-        "weights": sha256_file(run.folder / WEIGHTS),
+        "weights": sha256_file(run.files.path(WEIGHTS)),
         **evaluation.how,
         **({"ensemble": [member.folder.resolve().name for member in evaluation.members]} if evaluation.members else {}),
         "scores": [score.to_json() for score in evaluation.scores.values()],
@@ -41,21 +43,19 @@ def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
         "lines_without_leaked": evaluation.num_clean,
         "without_leaked": [score.to_json() for score in evaluation.without_leaked.values()],
     }
-    path = run.folder / SCORE_LOG
-    if os.path.lexists(path) and not is_plain_file(path):
-        raise StorageError(f"{path} is not a regular file, so the scores were not written to it.")
-    with storage_errors("log the scores", path=path), path.open("a+b") as file:
-        if file.tell() and not path.read_bytes().endswith(b"\n"):  # a crash cut off the last line
-            file.write(b"\n")
-        file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+    with storage_errors("log the scores", path=run.folder / SCORE_LOG):
+        run.files.append(SCORE_LOG, json.dumps(entry, ensure_ascii=False).encode() + b"\n", _CHANGED)
 
 
 def read_scores(run: Run) -> list[dict[str, Any]]:
-    """All entries, the oldest first; damaged lines are skipped."""
-    path = run.folder / SCORE_LOG
-    if not is_plain_file(path):
+    """All entries, the oldest first, without damaged lines. Warns of a log that is not a regular file of the run."""
+    if not run.files.has(SCORE_LOG):
         return []
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    try:
+        lines = run.files.read_anyway(SCORE_LOG, _CHANGED, LARGE).decode(errors="replace").split("\n")
+    except DataError as error:
+        warn(f"{error} Earlier evaluations are not counted.")
+        return []
     return [entry for line in lines if (entry := _entry(line)) is not None]
 
 

@@ -8,8 +8,9 @@ import torch
 
 from heed.core.config import to_toml
 from heed.core.errors import UsageError
-from heed.core.files import atomic_folder, atomic_write, storage_errors
+from heed.core.files import atomic_folder, storage_errors
 from heed.core.progress import warn
+from heed.core.run_files import RunFiles
 from heed.models.ngram import NgramConfig
 from heed.nn.weight_file import save_weights
 from heed.recipe import recipe_type, task_of
@@ -17,7 +18,7 @@ from heed.run import RECIPE, WEIGHTS, Run
 from heed.statistical.arpa import read_arpa, write_arpa
 from heed.statistical.backoff import BackoffModel
 from heed.tasks.prepare import vocabulary_digests
-from heed.text.tokenizers import TokenizerConfig, save
+from heed.text.tokenizers import TokenizerConfig, save_in_run
 from heed.text.tokenizers.symbols import Word
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.training.config import TrainingConfig
@@ -55,8 +56,9 @@ def import_arpa(path: Path, out: Path) -> list[int]:
     )
     tensors = {name: torch.from_numpy(array) for name, array in model.arrays().items()}
     with storage_errors("write the run", path=out), atomic_folder(out) as new:
-        with atomic_write(new / RECIPE, "w") as file:
+        files = RunFiles(new)
+        with files.write(RECIPE, "w") as file:
             file.write(to_toml(recipe))
-        save(tokenizer, new / "tokenizer.json")
+        save_in_run(tokenizer, files, "tokenizer.json")
         save_weights(new / WEIGHTS, tensors, {"counted": "true", **vocabulary_digests({"tgt": tokenizer})})
     return model.num_ngrams

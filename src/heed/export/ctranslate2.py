@@ -6,9 +6,10 @@ A folder has CTranslate2's files (`model.bin`, `config.json`, a vocabulary for e
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import torch
 
 from heed.core.errors import UsageError
 from heed.core.files import atomic_folder, remove_folder, storage_errors
@@ -17,6 +18,7 @@ from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.sentences import MAX_TOKENS
 from heed.models import GenerativeModel
 from heed.run import WEIGHTS, Run
+from heed.text.tokenizers import MAX_BYTES
 from heed.text.vocabulary import BOS_ID, EOS_ID, UNK_ID, Vocabulary
 
 FOLDER = "ctranslate2"
@@ -37,13 +39,13 @@ def export_ctranslate2(run: Run, folder: Path) -> Conversion:
         raise UsageError(f"{run.folder}: only translators can be converted to CTranslate2.")
     positions = num_positions(run)
     vocabularies = run.tokenizers["src"].vocabulary, run.tokenizers["tgt"].vocabulary
-    model = Run(run.folder).model  # that of `run` may be packed
+    model = run.unpacked(torch.device("cpu")).model
     with storage_errors("write the model", path=folder), atomic_folder(folder) as new:
         write_model(model, vocabularies, positions, new)
         conversion = describe(new, run.folder / WEIGHTS, vocabularies, positions)
         (new / DESCRIPTION).write_text(conversion.model_dump_json(indent=1) + "\n", encoding="utf-8")
         for path in sorted(run.folder.glob("tokenizer*.json")):
-            shutil.copy(path, new / path.name)
+            (new / path.name).write_bytes(run.files.read(path.name, MAX_BYTES))
     return conversion
 
 

@@ -12,7 +12,6 @@ their probability 0.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,8 @@ from torch import Tensor
 
 from heed.core.config import Config, to_toml
 from heed.core.errors import DataError, MissingInputError, UsageError
-from heed.core.files import atomic_folder, atomic_write, storage_errors
+from heed.core.files import atomic_folder, storage_errors
+from heed.core.run_files import RunFiles
 from heed.decoding.scoring import TextAs
 from heed.models.gpt import Gpt, GptConfig
 from heed.nn.contract import Vocabularies
@@ -37,7 +37,15 @@ from heed.run import RECIPE, WEIGHTS, Run
 from heed.tasks import task_type
 from heed.tasks.prepare import vocabulary_digests
 from heed.text.normalise import Normaliser
-from heed.text.tokenizers import TOKENIZERS, LineEnd, Tokenizer, TokenizerConfig, load_tokenizer, save
+from heed.text.tokenizers import (
+    MAX_BYTES,
+    TOKENIZERS,
+    LineEnd,
+    Tokenizer,
+    TokenizerConfig,
+    load_tokenizer,
+    save_in_run,
+)
 from heed.text.tokenizers.hugging_face import Bpe
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.training.config import TrainingConfig
@@ -132,7 +140,7 @@ def export_gpt2(run: Run, folder: Path) -> bool:
         save_file(weights, new / WEIGHTS, {"format": "pt"})
         _write_json(new / CONFIG, gpt2_config(config, run.vocabularies) | {HEED: Reading.of(run.recipe).model_dump()})
         if portable:
-            shutil.copy(run.folder / TOKENIZER, new / TOKENIZER)
+            (new / TOKENIZER).write_bytes(run.files.read(TOKENIZER, MAX_BYTES))
             special = dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), SPECIAL_PIECES, strict=True))
             _write_json(new / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **special})
     return portable
@@ -177,9 +185,10 @@ def import_gpt2(folder: Path, out: Path) -> int:
         training=TrainingConfig(stop_metric="perplexity", context=context, label_smoothing=0.0),
     )
     with storage_errors("write the run", path=out), atomic_folder(out) as new:
-        with atomic_write(new / RECIPE, "w") as file:
+        files = RunFiles(new)
+        with files.write(RECIPE, "w") as file:
             file.write(to_toml(recipe))
-        save(tokenizer, new / TOKENIZER)
+        save_in_run(tokenizer, files, TOKENIZER)
         save_weights(new / WEIGHTS, weights, vocabulary_digests({"tgt": tokenizer}))
     return sum(weight.numel() for weight in weights.values())
 
@@ -231,6 +240,7 @@ def _read_reading(path: Path, max_len: int) -> tuple[dict[str, Any], int]:
 
 def _read_weights(path: Path, num_layers: int) -> dict[str, Tensor]:
     """The weights under heed's names, in float32."""
+    path = path.resolve()  # downloaded models are often links
     names_in_file = read_header(path).tensors.keys()
     names = list(_names(num_layers))
     prefix = "transformer." if any(name.startswith("transformer.") for name in names_in_file) else ""

@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Self, TypeVar
 
 from heed.core.errors import DataError, UsageError
-from heed.core.files import atomic_write
+from heed.core.own_files import LARGE
 from heed.core.progress import warn
+from heed.core.run_files import RunFiles
 from heed.metrics.translation import word_cutter
 
 K = TypeVar("K", bound=Hashable)
@@ -43,26 +43,27 @@ class WordCounts:
     def add(self, line: str) -> None:
         self.counts.update(self.cut(line))
 
-    def write(self, path: Path) -> None:
-        """Write the counts as JSON, the most frequent first."""
-        with atomic_write(path, "w") as file:
+    def write(self, files: RunFiles, name: str) -> None:
+        """Write the counts into a run folder as JSON, the most frequent first."""
+        with files.write(name, "w") as file:
             document = {"tokenizer": self.tokenizer, "counts": dict(self.counts.most_common())}
             json.dump(document, file, ensure_ascii=False, indent=0)
 
     @classmethod
-    def read(cls, path: Path) -> Self | None:
+    def read(cls, files: RunFiles, name: str) -> Self | None:
         """Read what `write` wrote; None if there is no such file. Raises DataError if it is damaged.
 
         Also None, with a warning, if the package that its tokenizer needs is missing.
         """
-        if not path.exists():
+        if not files.has(name):
             return None
+        path, advice = files.folder / name, "Remove it to score without frequencies."
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = json.loads(files.read(name, LARGE, advice))
             counts = Counter({word: int(count) for word, count in document["counts"].items()})
             read = cls(str(document["tokenizer"]), counts)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise DataError(f"{path} is damaged ({error}). Remove it to score without frequencies.") from error
+            raise DataError(f"{path} is damaged ({error}). {advice}") from error
         try:
             word_cutter(read.tokenizer)
         except UsageError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,9 +21,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from heed.core.errors import DataError, MissingInputError
+from heed.core.errors import DataError
 from heed.core.files import atomic_write, format_bytes, storage_errors
 from heed.core.formats import FORMAT, require_format
+from heed.core.own_files import open_own
 
 MAX_HEADER_BYTES = 16_000_000
 MAX_TENSORS = 50_000
@@ -80,15 +82,11 @@ def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 def read_header(path: Path) -> Header:
     """The header of a safetensors file, checked against the file's size.
 
-    Raises MissingInputError if the file does not exist, and DataError if it is not a safetensors file, is truncated, or
-    has a header of more than `MAX_HEADER_BYTES`.
+    Raises what `open_own` raises, and DataError if it is not a safetensors file, is truncated, or has a header of more
+    than `MAX_HEADER_BYTES`.
     """
-    if not path.exists():
-        raise MissingInputError(f"{path} does not exist.")
-    if not path.is_file():
-        raise _damaged(path, "it is not a regular file")
-    with path.open("rb") as file:
-        size = path.stat().st_size
+    with open_own(path.parent, path.name) as file:
+        size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= size - 8:
             raise _damaged(path, f"its header claims {length} bytes, but the file has {size}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from heed.core.errors import UsageError
 from heed.core.files import atomic_write
+from heed.core.run_files import RunFiles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +63,7 @@ def _draw(path: Path, train: Events, validations: Events) -> None:
     for axes in (loss, *others):
         if kept:
             axes.axvline(kept[-1]["seconds"], color=_GREY, linestyle=":", label="weights kept")
-    _save(figure, path, unit)
+    _save(figure, RunFiles(path.parent).write_page(path.name), unit)
 
 
 def draw_runs(path: Path, validations: Mapping[str, Events]) -> None:
@@ -80,7 +82,7 @@ def draw_runs(path: Path, validations: Mapping[str, Events]) -> None:
     loss.set_title("validation cross-entropy, nats per token")
     for axes, score in zip(others, scores, strict=True):
         axes.set_title(f"validation {_SCORES[score]}, greedy search")
-    _save(figure, path, unit)
+    _save(figure, atomic_write(path), unit)
 
 
 def _unit(seconds: float) -> tuple[str, int]:
@@ -112,14 +114,14 @@ def _plot(axes: Axes, points: Points, **style: Any) -> None:
     axes.plot([x for x, _ in points], [y for _, y in points], **style)
 
 
-def _save(figure: Figure, path: Path, unit: str) -> None:
+def _save(figure: Figure, output: AbstractContextManager[IO[bytes]], unit: str) -> None:
     for axes in figure.axes:
         axes.set_xlabel(f"{unit} of training")
         axes.set_xlim(left=0)
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
-    with atomic_write(path) as file:
+    with output as file:
         figure.savefig(file, dpi=120, format="png")
 
 

@@ -89,7 +89,7 @@ def model_sentence(run: Run) -> str:
     """`a Transformer ... with byte-pair encoding, 4,000 pieces for both sides`."""
     kind = run.recipe.tokenizer.kind
     sizes = {side: len(tokenizer.vocabulary) for side, tokenizer in run.tokenizers.items()}
-    if (run.folder / "tokenizer.json").exists():
+    if run.files.has("tokenizer.json"):
         pieces = f"{next(iter(sizes.values())):,} pieces" + (" for both sides" if len(sizes) > 1 else "")
     else:
         pieces = " and ".join(f"{size:,} pieces ({side})" for side, size in sizes.items())

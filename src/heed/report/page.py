@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.core.environment import library_versions
-from heed.core.files import atomic_write, is_plain_file, sha256_file, storage_errors
+from heed.core.files import is_plain_file, sha256_file, storage_errors
 from heed.core.progress import format_seconds, warn
 from heed.metrics.metric import Score
 from heed.report.curves import draw_curves
@@ -17,6 +17,7 @@ from heed.report.scores import sample_section, score_section
 from heed.report.validation import kept_validation, read_analysis, usability, usability_of, write_analysis
 from heed.report.weaknesses import weaknesses
 from heed.run import RECIPE, Run
+from heed.tasks.prepare import DIAGNOSIS
 from heed.training.metrics_log import read_metrics
 
 REPORT = "report.md"
@@ -66,7 +67,7 @@ def write_report(run: Run) -> Path:
             _data_section(run),
             _use_section(run),
         ]
-        with atomic_write(path, "w") as file:
+        with run.files.write_page(REPORT, "w") as file:
             file.write("\n\n".join(section for section in sections if section) + "\n")
     return path
 
@@ -140,9 +141,9 @@ def _data_section(run: Run) -> str:
         left_out = [f"- left out: {count:,} ({plain(why)})" for why, count in corpus["dropped"].items()]
         counts = f"{_training_rows(run)} to train on, {corpus['num_valid']:,} to validate."
         parts += ["\n".join([counts, *([""] if left_out else []), *left_out]), _file_table(run)]
-    diagnosis = run.folder / "data" / "diagnosis.txt"
-    if is_plain_file(diagnosis):
-        text = diagnosis.read_text(encoding="utf-8").rstrip().replace("```", "'''")
+    if run.files.has(DIAGNOSIS):
+        content = run.files.read_anyway(DIAGNOSIS, "The report repeats it.")
+        text = content.decode(errors="replace").rstrip().replace("```", "'''")
         parts.append(f"The data doctor's diagnosis:\n\n```\n{text}\n```")
     return "\n\n".join(parts) if len(parts) > 1 else ""
 
@@ -171,7 +172,7 @@ def _use_of_file(run: Run, name: str) -> str:
 def _use_section(run: Run) -> str:
     """Commands that use the run, the command that reproduces it, and what to cite."""
     versions = library_versions()
-    digest = sha256_file(run.folder / RECIPE)[:16]
+    digest = sha256_file(run.files.path(RECIPE))[:16]
     is_elsewhere = any(path.is_absolute() for path in _paths_of_parts(run))
     absolute = " Set the absolute paths of its `[[data.parts]]` in the file itself." if is_elsewhere else ""
     commands = "\n".join(run.predictor.commands(run.folder.resolve().name))

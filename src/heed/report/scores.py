@@ -49,7 +49,7 @@ def _test_scores(run: Run) -> list[str]:
     if not entries:
         return []
     parts = ["### On test data", "All evaluations of this run, from its `scores.jsonl`."]
-    weights = sha256_file(run.folder / WEIGHTS) if (run.folder / WEIGHTS).exists() else None
+    weights = sha256_file(run.files.path(WEIGHTS)) if run.files.has(WEIGHTS) else None
     entries = [{**entry, "earlier": entry.get("weights") not in (None, weights)} for entry in entries]
     if any(entry["earlier"] for entry in entries):
         parts.append("Rows with *earlier weights* were scored before the weights in this folder were replaced.")

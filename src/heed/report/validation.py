@@ -19,7 +19,6 @@ import torch
 
 from heed.core.environment import memory_bytes, num_cpus, processor_name
 from heed.core.errors import HeedError
-from heed.core.files import atomic_write, is_plain_file
 from heed.evaluation.evaluation import Evaluation
 from heed.metrics import METRICS
 from heed.metrics.metric import Score
@@ -43,17 +42,16 @@ def kept_validation(events: Sequence[Event]) -> Event | None:
 def write_analysis(run: Run, step: int, quiet: bool = False) -> None:
     """Analyse the weights that were kept, those of update `step`, and save the result in the run folder."""
     analysis = {"step": step, **analyse(run, quiet)}
-    with atomic_write(run.folder / VALIDATION, "w") as file:
+    with run.files.write(VALIDATION, "w") as file:
         json.dump(analysis, file, ensure_ascii=False, indent=1)
 
 
 def read_analysis(run: Run, step: int) -> dict[str, Any]:
     """The saved analysis of the weights of this update; empty if it is of other weights, or damaged."""
-    path = run.folder / VALIDATION
-    if not is_plain_file(path):
+    if not run.files.has(VALIDATION):
         return {}
     try:
-        analysis = json.loads(path.read_text(encoding="utf-8"))
+        analysis = json.loads(run.files.read_anyway(VALIDATION, "The report may repeat wrong numbers."))
         for score in analysis["scores"]:
             Score.from_json(score).render()
         return dict(analysis) if analysis["step"] == step and analysis["num_lines"] > 0 else {}

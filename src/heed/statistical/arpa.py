@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from io import TextIOWrapper
 from itertools import compress, islice, repeat
 from pathlib import Path
@@ -27,7 +28,7 @@ from heed.core.errors import DataError
 from heed.core.files import atomic_write, storage_errors
 from heed.statistical.backoff import BackoffModel
 from heed.statistical.predictor import Bools, Floats, Ints
-from heed.text.archives import open_bytes, shown_name
+from heed.text.archives import MAX_LINE_BYTES, open_bytes, shown_name
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
 
 _NEVER = "-99"
@@ -119,10 +120,10 @@ def read_arpa(path: str | Path) -> Arpa:
 
 
 def _lines_of(path: str | Path) -> Iterator[str]:
-    """The lines with their line ends; a file has millions, and this is the fastest way."""
+    """The lines with their line ends, in pieces where one is longer than any n-gram; a file has millions."""
     try:
         with open_bytes(path) as file, TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
-            yield from text
+            yield from iter(partial(text.readline, MAX_LINE_BYTES), "")
     except UnicodeDecodeError as error:
         raise DataError(f"{shown_name(path)}: not UTF-8 text, so not an ARPA file: {error.reason}.") from error
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,15 +15,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from heed.core.errors import DataError
-from heed.core.files import atomic_write
+from heed.core.errors import DataError, MissingInputError
+from heed.core.own_files import LARGE
 from heed.core.progress import message
+from heed.core.run_files import RunFiles
 from heed.data.line_hashes import LineHasher, LineHashes
 from heed.data.store import TokenStore, write_store
 from heed.metrics.word_frequency import WordCounts
 from heed.text.hashing import hash_text
 from heed.text.readers import FileFingerprint
-from heed.text.tokenizers import Tokenizer, TokenizerConfig, save, train_tokenizer
+from heed.text.tokenizers import Tokenizer, TokenizerConfig, save_in_run, train_tokenizer
 
 Row = tuple[str, ...]
 T = TypeVar("T")
@@ -39,6 +39,8 @@ twice that.
 
 VALID, LINES_SEEN, WORDS_SEEN = "data/valid.jsonl", "data/hashes", "data/words.json"
 """Files of a run folder: validation rows, hashes of the training rows, and counts of the training words."""
+CORPUS, DIAGNOSIS = "data/corpus.json", "data/diagnosis.txt"
+"""Further files: facts about the training data, and the data doctor's diagnosis."""
 
 
 @dataclass(frozen=True)
@@ -148,13 +150,13 @@ def train_tokenizers(
 
     if config.joint or len(sides) == 1:
         tokenizer = train_tokenizer(config, (text for row in rows() for text in row), tags)
-        save(tokenizer, folder / "tokenizer.json")
+        save_in_run(tokenizer, RunFiles(folder), "tokenizer.json")
         give_memory_back()
         return dict.fromkeys(sides, tokenizer)
     tokenizers: dict[str, Tokenizer] = {}
     for index, side in enumerate(sides):
         tokenizers[side] = train_tokenizer(config, (row[index] for row in rows()), () if index else tags)
-        save(tokenizers[side], folder / f"tokenizer.{side}.json")
+        save_in_run(tokenizers[side], RunFiles(folder), f"tokenizer.{side}.json")
         give_memory_back()
     return tokenizers
 
@@ -191,33 +193,34 @@ class SeenRows:
 
     def write(self) -> None:
         """Write the record."""
-        self._lines.write(self._folder / LINES_SEEN)
+        files = RunFiles(self._folder)
+        self._lines.write(files, LINES_SEEN)
         if self._words is not None:
-            self._words.write(self._folder / WORDS_SEEN)
+            self._words.write(files, WORDS_SEEN)
 
 
 def copy_seen(run: Path, folder: Path) -> None:
     """Copy the validation rows and the record of the training rows to a folder with weights made from the run's."""
-    (folder / LINES_SEEN).parent.mkdir(exist_ok=True)
-    for name in (VALID, LINES_SEEN, WORDS_SEEN):
-        if (run / name).is_dir():
-            shutil.copytree(run / name, folder / name)
-        elif (run / name).exists():
-            shutil.copy(run / name, folder / name)
+    theirs, ours = RunFiles(run), RunFiles(folder)
+    hashes = [f"{LINES_SEEN}/{path.name}" for path in sorted((run / LINES_SEEN).glob("*.npy"))]
+    for name in (VALID, *hashes, WORDS_SEEN):
+        if theirs.has(name):
+            theirs.copy(name, ours)
 
 
 def add_seen(folder: Path, init: Path) -> None:
     """Add the training rows of the run `init` to those of a fine-tuned run; without a record of them, delete both."""
-    lines, lines_before = LineHashes.open(folder / LINES_SEEN), LineHashes.open(init / LINES_SEEN)
+    ours, theirs = RunFiles(folder), RunFiles(init)
+    lines, lines_before = LineHashes.open(ours, LINES_SEEN), LineHashes.open(theirs, LINES_SEEN)
     if lines is not None and lines_before is not None:
-        lines.united(lines_before).write(folder / LINES_SEEN)
+        lines.united(lines_before).write(ours, LINES_SEEN)
     else:
-        shutil.rmtree(folder / LINES_SEEN, ignore_errors=True)
-    words, words_before = WordCounts.read(folder / WORDS_SEEN), WordCounts.read(init / WORDS_SEEN)
+        ours.remove(LINES_SEEN)
+    words, words_before = WordCounts.read(ours, WORDS_SEEN), WordCounts.read(theirs, WORDS_SEEN)
     if words is not None and words_before is not None and words.tokenizer == words_before.tokenizer:
-        WordCounts(words.tokenizer, words.counts + words_before.counts).write(folder / WORDS_SEEN)
+        WordCounts(words.tokenizer, words.counts + words_before.counts).write(ours, WORDS_SEEN)
     else:
-        (folder / WORDS_SEEN).unlink(missing_ok=True)
+        ours.remove(WORDS_SEEN)
 
 
 def write_tokens(
@@ -242,7 +245,7 @@ def vocabulary_digests(tokenizers: Mapping[str, Tokenizer]) -> dict[str, str]:
 def write_valid(folder: Path, rows: Sequence[Row]) -> None:
     """Write the validation rows into the run folder, so that a resumed run uses the same ones."""
     require_valid(rows)
-    with atomic_write(folder / VALID, "w") as file:
+    with RunFiles(folder).write(VALID, "w") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
@@ -252,18 +255,21 @@ def require_valid(rows: Sequence[Row]) -> None:
         raise DataError("no validation data. Give a file that has some (--valid-src and --valid-tgt, or --valid-text).")
 
 
+RESTART = "Start again with --overwrite."
+
+
 def read_valid(folder: Path) -> list[Row]:
     """Read the validation rows. Raises DataError if the file is damaged."""
     try:
-        text = (folder / VALID).read_text(encoding="utf-8")
+        text = RunFiles(folder).read(VALID, LARGE, RESTART).decode()
         return [tuple(json.loads(line)) for line in text.split("\n") if line]
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{folder / VALID} is damaged or missing. Start again with --overwrite.") from error
+    except (MissingInputError, ValueError, TypeError) as error:
+        raise DataError(f"{folder / VALID} is damaged or missing. {RESTART}") from error
 
 
 def write_corpus(folder: Path, corpus: Corpus) -> None:
     """Write `data/corpus.json`."""
-    with atomic_write(folder / "data" / "corpus.json", "w") as file:
+    with RunFiles(folder).write(CORPUS, "w") as file:
         json.dump(asdict(corpus), file, ensure_ascii=False, indent=1)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from heed.core.errors import DataError, MissingInputError
+from heed.core.files import format_bytes
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError
@@ -29,7 +30,11 @@ COMPRESSIONS = tuple(_MAGIC)
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, ZstdError)
 """The exceptions that reading a damaged archive raises."""
 
+MAX_LINE_BYTES = 16_000_000
+"""Of a line, which is held in memory several times; a long novel has a few million."""
 _BLOCK = 1 << 16
+_PACKED = 1 << 8
+"""Bytes of Zstandard that are unpacked at once; at most 2^15 times as many."""
 
 
 @contextmanager
@@ -50,16 +55,41 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
-    """The bytes of each line with its line end. Raises what `open_bytes` raises."""
-    number = 0
+    """The bytes of each line with its line end.
+
+    Raises what `open_bytes` raises, and DataError for a line of more than `MAX_LINE_BYTES`.
+    """
+    number, name = 0, shown_name(path)
     with open_bytes(path) as file:
         try:
-            for raw in file:
+            while raw := file.readline(MAX_LINE_BYTES + 1):
+                require_line(len(raw), name, number + 1)
                 yield raw
                 number += 1
         except _DAMAGED as error:
             where = f" after line {number:,}" if number else " in its first line"
             raise DataError(_damage(path, error, where)) from error
+
+
+def count_lines(path: str | Path) -> tuple[int, int]:
+    """The number of lines of a file, and of those that end in CRLF, however long they are. Raises as `raw_lines`."""
+    lines = crlf_lines = 0
+    last = b"\n"
+    with open_bytes(path) as file:
+        while block := file.read(_BLOCK):
+            lines += block.count(b"\n")
+            crlf_lines += block.count(b"\r\n") + (last == b"\r" and block[:1] == b"\n")
+            last = block[-1:]
+    return lines + (last != b"\n"), crlf_lines
+
+
+def require_line(size: int, name: str, number: int) -> None:
+    """Raise DataError where a line of a file is longer than any text: so much memory could not be had for all."""
+    if size > MAX_LINE_BYTES:
+        raise DataError(
+            f"{name}:{number}: the line has more than {format_bytes(MAX_LINE_BYTES)}, the most that heed reads. Is it "
+            "text, with a sentence or a paragraph in each line? Only a line feed ends a line."
+        )
 
 
 def _damage(path: str | Path, error: BaseException, where: str = "") -> str:
@@ -130,7 +160,7 @@ else:
 
         def readinto(self, buffer: Any) -> int:
             while not self._plain:
-                block = self._packed or self._file.read(_BLOCK)
+                block = self._packed or self._file.read(_PACKED)
                 if not block and self._inside_frame:
                     raise EOFError("the last frame is incomplete")
                 if not block:

@@ -30,12 +30,13 @@ from torch import Tensor
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, remove_folder, require_room, storage_errors
 from heed.core.formats import NewerFormatError
+from heed.core.own_files import own_path, read_own
 from heed.core.progress import warn
 from heed.nn.contract import State
 from heed.nn.device import arithmetic
 from heed.nn.state_io import state_tensors, with_tensors
 from heed.nn.weight_file import Header, Shapes, read_header
-from heed.training.manifest import checked_manifest, read_small, write_manifest
+from heed.training.manifest import MAX_BYTES, checked_manifest, write_manifest
 from heed.training.progress import Progress
 from heed.training.ranks import Ranks
 from heed.training.sharding import shared_like
@@ -90,7 +91,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
     target = folder / f"step-{checkpoint.progress.step:07d}"
     replaced = folder / f"step-0{checkpoint.progress.step:07d}"
     is_intact = target.exists() and _is_intact(target)
-    if is_intact and read_small(target / STATE) == _state(checkpoint):
+    if is_intact and read_own(target, STATE, MAX_BYTES) == _state(checkpoint):
         return target
     with _storage_errors(folder, checkpoint):
         require_room(folder, _required_room(checkpoint))
@@ -176,9 +177,9 @@ def load_checkpoint(path: Path, shapes: Shapes | None = None) -> Checkpoint:
         headers = {part: read_header(path / f"{part}.safetensors") for part in PARTS}
         if shapes is not None:
             _require_fit(headers, shapes)
-        progress = _Progress.validate_json(read_small(path / STATE), strict=True)
-        weights, optimizer, average = (load_file(path / f"{part}.safetensors") for part in PARTS)
-        carried = load_file(path / CARRIED) if CARRIED in manifest.sha256 else {}
+        progress = _Progress.validate_json(read_own(path, STATE, MAX_BYTES), strict=True)
+        weights, optimizer, average = (load_file(own_path(path, f"{part}.safetensors")) for part in PARTS)
+        carried = load_file(own_path(path, CARRIED)) if CARRIED in manifest.sha256 else {}
         return Checkpoint(progress, weights, optimizer, average, manifest.made_with, carried)
     except NewerFormatError:
         raise
@@ -190,9 +191,14 @@ def load_checkpoint(path: Path, shapes: Shapes | None = None) -> Checkpoint:
         raise DataError(f"checkpoint {path.name} is damaged: {str(error).removesuffix('.')}.") from error
 
 
+def require_whole(path: Path) -> None:
+    """Raise DataError or OSError unless every file of a checkpoint is as it was written."""
+    checked_manifest(path, files_of(path))
+
+
 def _is_intact(path: Path) -> bool:
     try:
-        checked_manifest(path, files_of(path))
+        require_whole(path)
     except (DataError, OSError):
         return False
     return True

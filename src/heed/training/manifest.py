@@ -1,22 +1,21 @@
 """Manifest of a checkpoint, which detects changed files and formats of newer versions of heed.
 
-`manifest.json` lists the SHA-256 of every file, and ends with a seal: the SHA-256 of its other entries. The format that
-a manifest with a valid seal declares can be trusted, whatever entries that format adds; any other manifest is damaged.
+`manifest.json` lists the SHA-256 of every file, and is sealed (`core/sealed.py`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from heed.core.errors import DataError
-from heed.core.files import format_bytes, is_plain_file, sha256_file
+from heed.core.errors import DataError, MissingInputError
+from heed.core.files import sha256_file
 from heed.core.formats import FORMAT, require_format
+from heed.core.own_files import own_path, read_own
+from heed.core.sealed import sealed, unsealed
 
 MANIFEST = "manifest.json"
 MAX_BYTES = 1_000_000
@@ -37,8 +36,7 @@ def write_manifest(folder: Path, names: Sequence[str], made_with: Mapping[str, s
     """Write the manifest of these files of a folder. Raises OSError."""
     hashes = {name: sha256_file(folder / name) for name in names}
     entries = Manifest(format=FORMAT, made_with=dict(made_with), sha256=hashes).model_dump()
-    text = json.dumps({**entries, "seal": _seal(entries)}, indent=1)
-    (folder / MANIFEST).write_text(text, encoding="utf-8")
+    (folder / MANIFEST).write_text(sealed(entries), encoding="utf-8")
 
 
 def checked_manifest(folder: Path, names: Sequence[str]) -> Manifest:
@@ -52,44 +50,24 @@ def checked_manifest(folder: Path, names: Sequence[str]) -> Manifest:
     if different := sorted(manifest.sha256.keys() ^ set(names)):
         raise DataError(f"{MANIFEST} and the format differ on the file {different[0]!r:.100}")
     for name in names:
-        require_plain(folder / name)
-        if sha256_file(folder / name) != manifest.sha256[name]:
+        if sha256_file(_own(folder, name)) != manifest.sha256[name]:
             raise DataError(f"{name} does not match its SHA-256")
     return manifest
 
 
-def _read(folder: Path) -> Manifest:
+def _own(folder: Path, name: str) -> Path:
     try:
-        entries = json.loads(read_small(folder / MANIFEST))
-        seal = entries.pop("seal", None) if isinstance(entries, dict) else None
-        if seal != _seal(entries):
-            raise DataError(f"{MANIFEST} does not match its seal")
-        require_format(entries.get("format"), f"checkpoint {folder.name}")
+        return own_path(folder, name)
+    except MissingInputError as error:
+        raise DataError(f"{name} is missing") from error
+
+
+def _read(folder: Path) -> Manifest:
+    _own(folder, MANIFEST)
+    entries = unsealed(read_own(folder, MANIFEST, MAX_BYTES), MANIFEST)
+    require_format(entries.get("format"), f"checkpoint {folder.name}")
+    try:
         return Manifest.model_validate(entries)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise DataError(f"{MANIFEST}: {'.'.join(map(str, first['loc']))!r:.100}: {first['msg']}") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{MANIFEST} is not JSON") from error
-
-
-def _seal(entries: Any) -> str:
-    """The seal, which is computed in the same way for all formats."""
-    return hashlib.sha256(json.dumps(entries, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def read_small(path: Path) -> bytes:
-    """Read a JSON file. Raises DataError if it is missing, not a regular file, or larger than `MAX_BYTES`."""
-    require_plain(path)
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise DataError(f"{path.name} is larger than {format_bytes(MAX_BYTES)}")
-    return content
-
-
-def require_plain(path: Path) -> None:
-    """Raise DataError unless the path is a regular file: not a link, a pipe or a device."""
-    if not is_plain_file(path):
-        is_there = path.is_symlink() or path.exists()
-        raise DataError(f"{path.name} is {'not a regular file' if is_there else 'missing'}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ from typing import Any, Self
 
 from heed.core.errors import UsageError
 from heed.core.files import storage_errors
+from heed.core.own_files import LARGE, open_to_append, read_own
 from heed.tasks.task import Validation
 
 LOG = "metrics.jsonl"
@@ -69,8 +71,7 @@ class MetricsLog:
     def __init__(self, folder: Path, tensorboard: bool = False) -> None:
         self._path = folder / LOG
         with storage_errors(f"write {LOG}", path=self._path):
-            _end_last_line(self._path)
-            self._file = self._path.open("a", encoding="utf-8")
+            self._file = open_to_append(folder, LOG)
         self._writer = _summary_writer(folder) if tensorboard else None
 
     def __enter__(self) -> Self:
@@ -99,13 +100,6 @@ def _is_finite(value: object) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def _end_last_line(path: Path) -> None:
-    """End a line that a crash cut off, so that the next event begins a new one."""
-    if path.exists() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
-        with path.open("ab") as file:
-            file.write(b"\n")
-
-
 def validation_event(validation: Validation) -> dict[str, Any]:
     """The values of an event "validation": scores with their signatures, and samples."""
     return {
@@ -130,11 +124,10 @@ def _summary_writer(folder: Path) -> Any:
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """Read the events in the order of their steps: the latest of equal ones, without lines that a crash cut off."""
-    path = folder / LOG
-    if not path.exists():
+    if not os.path.lexists(folder / LOG):
         return []
     events: dict[tuple[str, int], dict[str, Any]] = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+    for line in read_own(folder, LOG, LARGE).decode(errors="replace").split("\n"):
         try:
             event = json.loads(line)
             events[str(event["event"]), int(event["step"])] = event

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import stat
+import os
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, MissingInputError, UsageError
+from heed.core.own_files import open_own
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.documents.translation import Step
@@ -116,12 +116,14 @@ class ServedModel:
     @property
     def has_report(self) -> bool:
         """Whether `read_report` has a text."""
-        return _is_plain_file(self.run.folder / REPORT)
+        return self.read_report() is not None
 
     def read_report(self) -> str | None:
-        """The text of its report.md; None without one, or if it is not a plain file of the run folder."""
-        path = self.run.folder / REPORT
-        return path.read_text(encoding="utf-8", errors="replace") if _is_plain_file(path) else None
+        """The text of its report.md; None without one, or if it is not a regular file of the run folder."""
+        try:
+            return self.run.files.read(REPORT, MAX_REPORT_BYTES).decode(errors="replace")
+        except (MissingInputError, DataError):
+            return None
 
     @cached_property
     def attends(self) -> bool:
@@ -134,10 +136,10 @@ class ServedModel:
     @cached_property
     def fingerprint(self) -> str:
         """Eight hexadecimal digits that identify the weights."""
-        weights = self.run.folder / WEIGHTS
-        with weights.open("rb") as file:
+        with open_own(self.run.folder, WEIGHTS) as file:
             head = file.read(1 << 20)
-        return hashlib.sha256(head + str(weights.stat().st_size).encode()).hexdigest()[:8]
+            size = os.fstat(file.fileno()).st_size
+        return hashlib.sha256(head + str(size).encode()).hexdigest()[:8]
 
     def warm_up(self) -> None:
         """Run it once."""
@@ -263,12 +265,3 @@ def _translators(loaded: Predictor) -> list[tuple[Run, ModelTranslator]]:
     if refused is not None and not translators:
         raise refused
     return translators
-
-
-def _is_plain_file(path: Path) -> bool:
-    """Whether a path is a regular file, no link to one that may be anywhere, and of a size to send."""
-    try:
-        status = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_size <= MAX_REPORT_BYTES

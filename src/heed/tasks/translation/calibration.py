@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from heed.core.files import atomic_write, storage_errors
+from heed.core.files import storage_errors
+from heed.core.run_files import RunFiles
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.output_checks import FEATURES, Confidence, features, is_defective
@@ -123,6 +124,6 @@ def draw(path: Path, calibration: Calibration) -> bool:
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="upper left")
     FigureCanvasAgg(figure)
-    with atomic_write(path) as file:
+    with RunFiles(path.parent).write_page(path.name) as file:
         figure.savefig(file, dpi=120, format="png")
     return True

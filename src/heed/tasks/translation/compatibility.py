@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from heed.core.errors import DataError
 from heed.core.progress import warn
+from heed.core.run_files import RunFiles
 from heed.tasks.prepare import VALID, read_valid
 from heed.text.doctor import Thresholds
 from heed.text.doctor.lines import EvenSample, LineScan
@@ -140,7 +141,7 @@ def _has_validation_tag(run: TranslationRun) -> bool:
 
 def _validation_sample(run: TranslationRun) -> tuple[Sequence[str], Sequence[str]] | None:
     """A sample of each side of the run's validation lines, if its folder has them."""
-    rows = read_valid(run.folder) if (run.folder / VALID).exists() else []
+    rows = read_valid(run.folder) if RunFiles(run.folder).has(VALID) else []
     return (_sample(row[0] for row in rows), _sample(row[-1] for row in rows)) if rows else None
 
 

@@ -6,6 +6,7 @@ checked, with digests of the files that they were read from. A run whose files h
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
@@ -16,7 +17,9 @@ from pydantic import ValidationError
 
 from heed.core.config import Config
 from heed.core.environment import num_cpus
+from heed.core.errors import DataError, MissingInputError
 from heed.core.files import atomic_write, sha256_file
+from heed.core.own_files import own_path, read_own
 from heed.decoding.ctranslate2_engine import Conversion, CTranslate2Engine
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
@@ -52,8 +55,9 @@ def write_settings(run: Translating) -> None:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of the recipe and of the log of the training."""
-    return {name: sha256_file(folder / name) for name in ("recipe.toml", "metrics.jsonl") if (folder / name).is_file()}
+    """SHA-256 of the recipe and of the log of the training. Raises DataError for links."""
+    names = [name for name in ("recipe.toml", "metrics.jsonl") if os.path.lexists(folder / name)]
+    return {name: sha256_file(own_path(folder, name)) for name in names}
 
 
 def open_converted(folder: Path, tag: str | None, precision: str, num_workers: int) -> ConvertedTranslator | None:
@@ -68,11 +72,12 @@ def open_converted(folder: Path, tag: str | None, precision: str, num_workers: i
     if find_spec("ctranslate2") is None or precision not in ("float32", "int8"):
         return None
     try:
-        settings = Settings.model_validate_json((folder / FOLDER / SETTINGS).read_bytes(), strict=False)
-    except (OSError, ValidationError):
+        settings = Settings.model_validate_json(read_own(folder, f"{FOLDER}/{SETTINGS}"), strict=False)
+        made_from = _digests(folder)
+    except (DataError, MissingInputError, ValidationError):
         return None
     conversion = Conversion.read(folder / FOLDER)
-    if conversion is None or settings.made_from != _digests(folder):
+    if conversion is None or settings.made_from != made_from:
         return None
     run = ConvertedTranslator(folder, tag, settings, conversion, precision, num_workers)
     vocabularies = run.tokenizers["src"].vocabulary, run.tokenizers["tgt"].vocabulary

@@ -23,7 +23,7 @@ from typing import TypedDict
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import sha256_file
-from heed.text.archives import is_stream, open_file, raw_lines, shown_name
+from heed.text.archives import count_lines, is_stream, open_file, shown_name
 from heed.text.readers.columns import parse_column
 from heed.text.readers.corpus import CorpusFiles, Format, Pair, format_of
 from heed.text.readers.lines import Errors, read_lines
@@ -107,13 +107,9 @@ def fingerprint_file(path: str | Path, records: Format | None = None) -> FileFin
         raise UsageError(f"{shown_name(path)} cannot be read twice; write it to a file first.")
     with open_file(Path(path)):  # its errors are the clear ones
         sha256 = sha256_file(path)
-    lines = crlf_lines = 0
-    if records == "parquet":
-        lines = count_rows(path)
-    else:
-        for raw in raw_lines(path):
-            lines += 1
-            crlf_lines += records not in ("csv", "tmx") and raw.endswith(b"\r\n")
+    lines, crlf_lines = (count_rows(path), 0) if records == "parquet" else count_lines(path)
+    if records in ("csv", "tmx"):
+        crlf_lines = 0
     return FileFingerprint(
         name=Path(path).name, bytes=Path(path).stat().st_size, sha256=sha256, lines=lines, crlf_lines=crlf_lines
     )

@@ -18,7 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from heed.core.errors import DataError, UsageError
-from heed.text.archives import raw_lines, shown_name
+from heed.text.archives import raw_lines, require_line, shown_name
 from heed.text.language.codes import code_of
 from heed.text.readers.columns import Columns, find_columns, listed
 from heed.text.readers.corpus import CorpusFiles, Pair
@@ -174,23 +174,28 @@ def _decoded(path: str | Path, errors: Errors) -> Iterator[str]:
     if not first.startswith(UTF_16_MARKS):
         yield from map(LineDecoder(name, errors).decode, everything)
         return
-    number, rest = 0, ""
+    number, rest, size = 0, [""], 0
     try:
         for text in codecs.iterdecode(everything, "utf-16", errors):  # the bytes of a line feed may be in two pieces
-            *lines, rest = (rest + text).split("\n")
-            number += len(lines)
-            yield from (f"{line}\n" for line in lines)
+            rest.append(text)
+            size += len(text)
+            require_line(size, name, number + 1)
+            if "\n" in text:
+                *lines, last = "".join(rest).split("\n")
+                number += len(lines)
+                yield from (f"{line}\n" for line in lines)
+                rest, size = [last], len(last)
     except UnicodeDecodeError as error:
         raise DataError(
             f"{name}:{number + 1}: not valid UTF-16, although the file starts as UTF-16. Save it again."
         ) from error
-    yield rest
+    yield "".join(rest)
 
 
 def _csv_records(lines: Iterable[str], delimiter: str, name: str, num_skipped: int) -> Iterator[Record]:
     """The rows of these lines, which follow `num_skipped` other lines of the file."""
     own: list[str] = []
-    reader = csv.reader(_kept(lines, own), delimiter=delimiter, strict=True)
+    reader = csv.reader(_kept(lines, own, name, num_skipped), delimiter=delimiter, strict=True)
     width = 0
     while True:
         own.clear()
@@ -214,9 +219,12 @@ def _csv_records(lines: Iterable[str], delimiter: str, name: str, num_skipped: i
         yield number, row, "".join(own)
 
 
-def _kept(lines: Iterable[str], own: list[str]) -> Iterator[str]:
-    """The lines, each of which is also appended to `own`."""
-    for line in lines:
+def _kept(lines: Iterable[str], own: list[str], name: str, num_skipped: int) -> Iterator[str]:
+    """The lines, each of which is also appended to `own`, those of the row. Raises DataError for an endless row."""
+    size = 0
+    for number, line in enumerate(lines, start=num_skipped + 1):
+        size = len(line) + (size if own else 0)
+        require_line(size, name, number)
         own.append(line)
         yield line
 

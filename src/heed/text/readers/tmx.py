@@ -27,7 +27,8 @@ from pathlib import Path
 from xml.parsers import expat
 
 from heed.core.errors import DataError, UsageError
-from heed.text.archives import open_bytes, shown_name
+from heed.core.files import format_bytes
+from heed.text.archives import MAX_LINE_BYTES, open_bytes, shown_name
 from heed.text.language.codes import code_of, same_tag, with_code
 from heed.text.readers.corpus import CorpusFiles, Pair
 from heed.text.readers.lines import UTF_16_MARKS, Errors
@@ -241,6 +242,8 @@ class UnitParser:
         """For each open element from `seg` on, the inline code that its text belongs to; empty: the sentence."""
         self._is_root = True
         self._num_fed = 0
+        self._last_end = 0
+        """Where the last unit ended."""
         self._last = b""
         """The end of the text parsed so far, for messages."""
 
@@ -257,6 +260,9 @@ class UnitParser:
                 raise self._error(what, error.lineno) from error
             reason = expat.ErrorString(error.code)
             raise self._error(f"not well-formed XML ({reason}). Export the memory again", error.lineno) from error
+        if self._num_fed - self._last_end > MAX_LINE_BYTES:
+            most = format_bytes(MAX_LINE_BYTES)
+            raise self._error(f"more than {most} without the end of a unit (</tu>), the most that heed reads")
         units, self._units = self._units, []
         return units
 
@@ -299,6 +305,7 @@ class UnitParser:
             self._unit.end = self._expat.CurrentByteIndex
         elif element == "tu":
             self._units.append(self._unit)
+            self._last_end = self._expat.CurrentByteIndex
 
     def _end_segment(self) -> None:
         text = "".join(self._text)

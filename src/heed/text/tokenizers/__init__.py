@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from heed.core.config import KeyOf
-from heed.core.errors import DataError, MissingInputError, UsageError
-from heed.core.files import atomic_write
+from heed.core.errors import DataError, UsageError
+from heed.core.files import atomic_write, format_bytes
+from heed.core.own_files import read_own
+from heed.core.run_files import RunFiles
 from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.hugging_face import Bpe, Unigram
 from heed.text.tokenizers.symbols import Character, CharBigram, Word
@@ -29,8 +31,9 @@ from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerOptions
 from heed.text.vocabulary import Vocabulary
 
 __all__ = [
-    "SPELLED", "TOKENIZERS", "LineEnd", "Tokenizer", "TokenizerConfig", "encode_ended", "load_tokenizer",
-    "parse_tokenizer", "require_trainable", "save", "train_tokenizer",
+    "MAX_BYTES", "SPELLED", "TOKENIZERS", "LineEnd", "Tokenizer", "TokenizerConfig", "encode_ended", "load_from_run",
+    "load_tokenizer", "load_tokenizers", "parse_tokenizer", "require_trainable", "save", "save_in_run",
+    "train_tokenizer",
 ]  # fmt: skip
 
 TOKENIZERS: dict[str, type[Tokenizer]] = {
@@ -71,18 +74,49 @@ def require_trainable(config: TokenizerConfig) -> None:
         )
 
 
+MAX_BYTES = 64_000_000
+"""Of `tokenizer.json`: twice as many as the largest public ones have, with 260,000 pieces and 510,000 merges."""
+
+
 def save(tokenizer: Tokenizer, path: str | Path) -> None:
-    """Write `tokenizer.json`: bpe and unigram in the format of the Hugging Face library, the others in heed's."""
+    """Write `tokenizer.json`: bpe and unigram in the format of the Hugging Face library, the others in heed's.
+
+    Raises UsageError where it would be too large to be read again.
+    """
     with atomic_write(path, "wb") as file:
-        file.write(tokenizer.to_json().encode())
+        file.write(_content_of(tokenizer))
+
+
+def _content_of(tokenizer: Tokenizer) -> bytes:
+    content = tokenizer.to_json().encode()
+    if len(content) > MAX_BYTES:
+        raise UsageError(
+            f"the tokenizer has {len(tokenizer.vocabulary):,} pieces and takes {format_bytes(len(content))}, but heed "
+            f"reads at most {format_bytes(MAX_BYTES)}. Lower tokenizer.vocab_size."
+        )
+    return content
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:
-    """Read what `save` wrote. Raises MissingInputError or DataError."""
+    """Read what `save` wrote, from any folder. Raises MissingInputError or DataError."""
+    where = Path(path).resolve()
+    return _tokenizer_in(read_own(where.parent, where.name, MAX_BYTES), path)
+
+
+def save_in_run(tokenizer: Tokenizer, files: RunFiles, name: str) -> None:
+    """Write a tokenizer as a file of a run. Raises what `save` raises."""
+    with files.write(name) as file:
+        file.write(_content_of(tokenizer))
+
+
+def load_from_run(files: RunFiles, name: str) -> Tokenizer:
+    """Read what `save_in_run` wrote. Raises MissingInputError or DataError."""
+    return _tokenizer_in(files.read(name, MAX_BYTES), files.folder / name)
+
+
+def _tokenizer_in(content: bytes, path: str | Path) -> Tokenizer:
     try:
-        return parse_tokenizer(Path(path).read_bytes().decode())
-    except OSError as error:
-        raise MissingInputError(f"{path}: cannot be read: {error.strerror}.") from error
+        return parse_tokenizer(content.decode())
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise DataError(f"{path}: not a JSON file. Give a tokenizer.json written by heed.") from error
     except DataError as error:
@@ -94,15 +128,10 @@ def load_tokenizers(folder: Path, sides: tuple[str, ...]) -> dict[str, Tokenizer
 
     Raises MissingInputError or DataError.
     """
-    if (folder / "tokenizer.json").exists():
-        return dict.fromkeys(sides, _load_regular(folder / "tokenizer.json"))
-    return {side: _load_regular(folder / f"tokenizer.{side}.json") for side in sides}
-
-
-def _load_regular(path: Path) -> Tokenizer:
-    if path.exists() and not path.is_file():
-        raise DataError(f"{path} is not a regular file.")
-    return load_tokenizer(path)
+    files = RunFiles(folder)
+    if files.has("tokenizer.json"):
+        return dict.fromkeys(sides, load_from_run(files, "tokenizer.json"))
+    return {side: load_from_run(files, f"tokenizer.{side}.json") for side in sides}
 
 
 def parse_tokenizer(text: str) -> Tokenizer:

@@ -22,6 +22,7 @@ from heed.core.errors import DataError
 from heed.text.tokenizers.byte_level import BYTE_SYMBOLS, ByteLevel
 from heed.text.tokenizers.dropout import MergeDropout
 from heed.text.tokenizers.tokenizer import TokenizerOptions, checked, checked_for_training
+from heed.text.tokenizers.unambiguous import require_unambiguous
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, spelled_tag
 
 LINES_AT_ONCE = 10_000
@@ -40,6 +41,7 @@ class HuggingFace(ByteLevel):
 
     def __init__(self, text: str) -> None:
         self._text = text
+        require_unambiguous(json.loads(text).get("model"))
         self._library = _parse(text)
         self._library.encode_special_tokens = True
         document = json.loads(self._library.to_str())

@@ -1,0 +1,35 @@
+"""Sealed JSON: an object that ends with the SHA-256 of its other entries.
+
+If the seal fits, the object says truly which format it has, whatever that format adds to it. Otherwise it is damaged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from heed.core.errors import DataError
+
+
+def sealed(entries: Mapping[str, Any]) -> str:
+    """The JSON of an object, with its seal."""
+    return json.dumps({**entries, "seal": seal_of(entries)}, indent=1)
+
+
+def unsealed(content: bytes, name: str) -> dict[str, Any]:
+    """The entries of what `sealed` gave. Raises DataError, with the file's name, for anything else."""
+    try:
+        entries = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{name} is not JSON") from error
+    seal = entries.pop("seal", None) if isinstance(entries, dict) else None
+    if seal != seal_of(entries):
+        raise DataError(f"{name} does not match its seal")
+    return dict(entries)
+
+
+def seal_of(entries: Any) -> str:
+    """The same for all formats, for ever."""
+    return hashlib.sha256(json.dumps(entries, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,60 @@
+"""Integrity of a run folder: every file that has a checksum, compared with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from heed.core.errors import HeedError
+from heed.core.files import first_foreign
+from heed.core.run_manifest import MANIFEST, read_digests
+from heed.data.store import TokenStore
+from heed.run import RECIPE, WEIGHTS, Run
+from heed.training.checkpoints import list_checkpoints, require_whole
+
+WHOLE, MISSING = "as heed wrote it", "missing"
+UNLISTED = "not listed: written by an older heed, or removed from the manifest"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A file or folder of a run, and what was seen of it."""
+
+    name: str
+    state: str
+    is_damaged: bool
+
+
+def verify(run: Run) -> Iterator[Checked]:
+    """What there is of a run, each checked against the checksum that covers it.
+
+    A listed file that is missing is no damage: data and checkpoints may be removed to save space. Without its recipe,
+    tokenizers or weights a run is of no use, and using it says so.
+    """
+    listed = read_digests(run.folder)
+    if not listed:
+        yield Checked(MANIFEST, "missing: a run of an older heed, of which only the parts below have checksums", False)
+    if foreign := first_foreign(run.folder):
+        yield Checked(str(foreign.relative_to(run.folder)), "a link or a special file", True)
+    for name, wrong in run.files.changed().items():
+        yield Checked(name, wrong or WHOLE, wrong not in ("", MISSING))
+    for name in (RECIPE, *sorted(path.name for path in run.folder.glob("tokenizer*.json"))):
+        if listed and name not in listed:
+            yield Checked(name, UNLISTED, False)
+    if run.files.has(WEIGHTS):
+        yield _checked(WEIGHTS, run.weights)
+    store = Path("data/train")
+    if run.files.has(str(store)):
+        yield _checked(str(store), lambda: TokenStore.open(run.folder / store, verify=True))
+    for path in list_checkpoints(run.folder / "checkpoints"):
+        yield _checked(f"checkpoints/{path.name}", partial(require_whole, path))
+
+
+def _checked(name: str, check: Callable[[], object]) -> Checked:
+    try:
+        check()
+    except (HeedError, OSError) as error:
+        return Checked(name, str(error), True)
+    return Checked(name, WHOLE, False)
