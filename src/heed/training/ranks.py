@@ -4,7 +4,7 @@ They are started by `torchrun`, or by `heed train --nproc`. Each rank takes ever
 summed loss are added up over the ranks and divided by the target tokens of all of them, so that n ranks make the
 update that one makes from n batches. Dropout is keyed by update and row, so it does not depend on the rank either.
 All ranks take the same decisions at the same update, because they share what those rest on; only the first
-validates and writes.
+validates and writes. Lifelines tell each that another is gone, whatever it is doing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import torch
@@ -23,9 +23,11 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from heed.core import environment
 from heed.core.errors import HeedError
+from heed.training.last_words import LastWords
+from heed.training.lifelines import FAILED, FINISHED, Lifelines, connected, sentence_of_loss
 
 PATIENCE = timedelta(hours=12)
-"""How long a rank waits for the others: the first may be preparing data, or validating."""
+"""How long a rank waits for the others, if their lifelines hold: the first may be preparing data, or validating."""
 BUCKET_ELEMENTS = 8 << 20
 """Gradients that travel in one message."""
 
@@ -36,6 +38,7 @@ class Ranks:
 
     rank: int = 0
     world_size: int = 1
+    lifelines: Lifelines | None = None
 
     @property
     def is_first(self) -> bool:
@@ -62,7 +65,7 @@ class Ranks:
         """Replace each tensor by its sum over all ranks."""
         if self.world_size == 1:
             return
-        with _told_when_one_is_lost():
+        with _told_when_one_is_lost(self.lifelines):
             sent = []
             for bucket in _buckets(tensors):
                 flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
@@ -78,7 +81,7 @@ class Ranks:
         if self.world_size == 1:
             return [dict(tensors)]
         everyone: list[dict[str, Tensor]] = [{} for _ in range(self.world_size)]
-        with _told_when_one_is_lost():
+        with _told_when_one_is_lost(self.lifelines):
             for name, tensor in tensors.items():
                 plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)  # gloo knows few types
                 received = [torch.empty_like(plain) for _ in everyone]
@@ -91,7 +94,7 @@ class Ranks:
         if self.world_size == 1:
             return list(values)
         shared = torch.tensor(values, dtype=torch.float64)
-        with _told_when_one_is_lost():
+        with _told_when_one_is_lost(self.lifelines):
             dist.all_reduce(shared, operation)
         return shared.tolist()
 
@@ -110,7 +113,21 @@ def joined(device: torch.device) -> Iterator[Ranks]:
         answering = _answer(found)
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
         del answering  # the group answers now
-    yield Ranks(found.rank, found.world_size)
+    ranks = Ranks(found.rank, found.world_size)
+    words = LastWords()
+    with words.listening():
+        connections = connected(found.rank, found.world_size, found.host, ranks.sums)
+        lifelines = Lifelines(connections, found.world_size, words.say)
+        try:
+            yield replace(ranks, lifelines=lifelines)
+        except BaseException:
+            words.over()
+            lifelines.close(FAILED)
+            if device.type == "cpu":  # at the end of the process, gloo's threads would abort it now and then
+                dist.destroy_process_group()
+            raise
+        words.over()
+        lifelines.close(FINISHED)
     dist.destroy_process_group()  # after an error the process ends, and the others may not answer any more
 
 
@@ -131,14 +148,11 @@ def _answer(found: environment.Distributed) -> object:
 
 
 @contextmanager
-def _told_when_one_is_lost() -> Iterator[None]:
+def _told_when_one_is_lost(lifelines: Lifelines | None = None) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise HeedError(
-            "another process of this training was lost. When what ended it is mended, go on from the last "
-            "checkpoint with --resume."
-        ) from error
+        raise HeedError(lifelines.verdict() if lifelines else sentence_of_loss()) from error
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
