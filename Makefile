@@ -18,7 +18,7 @@ PROCESSOR_TESTS = $(shell grep -rl 'pytest.mark.processor' tests)
 RECIPES := $(shell find recipes -name '*.toml' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-processors test-all check format bench bench-quality docs clean
+.PHONY: help setup demo test test-processors test-all check format fuzz bench bench-quality docs clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -57,6 +57,9 @@ check: setup ## formatting, lint, types
 format: setup ## format the code and sort its imports
 	$(BIN)/ruff check --quiet --select I --fix
 	$(BIN)/ruff format
+
+fuzz: setup ## ten thousand hostile inputs to every parser (CASES=N for more)
+	$(BIN)/python benchmarks/fuzz.py --cases $(or $(CASES),10000)
 
 bench: setup ## speed of training and decoding, beside the peers
 	$(BIN)/python benchmarks/training.py

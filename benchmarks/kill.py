@@ -288,8 +288,11 @@ def kill(training: Training, member: int, seen: Seen) -> bool:
 
 
 def look_at_survivor(said: str, rank: int, seen: Seen) -> None:
-    """Check the message of a rank whose peer was killed: one sentence, unless the rank was still waiting to join."""
-    if LOST in said and "Traceback" not in said:
+    """Check the message of a rank whose peer was killed: that it was lost, unless the rank was still waiting to join.
+
+    Nothing that was killed can print an error, so no message may refer to one.
+    """
+    if LOST in said and "which it printed" not in said and "Traceback" not in said:
         seen.survivors += 1
     elif JOINED in said or "Traceback" in said:
         raise BrokenError(f"rank {rank}, whose neighbour was killed, did not say so:\n{said[-3000:]}")

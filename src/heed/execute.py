@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.core.config import to_toml
-from heed.core.errors import DataError, HeedError, UsageError
+from heed.core.errors import DataError, UsageError
 from heed.core.files import empty_folder, is_claimed, is_debris, storage_errors
 from heed.core.progress import message, warn
 from heed.core.run_files import RunFiles
@@ -87,10 +87,7 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
 
 def follow(options: TrainOptions, ranks: Ranks) -> Outcome:
     """Wait until rank 0 has prepared the run folder, then train with it. The other ranks call this."""
-    try:
-        ranks.wait()
-    except HeedError as error:
-        raise HeedError("rank 0 ended before the training started; see its error.") from error
+    ranks.wait()
     run = Run(options.out, choose_device(options.device))
     init = Run(options.init) if options.init else None
     return _learn(run, first_model(run, init, quiet=True), None, options.quiet, ranks)

@@ -1,7 +1,8 @@
 """Launcher of several processes that train together on this machine (`heed train --nproc`).
 
 Each gets the variables that `torchrun` would set; on several machines `torchrun` itself starts `python -m heed train`.
-Signals are forwarded to all processes, and when one fails, the others have some seconds to end.
+Signals are forwarded to all processes. When one fails, the others are told by their lifelines, and have some seconds to
+end.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ def supervise(processes: Sequence[subprocess.Popen[bytes]]) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for process in processes:
+        for rank, process in enumerate(processes, start=1):
             if process.poll() is None:
+                warn(f"process {rank} of {len(processes)} did not end within {GRACE:.0f} seconds and is killed.")
                 process.kill()
 
 

@@ -220,17 +220,20 @@ def _train(recipe: Path | None, overrides: dict[str, object], options: TrainOpti
     from heed.nn.device import choose_device
     from heed.training.ranks import joined
 
+    outcome = None
     with joined(choose_device(options.device)) as ranks:
         if ranks.is_first:
-            _lead(recipe, overrides, options, dry_run, ranks)
+            outcome = _lead(recipe, overrides, options, dry_run, ranks)
         elif not dry_run:
-            finish(options.out, follow(options, ranks), quiet=True)
+            outcome = follow(options, ranks)
+    if outcome is not None:
+        finish(options.out, outcome, options.quiet or not ranks.is_first)
 
 
 def _lead(
     recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool, ranks: Ranks
-) -> None:
-    """Print the plan and carry it out; on several ranks, the first one does."""
+) -> Outcome | None:
+    """Print the plan and carry it out, unless that is all; on several ranks, the first one does."""
     from heed.core.config import Document, read_toml
     from heed.execute import check_folder, execute
     from heed.planner import Planner, check_diagnosis, require_readable
@@ -245,8 +248,7 @@ def _lead(
     if not options.quiet:
         _show_choices(plan)
         _show_expectation(plan)
-    if not dry_run:
-        finish(options.out, execute(plan, options, ranks), options.quiet)
+    return None if dry_run else execute(plan, options, ranks)
 
 
 def _show_choices(plan: Plan) -> None:
@@ -298,7 +300,8 @@ def _resume(folder: Path, device: str, quiet: bool, strict: bool, limits: dict[s
 
     options = TrainOptions(folder, device=device, quiet=quiet)
     with joined(choose_device(device)) as ranks:
-        finish(folder, resume(options, strict, ranks, limits), quiet or not ranks.is_first)
+        outcome = resume(options, strict, ranks, limits)
+    finish(folder, outcome, quiet or not ranks.is_first)
 
 
 def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:

@@ -46,6 +46,8 @@ class Distributed:
     local_rank: int = 0
     local_world_size: int = 1
     """Number of them on this machine."""
+    host: str = "127.0.0.1"
+    """Where the first can be reached."""
 
 
 def distributed() -> Distributed:
@@ -53,7 +55,8 @@ def distributed() -> Distributed:
     rank, world_size, local_rank = _integer("RANK", 0), _integer("WORLD_SIZE", 1), _integer("LOCAL_RANK", 0)
     if not 0 <= rank < world_size:
         raise UsageError(f"RANK must be from 0 to WORLD_SIZE - 1, got RANK={rank} and WORLD_SIZE={world_size}.")
-    return Distributed(rank, world_size, local_rank, max(1, _integer("LOCAL_WORLD_SIZE", 1)))
+    host = os.environ.get("MASTER_ADDR") or "127.0.0.1"
+    return Distributed(rank, world_size, local_rank, max(1, _integer("LOCAL_WORLD_SIZE", 1)), host)
 
 
 def take_listener() -> int | None:

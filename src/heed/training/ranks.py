@@ -3,7 +3,8 @@
 `torchrun` or `heed train --nproc` starts them. Each rank takes every n-th batch. The gradients of the summed loss are
 added over all ranks and divided by the number of their target tokens, so that n ranks make the same update as one rank
 with n batches. Dropout is keyed by update and row, so it does not depend on the rank. Ranks exchange the values that
-decisions depend on, so all decide alike at the same update; only rank 0 validates and writes.
+decisions depend on, so all decide alike at the same update; only rank 0 validates and writes. Lifelines report the loss
+of a rank to the others, whatever they are doing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import torch
@@ -21,9 +22,11 @@ from torch import Tensor
 
 from heed.core import environment
 from heed.core.errors import HeedError
+from heed.training.last_words import LastWords
+from heed.training.lifelines import FAILED, FINISHED, Lifelines, connected, sentence_of_loss
 
 PATIENCE = timedelta(hours=12)
-"""Longest time that a rank waits for the others, while rank 0 prepares data or validates."""
+"""Longest time that a rank waits for the others while their lifelines hold: rank 0 may prepare data or validate."""
 BUCKET_ELEMENTS = 8 << 20
 """Elements of gradients in one message."""
 
@@ -34,6 +37,7 @@ class Ranks:
 
     rank: int = 0
     world_size: int = 1
+    lifelines: Lifelines | None = None
 
     @property
     def is_first(self) -> bool:
@@ -56,7 +60,7 @@ class Ranks:
         """Replace each tensor by its sum over all ranks."""
         if self.world_size == 1:
             return
-        with _lost_rank_errors():
+        with _lost_rank_errors(self.lifelines):
             sent = []
             for bucket in _buckets(tensors):
                 flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
@@ -72,7 +76,7 @@ class Ranks:
         if self.world_size == 1:
             return [dict(tensors)]
         all_tensors: list[dict[str, Tensor]] = [{} for _ in range(self.world_size)]
-        with _lost_rank_errors():
+        with _lost_rank_errors(self.lifelines):
             for name, tensor in tensors.items():
                 plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)  # gloo supports few dtypes
                 received = [torch.empty_like(plain) for _ in all_tensors]
@@ -85,7 +89,7 @@ class Ranks:
         if self.world_size == 1:
             return list(values)
         shared = torch.tensor(values, dtype=torch.float64)
-        with _lost_rank_errors():
+        with _lost_rank_errors(self.lifelines):
             dist.all_reduce(shared, operation)
         return shared.tolist()
 
@@ -104,7 +108,21 @@ def joined(device: torch.device) -> Iterator[Ranks]:
         store = _rendezvous_store(launched)
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
         del store  # the group has its own
-    yield Ranks(launched.rank, launched.world_size)
+    ranks = Ranks(launched.rank, launched.world_size)
+    words = LastWords()
+    with words.listening():
+        connections = connected(launched.rank, launched.world_size, launched.host, ranks.sums)
+        lifelines = Lifelines(connections, launched.world_size, words.say)
+        try:
+            yield replace(ranks, lifelines=lifelines)
+        except BaseException:
+            words.over()
+            lifelines.close(FAILED)
+            if device.type == "cpu":  # otherwise gloo's threads sometimes abort the process at its end
+                dist.destroy_process_group()
+            raise
+        words.over()
+        lifelines.close(FINISHED)
     dist.destroy_process_group()  # not after an error: the other ranks may no longer respond
 
 
@@ -125,14 +143,11 @@ def _rendezvous_store(launched: environment.Distributed) -> object:
 
 
 @contextmanager
-def _lost_rank_errors() -> Iterator[None]:
+def _lost_rank_errors(lifelines: Lifelines | None = None) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise HeedError(
-            "another process of this training was lost. Fix what ended it, then continue from the last checkpoint with "
-            "--resume."
-        ) from error
+        raise HeedError(lifelines.verdict() if lifelines else sentence_of_loss()) from error
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
