@@ -89,7 +89,7 @@ def test_the_table_grows_with_the_text_and_training_still_works(kind: str) -> No
         long = embedding(ids)
     torch.testing.assert_close(long[:, :5], embedding(ids[:, :5]))
     fresh = embedding_of(kind)
-    fresh.positions = fresh._table(700)
+    fresh.positions = fresh.table(700)
     torch.testing.assert_close(embedding(ids), fresh(ids))
     embedding(ids).sum().backward()
     assert embedding.weight.grad is not None
