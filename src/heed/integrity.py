@@ -11,6 +11,8 @@ from heed.core.errors import HeedError
 from heed.core.files import first_foreign
 from heed.core.run_manifest import MANIFEST, read_digests
 from heed.data.store import TokenStore
+from heed.decoding.ctranslate2_engine import DESCRIPTION, require_intact
+from heed.decoding.ctranslate2_engine import FOLDER as CONVERTED
 from heed.run import RECIPE, WEIGHTS, Run
 from heed.training.checkpoints import list_checkpoints, require_whole
 
@@ -48,6 +50,8 @@ def verify(run: Run) -> Iterator[Checked]:
     store = Path("data/train")
     if run.files.has(str(store)):
         yield _checked(str(store), lambda: TokenStore.open(run.folder / store, verify=True))
+    if run.files.has(f"{CONVERTED}/{DESCRIPTION}"):
+        yield _checked(CONVERTED, lambda: require_intact(run.folder / CONVERTED))
     for path in list_checkpoints(run.folder / "checkpoints"):
         yield _checked(f"checkpoints/{path.name}", partial(require_whole, path))
 

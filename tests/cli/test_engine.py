@@ -15,7 +15,7 @@ from command import call
 import heed
 from heed.core.errors import UsageError
 from heed.core.own_files import SMALL
-from heed.export.ctranslate2 import FOLDER
+from heed.decoding.ctranslate2_engine import FOLDER
 from heed.run import Run
 from heed.tasks import open_converted
 
@@ -149,3 +149,11 @@ def test_an_edited_recipe_is_warned_of_once(run: Path) -> None:
     recipe = run / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("beam_size = 2", "beam_size = 3"))
     assert call("translate", run, stdin="ba ce\n").err.count("was changed after heed wrote it") == 1
+
+
+def test_verify_checks_the_converted_model(run: Path) -> None:
+    assert f"{FOLDER}: as heed wrote it" in call("info", run, "--verify").out
+    with (run / FOLDER / "model.bin").open("ab") as file:
+        file.write(b"x")
+    result = call("info", run, "--verify")
+    assert (result.code, "ctranslate2 is damaged and not used" in result.out + result.err) == (65, True)

@@ -38,7 +38,8 @@ _WITHOUT_EFFECT = {"guard", "seed", "batch_size", "temperature", "top_k", "top_p
 """Options that do not affect a beam search, or only what happens with its hypotheses."""
 
 
-DESCRIPTION = "heed.json"
+FOLDER, DESCRIPTION = "ctranslate2", "heed.json"
+"""The converted model in a run folder, and its description."""
 _SMALLEST_PENALTY = 1e-6
 """With a length penalty of 0, CTranslate2 stops before all n-best hypotheses are complete."""
 
@@ -81,6 +82,13 @@ def _has_digests(folder: Path, digests: Mapping[str, str]) -> bool:
         return all(sha256_file(own_path(folder, name)) == digest for name, digest in digests.items())
     except (DataError, MissingInputError, OSError):
         return False
+
+
+def require_intact(folder: Path) -> None:
+    """Raise DataError for a converted model whose files are not those that were written. It is not used then."""
+    conversion = Conversion.read(folder)
+    if conversion is None or not conversion.is_intact(folder):
+        raise DataError(f"{folder} is damaged and not used. Delete it; translating works without it, but starts later.")
 
 
 def describe(

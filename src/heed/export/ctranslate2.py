@@ -13,16 +13,13 @@ import torch
 
 from heed.core.errors import UsageError
 from heed.core.files import atomic_folder, remove_folder, storage_errors
-from heed.decoding.ctranslate2_engine import DESCRIPTION, Conversion, CTranslate2Engine, describe
+from heed.decoding.ctranslate2_engine import DESCRIPTION, FOLDER, Conversion, CTranslate2Engine, describe
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.sentences import MAX_TOKENS
 from heed.models import GenerativeModel
 from heed.run import WEIGHTS, Run
 from heed.text.tokenizers import MAX_BYTES
 from heed.text.vocabulary import BOS_ID, EOS_ID, UNK_ID, Vocabulary
-
-FOLDER = "ctranslate2"
-"""The folder of the converted model inside a run folder."""
 
 
 def num_positions(run: Run) -> int:

@@ -20,7 +20,7 @@ from heed.core.environment import num_cpus
 from heed.core.errors import DataError, MissingInputError
 from heed.core.files import atomic_write, sha256_file
 from heed.core.own_files import own_path, read_own
-from heed.decoding.ctranslate2_engine import Conversion, CTranslate2Engine
+from heed.decoding.ctranslate2_engine import FOLDER, Conversion, CTranslate2Engine
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
@@ -28,7 +28,7 @@ from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.translating import Translating
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
-FOLDER, SETTINGS = "ctranslate2", "translator.json"
+SETTINGS = "translator.json"
 SIDES = ("src", "tgt")
 
 
