@@ -22,7 +22,7 @@ UNLISTED = "not listed: written by an older heed, or removed from the manifest"
 
 @dataclass(frozen=True)
 class Checked:
-    """A file or folder of a run, and what was seen of it."""
+    """A file or folder of a run, and the result of its check."""
 
     name: str
     state: str
@@ -30,7 +30,7 @@ class Checked:
 
 
 def verify(run: Run) -> Iterator[Checked]:
-    """What there is of a run, each checked against the checksum that covers it.
+    """Check each file and folder of a run against its checksum.
 
     A listed file that is missing is no damage: data and checkpoints may be removed to save space. Without its recipe,
     tokenizers or weights a run is of no use, and using it says so.

@@ -18,7 +18,7 @@ from heed.core.errors import DataError, MissingInputError, StorageError
 from heed.core.files import format_bytes
 
 SMALL, LARGE = 16_000_000, 1_000_000_000
-"""The most bytes of a file of facts, and of one that grows with the data. Files that are mapped have no limit."""
+"""Maximum bytes of a file of facts, and of one that grows with the data. Mapped files have no limit."""
 
 _REPLACE = "heed uses nothing outside the folder: put a regular file in its place."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
@@ -78,7 +78,7 @@ def read_at_most(file: BufferedReader, most: int, path: Path) -> bytes:
 
 
 def open_to_append(folder: Path, name: str) -> TextIO:
-    """A log of a folder, opened to add lines of UTF-8 to it; a last line that a crash cut off is ended.
+    """A log, opened for appending lines of UTF-8; a last line that a crash cut off gets its line feed.
 
     Raises StorageError for a link and for what is not a regular file, and OSError as writing does.
     """
@@ -102,7 +102,7 @@ def own_path(folder: Path, name: str) -> Path:
 
 
 def parts_of(name: str) -> Sequence[str]:
-    """The folders in a name, and the file's own. Raises DataError for a name that leads out of the folder."""
+    """The parts of a path. Raises DataError for a path that leads out of the folder."""
     parts = PurePosixPath(name).parts
     if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
         raise DataError(f"{name!r:.200} is not the name of a file inside a folder.")
@@ -110,7 +110,7 @@ def parts_of(name: str) -> Sequence[str]:
 
 
 def first_link(folder: Path, name: str) -> Path | None:
-    """The first part of a name that is a link."""
+    """The first part of a path that is a link."""
     path = folder
     for part in parts_of(name):
         path /= part

@@ -1,4 +1,4 @@
-"""Files of a run folder: the one way to read and to write them.
+"""Files of a run folder: checked reading and writing.
 
 A file is read if it is the folder's own (`own_files.py`), is no larger than such a file can be, and has the SHA-256
 that the manifest lists for it (`run_manifest.py`). Files that bring their own checksums are not listed: the weights,
@@ -37,11 +37,11 @@ class RunFiles:
         self.folder = folder
 
     def has(self, name: str) -> bool:
-        """Whether there is anything of this name. A link or a pipe is refused when it is read."""
+        """Whether the name exists. A link or a pipe is refused when it is read."""
         return os.path.lexists(self.folder / name)
 
     def open(self, name: str, otherwise: str = RESTORE) -> BufferedReader:
-        """A file for reading bytes, checked as a whole; `otherwise` says what to do where it was changed.
+        """A file for reading bytes, checked as a whole. `otherwise`: advice if it was changed.
 
         Raises MissingInputError, DataError for what is not a file of the folder's own, and ChangedError.
         """
@@ -69,7 +69,7 @@ class RunFiles:
             return read_own(self.folder, name, most)
 
     def path(self, name: str) -> Path:
-        """The path of a file with a checksum of its own, for the library that reads it. Raises as `open_own` does."""
+        """Path of a file with its own checksum, for the library that reads it. Raises what `open_own` raises."""
         return own_path(self.folder, name)
 
     @overload
@@ -88,11 +88,11 @@ class RunFiles:
     @overload
     def write_page(self, name: str, mode: Literal["w"]) -> AbstractContextManager[TextIO]: ...
     def write_page(self, name: str, mode: Literal["wb", "w"] = "wb") -> AbstractContextManager[Any]:
-        """As `write`, but not listed: a page or a picture for people, who may edit it."""
+        """As `write`, but without listing the file: a page or a picture, which people may edit."""
         return atomic_write(self._target(name), mode)
 
     def append(self, name: str, line: bytes, otherwise: str) -> None:
-        """Add a line to a log that is listed. Where others changed it, it is continued with a warning.
+        """Append a line to a listed log. If it was changed, it is continued with a warning.
 
         Raises what `write` raises.
         """
@@ -110,7 +110,7 @@ class RunFiles:
             shutil.copyfileobj(ours, theirs)
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with all that is in it."""
+        """Remove a file, or a folder with its contents."""
         path = self._target(name)
         with locked(self.folder) as write:
             if path.is_dir():
@@ -121,14 +121,14 @@ class RunFiles:
             write(kept)
 
     def accept(self, name: str) -> None:
-        """List a file as it is, if it was listed: heed continues with an edit by hand."""
+        """List a file that was edited by hand as it is now, if it was listed."""
         with locked(self.folder) as write:
             digests = read_digests(self.folder)
             if name in digests:
                 write({**digests, name: [sha256_file(own_path(self.folder, name))]})
 
     def changed(self) -> dict[str, str]:
-        """What is wrong with each listed file, in words; empty for one that is as heed wrote it."""
+        """The problem of each listed file; empty for an unchanged one."""
         return {name: self._judged(name) for name in read_digests(self.folder)}
 
     def _judged(self, name: str) -> str:
@@ -143,7 +143,7 @@ class RunFiles:
         return ""
 
     def _check(self, name: str, digest: Callable[[], str], otherwise: str) -> None:
-        """Raise ChangedError where the file is listed with other digests; what is not listed is not hashed."""
+        """Raise ChangedError for a file that is listed with other digests. Unlisted files are not hashed."""
         expected = read_digests(self.folder).get(name)
         if expected is not None and digest() not in expected:
             raise ChangedError(

@@ -27,11 +27,11 @@ MANIFEST = "manifest.json"
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Digests = dict[str, list[str]]
-"""For each file its digest, and then that of the file which it replaces."""
+"""The digest of each file, followed by that of the file it replaces."""
 
 
 class _Entries(BaseModel):
-    """What `manifest.json` says, but for its seal."""
+    """The contents of `manifest.json` without its seal."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -40,7 +40,7 @@ class _Entries(BaseModel):
 
 
 def read_digests(folder: Path) -> Digests:
-    """The digests of each file that has some; none in a folder of an older heed. Raises DataError for a damaged one."""
+    """The digests of each listed file; empty without a manifest. Raises DataError for a damaged one."""
     path = folder / MANIFEST
     try:
         content = read_own(folder, MANIFEST)
@@ -64,12 +64,12 @@ def read_digests(folder: Path) -> Digests:
 
 
 Writer = Callable[[Mapping[str, list[str]]], None]
-"""Writes the manifest anew. Raises OSError as writing does."""
+"""Rewrites the manifest. Raises OSError."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[Writer]:
-    """Be the only one that changes the manifest, which is written by the function that this gives.
+    """Hold the lock of the manifest, and yield the function that writes it.
 
     The lock is that of the manifest itself. A new manifest is locked before it replaces the old one, so that nobody
     enters in between. On a file system without locks nobody waits.

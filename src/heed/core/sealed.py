@@ -14,12 +14,12 @@ from heed.core.errors import DataError
 
 
 def sealed(entries: Mapping[str, Any]) -> str:
-    """The JSON of an object, with its seal."""
+    """The JSON of an object with its seal."""
     return json.dumps({**entries, "seal": seal_of(entries)}, indent=1)
 
 
 def unsealed(content: bytes, name: str) -> dict[str, Any]:
-    """The entries of what `sealed` gave. Raises DataError, with the file's name, for anything else."""
+    """The entries of a sealed object. Raises DataError, which names the file, for anything else."""
     try:
         entries = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -31,5 +31,5 @@ def unsealed(content: bytes, name: str) -> dict[str, Any]:
 
 
 def seal_of(entries: Any) -> str:
-    """The same for all formats, for ever."""
+    """Never changes, so that every version computes the same seal."""
     return hashlib.sha256(json.dumps(entries, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

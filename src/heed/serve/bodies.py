@@ -20,7 +20,7 @@ from heed.serve.errors import ApiError
 M = TypeVar("M", bound=BaseModel)
 
 MAX_MEMBERS = 1000
-"""Members of a JSON object. Their errors are all built before the first is known, so there may not be many."""
+"""Maximum members of a JSON object. All errors are built before the first is known, so there must be few."""
 MAX_FORM_FIELDS = 100
 JSON, URLENCODED, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 

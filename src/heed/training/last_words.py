@@ -1,4 +1,4 @@
-"""Last words of a rank: its end with a true sentence, after another one was lost.
+"""Last words of a rank: the message and the exit after another rank was lost.
 
 The thread that watches the others interrupts the main thread, which ends with an error as with any other. A main thread
 that does not listen, because it waits in a library for the process that is gone, is not waited for long.
@@ -21,7 +21,7 @@ PATIENCE = 5.0
 
 
 class LastWords:
-    """Ends this process with the sentence that it is given, unless it ends by itself."""
+    """Ends this process with a message, unless it ends by itself."""
 
     def __init__(self) -> None:
         self._sentence = ""

@@ -1,4 +1,4 @@
-"""Lifelines between ranks: connections that tell at once when a process is gone, whatever the others are doing.
+"""Lifelines between ranks: connections that detect the loss of a process at once, whatever the others are doing.
 
 A rank that prepares data or validates works alone for minutes, while the others wait for it. The sums that they share
 break when a process ends, but whoever works alone would notice only at the next one, and nothing breaks when a machine
@@ -23,9 +23,9 @@ from heed.core.errors import HeedError
 BEAT = 1.0
 """Seconds between two signs of life."""
 SILENT_BEATS = 60
-"""Beats without a sign of life after which a process counts as lost."""
+"""Missing signs of life after which a process counts as lost."""
 JOINING = 30.0
-"""Seconds that a rank has to connect with the first, or to say who it is."""
+"""Seconds for a rank to connect to the first one and to identify itself."""
 
 ALIVE, FINISHED, FAILED = b".", b"e", b"f"
 _KILLED = "was killed, or its connection broke"
@@ -75,7 +75,7 @@ def _listening(host: str) -> socket.socket:
 
 
 def _accepted(listener: socket.socket, token: int, world_size: int) -> dict[int, socket.socket]:
-    """The connections that wait to be accepted; one that does not know the token is a stranger's."""
+    """The connections of the other ranks. A connection without the token is closed."""
     found: dict[int, socket.socket] = {}
     listener.settimeout(JOINING)
     while len(found) < world_size - 1:
@@ -91,7 +91,7 @@ def _accepted(listener: socket.socket, token: int, world_size: int) -> dict[int,
 
 
 class Lifelines:
-    """Watches the other ends of connections in a thread; `on_loss` gets the sentence about the first that is lost."""
+    """Watches connections in a thread; `on_loss` gets the message about the first lost rank."""
 
     def __init__(
         self, connections: Mapping[int, socket.socket], world_size: int, on_loss: Callable[[str], None]
@@ -112,7 +112,7 @@ class Lifelines:
         self._thread.start()
 
     def close(self, last_word: bytes) -> None:
-        """Tell the others how this rank ended, and end."""
+        """Report to the others how this rank ended, and stop."""
         self._last_word = last_word
         self._wake.close()
         self._thread.join()
