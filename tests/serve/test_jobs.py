@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from starlette.requests import Request
@@ -22,6 +23,14 @@ from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.serve.telemetry import Metrics
 from heed.text.readers.columns import Sides
+
+Result = TypeVar("Result")
+
+
+def run_in_a_thread(work: Coroutine[Any, Any, Result]) -> Result:
+    """Like `asyncio.run`, which the loop of a browser in this thread would not allow."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 def make_jobs(limits: Limits | None = None) -> Jobs:
@@ -53,7 +62,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def test_the_end_of_the_process_waits_for_no_job() -> None:
-    assert asyncio.run(make_jobs().run(HTTP, lambda job: threading.current_thread().daemon))
+    assert run_in_a_thread(make_jobs().run(HTTP, lambda job: threading.current_thread().daemon))
 
 
 def test_jobs_are_cancelled_when_the_server_ends() -> None:
@@ -71,7 +80,7 @@ def test_jobs_are_cancelled_when_the_server_ends() -> None:
         await until(lambda: jobs.num_admitted == 0)
         return error.value
 
-    assert asyncio.run(closed()).status == 503
+    assert run_in_a_thread(closed()).status == 503
 
 
 TMX = '<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>a</seg></tuv></tu></body></tmx>'
@@ -124,7 +133,7 @@ def test_a_job_waits_for_a_client_that_does_not_read_and_counts_until_it_has_rea
         await until(lambda: jobs.num_admitted == 0)
         return received
 
-    assert asyncio.run(read()) == list(range(CAPACITY + 3))
+    assert run_in_a_thread(read()) == list(range(CAPACITY + 3))
 
 
 def test_a_stream_that_nobody_reads_any_more_ends_its_job() -> None:
@@ -145,7 +154,7 @@ def test_a_stream_that_nobody_reads_any_more_ends_its_job() -> None:
         await items.aclose()
         await until(lambda: jobs.num_admitted == 0)
 
-    asyncio.run(leave())
+    run_in_a_thread(leave())
     assert [type(error) for error in ends] == [ClientLeftError]
 
 
