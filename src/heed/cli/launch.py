@@ -1,8 +1,8 @@
 """Launcher of several processes that train together on this machine (`heed train --nproc`).
 
 Each gets the variables that `torchrun` would set; on several machines `torchrun` itself starts `python -m heed train`.
-Signals are forwarded to all processes. When one fails, the others are told by their lifelines, and have some seconds to
-end.
+Signals are forwarded to all processes. When one fails, the lifelines of the others report it, and they have some
+seconds to end.
 """
 
 from __future__ import annotations
