@@ -51,7 +51,7 @@ def kill_at(words: Sequence[str], moment: int, number: int, folder: str, counted
 
     def watch(event: str, details: tuple[Any, ...]) -> None:
         is_change = event in CHANGES or (event == "open" and details[2] & WRITING)
-        if is_change and os.path.abspath(str(details[0])).startswith(folder):
+        if is_change and str(Path(str(details[0])).absolute()).startswith(folder):
             counted.value += 1
             if counted.value == moment:
                 os.kill(os.getpid(), number)
