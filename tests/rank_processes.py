@@ -17,7 +17,7 @@ from heed.core.environment import variables_of_rank
 
 FORKS = multiprocessing.get_context("forkserver")
 """Starts processes that have PyTorch and heed in memory."""
-FORKS.set_forkserver_preload(["command", "heed.api"])
+FORKS.set_forkserver_preload(["command", "heed.api", "ctranslate2"])
 
 
 def run_rank(rank: int, num_processes: int, listener: socket.socket, arguments: Sequence[str]) -> None:

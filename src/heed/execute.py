@@ -157,9 +157,13 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
             trainer.restore(checkpoint)
         outcome = trainer.run()
     if outcome.interrupted_by is None and ranks.is_first:
-        with storage_errors("write the report", path=run.folder):
-            finish_report(run, quiet)
-            run.predictor.convert()
+        try:
+            with storage_errors("write the report", path=run.folder):
+                finish_report(run, quiet)
+                run.predictor.convert()
+        except (KeyboardInterrupt, SystemExit):
+            message(f"the training is complete, its report is not. Write it with: heed train --resume {run.folder}")
+            raise
         if not_usable := usability(run):
             warn(f"{run.folder}: {not_usable}.", quiet)
     return outcome

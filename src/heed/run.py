@@ -17,14 +17,13 @@ from heed.core.files import first_foreign
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
 from heed.core.toml import parse_toml
-from heed.data.store import TokenStore
 from heed.models import GenerativeModel
 from heed.nn.contract import Vocabularies
 from heed.nn.packing import pack
 from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, shapes_of
 from heed.recipe import Recipe, build_recipe, require_known_format
 from heed.tasks import task_type
-from heed.tasks.prepare import CORPUS, vocabulary_digests
+from heed.tasks.prepare import CORPUS, open_tokens, vocabulary_digests
 from heed.tasks.task import Task
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
@@ -210,7 +209,7 @@ class Run:
 
     def require_resumable(self) -> None:
         """Raise DataError unless the prepared data was encoded with the tokenizers of the folder."""
-        made_with = TokenStore.open(self.folder / "data" / "train", verify=True).manifest.fingerprint
+        made_with = open_tokens(self.folder, verify=True).manifest.fingerprint
         for key, digest in vocabulary_digests(self.tokenizers).items():
             if made_with.get(key) != digest:
                 raise DataError(

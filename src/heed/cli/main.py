@@ -7,7 +7,11 @@ Verbs import what they need when they run, so that `--help` is fast. An error is
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import typer
@@ -97,11 +101,36 @@ def root(version: bool = typer.Option(False, "--version", help="Print versions a
         raise typer.Exit()
 
 
+@contextmanager
+def _unwinding() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a verb as an exception does, so that it removes what it left unfinished.
+
+    A second signal ends it at once. A training, which saves, and a server, which drains, have handlers of their own.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        sys.exit(128 + number)
+
+    usual = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]  # not with `nohup`
+    try:
+        for number in usual:
+            signal.signal(number, end)
+    except ValueError:  # Python sets handlers in the main thread only
+        usual = []
+    try:
+        yield
+    finally:
+        for number in usual:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     let_waiting_threads_sleep()
     try:
-        app(prog_name="heed")
+        with _unwinding():
+            app(prog_name="heed")
     except Exception as error:
         if "--debug" in sys.argv:
             raise

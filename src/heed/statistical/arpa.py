@@ -34,6 +34,8 @@ from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
 _NEVER = "-99"
 """log10 of a probability of 0 in this format."""
 _LN10 = math.log(10)
+_MAX_DIGITS = 15
+"""Of a number of n-grams; no machine holds as many."""
 _BLANKS = frozenset(" \t\r\n\0")
 
 
@@ -164,8 +166,9 @@ class _Reader:
         sizes: list[int] = []
         while (line := self.next_line()).startswith("ngram "):
             length, _, number = line.removeprefix("ngram ").partition("=")
-            if length.strip() != str(len(sizes) + 1) or not number.strip().isdecimal():
-                self.fail(f"expected 'ngram {len(sizes) + 1}=' and a number, got {line!r:.80}.")
+            digits = number.strip()
+            if length.strip() != str(len(sizes) + 1) or not digits.isdecimal() or len(digits) > _MAX_DIGITS:
+                self.fail(f"expected 'ngram {len(sizes) + 1}=' and a number of n-grams, got {line!r:.80}.")
             sizes.append(int(number))
         tree = _Tree()
         for n, size in enumerate(sizes, start=1):

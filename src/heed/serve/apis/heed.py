@@ -19,7 +19,6 @@ from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Partial, TranslateOptions
 from heed.documents.translation import Sentence as TranslatedSentence
 from heed.inspect import inspect_text, inspect_translation, likely_words
-from heed.report.description import model_sentence
 from heed.serve.apis import heed_schema as schema
 from heed.serve.apis.schema import Answer, content, errors, request_body
 from heed.serve.engine.catalogue import Direction, Route, ServedModel
@@ -334,11 +333,11 @@ def _model_card(model: ServedModel, max_tokens: int) -> schema.ModelCard:
     """`max_tokens`: the server's limit."""
     run, options, generates = model.run, model.options, model.can("generate")
     fields = {
-        "name": model.name, "task": run.recipe.task, "kind": run.recipe.model.kind, "parameters": run.num_parameters,
+        "name": model.name, "task": run.recipe.task, "kind": run.recipe.model.kind, "parameters": model.num_parameters,
         "source": model.directions[0].source if model.directions else None, "target": model.language,
         "directions": model.directions, "attends": model.attends,
         "confidence": model.searches and model.translator.checks.confidence is not None,
-        "report": model.has_report, "description": model_sentence(run),
+        "report": model.has_report, "description": model.description,
         "decoding": options if model.searches else None,
         "drawing": options.of_text(DEFAULT_MAX_TOKENS, max_tokens, sample=True) if generates else None,
         "abilities": sorted(model.abilities),

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from heed.core.config import Document, build
 from heed.core.errors import UsageError
-from heed.data.store import TokenStore
 from heed.data.text_stream import TextStream
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import USUAL_LENGTH, SearchOptions
@@ -22,7 +21,7 @@ from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
 from heed.tasks.predictor import ALONE, Combination, Predictor
-from heed.tasks.prepare import read_valid
+from heed.tasks.prepare import open_tokens, read_valid
 from heed.text.vocabulary import Vocabulary
 
 
@@ -107,7 +106,7 @@ class LanguageModelPredictor(Predictor):
 
     def training_text(self) -> TextStream:
         """The training text. Raises MissingInputError if it was removed from the run folder."""
-        store = TokenStore.open(self.run.folder / "data" / "train")
+        store = open_tokens(self.run.folder)
         if self.data.text_as != "lines":
             return TextStream.of_store(store)
         return TextStream.of_lines([[*store.row("tgt", i).tolist(), Vocabulary.eos_id] for i in range(len(store))])
