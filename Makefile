@@ -58,8 +58,8 @@ format: setup ## format the code and sort its imports
 	$(BIN)/ruff check --quiet --select I --fix
 	$(BIN)/ruff format
 
-fuzz: setup ## ten thousand hostile inputs to every parser (CASES=N for more)
-	$(BIN)/python benchmarks/fuzz.py --cases $(or $(CASES),10000)
+fuzz: setup ## ten thousand hostile inputs (CASES=N for more); with atheris, 30 s guided for each parser (SECONDS=N)
+	$(BIN)/python benchmarks/fuzz.py --cases $(or $(CASES),10000) --seconds $(or $(SECONDS),30)
 
 bench: setup ## speed of training and decoding, beside the peers
 	$(BIN)/python benchmarks/training.py
