@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from heed.data.batch import collate, source_from_ids
-from heed.models import Model, build_model
+from heed.models import Model, ModelConfig, build_model
 from heed.models.class_ngram import ClassNgramConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.feed_forward_lm import FeedForwardConfig
@@ -74,6 +74,9 @@ CONFIGS = {
     "one_layer, last": ONE_LAYER.model_copy(update={"max_len": 4, "predicts": "last"}),
 }
 
+READER_CONFIGS: dict[str, ModelConfig] = {}
+"""Readers, whose laws are in tests/contracts/test_readers.py."""
+
 JOINT: dict[str, Callable[[int], Any]] = {
     "ensemble": lambda seed: Ensemble([model_of("transformer", seed), model_of("bigram", seed)]),
     "shallow fusion": lambda seed: ShallowFusion(model_of("rnn_attention", seed), model_of("bigram", seed), 0.3),
@@ -89,7 +92,7 @@ def model_of(name: str, seed: int = 0, vocabularies: Vocabularies = VOCABULARIES
         return JOINT[name](seed)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = build_model(CONFIGS[name], vocabularies)
+        model = build_model({**CONFIGS, **READER_CONFIGS}[name], vocabularies)
         if model.count_based:
             model.estimate(random_rows(range(1, 40), vocabularies.tgt_size, seed))
         for parameter in model.parameters():  # no weight keeps a special initial value such as 0 or 1

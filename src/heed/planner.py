@@ -15,7 +15,6 @@ import torch
 from heed.core.config import Document
 from heed.core.environment import data_dir
 from heed.core.errors import DataError, UsageError
-from heed.models import build_model
 from heed.models.vocabulary_change import require_exchangeable
 from heed.nn.contract import Vocabularies
 from heed.nn.device import choose_device
@@ -261,7 +260,7 @@ def estimate_training(plan: Plan) -> CostEstimate | None:
     vocabularies = plan.vocabularies
     if vocabularies is None:
         vocabularies = task_class.vocabularies(dict.fromkeys(task_class.sides, recipe.tokenizer.vocab_size))
-    model = build_model(recipe.model, vocabularies)
+    model = task_class.new_model(recipe, vocabularies)
     if model.count_based:
         return None
     length = plan.stats.characters_per_row / characters_per_token(vocabularies.tgt_size, recipe.tokenizer.kind) + 1

@@ -83,11 +83,16 @@ def recipe_type(task: str) -> type[Recipe]:
 @cache
 def _recipe_type(task: type[Task]) -> type[Recipe]:
     name: Any = Literal[(task.name,)]
+    tables: dict[str, Any] = {
+        "data": (task.Data, Field(default=task.Data(), description="Data files and their languages.")),
+    }
+    if task.Head is not None:
+        tables["head"] = (task.Head, Field(default=task.Head(), description="Head of the reader."))
     return create_model(
         "Recipe",
         __base__=Recipe,
         task=(name, Field(description="The task that is learned.")),
-        data=(task.Data, Field(default=task.Data(), description="Data files and their languages.")),
+        **tables,
     )
 
 

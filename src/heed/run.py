@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
 from heed.core.toml import parse_toml
 from heed.data.store import TokenStore
-from heed.models import GenerativeModel, build_model
+from heed.models import GenerativeModel
 from heed.nn.contract import Vocabularies
 from heed.nn.packing import pack
 from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, shapes_of
@@ -88,20 +88,20 @@ class Run:
     @property
     def vocabularies(self) -> Vocabularies:
         """The vocabulary sizes of the model."""
-        return self.task_type.vocabularies({side: len(each.vocabulary) for side, each in self.tokenizers.items()})
+        return self.task_type.read_vocabularies(self.files, self.tokenizers)
 
     def new_model(self) -> GenerativeModel:
         """The recipe's model with random weights, which depend only on the recipe's seed."""
         with torch.random.fork_rng(devices=[]):  # preserves the caller's random state
             torch.manual_seed(self.recipe.seed)
-            return build_model(self.recipe.model, self.vocabularies)
+            return cast(GenerativeModel, self.task_type.new_model(self.recipe, self.vocabularies))
 
     @cached_property
     def blank_model(self) -> GenerativeModel:
         """The recipe's model on the meta device. Raises DataError if it is too large for any machine."""
         try:
             with torch.device("meta"):
-                return build_model(self.recipe.model, self.vocabularies)
+                return cast(GenerativeModel, self.task_type.new_model(self.recipe, self.vocabularies))
         except (RuntimeError, TypeError, OverflowError) as error:  # PyTorch counts bytes in 64 bits
             raise DataError(f"{self.folder / RECIPE}: [model] describes a model that no machine can hold.") from error
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
-from random_models import CONFIGS, model_of, random_source, row_of
+from random_models import CONFIGS, READER_CONFIGS, model_of, random_source, row_of
 
+from heed.models import MODELS, ReaderModel
 from heed.models.transformer import Transformer
-from heed.nn.contract import Reader, TokenSource, Trace
+from heed.nn.contract import TokenSource, Trace
 from heed.nn.dropout_keys import DropoutKeys
 
-READERS: dict[str, Callable[[], Reader]] = {
+READERS: dict[str, Callable[[], Any]] = {
+    **{name: partial(model_of, name) for name in READER_CONFIGS},
     "transformer": lambda: model_of("transformer").encoder,
     "transformer, pre-norm": lambda: model_of("transformer, pre-norm").encoder,
     "transformer, concatenated": lambda: model_of("transformer, concatenated").encoder,
@@ -23,9 +27,11 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
 
 
-def test_every_transformer_is_tested() -> None:
-    readers = {name for name in CONFIGS if isinstance(model_of(name), Transformer)}
-    assert readers == READERS.keys()
+def test_every_reader_is_tested() -> None:
+    transformers = {name for name in CONFIGS if isinstance(model_of(name), Transformer)}
+    assert transformers | READER_CONFIGS.keys() == READERS.keys()
+    readers = {kind for kind, model in MODELS.items() if issubclass(model, ReaderModel)}
+    assert {config.kind for config in READER_CONFIGS.values()} == readers
 
 
 @every_reader

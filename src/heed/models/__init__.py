@@ -9,7 +9,7 @@ from heed.models.class_ngram import ClassNgram
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
 from heed.models.lz78 import Lz78
-from heed.models.model import GenerativeModel, Model, ModelConfig
+from heed.models.model import GenerativeModel, Model, ModelConfig, ReaderModel
 from heed.models.ngram import Bigram, Ngram
 from heed.models.one_layer import OneLayer
 from heed.models.rnn_attention import RecurrentAttention
@@ -19,7 +19,7 @@ from heed.models.trellisnet import TrellisNet
 from heed.nn.contract import Vocabularies
 from heed.nn.recurrent import CELLS
 
-__all__ = ["MODELS", "AnyConfig", "GenerativeModel", "Model", "ModelConfig", "build_model", "register"]
+__all__ = ["MODELS", "AnyConfig", "GenerativeModel", "Model", "ModelConfig", "ReaderModel", "build_model", "register"]
 
 MODELS: dict[str, type[Model]] = {
     "transformer": Transformer,

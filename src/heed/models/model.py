@@ -55,6 +55,22 @@ class Model(nn.Module):
         return ()
 
 
+class ReaderModel(Model):
+    """A model that reads a whole source at once: it keeps the contract of `heed.nn.contract.Reader`.
+
+    A task puts a head on it (`heed.nn.reader_heads`).
+    """
+
+    num_features: int
+    """Features of each position (D)."""
+
+    @abstractmethod
+    def read(
+        self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
+    ) -> Float[Tensor, "B S D"]:
+        """Features of each position of a `heed.nn.contract.Source`; those of padding are undefined."""
+
+
 class GenerativeModel(Model):
     """A model of P(w_t | w_<t, source): it keeps the contract of `heed.nn.contract.Autoregressive`."""
 

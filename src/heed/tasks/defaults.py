@@ -96,7 +96,7 @@ class Choices:
 
 CPU_MINUTES = 45.0
 """Default time limit on a CPU."""
-TABLES = ("data", "tokenizer", "model", "training", "decoding")
+TABLES = ("data", "tokenizer", "model", "head", "training", "decoding")
 """Order in which choices are listed."""
 
 

@@ -15,10 +15,13 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from heed.core.config import Config
 from heed.core.errors import UsageError
+from heed.core.run_files import RunFiles
 from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
 from heed.metrics.metric import Score
+from heed.models import build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.data import DataConfig
@@ -98,6 +101,8 @@ class Task(ABC):
     """Name of a row of the data: "line", "sentence pair", ..."""
     Data: ClassVar[type[DataConfig]]
     """The `[data]` table of a recipe."""
+    Head: ClassVar[type[Config] | None] = None
+    """The `[head]` table of a recipe, for tasks that put a head on a reader."""
     sides: ClassVar[tuple[str, ...]] = ("tgt",)
     """Columns of text, each with a tokenizer; the last one is the target of tasks that generate text."""
     metrics: ClassVar[tuple[str, ...]]
@@ -163,6 +168,16 @@ class Task(ABC):
     def vocabularies(cls, sizes: Mapping[str, int]) -> Vocabularies:
         """The vocabulary sizes of a model, from the number of pieces of each side."""
         return Vocabularies(sizes.get("src", 0), sizes[cls.sides[-1]])
+
+    @classmethod
+    def read_vocabularies(cls, files: RunFiles, tokenizers: Mapping[str, Tokenizer]) -> Vocabularies:
+        """The vocabulary sizes of the model of a run folder, from its tokenizers and, if necessary, other files."""
+        return cls.vocabularies({side: len(tokenizer.vocabulary) for side, tokenizer in tokenizers.items()})
+
+    @classmethod
+    def new_model(cls, recipe: Any, vocabularies: Vocabularies) -> Any:
+        """The recipe's model with random weights from torch's global generator; tasks of readers add their head."""
+        return build_model(recipe.model, vocabularies)
 
     @classmethod
     def require_new_tokenizers(cls, recipe: Any) -> None:
