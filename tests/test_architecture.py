@@ -336,3 +336,16 @@ def test_no_module_outside_names_a_task_or_a_kind_of_model() -> None:
         if any(isinstance(node.value, str) and node.value in keys for node in strings):
             named.add(module)
     assert named == NAMED_ELSEWHERE.keys()
+
+
+JSON_READERS = {"heed.core.json_text": "the one way", "heed.serve.bodies": "limits the members of objects as it reads"}
+
+
+def test_json_is_read_by_the_function_whose_errors_are_known() -> None:
+    """`json.loads` raises RecursionError, too, which a reader of files from elsewhere must not forget."""
+    readers = set()
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in ("load", "loads") and ast.unparse(node.value) == "json":
+                readers.add(module)
+    assert readers == JSON_READERS.keys()

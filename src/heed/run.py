@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 
 from heed.core.errors import DataError, MissingInputError
 from heed.core.files import first_foreign
+from heed.core.json_text import parse_json
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
 from heed.core.toml import parse_toml
@@ -187,7 +187,7 @@ class Run:
         """Facts about the training data (`heed.tasks.prepare.Corpus`); empty if they were removed."""
         advice = "Delete it; it is required only for resuming."
         try:
-            facts = json.loads(self.files.read(CORPUS, otherwise=advice)) if self.files.has(CORPUS) else {}
+            facts = parse_json(self.files.read(CORPUS, otherwise=advice)) if self.files.has(CORPUS) else {}
         except ValueError as error:
             raise DataError(f"{self.folder / CORPUS} is damaged: {error}. {advice}") from error
         return facts if isinstance(facts, dict) else {}

@@ -27,6 +27,7 @@ from torch import Tensor
 from heed.core.config import Config, to_toml
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, storage_errors
+from heed.core.json_text import parse_json
 from heed.core.run_files import RunFiles
 from heed.decoding.scoring import TextAs
 from heed.models.gpt import Gpt, GptConfig
@@ -197,7 +198,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise MissingInputError(f"{path} is missing. Give a GPT-2 folder with {CONFIG}, {WEIGHTS} and {TOKENIZER}.")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DataError(f"{path} is not valid JSON: {error}.") from error
     if not isinstance(document, dict):

@@ -15,6 +15,7 @@ r"""ARPA files of n-gram models, the format of SRILM, KenLM and others.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from io import TextIOWrapper
@@ -34,8 +35,8 @@ from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
 _NEVER = "-99"
 """log10 of a probability of 0 in this format."""
 _LN10 = math.log(10)
-_MAX_DIGITS = 15
-"""Of a number of n-grams; no machine holds as many."""
+_SIZE = re.compile(r"[ \t]*\d{1,15}[ \t]*", re.ASCII)
+"""A number of n-grams in the header, of which nobody has more."""
 _BLANKS = frozenset(" \t\r\n\0")
 
 
@@ -166,8 +167,7 @@ class _Reader:
         sizes: list[int] = []
         while (line := self.next_line()).startswith("ngram "):
             length, _, number = line.removeprefix("ngram ").partition("=")
-            digits = number.strip()
-            if length.strip() != str(len(sizes) + 1) or not digits.isdecimal() or len(digits) > _MAX_DIGITS:
+            if length.strip() != str(len(sizes) + 1) or not _SIZE.fullmatch(number):
                 self.fail(f"expected 'ngram {len(sizes) + 1}=' and a number of n-grams, got {line!r:.80}.")
             sizes.append(int(number))
         tree = _Tree()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from heed.core.errors import DataError, MissingInputError
+from heed.core.json_text import parse_json
 from heed.core.own_files import LARGE, own_folder
 from heed.core.progress import message
 from heed.core.run_files import RunFiles
@@ -269,7 +270,7 @@ def read_valid(folder: Path) -> list[Row]:
     """Read the validation rows. Raises DataError if the file is damaged."""
     try:
         text = RunFiles(folder).read(VALID, LARGE, RESTART).decode()
-        return [tuple(json.loads(line)) for line in text.split("\n") if line]
+        return [tuple(parse_json(line)) for line in text.split("\n") if line]
     except (MissingInputError, ValueError, TypeError) as error:
         raise DataError(f"{folder / VALID} is damaged or missing. {RESTART}") from error
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.core.errors import DataError, UsageError
+from heed.core.json_text import parse_json
 from heed.text.archives import open_file, shown_name
 from heed.text.readers.corpus import CorpusFiles, Pair
 from heed.text.readers.lines import Errors, read_lines
@@ -32,8 +33,8 @@ def read_jsonl(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> It
     for number, line in enumerate(read_lines(path, errors), start=1):
         place = f"{shown_name(path)}:{number}"
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            record = parse_json(line)
+        except ValueError as error:
             reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply or a number too long"
             raise DataError(f"{place}: not JSON ({reason}). Each line must be one JSON object.") from error
         if not isinstance(record, dict):
