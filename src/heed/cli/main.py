@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from typing import Any
 
 import typer
@@ -97,11 +98,17 @@ def root(version: bool = typer.Option(False, "--version", help="Print versions a
         raise typer.Exit()
 
 
+@cache
+def command_line() -> Any:
+    """All verbs with their options, read from signatures once; typer would read them again at each call."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     let_waiting_threads_sleep()
     try:
-        app(prog_name="heed")
+        command_line()(prog_name="heed")
     except Exception as error:
         if "--debug" in sys.argv:
             raise
