@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pkgutil
@@ -11,17 +12,24 @@ from pathlib import Path
 import hypothesis
 import jaxtyping
 import pytest
+import typecheck
 
-# PyTorch reads this when it is first imported, here and in processes that tests start. A test run already has as many
-# workers as cores.
+# PyTorch reads this when it is first imported, by a test or a process that tests start. A test run already has as many
+# workers as cores. The first process of such a run only distributes the tests, and imports neither PyTorch nor heed.
 os.environ["OMP_NUM_THREADS"] = "1"
-import torch
+
+typecheck.instrument(["heed.nn", "heed.models", "heed.decoding"])
 
 ROOT = Path(__file__).resolve().parent.parent
 
 # Tests have no deadlines, and are deterministic.
 hypothesis.settings.register_profile("heed", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("heed")
+
+
+def pytest_collection() -> None:
+    """Search nothing of what is imported for garbage: it is much, and none of it is ever freed."""
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:
@@ -32,6 +40,8 @@ def pytest_collection_finish() -> None:
         if module.name != "heed.__main__":
             with suppress(ModuleNotFoundError):  # an extra that is not installed; its tests are skipped
                 importlib.import_module(module.name)
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -46,5 +56,7 @@ def shared_data() -> Path:
 @pytest.fixture(autouse=True)
 def settings() -> None:
     """Check shapes and compute with one thread, whatever an earlier test or a running server has set."""
+    import torch
+
     jaxtyping.config.update("jaxtyping_disable", False)
     torch.set_num_threads(1)

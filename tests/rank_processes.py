@@ -5,19 +5,21 @@ A module that is imported by its name, as new processes must find `run_rank`.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Sequence
 
+import torch
 from command import call
+from forked import FORKS
 
 from heed.core.environment import variables_of_rank
-
-FORKS = multiprocessing.get_context("forkserver")
-"""Starts processes that have PyTorch and heed in memory."""
-FORKS.set_forkserver_preload(["command", "heed.api", "ctranslate2"])
+from heed.core.errors import DataError, HeedError
+from heed.training import last_words
+from heed.training.ranks import joined
 
 
 def run_rank(rank: int, num_processes: int, listener: socket.socket, arguments: Sequence[str]) -> None:
@@ -45,3 +47,28 @@ def train_together(num_processes: int, arguments: Sequence[str]) -> None:
     for process in ranks:
         process.join(120)
     assert [process.exitcode for process in ranks] == [0] * num_processes
+
+
+def work_alone(rank: int, listener: socket.socket) -> None:
+    """Be one of two ranks: the first works alone until it reads a line, and fails; the other waits."""
+    os.environ.update(variables_of_rank(rank, 2, listener))
+    listener.detach()
+    try:
+        with joined(torch.device("cpu")) as ranks:
+            print("joined", flush=True)
+            if not ranks.is_first:
+                ranks.wait()
+            elif sys.stdin.readline():
+                raise DataError("The data is wrong.")
+    except HeedError as error:
+        print(error, flush=True)
+
+
+def do_not_listen() -> None:
+    """Have something to say while the main thread is in a library that does not return."""
+    last_words.PATIENCE = 0.01
+    words = last_words.LastWords()
+    with words.listening():
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        words.say("It is gone.")
+        threading.Event().wait(60)

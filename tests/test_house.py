@@ -99,13 +99,13 @@ def test_there_is_one_version() -> None:
 
 def test_shapes_are_checked_while_tests_run() -> None:
     import torch
-    from jaxtyping import TypeCheckError
+    from beartype.roar import BeartypeCallHintViolation
 
     from heed.nn.contract import TokenSource
 
     ids = torch.zeros(2, 3, dtype=torch.long)
     TokenSource(ids, mask=torch.ones(2, 3, dtype=torch.bool))
-    with pytest.raises(TypeCheckError):
+    with pytest.raises(BeartypeCallHintViolation):
         TokenSource(ids, mask=torch.ones(2, 4, dtype=torch.bool))
 
 

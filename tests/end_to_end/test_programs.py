@@ -1,4 +1,4 @@
-"""Pipes, streaming and signals, which need a separate process. Each start takes seconds, so there are few of them."""
+"""Pipes, streaming and signals, which need a separate process: a forked one where it will do, to save seconds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ import time
 from pathlib import Path
 
 import pytest
-from command import call, run, start
+from command import arguments_of, call, run, start
+from forked import Program, heed
 from toy import TINY, events, flags, write_pairs
 
 from heed.training.checkpoints import list_checkpoints
 
 
-def read_line(process: subprocess.Popen[bytes], seconds: float = 60) -> bytes:
+def forked(*words: object) -> Program:
+    """`heed WORDS`, forked."""
+    return Program(heed, *arguments_of(*words))
+
+
+def read_line(process: subprocess.Popen[bytes] | Program, seconds: float = 60) -> bytes:
     """The next line of a program's stdout, if it comes in time."""
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], seconds)
@@ -27,9 +33,7 @@ def read_line(process: subprocess.Popen[bytes], seconds: float = 60) -> bytes:
 
 def test_a_line_is_answered_before_the_next_one_is_written(translator: Path) -> None:
     """And an interrupt while it waits ends it with 130 and no message."""
-    with start("translate", translator, "--quiet") as process:
-        assert process.stdin is not None
-        assert process.stderr is not None
+    with forked("translate", translator, "--quiet") as process:
         answers = []
         for line in (b"ba ce\n", b"\n"):
             process.stdin.write(line)
@@ -85,11 +89,11 @@ def training(folder: Path) -> list[object]:
     return ["train", "--task", "translation", "--src", src, "--tgt", tgt, *flags(keys), "--quiet", "--out"]
 
 
-def wait_for_update(process: subprocess.Popen[bytes], folder: Path, step: int, seconds: float = 120) -> None:
+def wait_for_update(process: Program, folder: Path, step: int, seconds: float = 120) -> None:
     """Wait until a training has reached an update."""
     deadline = time.monotonic() + seconds
     while not (folder / "metrics.jsonl").exists() or not any(event["step"] >= step for event in events(folder)):
-        assert process.poll() is None, process.communicate()[1].decode()
+        assert process.poll() is None, process.stderr.read().decode()
         assert time.monotonic() < deadline, "the training makes no progress"
         time.sleep(0.01)
 
@@ -109,11 +113,10 @@ def check_resumed(folder: Path, words: list[object], straight: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_stops_a_training_and_resume_continues_it_bit_for_bit(tmp_path: Path, number: signal.Signals) -> None:
     words, folder = training(tmp_path), tmp_path / "stopped"
-    with start(*words, folder) as process:
+    with forked(*words, folder) as process:
         wait_for_update(process, folder, 9)
         process.send_signal(number)
         assert process.wait(120) == 128 + number
-        assert process.stderr is not None
         assert process.stderr.read() == b""
     assert events(folder)[-1]["reason"] == f"stopped by {number.name}"
     check_resumed(folder, words, tmp_path / "straight")
@@ -122,7 +125,7 @@ def test_a_signal_stops_a_training_and_resume_continues_it_bit_for_bit(tmp_path:
 @pytest.mark.slow  # test_kill.py kills at random moments, in processes that start faster
 def test_a_killed_training_resumes_from_its_last_checkpoint(tmp_path: Path) -> None:
     words, folder = training(tmp_path), tmp_path / "killed"
-    with start(*words, folder) as process:
+    with forked(*words, folder) as process:
         wait_for_update(process, folder, 17)
         process.kill()
     check_resumed(folder, words, tmp_path / "straight")

@@ -29,6 +29,14 @@ def test_a_draw_is_the_sum_of_the_chosen_rows():
     np.testing.assert_array_equal(resampled_totals(statistics, 6, seed=5), expected)
 
 
+def test_sentences_drawn_in_several_blocks_are_those_drawn_one_corpus_at_a_time(monkeypatch):
+    statistics = np.random.default_rng(0).normal(size=(7, 2))
+    monkeypatch.setattr("heed.metrics.significance._MOST_DRAWN", 30)
+    random = np.random.default_rng(5)
+    expected = [np.bincount(random.choice(7, 7), minlength=7) @ statistics for _ in range(10)]
+    np.testing.assert_array_equal(resampled_totals(statistics, 10, seed=5), expected)
+
+
 def test_the_interval_leaves_out_a_fortieth_at_each_end():
     assert interval(np.random.default_rng(0).permutation(80)) == (2.0, 77.0)
     assert interval([3.0]) == (3.0, 3.0)

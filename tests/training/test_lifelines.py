@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
+from forked import Program
+from rank_processes import do_not_listen, work_alone
 
 from heed.core.errors import HeedError
 from heed.training import lifelines
@@ -157,39 +156,13 @@ def test_a_process_that_is_ending_is_left_alone() -> None:
         words._raise(signal.SIGUSR1, None)
 
 
-STUCK = """
-import signal, threading
-from heed.training import last_words
-last_words.PATIENCE = 0.01
-words = last_words.LastWords()
-with words.listening():
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])  # as in a library that does not return
-    words.say("It is gone.")
-    threading.Event().wait(60)
-"""
-
-
 def test_a_main_thread_that_does_not_listen_is_not_waited_for() -> None:
-    result = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stdout, result.stderr) == (1, "", "error: It is gone.\n")
+    with Program(do_not_listen) as program:
+        assert program.output() == (b"", b"error: It is gone.\n")
+        assert program.poll() == 1
 
 
 # --- two real ranks -------------------------------------------------------------------------------------
-
-RANK = """
-import sys, torch
-from heed.core.errors import DataError, HeedError
-from heed.training.ranks import joined
-try:
-    with joined(torch.device("cpu")) as ranks:
-        print("joined", flush=True)
-        if not ranks.is_first:
-            ranks.wait()
-        elif sys.stdin.readline():  # until then it works alone
-            raise DataError("The data is wrong.")
-except HeedError as error:
-    print(error, flush=True)
-"""
 
 
 @pytest.mark.parametrize(
@@ -202,28 +175,18 @@ except HeedError as error:
     ids=["a waiting one is killed", "one that works alone is killed", "one that works alone fails"],
 )
 def test_the_rank_that_is_left_says_what_became_of_the_other(lost: int | str, told: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    shared = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", RANK], env={**shared, "RANK": str(rank)}, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for rank in range(2)
-    ]  # fmt: skip
-    for rank in ranks:
-        assert rank.stdout is not None
-        assert rank.stdin is not None
-        assert rank.stdout.readline() == "joined\n"
-    if isinstance(lost, int):
-        ranks[lost].kill()
-    else:
-        ranks[0].stdin.write("go on\n")
-        ranks[0].stdin.flush()
-    left = 1 if lost == "fails" else 1 - int(lost)
-    assert ranks[left].stdout.read().startswith(told)
-    said = [rank.communicate(timeout=60) for rank in ranks]
-    assert (ranks[left].returncode, said[left]) == (0, ("", ""))
-    if lost == "fails":
-        assert said[0] == ("The data is wrong.\n", "")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ranks = [Program(work_alone, rank, listener) for rank in range(2)]
+    with ranks[0], ranks[1]:
+        assert [rank.stdout.readline() for rank in ranks] == [b"joined\n"] * 2
+        if isinstance(lost, int):
+            ranks[lost].kill()
+        else:
+            ranks[0].stdin.write(b"go on\n")
+            ranks[0].stdin.flush()
+        left = 1 if lost == "fails" else 1 - int(lost)
+        assert ranks[left].stdout.read().decode().startswith(told)
+        rest = [rank.output() for rank in ranks]
+        assert (ranks[left].poll(), rest[left]) == (0, (b"", b""))
+        if lost == "fails":
+            assert rest[0] == (b"The data is wrong.\n", b"")

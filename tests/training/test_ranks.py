@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from command import run, start
+from command import call, run, start
 from rank_processes import train_together
 from safetensors.torch import load_file
 from torch import Tensor
@@ -39,7 +39,7 @@ def train(folder: Path, out: str, num_processes: int, **changes: Any) -> None:
 
 def train_by_launcher(folder: Path, out: str, num_processes: int, **changes: Any) -> None:
     """The same with `heed train --nproc`."""
-    result = run(*words(folder, out, num_processes, **changes))
+    result = call(*words(folder, out, num_processes, **changes))
     assert result.code == 0, result.err
 
 

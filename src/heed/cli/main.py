@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -125,12 +126,18 @@ def _unwinding() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+@cache
+def command_line() -> Any:
+    """All verbs with their options, read from signatures once; typer would read them again at each call."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     let_waiting_threads_sleep()
     try:
         with _unwinding():
-            app(prog_name="heed")
+            command_line()(prog_name="heed")
     except Exception as error:
         if "--debug" in sys.argv:
             raise

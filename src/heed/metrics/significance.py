@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 SEED = 12345
 """Seed of every interval and test; sacreBLEU's default, so that the numbers agree."""
 
+_MOST_DRAWN = 2**17
+"""Sentences drawn at a time."""
+
 
 def resampled_totals(statistics: NDArray[np.float64], samples: int, seed: int = SEED) -> NDArray[np.float64]:
     """The summed statistics of each draw: [S sentences, K] -> [samples, K].
@@ -32,9 +35,11 @@ def resampled_totals(statistics: NDArray[np.float64], samples: int, seed: int = 
     random = np.random.default_rng(seed)
     num_sentences = len(statistics)
     totals = np.empty((samples, statistics.shape[1]))
-    for total in totals:
-        drawn = random.choice(num_sentences, size=num_sentences)
-        total[:] = np.bincount(drawn, minlength=num_sentences) @ statistics
+    at_once = max(_MOST_DRAWN // max(num_sentences, 1), 1)  # a call takes longer than drawing a hundred sentences
+    for first in range(0, samples, at_once):
+        some = totals[first : first + at_once]
+        for total, drawn in zip(some, random.integers(num_sentences, size=(len(some), num_sentences)), strict=True):
+            total[:] = np.bincount(drawn, minlength=num_sentences) @ statistics
     return totals
 
 
