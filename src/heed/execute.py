@@ -101,9 +101,10 @@ def check_pieces(run: Run, force: bool, quiet: bool) -> None:
         lines = [row[index] for row in valid]
         findings += unknown_pieces(f"validation {side}", lines, run.tokenizers[side].encode(lines))
     for finding in findings:
-        if finding.severity == "stop" and not force:
+        if finding.severity == "stop" and run.task_type.refuses_unknown and not force:
             raise DataError(f"{finding.message} {finding.advice} Or continue with --force.")
-        message(f"{finding.severity}: {finding.message}", quiet)
+        severity = "note" if not run.task_type.refuses_unknown else finding.severity
+        message(f"{severity}: {finding.message}", quiet)
 
 
 def prepare_run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, cast
 
 from heed.core.config import ChosenBy
+from heed.models.bilstm import BiGru, BiLstm
 from heed.models.class_ngram import ClassNgram
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
@@ -33,6 +34,8 @@ MODELS: dict[str, type[Model]] = {
     "lz78": Lz78,
     "one_layer": OneLayer,
     "gpt": Gpt,
+    "bilstm": BiLstm,
+    "bigru": BiGru,
 }
 
 

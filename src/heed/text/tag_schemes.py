@@ -23,6 +23,7 @@ OUTSIDE = "O"
 LETTERS: dict[str, str] = {"iob1": "BIII", "iob2": "BIIB", "iobes": "BIES", "bilou": "BILU", "bmes": "BMES"}
 """The letters of the first, a middle, the last and the only token of a span; IOB1 has B only between neighbours."""
 _STANDARD = {"L": "E", "U": "S", "M": "I"}
+_BEGIN, _CLOSED = frozenset("BS"), frozenset("OES")
 _PREFIXED = re.compile(r"([BIESLUM])-(.+)", re.DOTALL)
 
 
@@ -50,7 +51,7 @@ def spans(tags: Sequence[str]) -> list[Span]:
     begin, before, open_type = 0, OUTSIDE, ""
     for index, tag in enumerate((*tags, OUTSIDE)):
         letter, type = split_tag(tag)
-        begins = letter in "BS" or before in "OES" or type != open_type
+        begins = letter in _BEGIN or before in _CLOSED or type != open_type
         if before != OUTSIDE and (letter == OUTSIDE or begins):
             found.append(Span(begin, index, open_type))
         if letter != OUTSIDE and begins:
@@ -89,8 +90,8 @@ def follows(before: str | None, tag: str | None, scheme: Scheme) -> bool:
         return next_letter != "B" or same
     if scheme == "iob2":
         return next_letter != "I" or same
-    continues = next_letter in "IE"
-    return continues == (letter in "BI") and (same or not continues)
+    continues = next_letter in ("I", "E")
+    return continues == (letter in ("B", "I")) and (same or not continues)
 
 
 def broken(tags: Sequence[str], scheme: Scheme) -> list[int]:
