@@ -50,7 +50,9 @@ USE_FLAGS = "Give data with flags: --src F --tgt F, --pairs F or --text F."
 class DataFlags:
     """The data: keys of the recipe's `[data]` table, and its task."""
 
-    task: Annotated[str | None, typer.Option(help="translation, language-model or tagging (inferred from the files).")] = None
+    task: Annotated[
+        str | None, typer.Option(help="translation, language-model or tagging (inferred from the files).")
+    ] = None
     src: Annotated[str | None, typer.Option(help="Source side, one sentence per line (also .gz, .xz, .zst).")] = None
     tgt: Annotated[str | None, typer.Option(help="Target side.")] = None
     pairs: Annotated[str | None, typer.Option(help="One file: .csv, .tsv, .jsonl, .parquet or .tmx.")] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from heed.evaluation.test_set import HeldOut
 from heed.metrics.metric import Score
 from heed.metrics.sentence_length import LengthBucket
 from heed.metrics.significance import Comparison, Statistics, compare
+from heed.metrics.tagging import TypeScores
 from heed.metrics.word_frequency import FrequencyBand, WordMatches
 from heed.run import Run
 
@@ -83,6 +84,10 @@ class Evaluation:
     worst: Sequence[ScoredSentence] = ()
     members: Sequence[Run] = ()
     """The runs of an ensemble."""
+    by_type: Sequence[TypeScores] = ()
+    """For tags: the scores of each type of spans, or of each plain tag."""
+    statistics: Mapping[str, Statistics] = field(default_factory=dict, repr=False)
+    """By metric, for tests against other systems."""
 
     @property
     def synthetic(self) -> bool:
@@ -107,6 +112,7 @@ class Evaluation:
             "by_frequency": [band.to_json() for band in self.by_frequency],
             "words_as": self.words_as,
             "unigram_f1": {kind: matches.to_json() for kind, matches in self.unigram_f1.items()},
+            "by_type": [scores.to_json() for scores in self.by_type],
             "worst": [asdict(sentence) for sentence in self.worst],
         }
 
@@ -123,6 +129,13 @@ def check_leakages(test: HeldOut, systems: Sequence[AnySystem]) -> tuple[list[Le
 def compare_all(first: Mapping[str, Statistics], other: Mapping[str, Statistics]) -> dict[str, Comparison]:
     """Tests against the first system by metric; empty for a single sentence, where every draw is the same."""
     return {name: compare(statistics, other[name]) for name, statistics in first.items() if len(statistics.rows) > 1}
+
+
+def tested(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """Evaluations on one test set, with tests of each against the first, from their statistics."""
+    first, *others = evaluations
+    compared = (replace(each, against_first=compare_all(first.statistics, each.statistics)) for each in others)
+    return [first, *compared]
 
 
 def precision_of(system: AnySystem) -> dict[str, Any]:

@@ -56,12 +56,30 @@ def render_table(evaluations: Sequence[Evaluation], analysis: bool = False) -> s
         if first.length_ratio is not None:
             table.append(Column("length", lambda evaluation: f"{evaluation.length_ratio:.3f}"))
         sections = [_by_length(evaluations), _by_frequency(evaluations), _unigram_f1(evaluations)] if analysis else []
+        sections.append(_by_type(evaluations))
         sections += [_worst(evaluation) for evaluation in evaluations if evaluation.worst]
     parts = [first.test.label, _scores(evaluations, table), _signatures(evaluations)]
     parts += [SIGNIFICANCE] if any(evaluation.against_first for evaluation in evaluations) else []
     parts += [FEW] if 0 < first.num_rows < FEWEST_ROWS else []
     parts += [_leakage(evaluations, shown), *sections]
     return "\n\n".join(part for part in parts if part)
+
+
+def _by_type(evaluations: Sequence[Evaluation]) -> str:
+    """Precision, recall and F1 of each type of spans, or of each plain tag; empty for other systems."""
+    if not evaluations[0].by_type:
+        return ""
+    many = len(evaluations) > 1
+    rows = [["type", *["system"] * many, "precision", "recall", "F1", "correct", "predicted", "true"]]
+    types = list(dict.fromkeys(scores.type for evaluation in evaluations for scores in evaluation.by_type))
+    for type in types:
+        for evaluation in evaluations:
+            scores = next((each for each in evaluation.by_type if each.type == type), None)
+            if scores is not None:
+                rates = [f"{value:.2f}" for value in (scores.precision, scores.recall, scores.f1)]
+                counts = [f"{count:,}" for count in (scores.correct, scores.predicted, scores.true)]
+                rows.append([type or "-", *[evaluation.system] * many, *rates, *counts])
+    return columns(rows, right=range(1 + many, 7 + many))
 
 
 def _text_columns(evaluations: Sequence[Evaluation], main: str) -> list[Column]:

@@ -1,4 +1,4 @@
-"""Scores of tagging: F1, precision and recall of spans as the script of the CoNLL shared tasks counts them, and accuracy.
+"""Scores of tagging: F1, precision and recall of spans by the rules of the CoNLL shared tasks, and accuracy.
 
 A span is correct if its type and both its ends are right (Tjong Kim Sang & Buchholz 2000). Spans are read from tags of
 any scheme by the rules of that script (`heed.text.tag_schemes.spans`). Outputs and references are the tags of a

@@ -1,9 +1,9 @@
 """Bidirectional recurrent readers of words: BiLSTM and BiGRU (Graves & Schmidhuber 2005; Huang et al. 2015).
 
-The input of a word is its vector, and for sources of words optionally features of its characters (Lample et al. 2016; Ma
-& Hovy 2016), vectors of its letter case and of its mark (the predicate, in semantic role labelling). Words that occur
-once in training are read as the unknown word with a probability, so that the unknown word is trained (Lample et al.
-2016, section 4.3).
+The input of a word is its vector, and for sources of words optionally features of its characters (Lample et al. 2016;
+Ma & Hovy 2016), vectors of its letter case and of its mark (the predicate, in semantic role labelling). Words that
+occur once in training are read as the unknown word with a probability, so that the unknown word is trained (Lample et
+al. 2016, section 4.3).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class BiGruConfig(BiLstmConfig):
 class BiLstm(ReaderModel):
     """Features of each position from the words on both sides."""
 
-    Config = BiLstmConfig
+    Config: ClassVar[type[ModelConfig]] = BiLstmConfig
     papers = "bidirectional LSTM tagging (Huang et al. 2015; Lample et al. 2016; Ma & Hovy 2016)"
     cell: ClassVar[type[Cell]] = LSTMCell
 
@@ -138,7 +138,7 @@ class BiLstm(ReaderModel):
 class BiGru(BiLstm):
     """The same with gated recurrent units."""
 
-    Config = BiGruConfig
+    Config: ClassVar[type[ModelConfig]] = BiGruConfig
     papers = "bidirectional GRU tagging (Cho et al. 2014; Yang et al. 2016)"
     cell = GRUCell
 

@@ -17,7 +17,7 @@ from heed.nn.word_source import CHARACTER_PAD
 
 
 def vectors(num_rows: int, size: int) -> nn.Parameter:
-    """Vectors of words or characters: uniform in ± √(3 / size), which has variance 1 / size (Ma & Hovy, section 3.2)."""
+    """Vectors of words or characters: uniform in ± √(3 / size), with variance 1 / size (Ma & Hovy, section 3.2)."""
     return uniform_weight(num_rows, size, math.sqrt(3.0 / size))
 
 

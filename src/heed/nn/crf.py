@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+
 class Legal(NamedTuple):
     """Which tags may begin a sentence, follow each other and end a sentence."""
 
@@ -150,7 +151,11 @@ class Chain:
         back = torch.stack(pointers, 1).cpu().numpy() if pointers else np.empty((num_rows, 0, num_tags, number), int)
         ends = zip(last[:, 0].tolist(), order[:, 0].tolist(), strict=True)
         return [
-            [_traced(back[row], end, number, length, score) for score, end in zip(*of_row, strict=True) if score > -math.inf]
+            [
+                _traced(back[row], end, number, length, score)
+                for score, end in zip(*of_row, strict=True)
+                if score > -math.inf
+            ]
             for row, (length, of_row) in enumerate(zip(self.lengths.tolist(), ends, strict=True))
         ]
 

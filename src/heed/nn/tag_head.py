@@ -34,7 +34,11 @@ class TagHead(nn.Module):
 
     @abstractmethod
     def loss(
-        self, features: Float[Tensor, "B W D"], tags: Int[Tensor, "B W"], mask: Bool[Tensor, "B W"], smoothing: Smoothing
+        self,
+        features: Float[Tensor, "B W D"],
+        tags: Int[Tensor, "B W"],
+        mask: Bool[Tensor, "B W"],
+        smoothing: Smoothing,
     ) -> tuple[Tensor, Tensor]:
         """The loss and -log p of the tags, summed over the batch."""
 
@@ -63,7 +67,11 @@ class CrfHead(TagHead):
     searched = chain
 
     def loss(
-        self, features: Float[Tensor, "B W D"], tags: Int[Tensor, "B W"], mask: Bool[Tensor, "B W"], smoothing: Smoothing
+        self,
+        features: Float[Tensor, "B W D"],
+        tags: Int[Tensor, "B W"],
+        mask: Bool[Tensor, "B W"],
+        smoothing: Smoothing,
     ) -> tuple[Tensor, Tensor]:
         chain = self.chain(features, mask)
         nll = (chain.log_partition() - chain.scores(tags)).sum()
@@ -85,7 +93,11 @@ class SoftmaxHead(TagHead):
         return self._chain(features, mask, self.legal)
 
     def loss(
-        self, features: Float[Tensor, "B W D"], tags: Int[Tensor, "B W"], mask: Bool[Tensor, "B W"], smoothing: Smoothing
+        self,
+        features: Float[Tensor, "B W D"],
+        tags: Int[Tensor, "B W"],
+        mask: Bool[Tensor, "B W"],
+        smoothing: Smoothing,
     ) -> tuple[Tensor, Tensor]:
         scores, targets = self.output(features[mask]), tags[mask]
         loss = nn.functional.cross_entropy(scores, targets, reduction="sum", label_smoothing=smoothing.epsilon)

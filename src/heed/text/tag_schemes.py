@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 Scheme = Literal["iob1", "iob2", "iobes", "bilou", "bmes", "plain"]
@@ -63,7 +64,7 @@ def spans(tags: Sequence[str]) -> list[Span]:
 def written(spans: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
     """The tags of `length` tokens with these spans, which do not overlap, in their order."""
     tags = [OUTSIDE] * length
-    first, middle, last, only = LETTERS[scheme]
+    first, middle, last, only = [*LETTERS[scheme]]
     end, before = 0, ""
     for span in spans:
         touches = span.start == end and span.type == before
@@ -97,7 +98,7 @@ def follows(before: str | None, tag: str | None, scheme: Scheme) -> bool:
 def broken(tags: Sequence[str], scheme: Scheme) -> list[int]:
     """The positions of tags that do not fit what precedes them; the length, if the end is missing."""
     ends = [None, *tags, None]
-    return [index for index, pair in enumerate(zip(ends, ends[1:], strict=False)) if not follows(*pair, scheme)]
+    return [index for index, pair in enumerate(pairwise(ends)) if not follows(*pair, scheme)]
 
 
 class SchemeCounts:

@@ -7,6 +7,7 @@ punctuation are words of their own, as in the treebanks that most tagged corpora
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _WORD = re.compile(
@@ -39,3 +40,13 @@ class Word(NamedTuple):
 def split_words(line: str) -> list[Word]:
     """The words of a line in order; white space is between them."""
     return [Word(match[0], match.start(), match.end()) for match in _WORD.finditer(line)]
+
+
+def joined_words(tokens: Sequence[str]) -> list[Word]:
+    """Tokens with their places in the text that joins them by blanks."""
+    words: list[Word] = []
+    start = 0
+    for token in tokens:
+        words.append(Word(token, start, start + len(token)))
+        start += len(token) + 1
+    return words

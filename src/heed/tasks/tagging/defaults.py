@@ -23,9 +23,9 @@ def choose_tagger(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]
     chosen: Chosen = {
         **trained_model_choices(stats, machine, given, vocab_size, eval_every),
         **(_of_words(given) if of_words else {}),
-        "training.precision": ("float32", "the fastest for recurrent layers on a CPU" if machine.device == "cpu" else "exact"),
+        "training.precision": ("float32", "recurrent layers are fastest in it on a CPU"),
         "model.kind": (kind, "a bidirectional LSTM over words and their characters"),
-        "head.kind": ("crf", "tags depend on their neighbours") if has_spans else ("softmax", "plain tags hardly depend on their neighbours"),
+        "head.kind": ("crf", "tags depend on their neighbours") if has_spans else ("softmax", "tags without spans"),
         "training.tokens_per_batch": (batch, "small batches: a small corpus needs many updates"),
         "training.lr": (2e-3, "peak, after the warm-up"),
         "training.warmup_steps": (100, "updates"),

@@ -45,6 +45,10 @@ class TagLabels(BaseModel):
     """Kinds of marks, from id 2 on."""
     num_singletons: NonNegativeInt = 0
     """Words that occur once in training, which are the last ids of the vocabulary."""
+    num_columns: NonNegativeInt = 0
+    """Columns of the training file."""
+    by_mark: bool = False
+    """Whether each marked token of a sentence has tags of its own."""
 
     @cached_property
     def tag_ids(self) -> dict[str, int]:

@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from heed.evaluation.evaluation import Evaluation
+from heed.report.validation import measured
 from heed.run import Run
-from heed.tasks.predictor import Prediction, Predictor
+from heed.tasks.predictor import AnswerOptions, Prediction, Predictor
+from heed.tasks.tagging.data import TagData
+from heed.tasks.tagging.evaluation import evaluate_file, evaluate_valid
 from heed.tasks.tagging.labels import TagLabels
+from heed.tasks.tagging.prediction import prediction_of
+from heed.tasks.tagging.streams import answered
 from heed.tasks.tagging.tagger import Tagger, Tagging
 from heed.tasks.tagging.words import WordEncoder, Words
-from heed.text.words import Word, split_words
-
-
-@dataclass(frozen=True)
-class Entity:
-    """A span of words in a text."""
-
-    text: str
-    type: str
-    start: int
-    """The first character in the text, counted from 0."""
-    end: int
-    """The character after the last one."""
-    probability: float
-    """The probability that exactly this span is in the text."""
-
-
-@dataclass(frozen=True)
-class TagPrediction(Prediction):
-    """The tags of a sentence; `text` has them separated by blanks."""
-
-    tokens: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    entities: tuple[Entity, ...] = ()
+from heed.text.words import joined_words, split_words
 
 
 class TaggingPredictor(Predictor):
     """A trained tagger."""
 
+    abilities = frozenset({"predict", "annotate"})
     run: Run
+
+    @property
+    def data(self) -> TagData:
+        """The run's `[data]` table."""
+        data: TagData = self.run.recipe.data
+        return data
 
     @cached_property
     def labels(self) -> TagLabels:
@@ -52,8 +41,8 @@ class TaggingPredictor(Predictor):
     @cached_property
     def tagger(self) -> Tagger:
         """The model with its encoding of words."""
-        data: Any = self.run.recipe.data
-        return Tagger(self.run.model, WordEncoder(data, self.run.tokenizers["src"], self.labels), self.run.device)
+        encoder = WordEncoder(self.data, self.run.tokenizers["src"], self.labels)
+        return Tagger(self.run.model, encoder, self.run.device)
 
     def predict(self, inputs: Sequence[Any], top: int = 1) -> list[list[Prediction]]:
         """Tag texts, which are split into words, or lists of words; with the `top` most probable taggings of each.
@@ -62,35 +51,32 @@ class TaggingPredictor(Predictor):
         """
         lines = [line if isinstance(line, str) else " ".join(line) for line in inputs]
         words = [split_words(each) if isinstance(each, str) else joined_words(each) for each in inputs]
-        sentences = [Words([word.text for word in each]) for each in words]
-        full = [sentence for sentence in sentences if sentence.tokens]
+        full = [Words([word.text for word in each]) for each in words if each]
         taggings = iter(self.tagger.taggings(full, top))
         return [
-            [prediction_of(line, each, tagging) for tagging in (next(taggings) if each else [Tagging((), 1.0)])]
+            [prediction_of(line, each, tagging) for tagging in (next(taggings) if each else [Tagging((), 1.0, ())])]
             for line, each in zip(lines, words, strict=True)
         ]
 
-    def evaluate(self, table: Path) -> Any:
-        from heed.tasks.tagging.evaluation import evaluate_tagger
+    def annotate(self, groups: Iterable[Sequence[str]], options: AnswerOptions) -> Iterator[list[str]]:
+        """Tag the lines of a CoNLL file or of plain text, which come in groups; yields the lines of output likewise."""
+        return answered(groups, self.tagger, self.data.columns, options)
 
-        return evaluate_tagger(self, table)
+    def evaluate(self, table: Path) -> Evaluation:
+        """The scores on a CoNLL file with the columns of the training data."""
+        return evaluate_file(self.run, self.tagger, table)
 
+    def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
+        evaluation = evaluate_valid(self.run, self.tagger)
+        return {**measured(evaluation), "by_type": [scores.to_json() for scores in evaluation.by_type]}
 
-def joined_words(tokens: Sequence[str]) -> list[Word]:
-    """Tokens with their places in the text that joins them by blanks."""
-    words: list[Word] = []
-    start = 0
-    for token in tokens:
-        words.append(Word(token, start, start + len(token)))
-        start += len(token) + 1
-    return words
+    def commands(self, name: str) -> Sequence[str]:
+        return [
+            f"heed predict {name} < in.conll > out.conll     # a token a line; or sentences, one a line",
+            f"heed predict {name} --json < in.txt",
+            f"heed evaluate {name} --conll test.conll",
+        ]
 
-
-def prediction_of(line: str, words: Sequence[Word], tagging: Tagging) -> TagPrediction:
-    """A tagging of the words of a line."""
-    entities = [
-        Entity(line[words[s.start].start : words[s.end - 1].end], s.type, words[s.start].start, words[s.end - 1].end, p)
-        for s, p in tagging.spans
-    ]
-    tokens = tuple(word.text for word in words)
-    return TagPrediction(" ".join(tagging.tags), tagging.probability, tokens, tagging.tags, tuple(entities))
+    def facts(self) -> Mapping[str, Any]:
+        labels = self.labels
+        return {"tags": len(labels.labels), "scheme": labels.written, "words that occur once": labels.num_singletons}

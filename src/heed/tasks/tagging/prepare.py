@@ -15,10 +15,10 @@ from heed.data.store import write_store
 from heed.nn.word_source import FIRST_CHARACTER, NUM_CASES
 from heed.tasks import prepare
 from heed.tasks.tagging.data import TagData
-from heed.tasks.tagging.labels import FIRST_MARK, TagLabels, collect_labels
+from heed.tasks.tagging.labels import FIRST_MARK, collect_labels
 from heed.tasks.tagging.words import COLUMNS, WordEncoder, Words, looked_up, normalised
 from heed.text.readers import fingerprint_file
-from heed.text.readers.conll import TaggedSentence
+from heed.text.readers.conll import TaggedSentence, layout_of
 from heed.text.tag_schemes import SchemeCounts
 from heed.text.tokenizers import Tokenizer, TokenizerConfig
 
@@ -61,7 +61,10 @@ def prepare_tagging(
     counts = SchemeCounts()
     for sentence in sentences(False):
         counts.add(sentence.tags)
-    labels = collect_labels(sentences(False), counts.scheme, data.inner_scheme(counts.scheme))
+    layout = layout_of(data.resolve(data.conll), data.columns, data.errors)
+    labels = collect_labels(sentences(False), counts.scheme, data.inner_scheme(counts.scheme)).model_copy(
+        update={"num_columns": layout.num_columns, "by_mark": layout.has_spans}
+    )
 
     def lines() -> Iterator[prepare.Row]:
         for sentence in sentences(False, "reading for the tokenizer"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ class Tagging:
     """In the scheme of the files."""
     probability: float
     """Probability of all tags together."""
+    probabilities: tuple[float, ...]
+    """Probability of the tag of each word."""
     spans: tuple[tuple[Span, float], ...] = ()
     """The spans, each with the probability that exactly this span is in the sentence."""
 
@@ -92,6 +95,7 @@ class Tagger:
         return Tagging(
             tuple(self.labels.for_file(inner)),
             masses.probability_of(row, ids, 0, len(ids)),
+            masses.of_tags(row, ids),
             tuple((span, masses.probability_of(row, ids, span.start, span.end)) for span in found),
         )
 
@@ -126,6 +130,12 @@ class SpanMasses:
             inside += self.transitions[ids[t - 1], ids[t]] + self.emissions[row, t, ids[t]]
         whole = np.logaddexp.reduce(self.before[row, self.lengths[row] - 1])
         return float(np.exp(min(0.0, inside + self._ended(row, ids[end - 1], end) - whole)))
+
+    def of_tags(self, row: int, ids: Sequence[int]) -> tuple[float, ...]:
+        """P(y_t) of each word's tag, the marginals."""
+        masses = self.before[row, : len(ids)] + self.after[row, : len(ids)]
+        shares = masses[np.arange(len(ids)), list(ids)] - np.logaddexp.reduce(masses, axis=-1)
+        return tuple(np.exp(shares).tolist())
 
     def _ended(self, row: int, tag: int, end: int) -> float:
         """The log-mass of the rest of the sentence after a span that ends before word `end`."""
@@ -167,4 +177,5 @@ def _joined(parts: Sequence[Tagging]) -> Tagging:
         moved += [(Span(s.start + done, s.end + done, s.type), p) for s, p in part.spans]
         done += len(part.tags)
     probability = float(np.prod([part.probability for part in parts]))
-    return Tagging(tuple(tag for part in parts for tag in part.tags), probability, tuple(moved))
+    tags = tuple(chain.from_iterable(part.tags for part in parts))
+    return Tagging(tags, probability, tuple(chain.from_iterable(p.probabilities for p in parts)), tuple(moved))

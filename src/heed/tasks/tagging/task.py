@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pydantic import Field
 
 from heed.core.config import Config
 from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
-from heed.metrics import METRICS
-from heed.metrics.metric import OutputMetric, Score
-from heed.models import MODELS, ReaderModel
+from heed.models import ReaderModel, build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.reader_heads import ReaderWithHead
@@ -28,6 +25,7 @@ from heed.tasks.predictor import ALONE, Combination
 from heed.tasks.tagging.batch import TagBatch, collate
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.defaults import choose_tagger
+from heed.tasks.tagging.evaluation import marked_text, statistics_of
 from heed.tasks.tagging.labels import TagLabels, TagVocabularies
 from heed.tasks.tagging.predictor import TaggingPredictor
 from heed.tasks.tagging.prepare import SIDES, prepare_tagging, words_of
@@ -36,11 +34,8 @@ from heed.tasks.tagging.words import COLUMNS, WordEncoder
 from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation
 from heed.text.doctor import Diagnosis
 from heed.text.doctor.tags import diagnose_conll_files
-from heed.text.tag_schemes import Scheme
 from heed.text.tokenizers import Tokenizer
 
-SPAN_METRICS = ("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")
-PLAIN_METRICS = ("tag_accuracy",)
 EXPECTED_LABELS = TagLabels(labels=tuple(map(str, range(20))), scheme="plain", written="plain")
 """For estimates before the labels are known."""
 
@@ -86,9 +81,7 @@ class TaggingTask(Task):
             raise UsageError("data.conll is missing: give --conll F.")
         valid = data.resolve(data.valid_conll) if data.valid_conll else None
         return Examination(
-            diagnose_conll_files(
-                data.resolve(data.conll), valid, columns=data.columns, errors=data.errors, quiet=quiet
-            )
+            diagnose_conll_files(data.resolve(data.conll), valid, columns=data.columns, errors=data.errors, quiet=quiet)
         )
 
     @classmethod
@@ -114,7 +107,7 @@ class TaggingTask(Task):
 
     @classmethod
     def new_model(cls, recipe: Any, vocabularies: Any) -> Any:
-        reader: Any = MODELS[recipe.model.kind](recipe.model, vocabularies)  # type: ignore[call-arg]
+        reader: Any = build_model(recipe.model, vocabularies)
         return ReaderWithHead(reader, TAG_HEADS[recipe.head.kind](reader.num_features, vocabularies.labels.legal()))
 
     # --- training on a prepared run folder --------------------------------------------------------------
@@ -148,39 +141,37 @@ class TaggingTask(Task):
         before: State | None = None,
     ) -> Loss:  # fmt: skip
         features = batch.source.of_words(model.read(batch.source, dropout_keys))
-        sums = model.head.loss(features, batch.tags, batch.source.words, smoothing)
-        return Loss(*sums, batch.num_targets)
+        loss, nll = model.head.loss(features, batch.tags, batch.source.words, smoothing)
+        return Loss(loss, nll, batch.num_targets)
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
         """F1, precision and recall of spans, and accuracy; of plain tags accuracy alone."""
         rows = prepare.read_valid(self.folder)
         tagger = Tagger(model, self.encoder, self.device)
         outputs = [" ".join(tags) for tags in tagger.tags([words_of(row) for row in rows])]
-        samples = [Sample(rows[i][0], outputs[i], rows[i][1]) for i in range(min(2, len(rows)))]
-        return Validation(scores_of(outputs, [row[1] for row in rows], self.labels.written), samples)
+        written = self.labels.written
+        statistics = statistics_of(outputs, [row[1] for row in rows], written)
+        samples = [
+            Sample(row[0], *(marked_text(row, tags.split(), written) for tags in (output, row[1])))
+            for row, output in zip(rows[:2], outputs[:2], strict=True)
+        ]
+        return Validation({name: each.score() for name, each in statistics.items()}, samples)
 
     def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> TagBatch:
         """Random words of the average length in training batches of the usual size."""
         tokens_per_batch = self.recipe.training.tokens_per_batch
         words = max(1, min(round(length), tokens_per_batch) - 1)
         num_rows = max(1, tokens_per_batch // (words + 1))
-        draw = lambda below, size: torch.randint(2, max(3, below), (num_rows, size)).tolist()  # noqa: E731
-        characters = [[*row[:6], 0] * words for row in draw(vocabularies.num_characters, 6)]
-        values = (draw(vocabularies.src_size, words), [list(range(words))] * num_rows, characters)
-        columns = dict(zip(COLUMNS, (*values, *[[[1] * words] * num_rows] * 2), strict=True))
-        return collate({**columns, "tags": draw(vocabularies.tgt_size, words)}, range(num_rows))
+
+        def draw(below: int, size: int = words) -> list[list[int]]:
+            return torch.randint(2, max(3, below), (num_rows, size)).tolist()
+
+        spelled = [[*word, 0] * words for word in draw(vocabularies.num_characters, 6)]
+        ones = [[1] * words] * num_rows
+        values = (draw(vocabularies.src_size), [[*range(words)]] * num_rows, spelled, ones, ones)
+        columns = dict(zip(COLUMNS, values, strict=True))
+        return collate({**columns, "tags": draw(vocabularies.tgt_size)}, range(num_rows))
 
     @classmethod
     def predictor(cls, run: Any, combined: Combination = ALONE) -> TaggingPredictor:
         return TaggingPredictor(run, combined)
-
-
-def scores_of(outputs: Sequence[str], references: Sequence[str], written: Scheme) -> dict[str, Score]:
-    """The scores of tags in a scheme, by metric."""
-    names = PLAIN_METRICS if written == "plain" else SPAN_METRICS
-    return {name: _metric(name).score(outputs, references) for name in names}
-
-
-def _metric(name: str) -> OutputMetric:
-    metric: Any = METRICS[name]
-    return metric()  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Examination of tagged sentences in CoNLL files: their scheme, broken spans, rare and similar tags, repeated sentences."""
+"""Examination of tagged sentences: their scheme, broken spans, rare tags like frequent ones, repeated sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heed.text.doctor.diagnose import until_error
 from heed.text.doctor.files import crlf, fingerprints_of
 from heed.text.doctor.findings import Check, Diagnosis, Finding, Tally, Thresholds, share, sorted_findings
 from heed.text.hashing import hash_text
-from heed.text.readers.conll import Columns, TaggedSentence, read_conll
+from heed.text.readers.conll import USUAL, Columns, TaggedSentence, read_conll
 from heed.text.readers.lines import Errors
 from heed.text.tag_schemes import OUTSIDE, Scheme, SchemeCounts, broken, spans, split_tag
 
@@ -91,7 +91,9 @@ class TagScan:
         for scheme in schemes:
             for index in broken(sentence.tags, scheme):
                 near = slice(max(0, index - 1), index + 1)
-                shown = (f"{token} {tag}" for token, tag in zip(sentence.tokens[near], sentence.tags[near], strict=True))
+                shown = (
+                    f"{token} {tag}" for token, tag in zip(sentence.tokens[near], sentence.tags[near], strict=True)
+                )
                 line = sentence.line + min(index, len(sentence.tokens) - 1)
                 self.breaks[scheme].add(line, " / ".join(shown))
 
@@ -131,7 +133,9 @@ class TagScan:
     def of_training(self) -> Iterator[Finding]:
         """The findings of the training file: few sentences, one tag, likely typos, unbalanced tags."""
         if self.num_sentences < MIN_SENTENCES:
-            message = f"There are {self.num_sentences:,} sentences; a model learns nothing from fewer than {MIN_SENTENCES}."
+            message = (
+                f"There are {self.num_sentences:,} sentences; a model learns nothing from fewer than {MIN_SENTENCES}."
+            )
             yield Finding("few", "stop", self.num_sentences, self.num_sentences, message, "Provide more data.")
         if len(self.tags) == 1:
             message = f"All tokens have the same tag, {next(iter(self.tags))}: there is nothing to learn."
@@ -153,7 +157,9 @@ class TagScan:
                     f"{meant} {_times(labels[meant])}: probably a typo (first in line {line:,})."
                 )
                 total = labels.total()
-                yield Finding("label-typo", "warn", count, total, message, "Correct it: it would be a label of its own.")
+                yield Finding(
+                    "label-typo", "warn", count, total, message, "Correct it: it would be a label of its own."
+                )
 
     def _unbalanced(self) -> Iterator[Finding]:
         tag, count = self.most_frequent
@@ -170,13 +176,22 @@ class TagScan:
     def summary(self) -> Iterator[str]:
         """Lines of text about the file."""
         words = self.num_tokens / max(self.num_sentences, 1)
-        tag, count = self.most_frequent
-        kinds = len(self.tags) if self.scheme == "plain" else len(self.types)
-        listed = ", ".join(f"{name} {n:,}" for name, n in (self.tags if self.scheme == "plain" else self.types).most_common(8))
-        of_spans = "" if self.scheme == "plain" else f"{self.num_spans:,} spans of "
         yield f"{self.name}: {self.num_sentences:,} sentences, {self.num_tokens:,} tokens ({words:.1f} a sentence)."
-        yield f"tags: {SCHEMES[self.scheme]}; {of_spans}{kinds} {'tags' if not of_spans else 'types'}: {listed}{', …' * (kinds > 8)}."
+        yield f"tags: {SCHEMES[self.scheme]}; {self._labels()}."
+        tag, count = self.most_frequent
         yield f"the most frequent tag, {tag}, is right for {share(count, self.num_tokens)} of the tokens."
+
+    def _labels(self) -> str:
+        """The number of labels, and the most frequent ones."""
+        plain = self.scheme == "plain"
+        labels = self.tags if plain else self.types
+        listed = ", ".join(f"{name or 'without a type'} {number:,}" for name, number in labels.most_common(8))
+        more = ", …" * (len(labels) > 8)
+        return (
+            f"{len(labels)} tags: {listed}{more}"
+            if plain
+            else (f"{self.num_spans:,} spans of {len(labels)} types: {listed}{more}")
+        )
 
 
 def _times(count: int) -> str:
@@ -226,7 +241,9 @@ def _against(train: TagScan, held: TagScan) -> Iterator[Finding]:
         message = f"The {held.name} tags are {SCHEMES[held.scheme]}, the training tags {SCHEMES[train.scheme]}."
         advice = "Spans are compared, so F1 is right; accuracy is of the tags as they are written."
         yield Finding("other-scheme", "warn", 1, 1, message, advice)
-    unknown = held.types.keys() - train.types.keys() if train.scheme != "plain" else held.tags.keys() - train.tags.keys()
+    unknown = (
+        held.types.keys() - train.types.keys() if train.scheme != "plain" else held.tags.keys() - train.tags.keys()
+    )
     if unknown - {OUTSIDE, ""}:
         count = sum((held.types if train.scheme != "plain" else held.tags)[label] for label in unknown)
         message = f"{held.name} has labels that training does not have: {', '.join(sorted(unknown)[:8])}."
@@ -235,7 +252,7 @@ def _against(train: TagScan, held: TagScan) -> Iterator[Finding]:
 
 def diagnose_conll_files(
     train: str | Path, valid: str | Path | None = None, test: str | Path | None = None, *,
-    columns: Columns = Columns(), errors: Errors = "strict", quiet: bool = True,
+    columns: Columns = USUAL, errors: Errors = "strict", quiet: bool = True,
 ) -> Diagnosis:  # fmt: skip
     """Examine CoNLL files, as `diagnose_conll`. Raises MissingInputError for a file that cannot be read."""
     named = {"train": train, "validation": valid, "test": test}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -42,6 +43,9 @@ class Columns(NamedTuple):
     token: Column = None
     tag: Column = None
     mark: Column = None
+
+
+USUAL = Columns()
 
 
 @dataclass(frozen=True)
@@ -145,27 +149,22 @@ def _place(column: Column, names: Sequence[str], number: int, name: str) -> int 
     return column - 1
 
 
-def read_conll(path: str | Path, columns: Columns = Columns(), errors: Errors = "strict") -> Iterator[TaggedSentence]:
+def read_conll(path: str | Path, columns: Columns = USUAL, errors: Errors = "strict") -> Iterator[TaggedSentence]:
     """The sentences of a CoNLL file, one in memory at a time.
 
     Raises what `read_lines` raises, and DataError for a file without tokens or tags, and for a row with another number
     of columns.
     """
-    name = shown_name(path)
-    lines = enumerate(read_lines(path, errors), start=1)
-    beginning: list[tuple[int, str]] = []
-    for numbered in lines:
-        beginning.append(numbered)
-        if len(beginning) == _ENOUGH:
-            break
-    layout = find_layout([line for _, line in beginning], columns, name)
-    for block in _blocks(_chained(beginning, lines), layout):
+    name, lines = shown_name(path), read_lines(path, errors)
+    beginning = [*islice(lines, _ENOUGH)]
+    layout = find_layout(beginning, columns, name)
+    for block in _blocks(enumerate(chain(beginning, lines), start=1), layout):
         yield from _sentences(block, layout, name)
 
 
-def _chained(beginning: list[tuple[int, str]], rest: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield from beginning
-    yield from rest
+def layout_of(path: str | Path, columns: Columns = USUAL, errors: Errors = "strict") -> Layout:
+    """The layout of a CoNLL file. Raises as `read_conll`."""
+    return find_layout([*islice(read_lines(path, errors), _ENOUGH)], columns, shown_name(path))
 
 
 def _blocks(lines: Iterable[tuple[int, str]], layout: Layout) -> Iterator[list[tuple[int, str]]]:
@@ -200,11 +199,11 @@ def _sentences(block: Sequence[tuple[int, str]], layout: Layout, name: str) -> I
     for (at, _), tag in zip(block, tags, strict=bool(tags)):
         if not tag or len(tag.split()) != 1:
             raise DataError(f"{name}:{at}: the tag is {tag!r:.40}; a tag has no blanks and is not empty.")
-    marks = () if layout.mark is None else tuple(_mark(row[layout.mark]) for row in rows)
+    marks = () if layout.mark is None else tuple(mark_of(row[layout.mark]) for row in rows)
     yield TaggedSentence(tokens, tags, marks, line)
 
 
-def _mark(value: str) -> str:
+def mark_of(value: str) -> str:
     """A mark; empty for a token without one. A blank in it would end it."""
     return "" if value in UNMARKED else "_".join(value.split())
 
@@ -221,7 +220,7 @@ def _by_mark(
     rows: Sequence[Sequence[str]], tokens: tuple[str, ...], layout: Layout, place: str, line: int
 ) -> Iterator[TaggedSentence]:
     """A sentence for each marked token, with the spans in its column."""
-    marked = [index for index, row in enumerate(rows) if _mark(row[layout.mark or 0])]
+    marked = [index for index, row in enumerate(rows) if mark_of(row[layout.mark or 0])]
     first = len(rows[0]) - len(marked)
     for column, index in enumerate(marked, start=first):
         tags = tags_of_spans([row[column] for row in rows], place)
