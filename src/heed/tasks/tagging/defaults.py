@@ -7,6 +7,8 @@ from typing import Any
 
 from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine, given_number, trained_model_choices, without
 
+WORDS_READ, FEWEST_EPOCHS, MOST_EPOCHS = 6.5e6, 3, 40
+"""Words that a training reads, over all epochs; and the limits of the number of epochs."""
 WORD_READERS = ("bilstm", "bigru")
 """Kinds of models that read whole words with their characters."""
 
@@ -17,7 +19,9 @@ def choose_tagger(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]
     has_spans = stats.statistics.get("spans", 1.0) > 0
     words = stats.statistics.get("src_words", 20.0)
     batch = given_number(given, "training.tokens_per_batch", 800)
-    eval_every = max(20, min(1000, round(stats.num_rows * (words + 1) / batch)))
+    per_epoch = max(1, round(stats.num_rows * (words + 1) / batch))
+    eval_every = max(20, min(1000, per_epoch))
+    epochs = round(min(MOST_EPOCHS, max(FEWEST_EPOCHS, WORDS_READ / max(stats.num_rows * words, 1))))
     of_words = kind in WORD_READERS
     vocab_size = (100_000, "all words; rarer ones are read by their characters") if of_words else (8000, "subwords")
     chosen: Chosen = {
@@ -27,10 +31,12 @@ def choose_tagger(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]
         "model.kind": (kind, "a bidirectional LSTM over words and their characters"),
         "head.kind": ("crf", "tags depend on their neighbours") if has_spans else ("softmax", "tags without spans"),
         "training.tokens_per_batch": (batch, "small batches: a small corpus needs many updates"),
-        "training.lr": (2e-3, "peak, after the warm-up"),
+        "training.schedule": ("cosine", "the rate falls to 0 at the last update"),
+        "training.max_steps": (max(200, epochs * per_epoch), f"about {epochs} epochs"),
+        "training.lr": (3e-3, "peak, after the warm-up"),
         "training.warmup_steps": (100, "updates"),
         "training.label_smoothing": (0.0, "for calibrated probabilities"),
-        "training.patience": (10, "validations without a better score end the training"),
+        "training.patience": (0, "scores improve until the rate is 0"),
         "training.stop_metric": ("entity_f1", "F1 of spans, as in the CoNLL shared tasks") if has_spans
         else ("tag_accuracy", "the share of right tags"),
     }  # fmt: skip

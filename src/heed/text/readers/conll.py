@@ -30,6 +30,7 @@ TAG_COLUMN = "Name the column of the tags, counted from 1: --tag-column 2 (in Co
 _ROW_NUMBER = re.compile(r"\d+")
 _NO_TOKEN = re.compile(r"\d+[-.]\d+")
 _SPAN = re.compile(r"\(([^()*]+)|\*|\)")
+_ENDS_IN_SPAN = re.compile(r"\s\([^()*\s]+\*\)*\s*$")
 _NAMES = "# global.columns ="
 _ENOUGH = 1000
 
@@ -105,7 +106,7 @@ def find_layout(beginning: Sequence[str], columns: Columns, name: str, needs_tag
     first = _fields(rows[0], has_tabs)
     is_conll_u = has_tabs and len(first) == len(CONLL_U) and first[0][:1].isdigit()
     names = _names(beginning) or (CONLL_U if is_conll_u else ())
-    has_spans = columns.mark is not None and columns.tag is None and not names and any("(" in row for row in rows)
+    has_spans = columns.mark is not None and columns.tag is None and not names and any(map(_ENDS_IN_SPAN.search, rows))
     tag: Column = columns.tag
     if tag is None and not has_spans and (needs_tags or len(first) > 1):
         tag = "upos" if "upos" in names else len(first)
@@ -222,6 +223,11 @@ def _by_mark(
     """A sentence for each marked token, with the spans in its column."""
     marked = [index for index, row in enumerate(rows) if mark_of(row[layout.mark or 0])]
     first = len(rows[0]) - len(marked)
+    if first <= max(layout.token, layout.mark or 0):
+        raise DataError(
+            f"{place}: {len(marked)} tokens are marked, and the rows have {len(rows[0])} columns. Each marked token needs "
+            "a column of spans, after the other columns."
+        )
     for column, index in enumerate(marked, start=first):
         tags = tags_of_spans([row[column] for row in rows], place)
         yield TaggedSentence(tokens, tuple(tags), tuple(MARKED * (at == index) for at in range(len(tokens))), line)
