@@ -13,7 +13,8 @@ from heed.metrics.tagging import scores_by_type
 # The example of a true and a predicted tagging, whose spans are counted by hand.
 TRUE = ["B-NP I-NP O B-VP B-NP", "O O", "I-NP I-NP B-NP O"]
 OUTPUT = ["B-NP I-NP O B-VP I-NP", "O B-VP", "B-NP I-NP I-NP O"]
-# True: NP 0-2, VP 3, NP 4 | - | NP 0-2, NP 2. Predicted: NP 0-2, VP 3, NP 4 (I after another type begins) | VP 1 | NP 0-3.
+# True: NP 0-2, VP 3, NP 4 | - | NP 0-2, NP 2.
+# Predicted: NP 0-2, VP 3, NP 4 (I after another type begins) | VP 1 | NP 0-3.
 CORRECT, PREDICTED, GOLD = 3, 5, 5
 NAMES = ("entity_f1", "entity_precision", "entity_recall")
 

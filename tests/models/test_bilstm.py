@@ -49,7 +49,10 @@ def test_both_directions_are_those_of_pytorch(model: Any, config: Any, oracle: A
                 getattr(twin, f"bias_{name}_l{layer}{suffix}").data = linear.bias.data
     source = words()
     packed = nn.utils.rnn.pack_padded_sequence(
-        nn.functional.embedding(source.ids, reader.embedding), source.mask.sum(1), batch_first=True, enforce_sorted=False
+        nn.functional.embedding(source.ids, reader.embedding),
+        source.mask.sum(1),
+        batch_first=True,
+        enforce_sorted=False,
     )
     expected, _ = nn.utils.rnn.pad_packed_sequence(twin(packed)[0], batch_first=True)
     features = reader.read(source)

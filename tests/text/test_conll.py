@@ -12,7 +12,8 @@ from heed.text.readers.conll import Columns, read_conll, tags_of_spans
 
 THREE = "EU NNP B-ORG\nrejects VBZ O\n\n-DOCSTART- -X- O\n\nPeter NNP B-PER\n"
 CONLL_U = (
-    "# sent_id = 1\n# text = It doesn't\n1\tIt\tit\tPRON\tPRP\t_\t3\tnsubj\t_\t_\n2-3\tdoesn't\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "# sent_id = 1\n# text = It doesn't\n1\tIt\tit\tPRON\tPRP\t_\t3\tnsubj\t_\t_\n"
+    "2-3\tdoesn't\t_\t_\t_\t_\t_\t_\t_\t_\n"
     "2\tdoes\tdo\tAUX\tVBZ\t_\t0\troot\t_\t_\n3\tn't\tnot\tPART\tRB\t_\t2\tadvmod\t_\t_\n3.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
 )
 MARKED = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -24,9 +23,10 @@ LONG_SENTENCE: Final = 256
 """Words above which a sentence is left out of training (`data.max_tokens`)."""
 STOP_LONG: Final = 0.5
 """Share of the words in too long sentences that stops the training: a file without blank lines."""
-RARE: Final = 0.02
-"""A tag is a likely typo of a similar one if it occurs less often than this share of it."""
-SIMILAR: Final = 0.75
+MAX_TYPOS: Final = 3
+"""A label that occurs more often than this is no typo."""
+TYPO_RATIO: Final = 20
+"""A typo occurs at least this many times less often than the label that was meant."""
 UNBALANCED: Final = 0.95
 """Share of the most frequent tag above which accuracy says little."""
 SCHEMES: Mapping[Scheme, str] = {
@@ -146,20 +146,19 @@ class TagScan:
 
     def _typos(self) -> Iterator[Finding]:
         """Rare labels that are spelled almost like a frequent one: PRE and PER."""
-        labels = self.tags if self.scheme == "plain" else self.types
+        kind = "tag" if self.scheme == "plain" else "type"
+        labels = self.tags if kind == "tag" else self.types
         for rare, count in sorted(labels.items()):
-            likely = [other for other in labels if labels[other] * RARE > count]
-            if close := difflib.get_close_matches(rare.upper(), [label.upper() for label in likely], 1, SIMILAR):
-                meant = next(label for label in likely if label.upper() == close[0])
+            likely = [other for other in labels if labels[other] >= TYPO_RATIO * count and is_typo_of(rare, other)]
+            if count <= MAX_TYPOS and likely:
+                meant = max(likely, key=lambda label: labels[label])
                 line = min(at for tag, at in self.first_line.items() if rare in (tag, split_tag(tag)[1]))
                 message = (
-                    f"The {'tag' if self.scheme == 'plain' else 'type'} {rare} occurs {_times(count)}, the similar "
-                    f"{meant} {_times(labels[meant])}: probably a typo (first in line {line:,})."
+                    f"The {kind} {rare} occurs {_times(count)} (line {line:,}), the similar {meant} "
+                    f"{_times(labels[meant])}: probably a typo."
                 )
-                total = labels.total()
-                yield Finding(
-                    "label-typo", "warn", count, total, message, "Correct it: it would be a label of its own."
-                )
+                advice = "Correct it: it would be a label of its own."
+                yield Finding("label-typo", "warn", count, labels.total(), message, advice)
 
     def _unbalanced(self) -> Iterator[Finding]:
         tag, count = self.most_frequent
@@ -192,6 +191,24 @@ class TagScan:
             if plain
             else (f"{self.num_spans:,} spans of {len(labels)} types: {listed}{more}")
         )
+
+
+def is_typo_of(label: str, other: str) -> bool:
+    """Whether one edit separates two labels: other case, two letters exchanged, or a letter more, less or changed.
+
+    Labels of two characters, and those that differ in a digit, are often different on purpose.
+    """
+    a, b = label.upper(), other.upper()
+    shorter, longer = sorted((a, b), key=len)
+    apart = [at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y]
+    if len(a) != len(b):
+        less = (longer[:at] + longer[at + 1 :] for at in range(len(longer)) if not longer[at].isdigit())
+        return len(shorter) > 2 and shorter in less
+    if len(apart) == 1:
+        [at] = apart
+        return len(a) > 2 and not a[at].isdigit() and not b[at].isdigit()
+    exchanged = len(apart) == 2 and [a[at] for at in apart] == [b[at] for at in reversed(apart)]
+    return label != other and (not apart or (exchanged and apart[1] == apart[0] + 1))
 
 
 def _times(count: int) -> str:

@@ -225,8 +225,8 @@ def _by_mark(
     first = len(rows[0]) - len(marked)
     if first <= max(layout.token, layout.mark or 0):
         raise DataError(
-            f"{place}: {len(marked)} tokens are marked, and the rows have {len(rows[0])} columns. Each marked token needs "
-            "a column of spans, after the other columns."
+            f"{place}: {len(marked)} tokens are marked, and the rows have {len(rows[0])} columns. Each marked token "
+            "needs a column of spans, after the other columns."
         )
     for column, index in enumerate(marked, start=first):
         tags = tags_of_spans([row[column] for row in rows], place)
