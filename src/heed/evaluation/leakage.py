@@ -63,7 +63,7 @@ def check_leakage(run: Run, rows: Sequence[Row], kinds: Sequence[str] = tuple(_N
     rows = [tuple(normalise(side) for side in row) for row in rows]
     compared = np.array([len(row) > 1 or len(row[0]) >= MIN_CHARACTERS for row in rows], dtype=bool)
     in_training = {kind: which & compared for kind, which in fingerprints.found(rows).items() if kind in kinds}
-    valid = LineHashes.of(read_valid(run.folder)) if run.files.has(VALID) else LineHashes({})
+    valid = LineHashes.of(row[:2] for row in read_valid(run.folder)) if run.files.has(VALID) else LineHashes({})
     in_valid = {kind: which for kind, which in valid.found(rows).items() if kind in kinds}
     return Leakage(
         num_lines=len(rows),
