@@ -121,7 +121,7 @@ def test_evaluate_compares_runs_and_lists_the_types(folder: Path, tmp_path: Path
     [evaluation] = json.loads(result.out)
     scores = {score["name"]: score for score in evaluation["scores"]}
     assert set(scores) == {"F1", "precision", "recall", "accuracy"} and scores["F1"]["low"] <= scores["F1"]["value"]
-    assert {each["type"] for each in evaluation["by_type"]} == {"PER", "LOC"}
+    assert {each["label"] for each in evaluation["by_label"]} == {"PER", "LOC"}
     assert len((folder / "run/scores.jsonl").read_text().splitlines()) == 2
 
 

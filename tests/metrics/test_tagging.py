@@ -31,7 +31,7 @@ def test_each_type_has_its_own_scores() -> None:
     assert (nouns.type, nouns.correct, nouns.predicted, nouns.true) == ("NP", 2, 3, 4)
     assert (verbs.type, verbs.correct, verbs.predicted, verbs.true) == ("VP", 1, 2, 1)
     assert (verbs.precision, verbs.recall) == (50, 100)
-    assert verbs.to_json()["F1"] == pytest.approx(200 / 3)
+    assert verbs.to_json()["f1"] == pytest.approx(200 / 3)
 
 
 def test_plain_tags_are_counted_by_token() -> None:

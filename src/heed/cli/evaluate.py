@@ -98,12 +98,12 @@ def evaluate(
 
 def _evaluate_tags(folders: Sequence[Path], conll: Path, compute: Compute) -> list[Evaluation]:
     """The evaluation of each run on a CoNLL file, with tests against the first."""
-    from heed.evaluation.evaluation import tested
+    from heed.evaluation.evaluation import compared
 
     predictors = [compute.load(folder) for folder in folders]
     for predictor in predictors:
         predictor.require("annotate", "--conll")
-    return tested([predictor.evaluate(conll) for predictor in predictors])
+    return compared([predictor.evaluate(conll) for predictor in predictors])
 
 
 def _load(folders: Sequence[Path], tag: str | None, needed: tuple[str, str], compute: Compute) -> list[Run]:

@@ -14,7 +14,6 @@ from heed.evaluation.test_set import HeldOut
 from heed.metrics.metric import Score
 from heed.metrics.sentence_length import LengthBucket
 from heed.metrics.significance import Comparison, Statistics, compare
-from heed.metrics.tagging import TypeScores
 from heed.metrics.word_frequency import FrequencyBand, WordMatches
 from heed.run import Run
 
@@ -84,10 +83,10 @@ class Evaluation:
     worst: Sequence[ScoredSentence] = ()
     members: Sequence[Run] = ()
     """The runs of an ensemble."""
-    by_type: Sequence[TypeScores] = ()
-    """For tags: the scores of each type of spans, or of each plain tag."""
     statistics: Mapping[str, Statistics] = field(default_factory=dict, repr=False)
-    """By metric, for tests against other systems."""
+    """The counts of each score for each row, for tests against other systems; not part of the JSON."""
+    by_label: Sequence[Mapping[str, Any]] = ()
+    """For labels and types of spans: number, precision, recall and F1 of each."""
 
     @property
     def synthetic(self) -> bool:
@@ -112,8 +111,8 @@ class Evaluation:
             "by_frequency": [band.to_json() for band in self.by_frequency],
             "words_as": self.words_as,
             "unigram_f1": {kind: matches.to_json() for kind, matches in self.unigram_f1.items()},
-            "by_type": [scores.to_json() for scores in self.by_type],
             "worst": [asdict(sentence) for sentence in self.worst],
+            **({"by_label": list(self.by_label)} if self.by_label else {}),
         }
 
 
@@ -131,11 +130,12 @@ def compare_all(first: Mapping[str, Statistics], other: Mapping[str, Statistics]
     return {name: compare(statistics, other[name]) for name, statistics in first.items() if len(statistics.rows) > 1}
 
 
-def tested(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Evaluations on one test set, with tests of each against the first, from their statistics."""
+def compared(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """The evaluations of one test set, each after the first with tests against it."""
+    if not evaluations:
+        return []
     first, *others = evaluations
-    compared = (replace(each, against_first=compare_all(first.statistics, each.statistics)) for each in others)
-    return [first, *compared]
+    return [first, *(replace(each, against_first=compare_all(first.statistics, each.statistics)) for each in others)]
 
 
 def precision_of(system: AnySystem) -> dict[str, Any]:

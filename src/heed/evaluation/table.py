@@ -56,7 +56,7 @@ def render_table(evaluations: Sequence[Evaluation], analysis: bool = False) -> s
         if first.length_ratio is not None:
             table.append(Column("length", lambda evaluation: f"{evaluation.length_ratio:.3f}"))
         sections = [_by_length(evaluations), _by_frequency(evaluations), _unigram_f1(evaluations)] if analysis else []
-        sections.append(_by_type(evaluations))
+        sections.append(_by_label(evaluations))
         sections += [_worst(evaluation) for evaluation in evaluations if evaluation.worst]
     parts = [first.test.label, _scores(evaluations, table), _signatures(evaluations)]
     parts += [SIGNIFICANCE] if any(evaluation.against_first for evaluation in evaluations) else []
@@ -65,21 +65,18 @@ def render_table(evaluations: Sequence[Evaluation], analysis: bool = False) -> s
     return "\n\n".join(part for part in parts if part)
 
 
-def _by_type(evaluations: Sequence[Evaluation]) -> str:
-    """Precision, recall and F1 of each type of spans, or of each plain tag; empty for other systems."""
-    if not evaluations[0].by_type:
+def _by_label(evaluations: Sequence[Evaluation]) -> str:
+    """Precision, recall and F1 of each label or type of spans; empty for other systems."""
+    if not evaluations[0].by_label:
         return ""
     many = len(evaluations) > 1
-    rows = [["type", *["system"] * many, "precision", "recall", "F1", "correct", "predicted", "true"]]
-    types = list(dict.fromkeys(scores.type for evaluation in evaluations for scores in evaluation.by_type))
-    for type in types:
+    rows = [["label", *["system"] * many, "precision", "recall", "F1", "number"]]
+    for label in dict.fromkeys(scores["label"] for evaluation in evaluations for scores in evaluation.by_label):
         for evaluation in evaluations:
-            scores = next((each for each in evaluation.by_type if each.type == type), None)
-            if scores is not None:
-                rates = [f"{value:.2f}" for value in (scores.precision, scores.recall, scores.f1)]
-                counts = [f"{count:,}" for count in (scores.correct, scores.predicted, scores.true)]
-                rows.append([type or "-", *[evaluation.system] * many, *rates, *counts])
-    return columns(rows, right=range(1 + many, 7 + many))
+            for scores in (each for each in evaluation.by_label if each["label"] == label):
+                rates = [f"{scores[name]:.2f}" for name in ("precision", "recall", "f1")]
+                rows.append([label or "-", *[evaluation.system] * many, *rates, f"{scores['number']:,}"])
+    return columns(rows, right=range(1 + many, 5 + many))
 
 
 def _text_columns(evaluations: Sequence[Evaluation], main: str) -> list[Column]:

@@ -110,8 +110,8 @@ class TypeScores:
 
     def to_json(self) -> dict[str, Any]:
         """The counts and the scores."""
-        counts = {"type": self.type, "correct": self.correct, "predicted": self.predicted, "true": self.true}
-        return {**counts, "precision": self.precision, "recall": self.recall, "F1": self.f1}
+        counts = {"label": self.type, "number": self.true, "predicted": self.predicted, "correct": self.correct}
+        return {**counts, "precision": self.precision, "recall": self.recall, "f1": self.f1}
 
 
 def scores_by_type(outputs: Sequence[str], references: Sequence[str], plain: bool) -> list[TypeScores]:

@@ -35,8 +35,8 @@ class CorpusStats:
     languages: Mapping[str, str] = field(default_factory=dict)
     """Language of each side ("src", "tgt"), from the name of its column or its script; empty if unknown."""
 
-    statistics: Mapping[str, float] = field(default_factory=dict)
-    """What the data doctor counted (`heed.text.doctor.Diagnosis.statistics`); empty before the data is read."""
+    measured: Mapping[str, float] = field(default_factory=dict)
+    """All statistics of the diagnosis (`Diagnosis.statistics`)."""
 
     @property
     def num_all(self) -> int:

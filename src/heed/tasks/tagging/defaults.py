@@ -7,7 +7,7 @@ from typing import Any
 
 from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine, given_number, trained_model_choices, without
 
-WORDS_READ, FEWEST_EPOCHS, MOST_EPOCHS = 6.5e6, 3, 40
+WORDS_READ, FEWEST_EPOCHS, MOST_EPOCHS = 2.5e6, 3, 25
 """Words that a training reads, over all epochs; and the limits of the number of epochs."""
 WORD_READERS = ("bilstm", "bigru")
 """Kinds of models that read whole words with their characters."""
@@ -16,8 +16,8 @@ WORD_READERS = ("bilstm", "bigru")
 def choose_tagger(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
     """Choose a BiLSTM-CRF over words and characters, or settings for the user's kind of model."""
     kind = str(given.get("model.kind", "bilstm"))
-    has_spans = stats.statistics.get("spans", 1.0) > 0
-    words = stats.statistics.get("src_words", 20.0)
+    has_spans = stats.measured.get("spans", 1.0) > 0
+    words = stats.measured.get("src_words", 20.0)
     batch = given_number(given, "training.tokens_per_batch", 800)
     per_epoch = max(1, round(stats.num_rows * (words + 1) / batch))
     eval_every = max(20, min(1000, per_epoch))

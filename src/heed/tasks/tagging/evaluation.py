@@ -45,11 +45,18 @@ def evaluate_rows(run: Run, tagger: Tagger, test: HeldOut, **more: Any) -> Evalu
     references = [row[1] for row in test.rows]
     written = tagger.labels.written
     statistics = statistics_of(outputs, references, written)
+    by_label = scores_by_type(outputs, references, written == "plain")
     return Evaluation(
-        str(run.folder), test, run, {name: each.score(INTERVALS) for name, each in statistics.items()},
-        how={"scheme": written, "precision": run.precision}, num_rows=len(test.rows),
-        by_type=scores_by_type(outputs, references, written == "plain"), statistics=statistics, **more,
-    )  # fmt: skip
+        str(run.folder),
+        test,
+        run,
+        {name: each.score(INTERVALS) for name, each in statistics.items()},
+        how={"scheme": written, "precision": run.precision},
+        num_rows=len(test.rows),
+        statistics=statistics,
+        by_label=[scores.to_json() for scores in by_label],
+        **more,
+    )
 
 
 def statistics_of(

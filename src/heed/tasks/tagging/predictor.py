@@ -68,7 +68,7 @@ class TaggingPredictor(Predictor):
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         evaluation = evaluate_valid(self.run, self.tagger)
-        return {**measured(evaluation), "by_type": [scores.to_json() for scores in evaluation.by_type]}
+        return {**measured(evaluation), "by_label": list(evaluation.by_label)}
 
     def commands(self, name: str) -> Sequence[str]:
         return [
