@@ -95,16 +95,17 @@ def follow(options: TrainOptions, ranks: Ranks) -> Outcome:
 
 def check_pieces(run: Run, force: bool, quiet: bool) -> None:
     """Raise DataError if too much of the validation text is unknown to the vocabulary, unless `force`."""
+    if not run.task_type.refuses_unknown:
+        return
     valid = read_valid(run.folder)
     findings: list[Finding] = []
     for index, side in enumerate(run.sides):
         lines = [row[index] for row in valid]
         findings += unknown_pieces(f"validation {side}", lines, run.tokenizers[side].encode(lines))
     for finding in findings:
-        if finding.severity == "stop" and run.task_type.refuses_unknown and not force:
+        if finding.severity == "stop" and not force:
             raise DataError(f"{finding.message} {finding.advice} Or continue with --force.")
-        severity = "note" if not run.task_type.refuses_unknown else finding.severity
-        message(f"{severity}: {finding.message}", quiet)
+        message(f"{finding.severity}: {finding.message}", quiet)
 
 
 def prepare_run(
