@@ -25,7 +25,7 @@ from heed.tasks.tagging import tagger as tagger_module
 from heed.tasks.tagging.batch import collate
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.labels import TagLabels, legal_steps
-from heed.tasks.tagging.tagger import SpanMasses, cut
+from heed.tasks.tagging.tagger import SpanMasses, cut, cuts_within
 from heed.tasks.tagging.words import WordEncoder, Words, case_of, normalised
 from heed.text.tag_schemes import spans
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
@@ -101,12 +101,25 @@ def test_probabilities_of_spans_are_sums_over_all_taggings(scheme: Any) -> None:
 def test_a_long_sentence_is_tagged_in_parts(tagger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tagger_module, "MAX_WORDS", 6)
     words = ["Ann", "met", "a7", "Oslo", ".", "!", "Dan", "Lee", "saw", "the3", "New", "York", "!", "Cem"]
-    assert [len(part.tokens) for part in cut(Words(words))] == [6, 6, 2]
+    assert [len(part.tokens) for part in cut(Words(words), [6, 12])] == [6, 6, 2]
     [[answer]] = tagger.predict([words])
     parts = tagger.predict([words[:6], words[6:12], words[12:]])
     assert answer.tags == [tag for [part] in parts for tag in part.tags]
     assert answer.probability == pytest.approx(np.prod([part.probability for [part] in parts]))
     assert [entity.text for entity in answer.entities] == [e.text for [part] in parts for e in part.entities]
+
+
+def test_parts_have_no_more_pieces_than_a_model_has_positions(tagger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cuts_within([2, 3, 5, 9, 10], 4) == [2, 3, 4]
+    assert cuts_within([9, 10, 11], 4) == [1], "a word of more pieces is a part of its own"
+    assert cuts_within([1, 2, 3], 3) == []
+    words = ["Ann", "met", "a7", "Oslo", ".", "Cem"]
+    config = tagger.run.model.reader.config.model_copy(update={})
+    object.__setattr__(config, "max_len", 4)
+    monkeypatch.setattr(tagger.run.model.reader, "config", config)
+    [[answer]] = tagger.predict([words])
+    monkeypatch.undo()
+    assert answer.tags == [tag for [part] in tagger.predict([words[:3], words[3:]]) for tag in part.tags]
 
 
 def test_the_store_has_the_words_and_tags_of_the_training_sentences(tagger: Any) -> None:

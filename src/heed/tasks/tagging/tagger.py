@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ class Tagger:
 
     def _all(self, sentences: Sequence[Words], read: Any) -> list[list[Any]]:
         """What `read` returns for the parts of each sentence."""
-        parts = [(row, part) for row, sentence in enumerate(sentences) for part in cut(sentence)]
+        parts = [(row, part) for row, sentence in enumerate(sentences) for part in self._parts(sentence)]
         results: list[list[Any]] = [[] for _ in sentences]
         found: dict[int, Any] = {}
         for batch in _batches([len(part.tokens) for _, part in parts]):
@@ -70,6 +70,18 @@ class Tagger:
         for index, (row, _) in enumerate(parts):
             results[row].append(found[index])
         return results
+
+    def _parts(self, sentence: Words) -> list[Words]:
+        """A sentence in parts that the model can read: of at most `MAX_WORDS` words, and of its number of positions."""
+        parts = cut(sentence, [*range(MAX_WORDS, len(sentence.tokens), MAX_WORDS)])
+        positions = getattr(self.model.reader.config, "max_len", 0) - getattr(self.model.reader, "num_added", 0) - 1
+        if positions <= 0:
+            return parts
+        columns = self.encoder.columns(parts)
+        starts = zip(columns["starts"], map(len, columns["src"]), strict=True)
+        ends = [[*of_part[1:], length] for of_part, length in starts]
+        cuts = [cuts_within(of_part, positions) for of_part in ends]
+        return [small for part, at in zip(parts, cuts, strict=True) for small in cut(part, at)]
 
     @torch.no_grad()
     def _chains(self, sentences: Sequence[Words]) -> Chains:
@@ -149,12 +161,21 @@ def _continues(before: str, tag: str) -> bool:
     return tag.startswith("I") and before[1:] == tag[1:]
 
 
-def cut(sentence: Words) -> list[Words]:
-    """A sentence in parts of at most `MAX_WORDS` words."""
-    if len(sentence.tokens) <= MAX_WORDS:
-        return [sentence]
-    parts = [slice(begin, begin + MAX_WORDS) for begin in range(0, len(sentence.tokens), MAX_WORDS)]
-    return [Words(sentence.tokens[part], sentence.marks[part]) for part in parts]
+def cut(sentence: Words, places: Sequence[int]) -> list[Words]:
+    """A sentence in parts that begin at these words, and at the first one."""
+    slices = [slice(*pair) for pair in pairwise([0, *places, len(sentence.tokens)])]
+    return [Words(sentence.tokens[part], sentence.marks[part]) for part in slices]
+
+
+def cuts_within(ends: Sequence[int], most: int) -> list[int]:
+    """The words before which to cut, so that a part has at most `most` pieces; `ends` is where each word ends."""
+    cuts: list[int] = []
+    begin = 0
+    for word, end in enumerate(ends):
+        if end - begin > most and word > (cuts[-1] if cuts else 0):
+            cuts.append(word)
+            begin = ends[word - 1]
+    return cuts
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
