@@ -117,12 +117,16 @@ def test_evaluate_compares_runs_and_lists_the_types(folder: Path, tmp_path: Path
     assert table.code == 0, table.err
     assert table.out.startswith("test.conll, 30 sentences") and "p 0.0" in table.out and "precision" in table.out
     assert [line.split()[0] for line in table.lines if line.startswith(("PER ", "LOC "))] == ["LOC"] * 2 + ["PER"] * 2
+    leaked = tmp_path / "leaked.conll"
+    leaked.write_text(conll(rows()[:5] + rows(1, 30)))
+    table = call("evaluate", folder / "run", "--conll", leaked)
+    assert "without those sentences" in table.out and "Every sentence" not in table.out
     result = call("evaluate", folder / "run", "--conll", folder / "test.conll", "--json")
     [evaluation] = json.loads(result.out)
     scores = {score["name"]: score for score in evaluation["scores"]}
     assert set(scores) == {"F1", "precision", "recall", "accuracy"} and scores["F1"]["low"] <= scores["F1"]["value"]
     assert {each["label"] for each in evaluation["by_label"]} == {"PER", "LOC"}
-    assert len((folder / "run/scores.jsonl").read_text().splitlines()) == 2
+    assert len((folder / "run/scores.jsonl").read_text().splitlines()) == 3
 
 
 def test_the_doctor_reports_the_scheme_and_what_is_wrong(tmp_path: Path) -> None:

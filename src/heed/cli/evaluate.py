@@ -98,12 +98,15 @@ def evaluate(
 
 def _evaluate_tags(folders: Sequence[Path], conll: Path, compute: Compute) -> list[Evaluation]:
     """The evaluation of each run on a CoNLL file, with tests against the first."""
-    from heed.evaluation.evaluation import compared
+    from heed.evaluation.evaluation import compared, with_clean_scores
+    from heed.text.archives import is_stream
 
+    if len(folders) > 1 and is_stream(conll):
+        raise UsageError(f"{conll} cannot be read twice, for several runs: write it to a file first.")
     predictors = [compute.load(folder) for folder in folders]
     for predictor in predictors:
         predictor.require("annotate", "--conll")
-    return compared([predictor.evaluate(conll) for predictor in predictors])
+    return compared(with_clean_scores([predictor.evaluate(conll) for predictor in predictors]))
 
 
 def _load(folders: Sequence[Path], tag: str | None, needed: tuple[str, str], compute: Compute) -> list[Run]:

@@ -138,6 +138,20 @@ def compared(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     return [first, *(replace(each, against_first=compare_all(first.statistics, each.statistics)) for each in others)]
 
 
+def with_clean_scores(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """The evaluations of one test set, with scores on the rows that no run was trained on, from their statistics."""
+    leaked = {line - 1 for each in evaluations if each.leakage for line in each.leakage.lines}
+    clean = np.array([row not in leaked for row in range(len(evaluations[0].test.rows))], dtype=bool)
+    if clean.all() or not clean.any():
+        return list(evaluations)
+
+    def scores(statistics: Mapping[str, Any]) -> dict[str, Score]:
+        return {name: each.select(clean).score(INTERVALS) for name, each in statistics.items()}
+
+    number = int(clean.sum())
+    return [replace(each, without_leaked=scores(each.statistics), num_clean=number) for each in evaluations]
+
+
 def precision_of(system: AnySystem) -> dict[str, Any]:
     """The number format of the weights of a run, or of an ensemble's members."""
     runs = [run for run in (system.run, *system.members) if run is not None]
