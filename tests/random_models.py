@@ -13,6 +13,7 @@ import torch
 
 from heed.data.batch import collate, source_from_ids
 from heed.models import Model, ModelConfig, build_model
+from heed.models.bilstm import BiGruConfig, BiLstmConfig
 from heed.models.class_ngram import ClassNgramConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.feed_forward_lm import FeedForwardConfig
@@ -74,7 +75,10 @@ CONFIGS = {
     "one_layer, last": ONE_LAYER.model_copy(update={"max_len": 4, "predicts": "last"}),
 }
 
-READER_CONFIGS: dict[str, ModelConfig] = {}
+READER_CONFIGS: dict[str, ModelConfig] = {
+    "bilstm": BiLstmConfig(d_model=12, hidden_size=10, num_layers=2, dropout=0.3),
+    "bigru": BiGruConfig(d_model=12, hidden_size=10, dropout=0.3),
+}
 """Readers, whose laws are in tests/contracts/test_readers.py."""
 
 JOINT: dict[str, Callable[[int], Any]] = {
