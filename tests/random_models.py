@@ -14,6 +14,7 @@ import torch
 from heed.data.batch import collate, source_from_ids
 from heed.models import Model, ModelConfig, build_model
 from heed.models.class_ngram import ClassNgramConfig
+from heed.models.encoder import EncoderConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.feed_forward_lm import FeedForwardConfig
 from heed.models.gpt import GptConfig
@@ -74,7 +75,17 @@ CONFIGS = {
     "one_layer, last": ONE_LAYER.model_copy(update={"max_len": 4, "predicts": "last"}),
 }
 
-READER_CONFIGS: dict[str, ModelConfig] = {}
+ENCODER = EncoderConfig(
+    d_model=16, d_ff=24, num_heads=2, num_layers=2, max_len=40, dropout=0.3, attention_dropout=0.2
+)  # fmt: skip
+
+READER_CONFIGS: dict[str, ModelConfig] = {
+    "encoder": ENCODER,
+    "encoder, pre-norm": ENCODER.model_copy(update={"norm": "pre", "begin": True, "embedding_norm": False}),
+    "encoder, sinusoidal": ENCODER.model_copy(update={"positions": "half_split", "num_segments": 0}),
+    "encoder, rotary": ENCODER.model_copy(update={"positions": "none", "attention": "rotary"}),
+    "encoder, without positions": ENCODER.model_copy(update={"positions": "none", "num_segments": 0}),
+}
 """Readers, whose laws are in tests/contracts/test_readers.py."""
 
 JOINT: dict[str, Callable[[int], Any]] = {

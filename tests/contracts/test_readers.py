@@ -68,6 +68,8 @@ def test_traced_attention_sums_to_one_over_real_positions(name: str) -> None:
     traced = reader.read(source, None, trace)
     torch.testing.assert_close(traced, reader.read(source), **CLOSE)
     assert trace.weights
+    added = torch.ones(3, getattr(reader, "num_added", 0), dtype=torch.bool)
+    real = torch.cat((added, source.mask), dim=1)
     for [weights] in trace.weights.values():  # [B, H, S, S]
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
-        assert (weights > 0).equal(source.mask[:, None, None].expand_as(weights))
+        assert (weights > 0).equal(real[:, None, None].expand_as(weights))

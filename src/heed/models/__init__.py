@@ -6,6 +6,7 @@ from typing import Annotated, Any, cast
 
 from heed.core.config import ChosenBy
 from heed.models.class_ngram import ClassNgram
+from heed.models.encoder import Encoder
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
 from heed.models.lz78 import Lz78
@@ -33,6 +34,7 @@ MODELS: dict[str, type[Model]] = {
     "lz78": Lz78,
     "one_layer": OneLayer,
     "gpt": Gpt,
+    "encoder": Encoder,
 }
 
 
@@ -46,9 +48,9 @@ def register(model: type[Model]) -> None:
         raise ValueError(f"a model of kind {kind!r} already exists: {MODELS[kind].__name__}")
 
 
-def build_model(config: ModelConfig, vocabularies: Vocabularies) -> GenerativeModel:
+def build_model(config: ModelConfig, vocabularies: Vocabularies) -> Any:  # of the family of its kind
     """A new model of the configured kind; its weights are drawn from torch's global generator."""
-    return cast(GenerativeModel, cast(Any, MODELS[config.kind])(config, vocabularies))
+    return cast(Any, MODELS[config.kind])(config, vocabularies)
 
 
 def _configs() -> dict[str, type[ModelConfig]]:
