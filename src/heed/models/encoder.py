@@ -1,8 +1,8 @@
 """Transformer encoder: a reader of self-attention blocks, as in BERT (Devlin et al. 2019).
 
 With its defaults it computes what BERT computes: the sum of token, position and segment embeddings, normalised; blocks
-of bidirectional self-attention and a two-layer GELU network, LayerNorm(x + Dropout(Sublayer(x))). Options: pre-norm with
-a final normalisation; sinusoidal positions, which scale the embeddings by √D (Vaswani et al. 2017), rotary ones
+of bidirectional self-attention and a two-layer GELU network, LayerNorm(x + Dropout(Sublayer(x))). Options: pre-norm
+with a final normalisation; sinusoidal positions, which scale the embeddings by √D (Vaswani et al. 2017), rotary ones
 (`model.attention = "rotary"`), or none.
 
 The segment of a position is the number of ends of sentence before it. So two texts, each followed by its end, are

@@ -200,7 +200,9 @@ class RotaryAttention(MultiHeadAttention):
     def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__(d_model, num_heads, dropout, bias)
         if self.key_size % 2:
-            raise UsageError(f"rotary attention rotates pairs of features, so the {self.key_size} of a head must be even.")
+            raise UsageError(
+                f"rotary attention rotates pairs of features, so the {self.key_size} of a head must be even."
+            )
 
     def queries(self, x: Float[Tensor, "R T D"], positions: RowPositions) -> Float[Tensor, "R T D"]:
         """x W_Q, rotated."""
@@ -220,7 +222,7 @@ def rotated(x: Float[Tensor, "B H T K"], positions: Int[Tensor, "*B T"]) -> Floa
     angles = positions[..., None] * rates  # [T, K/2] or [B, T, K/2]
     angles = angles if angles.dim() == 2 else angles[:, None]
     cosines, sines = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    first, second = x.split(half, dim=-1)
+    first, second = x.chunk(2, dim=-1)
     return torch.cat((first * cosines - second * sines, first * sines + second * cosines), dim=-1)
 
 
