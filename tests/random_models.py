@@ -13,6 +13,7 @@ import torch
 
 from heed.data.batch import collate, source_from_ids
 from heed.models import Model, ModelConfig, build_model
+from heed.models.bilstm import BiGruConfig, BiLstmConfig
 from heed.models.class_ngram import ClassNgramConfig
 from heed.models.encoder import EncoderConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
@@ -85,6 +86,8 @@ READER_CONFIGS: dict[str, ModelConfig] = {
     "encoder, sinusoidal": ENCODER.model_copy(update={"positions": "half_split", "num_segments": 0}),
     "encoder, rotary": ENCODER.model_copy(update={"positions": "none", "attention": "rotary"}),
     "encoder, without positions": ENCODER.model_copy(update={"positions": "none", "num_segments": 0}),
+    "bilstm": BiLstmConfig(d_model=12, hidden_size=10, num_layers=2, dropout=0.3),
+    "bigru": BiGruConfig(d_model=12, hidden_size=10, dropout=0.3),
 }
 """Readers, whose laws are in tests/contracts/test_readers.py."""
 

@@ -454,6 +454,65 @@ EXCHANGED = (
 )
 
 
+WRONG_CONLL: dict[str, tuple[str, list[str], int, str]] = {
+    "ragged rows": (
+        "Ann I-PER\nmet\n\n", [], 65,
+        "The training data cannot be read to its end. x.conll:2: the row has 1 column ('met'), the rows before it 2. "
+        "Each row is a token and its tags, separated by blanks or tabs; a blank line ends a sentence.",
+    ),
+    "no tags": (
+        "Ann\nmet\n\n", [], 65,
+        "The training data cannot be read to its end. x.conll: the rows have one column ('Ann'), so there are no tags. "
+        "Each row is a token and its tags, separated by blanks or tabs.",
+    ),
+    "an empty file": (
+        "", [], 65,
+        "The training data cannot be read to its end. x.conll has no tokens. Each row is a token and its tags; a blank "
+        "line ends a sentence.",
+    ),
+    "one tag": (
+        "Ann O\nmet O\n\n" * 30, [], 65,
+        "this data would ruin the run:\n  All tokens have the same tag, O: there is nothing to learn. Is it the right "
+        "column? Name another one with --tag-column.\nFix it, or continue with --force.",
+    ),
+    "few sentences": (
+        "Ann I-PER\nmet O\n\n" * 3, [], 65,
+        "this data would ruin the run:\n  There are 3 sentences; a model learns nothing from fewer than 20. Provide "
+        "more data.\nFix it, or continue with --force.",
+    ),
+    "no blank lines": (
+        "Ann I-PER\nmet O\n" * 400 + "\n" + "Ann I-PER\nmet O\n\n" * 30, [], 65,
+        "this data would ruin the run:\n  1 of 31 training sentences (3.2 %) have more than 256 words (93.0 % of the "
+        "words). They are left out of training (data.max_tokens). A blank line ends a sentence.\n"
+        "Fix it, or continue with --force.",
+    ),
+    "no such column": (
+        "Ann I-PER\n\n", ["--tag-column", "5"], 65,
+        "The training data cannot be read to its end. x.conll has 2 columns, and no column 5. Name the column of the "
+        "tags, counted from 1: --tag-column 2 (in CoNLL-U: upos, xpos, ...).",
+    ),
+    "no such name": (
+        "Ann I-PER\n\n", ["--tag-column", "upos"], 65,
+        "The training data cannot be read to its end. x.conll has no column 'upos': its columns have no names. Name "
+        "the column of the tags, counted from 1: --tag-column 2 (in CoNLL-U: upos, xpos, ...).",
+    ),
+    "the tokens as tags": (
+        "Ann I-PER\n\n", ["--tag-column", "1"], 2,
+        "x.conll: column 1 cannot be both the token and the tag. Name the column of the tags, counted from 1: "
+        "--tag-column 2 (in CoNLL-U: upos, xpos, ...).",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG_CONLL)
+def test_train_refuses_a_wrong_conll_file_and_makes_no_run(kind: str, here: Path) -> None:
+    content, more, code, message = WRONG_CONLL[kind]
+    Path("x.conll").write_text(content)
+    result = call("train", "--conll", "x.conll", "--out", "run", *more, "--quiet")
+    assert (result.code, result.err) == (code, f"error: {message}\n")
+    assert not Path("run").exists()
+
+
 def test_sides_that_are_exchanged_stop_train_and_data_check(here: Path) -> None:
     write_languages("x.en", "x.de")
     for name in ("x.en", "x.de"):

@@ -33,6 +33,7 @@ def evaluate(
     translations: TranslationOptions,
     search: BeamFlags,
     table: Annotated[Path | None, typer.Option(help="Inputs with answers, for runs that predict.")] = None,
+    conll: Annotated[Path | None, typer.Option(help="CoNLL file, for taggers; columns as in training.")] = None,
     ensemble: Ensemble = False,
     calibrate: Calibrate = False,
     errors: BadBytes = "strict",
@@ -42,16 +43,18 @@ def evaluate(
 ) -> None:
     """Score runs on test sets, with signatures and 95 % intervals.
 
-    Translators get BLEU, chrF and TER; language models get perplexities and bits per byte. Several systems share a
-    table, in which each is tested against the first by paired bootstrap (from 20 lines) and approximate randomisation,
-    where possible. Test lines that are in the training data are reported. A run logs its scores in scores.jsonl and
-    report.md.
+    Translators get BLEU, chrF and TER; language models get perplexities and bits per byte; taggers get F1 of spans and
+    accuracy. Several systems share a table, in which each is tested against the first by paired bootstrap (from 20
+    lines) and approximate randomisation, where possible. Test lines that are in the training data are reported. A run
+    logs its scores in scores.jsonl and report.md.
 
     Examples:
 
       heed evaluate runs/en-de --src test.en --ref test.de --worst 5
 
       heed evaluate runs/a runs/b --hyp marian=m.out --src test.en --ref test.de
+
+      heed evaluate runs/tagger runs/without-characters --conll test.conll
 
       heed evaluate runs/kn5 runs/lstm runs/gpt --text test.txt --dynamic sgd
     """
@@ -72,6 +75,14 @@ def evaluate(
         evaluated = [[predictor.evaluate(table) for predictor in map(compute.load, folders)]]
         _finish(evaluated, False, json_output, quiet)
         return
+    if conll is not None:
+        _refuse(
+            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
+            "--conll is for taggers",
+        )
+        _check_systems(folders, 1, texts, translations)
+        _finish([_evaluate_tags(folders, conll, compute)], False, json_output, quiet)
+        return
     _check_test(files, texts)
     _check_flags(texts, translations, search, compute, json_output)
     _check_systems(folders, len(files), texts, translations)
@@ -83,6 +94,16 @@ def evaluate(
     else:
         evaluated = evaluate_translations(files, opened, translations, search, ensemble, errors, quiet)
     _finish(evaluated, translations.analysis, json_output, quiet)
+
+
+def _evaluate_tags(folders: Sequence[Path], conll: Path, compute: Compute) -> list[Evaluation]:
+    """The evaluation of each run on a CoNLL file, with tests against the first."""
+    from heed.evaluation.evaluation import compared
+
+    predictors = [compute.load(folder) for folder in folders]
+    for predictor in predictors:
+        predictor.require("annotate", "--conll")
+    return compared([predictor.evaluate(conll) for predictor in predictors])
 
 
 def _load(folders: Sequence[Path], tag: str | None, of_text: bool, compute: Compute) -> list[Run]:
@@ -126,7 +147,10 @@ def _refuse(flags: Sequence[str], why: str) -> None:
 def _check_test(files: TestFiles, texts: TextOptions) -> None:
     """Raise UsageError for options of the test set that cannot be combined."""
     if (texts.text is None) == (not (files.src or files.ref or files.pairs)):
-        raise UsageError("give --src F --ref F (or --pairs F) for translation runs, or --text F for language models.")
+        raise UsageError(
+            "give --src F --ref F (or --pairs F) for translation runs, --text F for language models, or --conll F for "
+            "taggers."
+        )
     if len(files.src or ()) != len(files.ref or ()):
         raise UsageError("give one --ref F for each --src F.")
     if not files.pairs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -22,6 +22,10 @@ def predict(
     ] = False,
     top: Annotated[int, typer.Option(help="Number of answers to each line, the likeliest first.", min=1)] = 1,
     json_lines: Json = False,
+    input_as: Annotated[
+        Literal["auto", "conll", "text"],
+        typer.Option("--input", help="For taggers: tokens, one a line (conll), or sentences (text).", metavar="KIND"),
+    ] = "auto",
     errors: BadBytes = "strict",
     compute: Compute,
     quiet: Quiet = False,
@@ -29,17 +33,29 @@ def predict(
     """Predict an answer to each line of stdin.
 
     An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
+    Taggers read CoNLL files, to whose rows they add a column of tags, or plain sentences.
 
     Examples:
 
       heed predict runs/topics < in.txt > labels.txt
 
       heed predict runs/topics --top 3 --probabilities < in.txt
+
+      heed predict runs/names < in.conll > out.conll
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
 
     loaded = compute.load(run)
     loaded.require("predict")
+    if loaded.can("annotate"):
+        from heed.tasks.predictor import AnswerOptions
+
+        options = AnswerOptions(input_as, json_lines, probabilities, top, quiet)
+        for rows in loaded.annotate(groups_as_they_come(errors), options):
+            for row in rows:
+                write_line(row)
+            flush()
+        return
     for lines in groups_as_they_come(errors):
         for line, answers in zip(lines, loaded.predict(lines, top), strict=True):
             write_line(_record(line, answers) if json_lines else _plain(answers, probabilities))

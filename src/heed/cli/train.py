@@ -15,12 +15,15 @@ from heed.cli.launch import launch
 from heed.cli.options import (
     Device,
     FloatKind,
+    MarkColumn,
     OnBadBytes,
     Quiet,
     Seed,
     SrcColumn,
+    TagColumn,
     TgtColumn,
     Threads,
+    TokenColumn,
     language_of,
     parse_minutes,
     use_threads,
@@ -47,7 +50,9 @@ USE_FLAGS = "Give data with flags: --src F --tgt F, --pairs F or --text F."
 class DataFlags:
     """The data: keys of the recipe's `[data]` table, and its task."""
 
-    task: Annotated[str | None, typer.Option(help="translation or language-model (inferred from the files).")] = None
+    task: Annotated[
+        str | None, typer.Option(help="translation, language-model or tagging (inferred from the files).")
+    ] = None
     src: Annotated[str | None, typer.Option(help="Source side, one sentence per line (also .gz, .xz, .zst).")] = None
     tgt: Annotated[str | None, typer.Option(help="Target side.")] = None
     pairs: Annotated[str | None, typer.Option(help="One file: .csv, .tsv, .jsonl, .parquet or .tmx.")] = None
@@ -58,6 +63,11 @@ class DataFlags:
     valid_tgt: Annotated[str | None, typer.Option(help="Validation target.")] = None
     valid_pairs: Annotated[str | None, typer.Option(help="Validation pairs in one file.")] = None
     valid_text: Annotated[str | None, typer.Option(help="Validation text for a language model.")] = None
+    conll: Annotated[str | None, typer.Option(help="CoNLL file: a token a line with its tags in columns.")] = None
+    valid_conll: Annotated[str | None, typer.Option(help="Validation CoNLL file (default: held-out sentences).")] = None
+    token_column: TokenColumn = None
+    tag_column: TagColumn = None
+    mark_column: MarkColumn = None
     src_lang: Annotated[str | None, typer.Option(help="Language code of the source, such as en.")] = None
     tgt_lang: Annotated[str | None, typer.Option(help="Language code of the target, such as de.")] = None
     tag: Annotated[str | None, typer.Option(help="Tag before each source, such as 2de.")] = None
@@ -72,7 +82,7 @@ class DataFlags:
         keys = {"task": values.pop("task")} if "task" in values else {}
         if parts := values.pop("part", None):
             keys["data.parts"] = [*_parts_of(recipe), *map(parse_part, parts)]
-        for name in ("src_column", "tgt_column"):
+        for name in ("src_column", "tgt_column", "token_column", "tag_column", "mark_column"):
             if name in values:
                 values[name] = parse_column(values[name])
         return keys | {f"data.{name}": value for name, value in values.items()}
@@ -80,6 +90,7 @@ class DataFlags:
     def inferred(self) -> dict[str, Any]:
         """The task and the languages that the files suggest: `train.de.gz` is German."""
         task = "translation" if self.src or self.tgt or self.pairs else "language-model" if self.text else ""
+        task = "tagging" if self.conll and not task else task
         languages = {"src_lang": language_of(self.src or ""), "tgt_lang": language_of(self.tgt or "")}
         keys = {"task": task} | {f"data.{name}": code for name, code in languages.items()}
         return {key: value for key, value in keys.items() if value}

@@ -56,12 +56,27 @@ def render_table(evaluations: Sequence[Evaluation], analysis: bool = False) -> s
         if first.length_ratio is not None:
             table.append(Column("length", lambda evaluation: f"{evaluation.length_ratio:.3f}"))
         sections = [_by_length(evaluations), _by_frequency(evaluations), _unigram_f1(evaluations)] if analysis else []
+        sections.append(_by_label(evaluations))
         sections += [_worst(evaluation) for evaluation in evaluations if evaluation.worst]
     parts = [first.test.label, _scores(evaluations, table), _signatures(evaluations)]
     parts += [SIGNIFICANCE] if any(evaluation.against_first for evaluation in evaluations) else []
     parts += [FEW] if 0 < first.num_rows < FEWEST_ROWS else []
     parts += [_leakage(evaluations, shown), *sections]
     return "\n\n".join(part for part in parts if part)
+
+
+def _by_label(evaluations: Sequence[Evaluation]) -> str:
+    """Precision, recall and F1 of each label or type of spans; empty for other systems."""
+    if not evaluations[0].by_label:
+        return ""
+    many = len(evaluations) > 1
+    rows = [["label", *["system"] * many, "precision", "recall", "F1", "number"]]
+    for label in dict.fromkeys(scores["label"] for evaluation in evaluations for scores in evaluation.by_label):
+        for evaluation in evaluations:
+            for scores in (each for each in evaluation.by_label if each["label"] == label):
+                rates = [f"{scores[name]:.2f}" for name in ("precision", "recall", "f1")]
+                rows.append([label or "-", *[evaluation.system] * many, *rates, f"{scores['number']:,}"])
+    return columns(rows, right=range(1 + many, 5 + many))
 
 
 def _text_columns(evaluations: Sequence[Evaluation], main: str) -> list[Column]:

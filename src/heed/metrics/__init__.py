@@ -22,6 +22,7 @@ from heed.metrics.likelihood import (
 from heed.metrics.masked import MaskedAccuracy, MaskedPerplexity
 from heed.metrics.metric import Metric, OutputMetric, Score, SentenceStatistics, require_parallel
 from heed.metrics.significance import SEED, interval, resampled_totals
+from heed.metrics.tagging import EntityF1, EntityPrecision, EntityRecall, TagAccuracy
 from heed.metrics.translation import Bleu, Chrf, ChrfPlusPlus, Ter
 
 METRICS: dict[str, type[Metric]] = {
@@ -29,6 +30,10 @@ METRICS: dict[str, type[Metric]] = {
     "chrf": Chrf,
     "chrf++": ChrfPlusPlus,
     "ter": Ter,
+    "entity_f1": EntityF1,
+    "entity_precision": EntityPrecision,
+    "entity_recall": EntityRecall,
+    "tag_accuracy": TagAccuracy,
     "perplexity": PerplexityPerToken,
     "perplexity_per_word": PerplexityPerWord,
     "perplexity_per_character": PerplexityPerCharacter,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, cast
 
 from heed.core.config import ChosenBy
+from heed.models.bilstm import BiGru, BiLstm
 from heed.models.class_ngram import ClassNgram
 from heed.models.encoder import Encoder
 from heed.models.feed_forward_lm import FeedForward
@@ -35,6 +36,8 @@ MODELS: dict[str, type[Model]] = {
     "one_layer": OneLayer,
     "gpt": Gpt,
     "encoder": Encoder,
+    "bilstm": BiLstm,
+    "bigru": BiGru,
 }
 
 

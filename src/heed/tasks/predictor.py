@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
@@ -46,6 +46,21 @@ class Prediction:
     """The label, number, tags or text, as printed."""
     probability: float | None = None
     """Probability of the answer, if available."""
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """What `heed predict` reads from a stream and writes."""
+
+    input: Literal["auto", "conll", "text"] = "auto"
+    """Rows of tokens, sentences, or whichever the first lines look like."""
+    json: bool = False
+    """An object for each sentence, with its entities."""
+    probabilities: bool = False
+    """The probability of each tag after it."""
+    top: int = 1
+    """Number of taggings of each sentence."""
+    quiet: bool = False
 
 
 class Predictor:
@@ -106,6 +121,10 @@ class Predictor:
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Return the `top` most probable answers to each input, best first."""
         raise self._cannot("predict")
+
+    def annotate(self, groups: Iterable[Sequence[str]], options: AnswerOptions) -> Iterator[list[str]]:
+        """Tag a stream of lines, rows of tokens or sentences, which come in groups; yields the lines of output."""
+        raise self._cannot("annotate")
 
     def translate(self, texts: Any, options: SearchOptions | None = None) -> Any:
         """Translate a text (to a text) or several texts (to a list)."""

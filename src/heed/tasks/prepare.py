@@ -232,9 +232,14 @@ def write_tokens(
     fingerprint: dict[str, Any] = {"files": {name: dict(file) for name, file in files.items()}}
     fingerprint |= vocabulary_digests({side: tokenizers[side] for side in sides})
     store = write_store(folder / "data" / "train", sides, rows, vocab_sizes, fingerprint)
+    require_trainable(store)
+    return store
+
+
+def require_trainable(store: TokenStore) -> None:
+    """Raise DataError if no training data is left."""
     if len(store) == 0:
         raise DataError("no training data is left after filtering. `heed data check` on the files shows why.")
-    return store
 
 
 def vocabulary_digests(tokenizers: Mapping[str, Tokenizer]) -> dict[str, str]:

@@ -113,6 +113,9 @@ class Task(ABC):
     """Score that decides between equal values of the stop metric; empty: the earlier weights are kept."""
     tokenizer_note: ClassVar[str] = ""
     """Note that is printed when a new tokenizer is trained; may be empty."""
+    refuses_unknown: ClassVar[bool] = True
+    """Whether a training stops if too much of the validation text is unknown to the vocabulary, as it does not for
+    readers of words that have other features of unknown words."""
     chosen_anew: ClassVar[tuple[str, ...]] = ()
     """Recipe keys that fine-tuning does not inherit, but chooses for the new data."""
 

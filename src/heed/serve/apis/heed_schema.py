@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator
 
 from heed.serve.apis.schema import Answer, LogProb, Whole
 from heed.serve.engine.probabilities import NextToken
@@ -262,7 +262,8 @@ class Translated(Answer):
 class Predictions(Answer):
     """POST /api/predict: for each input its answers, the most probable first."""
 
-    outputs: list[list[Prediction]]
+    outputs: list[list[SerializeAsAny[Prediction]]]
+    """Those of taggers have `tokens` and `entities` too."""
 
 
 class NextWord(Answer):

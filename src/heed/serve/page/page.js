@@ -1,10 +1,11 @@
-// Web page of the server: panels to translate and to generate text, and the reports of its models.
+// Web page of the server: panels to translate, to generate and to tag text, and the reports of its models.
 
 import { ask, askText, useKey } from "./api.js";
 import { el } from "./dom.js";
 import { generatePanel } from "./generate.js";
 import { alertBox } from "./panel.js";
 import { report } from "./report.js";
+import { tagPanel } from "./tag.js";
 import { translatePanel } from "./translate.js";
 import { tabView } from "./view.js";
 
@@ -69,6 +70,7 @@ async function open() {
   const kinds = [
     ["Translate", ableTo("translate"), translatePanel],
     ["Write", ableTo("generate"), generatePanel],
+    ["Tag", ableTo("annotate"), tagPanel],
   ].filter(([, models]) => models.length);
   if (!kinds.length) {
     main.replaceChildren(
