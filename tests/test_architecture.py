@@ -34,6 +34,7 @@ LINES = """
     members
     training
     recipe run
+    transfer
     evaluation integrity
     report
     planner

@@ -25,8 +25,8 @@ READERS: dict[str, Callable[[], Any]] = {
 every_reader = pytest.mark.parametrize("name", READERS)
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
-RECURRENT = {"bilstm", "bigru"}
-"""Readers without attention."""
+RECURRENT = {"bilstm", "bigru", "elmo", "elmo, one direction"}
+"""Readers without attention over the whole source."""
 
 
 def test_every_reader_is_tested() -> None:

@@ -49,6 +49,8 @@ class EncoderConfig(ModelConfig):
     """Maximum number of positions, for learned positions."""
     positions: Literal["learned", "interleaved", "half_split", "none"] = "learned"
     """Position embeddings: learned, sinusoidal in one of two layouts, or none (for rotary attention)."""
+    scale_embeddings: bool = False
+    """Multiply the vectors of tokens by √D, as translators do (sinusoidal positions always do)."""
     num_segments: int = Field(default=2, ge=0, le=100)
     """Segment embeddings; 0: none."""
     begin: bool = False
@@ -101,7 +103,8 @@ class Encoder(ReaderModel):
         self.num_added = int(config.begin)
         self.ends = vocabularies.bos_id, vocabularies.eos_id
         weight = embedding_weight(vocabularies.src_size, config.d_model)
-        kind, scale = (config.positions, None) if config.sinusoidal else ("none", 1.0)
+        kind = config.positions if config.sinusoidal else "none"
+        scale = None if config.sinusoidal or config.scale_embeddings else 1.0
         self.embedding = TokenEmbedding(weight, config.d_model, kind, dropout=0.0, scale=scale)
         if config.positions == "learned":
             self.positions = nn.Parameter(torch.empty(config.max_len, config.d_model))
