@@ -139,7 +139,9 @@ def _write_tokenizer(run: Run, config: EncoderConfig, folder: Path) -> None:
     one = [*first, _text("A", 0), _special(end, 0)]
     tokenizer["post_processor"] = {
         "type": "TemplateProcessing", "single": one, "pair": [*one, _text("B", 1), _special(end, 1)],
-        "special_tokens": {piece: {"id": piece, "ids": [id], "tokens": [piece]} for id, piece in ((1, begin), (2, end))},
+        "special_tokens": {
+            piece: {"id": piece, "ids": [id], "tokens": [piece]} for id, piece in ((1, begin), (2, end))
+        },
     }  # fmt: skip
     _write_json(folder / TOKENIZER, tokenizer)
     special = dict(zip(("pad_token", "cls_token", "sep_token", "unk_token"), SPECIAL_PIECES, strict=True))

@@ -13,7 +13,7 @@ state before it. The models are heed's own language models.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -24,7 +24,7 @@ from heed.core.config import ChosenBy
 from heed.models.gpt import Gpt
 from heed.models.model import ModelConfig, ReaderModel
 from heed.models.rnn_lm import Recurrent, RecurrentConfig
-from heed.nn.contract import TokenSource, Trace, Vocabularies
+from heed.nn.contract import Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 
 LANGUAGE_MODELS: dict[str, type[Gpt] | type[Recurrent]] = {"gpt": Gpt, "rnn": Recurrent}
@@ -102,14 +102,14 @@ class Elmo(ReaderModel):
         self.mix = ScalarMix(_num_layers(config.forward) + 1) if config.layers == "mix" else None
 
     def read(
-        self, source: TokenSource, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
+        self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
         """The combined layers of both models."""
         layers = self.layers(source, dropout_keys)
         mixed: Tensor = layers[-1] if self.mix is None else self.mix(layers)
         return mixed
 
-    def layers(self, source: TokenSource, dropout_keys: DropoutKeys | None = None) -> list[Float[Tensor, "B S D"]]:
+    def layers(self, source: Any, dropout_keys: DropoutKeys | None = None) -> list[Float[Tensor, "B S D"]]:
         """h_0 (embeddings) … h_L, each with the features of both directions."""
         layers = self._forward_layers(source, dropout_keys and dropout_keys.fold(0))
         if self.backward_lm is None:
@@ -117,7 +117,7 @@ class Elmo(ReaderModel):
         backward = self._backward_layers(source, dropout_keys and dropout_keys.fold(1))
         return [torch.cat(pair, dim=-1) for pair in zip(layers, backward, strict=True)]
 
-    def _forward_layers(self, source: TokenSource, dropout_keys: DropoutKeys | None) -> list[Tensor]:
+    def _forward_layers(self, source: Any, dropout_keys: DropoutKeys | None) -> list[Tensor]:
         """Position k has the state after x_k; the end has that after the last token."""
         begin = torch.full_like(source.ids[:, :1], self.bos_id)
         read = torch.cat((begin, source.ids[:, :-1]), dim=1)
@@ -125,7 +125,7 @@ class Elmo(ReaderModel):
         after = torch.arange(1, read.shape[1] + 1, device=read.device).minimum(last)
         return [_gathered(layer, after) for layer in self.forward_lm.hidden_layers(read, dropout_keys)]
 
-    def _backward_layers(self, source: TokenSource, dropout_keys: DropoutKeys | None) -> list[Tensor]:
+    def _backward_layers(self, source: Any, dropout_keys: DropoutKeys | None) -> list[Tensor]:
         """The reversed text, whose end is now the begin; position k has the state after x_k."""
         assert self.backward_lm is not None
         columns = torch.arange(source.ids.shape[1], device=source.ids.device)

@@ -12,7 +12,7 @@ segments 0 and 1, as in BERT.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -24,7 +24,7 @@ from heed.core.errors import DataError
 from heed.models.model import ModelConfig, ReaderModel, Shard
 from heed.models.transformer import ACTIVATIONS, EncoderBlock
 from heed.nn.attention import ATTENTION
-from heed.nn.contract import TokenSource, Trace, Vocabularies, recorder_of
+from heed.nn.contract import Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.embeddings import TokenEmbedding, embedding_weight
 
@@ -133,7 +133,7 @@ class Encoder(ReaderModel):
         return ((block, ()) for block in self.blocks)
 
     def read(
-        self, source: TokenSource, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
+        self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
         """One vector for each source position. Raises DataError for a row that is too long for learned positions."""
         ids, real = self._begun(source)
@@ -145,7 +145,7 @@ class Encoder(ReaderModel):
         features: Tensor = self.norm(x)
         return features[:, self.num_added :]
 
-    def _begun(self, source: TokenSource) -> tuple[Int[Tensor, "B N"], Bool[Tensor, "B N"]]:
+    def _begun(self, source: Any) -> tuple[Int[Tensor, "B N"], Bool[Tensor, "B N"]]:
         """The ids and the mask, after a begin of sentence if the config asks for it."""
         if not self.num_added:
             return source.ids, source.mask
