@@ -149,7 +149,8 @@ def test_gradual_unfreezing_resumes_exactly(folder: Path, tmp_path: Path) -> Non
 
 NAMES = [
     "reader.embedding.weight", "reader.positions", "reader.embedding_norm.weight",
-    "reader.blocks.0.attention.query.bias", "reader.blocks.1.attention.query.bias", "reader.norm.weight", "head.output.weight",
+    "reader.blocks.0.attention.query.bias", "reader.blocks.1.attention.query.bias", "reader.norm.weight",
+    "head.output.weight",
 ]  # fmt: skip
 
 

@@ -1,9 +1,8 @@
 """Masked language models to BERT folders of Hugging Face `transformers`, and back.
 
 A folder has `config.json`, `model.safetensors` and `tokenizer.json`. Keys and values are one matrix in heed and two
-there. A run that heed trained is exported with its tokenizer; a WordPiece tokenizer of BERT becomes one of heed's own
-kinds, `wordpiece`, whose special pieces are moved to the places where heed has them. The package `transformers` is not
-needed.
+there. An exported model is imported bit for bit. Folders with a WordPiece tokenizer, which heed does not have, are
+refused. The package `transformers` is not needed.
 """
 
 from __future__ import annotations
@@ -14,19 +13,34 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from heed.core.errors import UsageError
+from heed.core.config import to_toml
+from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, storage_errors
+from heed.core.run_files import RunFiles
+from heed.export.gpt2 import HEED, read_json
 from heed.models.encoder import EncoderConfig
+from heed.models.transformer import ACTIVATIONS
 from heed.nn.contract import Vocabularies
 from heed.nn.masked_head import MaskedHeadConfig
-from heed.run import WEIGHTS, Run
-from heed.text.tokenizers import MAX_BYTES
+from heed.nn.weight_file import read_header, require_shapes, save_weights, shapes_of
+from heed.recipe import recipe_type, task_of
+from heed.run import RECIPE, WEIGHTS, Run
+from heed.tasks import task_type
+from heed.tasks.prepare import vocabulary_digests
+from heed.text.tokenizers import MAX_BYTES, TOKENIZERS, Tokenizer, TokenizerConfig, parse_tokenizer, save_in_run
 from heed.text.vocabulary import SPECIAL_PIECES
+from heed.training.config import TrainingConfig
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+
+MASKED = task_of("encoder")
+"""The task of a masked language model, the first one for which encoders can be trained."""
+BEGIN = "heed_begin"
+"""Key of `config.json`: whether a text begins with a token of its own, as all other BERT models have."""
 
 Weights = Mapping[str, Tensor]
 
@@ -120,7 +134,8 @@ def export_bert(run: Run, folder: Path) -> bool:
     config, head = run.recipe.model, getattr(run.recipe, "head", None)
     if not isinstance(config, EncoderConfig) or not isinstance(head, MaskedHeadConfig):
         raise UsageError(f"{run.folder}: only masked language models of kind encoder can be exported as BERT.")
-    document = bert_config(config, head, run.vocabularies)
+    reading = run.recipe.data.model_dump(include={"max_tokens", "normaliser"})
+    document = {**bert_config(config, head, run.vocabularies), BEGIN: config.begin, HEED: reading}
     weights = to_bert(run.weights(), config)
     portable = run.recipe.tokenizer.kind in ("bpe", "unigram")
     with storage_errors("write the model", path=folder), atomic_folder(folder) as new:
@@ -145,7 +160,8 @@ def _write_tokenizer(run: Run, config: EncoderConfig, folder: Path) -> None:
     }  # fmt: skip
     _write_json(folder / TOKENIZER, tokenizer)
     special = dict(zip(("pad_token", "cls_token", "sep_token", "unk_token"), SPECIAL_PIECES, strict=True))
-    names = {"tokenizer_class": "PreTrainedTokenizerFast", **special, "mask_token": "<mask>"}
+    names: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", **special, "mask_token": "<mask>"}
+    names["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     _write_json(folder / "tokenizer_config.json", names)
 
 
@@ -155,6 +171,96 @@ def _special(piece: str, segment: int) -> dict[str, Any]:
 
 def _text(which: str, segment: int) -> dict[str, Any]:
     return {"Sequence": {"id": which, "type_id": segment}}
+
+
+# --- import -------------------------------------------------------------------------------------------------
+
+
+def import_bert(folder: Path, out: Path) -> int:
+    """Make a run from a BERT folder, to predict masked words, score or be trained further; returns its size.
+
+    Raises MissingInputError, and DataError if it is not a BERT that heed can compute exactly.
+    """
+    document = read_json(folder / CONFIG)
+    config, head = _read_config(document, folder / CONFIG)
+    tokenizer = _read_tokenizer(folder / TOKENIZER)
+    size = len(tokenizer.vocabulary)
+    if document.get("vocab_size") != size:
+        raise DataError(f"{folder}: the model has {document.get('vocab_size')} pieces, but its tokenizer has {size:,}.")
+    weights = _read_weights(folder / WEIGHTS, config.num_layers)
+    kind = next(kind for kind, tokenizers in TOKENIZERS.items() if tokenizers is type(tokenizer))
+    task = task_type(MASKED)
+    recipe = recipe_type(MASKED)(
+        task=MASKED,
+        data=task.Data.model_validate({"max_tokens": config.max_len - 2, **document.get(HEED, {})}),
+        tokenizer=TokenizerConfig.model_validate({"kind": kind, "vocab_size": size}),
+        model=config,
+        head=head,
+        training=TrainingConfig(stop_metric="masked_perplexity", label_smoothing=0.0),
+    )  # type: ignore[call-arg]
+    with torch.device("meta"):
+        blank = task.new_model(recipe, Vocabularies(size, size))
+    require_shapes(shapes_of(weights), shapes_of(dict(blank.named_parameters())), folder / WEIGHTS)
+    with storage_errors("write the run", path=out), atomic_folder(out) as new:
+        files = RunFiles(new)
+        with files.write(RECIPE, "w") as file:
+            file.write(to_toml(recipe))
+        save_in_run(tokenizer, files, TOKENIZER)
+        save_weights(new / WEIGHTS, weights, vocabulary_digests({"src": tokenizer}))
+    return sum(weight.numel() for weight in weights.values())
+
+
+def _read_config(document: Mapping[str, Any], path: Path) -> tuple[EncoderConfig, MaskedHeadConfig]:
+    supported = {
+        "model_type": ("bert",), "position_embedding_type": ("absolute",), "tie_word_embeddings": (True,),
+        "is_decoder": (False,), "add_cross_attention": (False,), "hidden_act": tuple(ACTIVATIONS),
+    }  # fmt: skip
+    for key, allowed in supported.items():
+        if document.get(key, allowed[0]) not in allowed:
+            expected = " or ".join(map(repr, allowed))
+            raise DataError(f"{path}: {key} is {document[key]!r}, but heed supports only {expected}.")
+    try:
+        epsilon, activation = float(document.get("layer_norm_eps", 1e-12)), document.get("hidden_act", "gelu")
+        config = EncoderConfig(
+            d_model=int(document["hidden_size"]), d_ff=int(document["intermediate_size"]),
+            num_heads=int(document["num_attention_heads"]), num_layers=int(document["num_hidden_layers"]),
+            max_len=int(document["max_position_embeddings"]), num_segments=int(document["type_vocab_size"]),
+            begin=bool(document.get(BEGIN, True)), norm_epsilon=epsilon, activation=activation,
+            dropout=float(document.get("hidden_dropout_prob", 0.1)),
+            attention_dropout=float(document.get("attention_probs_dropout_prob", 0.1)),
+        )  # fmt: skip
+        return config, MaskedHeadConfig(activation=activation, norm_epsilon=epsilon)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path} does not describe a BERT: {error}.") from error
+
+
+def _read_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer without the template that adds begin and end, which heed's batches add."""
+    document = read_json(path)
+    if document.get("model", {}).get("type") == "WordPiece":
+        raise DataError(
+            f"{path} is a WordPiece tokenizer, and heed has only {', '.join(TOKENIZERS)}: export a model that was "
+            "trained by heed."
+        )
+    try:
+        tokenizer = parse_tokenizer(json.dumps({**document, "post_processor": None}))
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+    if "mask" not in tokenizer.vocabulary.tag_ids:
+        raise DataError(f"{path} has no piece <mask>, which a masked language model needs.")
+    return tokenizer
+
+
+def _read_weights(path: Path, num_layers: int) -> dict[str, Tensor]:
+    path = path.resolve()  # downloaded models are often links
+    present = read_header(path).tensors.keys()
+    needed = [bert_name for _, bert_names in _names(num_layers) for bert_name in bert_names]
+    if missing := [name for name in needed if name not in present]:
+        raise DataError(f"{path} has no weight {missing[0]!r}, so it is not the model that {CONFIG} describes.")
+    try:
+        return from_bert(load_file(path), num_layers)
+    except (SafetensorError, OSError) as error:
+        raise DataError(f"{path} cannot be read: {error}.") from error
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:
