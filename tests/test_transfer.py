@@ -107,6 +107,18 @@ def test_elmo_takes_a_forward_and_a_backward_language_model(folder: Path, tmp_pa
     assert "--data.backward=true" in tag(folder, tmp_path / "other", *swapped).err
 
 
+def test_one_language_model_is_a_reader_too(folder: Path, tmp_path: Path) -> None:
+    words = ("--init", folder / "forward", "--init-parts", "encoder", "--model.layers=last")
+    result = tag(folder, tmp_path / "run", *words)
+    assert result.code == 0, result.err
+    model = Run(tmp_path / "run").recipe.model
+    assert model.kind == "elmo" and model.model_dump()["backward"] is None
+    again = call(
+        "train", tmp_path / "run" / "recipe.toml", "--tokenizer-of", folder / "forward", "--out", tmp_path / "b"
+    )
+    assert again.code == 0, again.err
+
+
 def test_a_backward_language_model_reads_reversed_lines(folder: Path) -> None:
     run = Run(folder / "backward")
     ids = run.task().loader(64, seed=1).batches_from()

@@ -49,7 +49,7 @@ class Transfer:
         inherited = {"data.normaliser": self.init.recipe.data.normaliser.model_dump()}
         if self.parts == "encoder":
             inherited |= {f"model.{name}": value for name, value in self.config.model_dump().items()}
-        inherited = {key: value for key, value in inherited.items() if key not in given}
+        inherited = {key: value for key, value in inherited.items() if key not in given and value is not None}
         kind = {"model.kind": self.config.kind} if self.parts == "encoder" else {}
         choices = task.defaults(stats, machine, {**kind, **given})
         own = {key: value for key, value in choices.values.items() if not (kind and key.startswith("model."))}
