@@ -7,7 +7,7 @@ names of that reader, so that the training of another task can start from them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -19,6 +19,7 @@ from heed.models.model import ModelConfig, ReaderModel
 from heed.models.transformer import LAYER_NORM_EPSILON, TransformerConfig
 
 Weights = Mapping[str, Tensor]
+TRANSFORMER = "transformer"
 READER = "reader."
 """Prefix of the weights of a reader with a head (`heed.nn.reader_heads`)."""
 
@@ -35,8 +36,8 @@ def reader_config(config: ModelConfig, backward: ModelConfig | None = None) -> M
         raise UsageError(f"--init-backward is for language models, and --init is of kind {config.kind}.")
     if issubclass(MODELS[config.kind], ReaderModel):
         return config
-    if isinstance(config, TransformerConfig) and config.positions != "concatenated":
-        return _encoder_of(config)
+    if config.kind == TRANSFORMER and cast(TransformerConfig, config).positions != "concatenated":
+        return _encoder_of(cast(TransformerConfig, config))
     raise UsageError(
         f"a model of kind {config.kind} has no encoder that another task can begin with: those of readers, of kind "
         f"transformer (not with concatenated positions) and of language models of kind {', '.join(LANGUAGE_MODELS)} do."
@@ -64,7 +65,7 @@ def reader_weights(config: ModelConfig, weights: Weights, direction: str = "forw
     """The weights of the reader in a model, by their names in that reader."""
     if config.kind in LANGUAGE_MODELS:
         return {f"{direction}_lm.{name}": each for name, each in weights.items() if not name.startswith("head.")}
-    if isinstance(config, TransformerConfig):
+    if config.kind == TRANSFORMER:
         inside = {name.removeprefix("encoder."): each for name, each in weights.items() if name.startswith("encoder.")}
         return inside
     return {name.removeprefix(READER): each for name, each in weights.items() if name.startswith(READER)}
