@@ -33,7 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with unchecked_shapes():
         result = call(
             "train", "--task", "masked-language-model", "--text", text, "--out", folder / "run", *TINY,
-            "--training.max_steps=160", "--training.eval_every=80", "--training.save_every=80", "--data.hold_out=8",
+            "--training.max_steps=300", "--training.eval_every=150", "--training.save_every=150", "--data.hold_out=8",
             "--data.mask_share=0.25", "--training.average=none",
         )  # fmt: skip
     assert result.code == 0, result.err
