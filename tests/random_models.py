@@ -15,6 +15,8 @@ from heed.data.batch import collate, source_from_ids
 from heed.models import Model, ModelConfig, build_model
 from heed.models.bilstm import BiGruConfig, BiLstmConfig
 from heed.models.class_ngram import ClassNgramConfig
+from heed.models.elmo import ElmoConfig
+from heed.models.encoder import EncoderConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.feed_forward_lm import FeedForwardConfig
 from heed.models.gpt import GptConfig
@@ -75,7 +77,20 @@ CONFIGS = {
     "one_layer, last": ONE_LAYER.model_copy(update={"max_len": 4, "predicts": "last"}),
 }
 
+ENCODER = EncoderConfig(
+    d_model=16, d_ff=24, num_heads=2, num_layers=2, max_len=40, dropout=0.3, attention_dropout=0.2
+)  # fmt: skip
+
+_LSTM = RecurrentConfig(d_model=10, hidden_size=10, dropout=0.3)
+
 READER_CONFIGS: dict[str, ModelConfig] = {
+    "encoder": ENCODER,
+    "encoder, pre-norm": ENCODER.model_copy(update={"norm": "pre", "begin": True, "embedding_norm": False}),
+    "encoder, sinusoidal": ENCODER.model_copy(update={"positions": "half_split", "num_segments": 0}),
+    "encoder, rotary": ENCODER.model_copy(update={"positions": "none", "attention": "rotary"}),
+    "encoder, without positions": ENCODER.model_copy(update={"positions": "none", "num_segments": 0}),
+    "elmo": ElmoConfig(forward=_LSTM, backward=_LSTM),
+    "elmo, one direction": ElmoConfig(forward=GPT, layers="last"),
     "bilstm": BiLstmConfig(d_model=12, hidden_size=10, num_layers=2, dropout=0.3),
     "bigru": BiGruConfig(d_model=12, hidden_size=10, dropout=0.3),
 }

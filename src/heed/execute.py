@@ -21,7 +21,7 @@ from heed.models import GenerativeModel
 from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device, give_memory_back
 from heed.nn.weight_file import save_weights
-from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of
+from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
 from heed.recipe import build_recipe
 from heed.report.page import finish_report
 from heed.report.validation import usability
@@ -40,6 +40,7 @@ from heed.training.metrics_log import MetricsLog, validation_event
 from heed.training.progress import Progress
 from heed.training.ranks import ALONE, Ranks
 from heed.training.trainer import Outcome, Trainer
+from heed.transfer import Transfer
 
 
 def check_folder(options: TrainOptions) -> None:
@@ -82,7 +83,7 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
     for text in run.task().warnings():
         warn(text, options.quiet)
     ranks.wait()
-    return _learn(run, first_model(run, init, options.quiet), None, options.quiet, ranks)
+    return _learn(run, first_model(run, init, options.quiet, transfer_of(options, init)), None, options.quiet, ranks)
 
 
 def follow(options: TrainOptions, ranks: Ranks) -> Outcome:
@@ -90,7 +91,7 @@ def follow(options: TrainOptions, ranks: Ranks) -> Outcome:
     ranks.wait()
     run = Run(options.out, choose_device(options.device))
     init = Run(options.init) if options.init else None
-    return _learn(run, first_model(run, init, quiet=True), None, options.quiet, ranks)
+    return _learn(run, first_model(run, init, True, transfer_of(options, init)), None, options.quiet, ranks)
 
 
 def check_pieces(run: Run, force: bool, quiet: bool) -> None:
@@ -236,10 +237,12 @@ def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
         file.write(tomlkit.dumps(document))
 
 
-def first_model(run: Run, init: Run | None, quiet: bool) -> GenerativeModel:
-    """The initial model of a prepared run, with random weights or those of `init`."""
+def first_model(run: Run, init: Run | None, quiet: bool, transfer: Transfer | None = None) -> GenerativeModel:
+    """The initial model of a prepared run, with random weights or those of `init`, or parts of them."""
     model = run.new_model()
-    if init is not None:
+    if transfer is not None:
+        message(transfer.load(model, run.recipe.model), quiet)
+    elif init is not None:
         weights = init.weights()
         if vocabulary_digests(run.tokenizers) != vocabulary_digests(init.tokenizers):
             weights = with_vocabularies(weights, run.recipe.model, init.tokenizers, run.tokenizers)

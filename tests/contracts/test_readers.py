@@ -25,8 +25,8 @@ READERS: dict[str, Callable[[], Any]] = {
 every_reader = pytest.mark.parametrize("name", READERS)
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
-RECURRENT = {"bilstm", "bigru"}
-"""Readers without attention."""
+RECURRENT = {"bilstm", "bigru", "elmo", "elmo, one direction"}
+"""Readers without attention over the whole source."""
 
 
 def test_every_reader_is_tested() -> None:
@@ -69,7 +69,9 @@ def test_traced_attention_sums_to_one_over_real_positions(name: str) -> None:
     reader, source, trace = READERS[name](), random_source(LENGTHS), Trace()
     traced = reader.read(source, None, trace)
     torch.testing.assert_close(traced, reader.read(source), **CLOSE)
+    added = torch.ones(3, getattr(reader, "num_added", 0), dtype=torch.bool)
+    real = torch.cat((added, source.mask), dim=1)
     assert bool(trace.weights) == (name not in RECURRENT)
     for [weights] in trace.weights.values():  # [B, H, S, S]
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
-        assert (weights > 0).equal(source.mask[:, None, None].expand_as(weights))
+        assert (weights > 0).equal(real[:, None, None].expand_as(weights))

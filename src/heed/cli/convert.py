@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from heed.cli.options import Quiet, RunFolder
 from heed.core.progress import message
 
-Target = Literal["gpt2", "arpa", "ctranslate2"]
+if TYPE_CHECKING:
+    from heed.run import Run
+
+Target = Literal["gpt2", "bert", "arpa", "ctranslate2"]
 
 
 def export(
@@ -19,7 +22,7 @@ def export(
     out: Annotated[Path, typer.Option(help="The new folder, or the ARPA file.")],
     to: Annotated[
         Target,
-        typer.Option(help="gpt2 (Hugging Face transformers), arpa (KenLM) or ctranslate2 (translators)."),
+        typer.Option(help="gpt2 or bert (Hugging Face transformers), arpa (KenLM) or ctranslate2 (translators)."),
     ] = "gpt2",
     quiet: Quiet = False,
 ) -> None:
@@ -30,6 +33,8 @@ def export(
     Examples:
 
       heed export runs/shakespeare --to gpt2 --out shakespeare-gpt2
+
+      heed export runs/encoder --to bert --out encoder-bert
 
       heed export runs/kn5 --to arpa --out kn5.arpa
 
@@ -46,14 +51,22 @@ def export(
         export_ctranslate2(opened, out)
         message(f"{out}: a translator for CTranslate2, with its tokenizers", quiet)
         return
+    if to == "bert":
+        from heed.export.bert import export_bert
+
+        message(_exported(opened, out, "BERT", export_bert(opened, out)), quiet)
+        return
     opened.predictor.require("generate", "export")
     if to == "arpa":
         message(_counts(out, export_arpa(opened, out)), quiet)
         return
-    with_tokenizer = export_gpt2(opened, out)
-    kind = opened.recipe.tokenizer.kind
+    message(_exported(opened, out, "GPT-2", export_gpt2(opened, out)), quiet)
+
+
+def _exported(run: Run, out: Path, name: str, with_tokenizer: bool) -> str:
+    kind = run.recipe.tokenizer.kind
     left_out = "" if with_tokenizer else f"; without a tokenizer, as only heed has the kind {kind!r}: use token ids"
-    message(f"{out}: a GPT-2 for Hugging Face transformers{left_out}", quiet)
+    return f"{out}: a {name} for Hugging Face transformers{left_out}"
 
 
 def import_model(
@@ -64,10 +77,10 @@ def import_model(
     out: Annotated[Path, typer.Option(help="The new run folder.")],
     quiet: Quiet = False,
 ) -> None:
-    """Make a run from a GPT-2 or an ARPA file.
+    """Make a run from a GPT-2, a BERT or an ARPA file.
 
-    GPT-2 in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them. The run can generate, score
-    and compress; a GPT-2 can also be trained further (heed train --init).
+    GPT-2 and BERT in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them. The run can do
+    what others of its kind can; a GPT-2 or a BERT can also be trained further (heed train --init).
 
     Examples:
 
@@ -76,10 +89,13 @@ def import_model(
       heed import kn5.arpa --out runs/kn5
     """
     from heed.export.arpa import import_arpa
-    from heed.export.gpt2 import import_gpt2
+    from heed.export.gpt2 import CONFIG, import_gpt2, read_json
 
     if model.is_dir():
-        message(f"{out}: {import_gpt2(model, out):,} parameters", quiet)
+        from heed.export.bert import import_bert
+
+        is_bert = read_json(model / CONFIG).get("model_type") == "bert"
+        message(f"{out}: {(import_bert if is_bert else import_gpt2)(model, out):,} parameters", quiet)
     else:
         message(_counts(out, import_arpa(model, out)), quiet)
 

@@ -88,7 +88,7 @@ def evaluate(
     _check_systems(folders, len(files), texts, translations)
     if ensemble and len(folders) < 2:
         raise UsageError("--ensemble needs two runs or more.")
-    opened = _load(folders, translations.tag, ("generate", "--text") if texts.text else ("translate", "--src"), compute)
+    opened = _load(folders, translations.tag, texts.text is not None, compute)
     if texts.text is not None:
         evaluated = [evaluate_text(texts, opened, ensemble, errors, quiet)]
     else:
@@ -109,14 +109,17 @@ def _evaluate_tags(folders: Sequence[Path], conll: Path, compute: Compute) -> li
     return compared(with_clean_scores([predictor.evaluate(conll) for predictor in predictors]))
 
 
-def _load(folders: Sequence[Path], tag: str | None, needed: tuple[str, str], compute: Compute) -> list[Run]:
-    """Open the runs. Raises UsageError unless each has the ability that a flag needs."""
+def _load(folders: Sequence[Path], tag: str | None, of_text: bool, compute: Compute) -> list[Run]:
+    """Open the runs. Raises UsageError unless each can score texts, or translate."""
     from heed.evaluation.outputs import tags_for
 
     tags = tags_for(folders, tag)
     loaded = [compute.load(folder, tag=own) for folder, own in zip(folders, tags, strict=True)]
     for predictor in loaded:
-        predictor.require(*needed)
+        if of_text:
+            predictor.require_text("--text")
+        else:
+            predictor.require("translate", "--src")
     return [predictor.run for predictor in loaded]
 
 

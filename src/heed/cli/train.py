@@ -105,6 +105,13 @@ class RunFlags:
     init_vocabulary: Annotated[
         Literal["kept", "new"], typer.Option(help="With --init: keep its vocabulary, or train one.")
     ] = "kept"  # fmt: skip
+    init_parts: Annotated[
+        Literal["all", "encoder", "embeddings"],
+        typer.Option(help="With --init: take only its encoder or its token vectors, for another task."),
+    ] = "all"  # fmt: skip
+    init_backward: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="With --init-parts encoder: a backward language model (ELMo).")
+    ] = None  # fmt: skip
     tokenizer_of: Annotated[Path | None, typer.Option(metavar="RUN", help="Use this run's tokenizers.")] = None
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run; may set new limits.")] = None
     strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False
@@ -177,11 +184,26 @@ def train(
     new_vocabulary = run.init_vocabulary == "new"
     if new_vocabulary and (run.init is None or run.tokenizer_of is not None):
         raise UsageError("--init-vocabulary new needs --init RUN, and cannot be combined with --tokenizer-of.")
+    _check_parts(run)
     options = TrainOptions(
-        run.out or Path(), run.overwrite, run.force, run.init, device, quiet, run.tokenizer_of, new_vocabulary
-    )
+        run.out or Path(), run.overwrite, run.force, run.init, device, quiet, run.tokenizer_of, new_vocabulary,
+        run.init_parts, run.init_backward,
+    )  # fmt: skip
     use_threads(threads)
     _train(recipe, keys, options, run.dry_run)
+
+
+def _check_parts(run: RunFlags) -> None:
+    """Raise UsageError for parts of weights that do not exist, or cannot keep their vocabulary."""
+    if run.init_parts == "all" and run.init_backward is None:
+        return
+    if run.init is None or run.init_vocabulary == "new" or run.tokenizer_of is not None:
+        raise UsageError(
+            "--init-parts and --init-backward need --init RUN, whose vocabulary they keep: leave out "
+            "--init-vocabulary new and --tokenizer-of."
+        )
+    if run.init_backward is not None and run.init_parts != "encoder":
+        raise UsageError("--init-backward needs --init-parts encoder.")
 
 
 def split_words(words: Sequence[str]) -> tuple[Path | None, list[str]]:

@@ -100,7 +100,11 @@ class BatchLoader(Generic[B]):
                     yield self._batch(begun.popleft(), ids)
 
     def _batch(self, turn: _Turn, ids: Mapping[str, Sequence[Ids]]) -> tuple[Position, B]:
-        return turn.after, self.collate(ids, turn.item)
+        return turn.after, self.made(ids, turn.item, turn.epoch)
+
+    def made(self, ids: Mapping[str, Sequence[Ids]], rows: NDArray[np.int64], epoch: int) -> B:
+        """A batch of these rows; a subclass may make another one in each epoch."""
+        return self.collate(ids, rows)
 
     def _plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """The plan of one epoch; the latest is kept."""

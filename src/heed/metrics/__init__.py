@@ -19,6 +19,7 @@ from heed.metrics.likelihood import (
     PerplexityPerWord,
     TextLikelihood,
 )
+from heed.metrics.masked import MaskedAccuracy, MaskedPerplexity
 from heed.metrics.metric import Metric, OutputMetric, Score, SentenceStatistics, require_parallel
 from heed.metrics.significance import SEED, interval, resampled_totals
 from heed.metrics.tagging import EntityF1, EntityPrecision, EntityRecall, TagAccuracy
@@ -38,6 +39,8 @@ METRICS: dict[str, type[Metric]] = {
     "perplexity_per_character": PerplexityPerCharacter,
     "bits_per_character": BitsPerCharacter,
     "bits_per_byte": BitsPerByte,
+    "masked_perplexity": MaskedPerplexity,
+    "masked_accuracy": MaskedAccuracy,
 }
 
 TRANSLATION_METRICS = ("bleu", "chrf", "ter")
@@ -99,14 +102,15 @@ def sentence_scores(
 
 
 def score_likelihoods(
-    sentences: Sequence[TextLikelihood], intervals: int = 1000, how: str = "", lines_per_block: int = 1
-) -> dict[str, Score]:
+    sentences: Sequence[TextLikelihood], intervals: int = 1000, how: str = "", lines_per_block: int = 1,
+    prefix: str = "",
+) -> dict[str, Score]:  # fmt: skip
     """Scores by every metric of likelihoods, by the metric's name, over all sentences together.
 
     The signature gives the unit and its number, whether ends of sentences are included, how many tokens stood for
     unknown words, and `how` the text was read. Blocks of `lines_per_block` lines are drawn together, since neighbouring
     lines are not independent where a model reads across lines. A text of probability 0 has infinite perplexity and no
-    interval. Raises DataError for an empty text.
+    interval. `prefix`: before each title. Raises DataError for an empty text.
     """
     total = sum(sentences, start=TextLikelihood())
     draws: list[TextLikelihood] = []
@@ -123,5 +127,5 @@ def score_likelihoods(
         if draws:
             signature += f"|bs:{intervals}|seed:{SEED}" + (f"|block:{lines_per_block}" if lines_per_block > 1 else "")
             low, high = interval([metric.value(draw) for draw in draws])
-        scores[name] = Score(metric.title, metric.value(total), signature, low, high)
+        scores[name] = Score(prefix + metric.title, metric.value(total), signature, low, high)
     return scores

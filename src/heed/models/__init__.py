@@ -7,6 +7,8 @@ from typing import Annotated, Any, cast
 from heed.core.config import ChosenBy
 from heed.models.bilstm import BiGru, BiLstm
 from heed.models.class_ngram import ClassNgram
+from heed.models.elmo import Elmo
+from heed.models.encoder import Encoder
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
 from heed.models.lz78 import Lz78
@@ -34,6 +36,8 @@ MODELS: dict[str, type[Model]] = {
     "lz78": Lz78,
     "one_layer": OneLayer,
     "gpt": Gpt,
+    "encoder": Encoder,
+    "elmo": Elmo,
     "bilstm": BiLstm,
     "bigru": BiGru,
 }

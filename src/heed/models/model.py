@@ -63,6 +63,12 @@ class ReaderModel(Model):
 
     num_features: int
     """Features of each position (D)."""
+    num_added: int = 0
+    """Positions that it reads before the first one of each row: traced attention has them, features do not."""
+
+    def token_vectors(self) -> nn.Parameter | None:
+        """The vectors [V, D] of the tokens that it reads, which an output layer may share; None without any."""
+        return None
 
     @abstractmethod
     def read(

@@ -91,6 +91,11 @@ class DropoutKeys:
         """The same streams for positions that are counted from `num_positions`."""
         return replace(self, shift=self.shift + num_positions)
 
+    def numbers(self, count: int) -> Int[Tensor, "B count"]:
+        """`count` random numbers of each row, in 0 … 2^63 - 1; the first ones do not depend on `count`."""
+        counter = torch.arange(count, device=self.keys.device)
+        return _mix(self.keys[:, None] + counter * _GOLDEN) & (2**63 - 1)
+
     def keep(self, shape: tuple[int, ...], probability: float, offset: int = 0) -> Tensor:
         """A boolean mask `[B, *shape]`, False with `probability` (rounded to 1/256).
 

@@ -99,6 +99,11 @@ class Predictor:
         if not self.can(ability):
             raise self._cannot(ability, by)
 
+    def require_text(self, by: str) -> None:
+        """Raise UsageError unless the run can score texts without sources, which `by` (a flag) needs."""
+        if not self.can("score") or self.can("translate"):
+            raise self._cannot("generate", by)
+
     def open(self) -> None:
         """Read the weights now instead of on first use. Raises MissingInputError or DataError if they are damaged."""
         _ = self.run.model
@@ -152,7 +157,7 @@ class Predictor:
 
     def adapting_scorer(self, options: Mapping[str, Any]) -> TextScorer:
         """A scorer with a model that adapts to the text; the weights must not be packed."""
-        raise self._cannot("score")
+        raise self._cannot("generate", "--dynamic")
 
     def calibrate(self, options: SearchOptions) -> Any:
         """Learn the confidence of outputs from the validation data, and write it into the run folder."""

@@ -57,6 +57,13 @@ class TrainingConfig(Config):
     """Convention of label smoothing (see heed.nn.heads)."""
     r_drop: float = Field(default=0.0, ge=0)
     """α of R-Drop, which makes two passes with different dropout agree; about twice the time (0: off)."""
+    freeze: Literal["none", "embeddings", "reader"] = "none"
+    """For a reader with a head: keep the vectors of tokens, or the whole reader, as they are at the beginning."""
+    unfreeze_every: float = Field(default=0.0, ge=0)
+    """Gradual unfreezing: the head alone is trained first, and after this number of epochs each the next layer below
+    it is too (0: all layers from the beginning)."""
+    layer_decay: float = Field(default=1.0, gt=0, le=1)
+    """Discriminative rates: the rate of a layer is this factor times that of the layer above it."""
     max_steps: int = Field(default=100_000, ge=1)
     """Stop after this number of updates."""
     max_epochs: int = Field(default=0, ge=0)

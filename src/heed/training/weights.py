@@ -6,7 +6,7 @@ accumulated in float32; in float32 training the model's own weights are optimise
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -64,6 +64,16 @@ class Weights:
     def gradients(self) -> list[Tensor]:
         """The accumulated float32 gradients."""
         return [weight.grad for weight in self.master.values() if weight.grad is not None]
+
+    def train_only(self, names: Collection[str]) -> None:
+        """Compute gradients for these weights and for no others, which the optimiser then leaves as they are."""
+        for name, parameter in self._working.items():
+            parameter.requires_grad_(name in names)
+            master = self.master[name]
+            if name not in names:
+                parameter.grad = master.grad = None
+            elif self._copies and master.grad is None:
+                master.grad = torch.zeros_like(master)
 
     @torch.no_grad()
     def publish(self) -> None:

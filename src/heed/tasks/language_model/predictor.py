@@ -54,6 +54,8 @@ class LanguageModelPredictor(Predictor):
 
     def continuations(self, prompt: str = "", options: SearchOptions | None = None) -> list[Hypothesis]:
         """Continue a prompt, and return scores and tokens too. The default limit is 200 tokens."""
+        if self.data.backward:
+            raise UsageError(f"{self.run.folder} reads text from its end (data.backward), so it continues no text.")
         if options is None:
             options = self.run.recipe.decoding.of_text(sample=True)
         elif not options.max_tokens:
@@ -93,7 +95,7 @@ class LanguageModelPredictor(Predictor):
         """
         data, run = self.data, self.run
         reader = make_reader(data.text_as, model or run.model, run.device, run.recipe.training.context, stride)
-        return TextScorer(reader, run.tokenizers["tgt"], data.normaliser, data.line_end)
+        return TextScorer(reader, data.reading(run.tokenizers["tgt"]), data.normaliser, data.line_end)
 
     def adapting_scorer(self, options: Mapping[str, Any]) -> TextScorer:
         """A scorer with a copy of the model that adapts to the text (`options`: see `DynamicOptions`).
@@ -102,7 +104,9 @@ class LanguageModelPredictor(Predictor):
         """
         built = build(DynamicOptions, Document(options))
         reader = DynamicReader(self.run.model, self.run.device, built, self.training_text)
-        return TextScorer(reader, self.run.tokenizers["tgt"], self.data.normaliser, self.data.line_end)
+        return TextScorer(
+            reader, self.data.reading(self.run.tokenizers["tgt"]), self.data.normaliser, self.data.line_end
+        )
 
     def training_text(self) -> TextStream:
         """The training text. Raises MissingInputError if it was removed from the run folder."""
