@@ -11,15 +11,15 @@ import typer
 from heed.cli.options import Quiet, RunFolder
 from heed.core.progress import message
 
-Target = Literal["gpt2", "arpa", "ctranslate2"]
+Target = Literal["gpt2", "arpa", "ctranslate2", "word2vec"]
 
 
 def export(
     run: RunFolder,
-    out: Annotated[Path, typer.Option(help="The new folder, or the ARPA file.")],
+    out: Annotated[Path, typer.Option(help="The new folder or file.")],
     to: Annotated[
         Target,
-        typer.Option(help="gpt2 (Hugging Face transformers), arpa (KenLM) or ctranslate2 (translators)."),
+        typer.Option(help="gpt2 (Hugging Face transformers), arpa (KenLM), ctranslate2 (translators) or word2vec."),
     ] = "gpt2",
     quiet: Quiet = False,
 ) -> None:
@@ -34,6 +34,8 @@ def export(
       heed export runs/kn5 --to arpa --out kn5.arpa
 
       heed export runs/en-de --to ctranslate2 --out en-de-ctranslate2
+
+      heed export runs/vectors --to word2vec --out vectors.txt
     """
     from heed.export.arpa import export_arpa
     from heed.export.gpt2 import export_gpt2
@@ -45,6 +47,11 @@ def export(
 
         export_ctranslate2(opened, out)
         message(f"{out}: a translator for CTranslate2, with its tokenizers", quiet)
+        return
+    if to == "word2vec":
+        from heed.export.word2vec import export_word2vec
+
+        message(f"{out}: {export_word2vec(opened, out):,} word vectors", quiet)
         return
     opened.predictor.require("generate", "export")
     if to == "arpa":
@@ -59,27 +66,35 @@ def export(
 def import_model(
     model: Annotated[
         Path,
-        typer.Argument(help="Folder with config.json, model.safetensors and tokenizer.json; or an ARPA file."),
+        typer.Argument(
+            help="Folder with config.json, model.safetensors and tokenizer.json; an ARPA file; or word vectors."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The new run folder.")],
     quiet: Quiet = False,
 ) -> None:
-    """Make a run from a GPT-2 or an ARPA file.
+    """Make a run from a GPT-2, an ARPA file or word vectors.
 
-    GPT-2 in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them. The run can generate, score
-    and compress; a GPT-2 can also be trained further (heed train --init).
+    GPT-2 in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them; word vectors in the text
+    format of word2vec. The run of a language model can generate, score and compress; a GPT-2 can also be trained
+    further (heed train --init).
 
     Examples:
 
       heed import shakespeare-gpt2 --out runs/gpt2
 
       heed import kn5.arpa --out runs/kn5
+
+      heed import vectors.txt --out runs/vectors
     """
     from heed.export.arpa import import_arpa
     from heed.export.gpt2 import import_gpt2
+    from heed.export.word2vec import import_word2vec, is_word2vec
 
     if model.is_dir():
         message(f"{out}: {import_gpt2(model, out):,} parameters", quiet)
+    elif is_word2vec(model):
+        message(f"{out}: {import_word2vec(model, out):,} word vectors", quiet)
     else:
         message(_counts(out, import_arpa(model, out)), quiet)
 

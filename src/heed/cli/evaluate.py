@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 from heed.cli.evaluate_text import TextOptions, evaluate_text
 from heed.cli.evaluate_translations import TestFiles, TranslationOptions, evaluate_translations
 from heed.cli.flags import flags_given, given
-from heed.cli.options import BadBytes, BeamFlags, Compute, Json, Quiet, search_options
+from heed.cli.options import BadBytes, BeamFlags, Compute, Json, OnBadBytes, Quiet, search_options
 from heed.core.errors import StorageError, UsageError
 from heed.core.progress import message, warn
 
@@ -25,6 +26,16 @@ Ensemble = Annotated[bool, typer.Option("--ensemble", help="Add a row for the en
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Learn confidences from validation data.")]
 
 
+@dataclass(frozen=True)
+class VectorTests:
+    """Test sets of word vectors."""
+
+    similarity: Annotated[
+        list[Path] | None, typer.Option(help="Pairs of words with judgements, for runs that embed (repeatable).")
+    ] = None
+    analogies: Annotated[Path | None, typer.Option(help="Analogies in the format of questions-words.")] = None
+
+
 def evaluate(
     *,
     runs: Runs = None,
@@ -33,6 +44,7 @@ def evaluate(
     translations: TranslationOptions,
     search: BeamFlags,
     table: Annotated[Path | None, typer.Option(help="Inputs with answers, for runs that predict.")] = None,
+    vectors: VectorTests,
     ensemble: Ensemble = False,
     calibrate: Calibrate = False,
     errors: BadBytes = "strict",
@@ -54,6 +66,8 @@ def evaluate(
       heed evaluate runs/a runs/b --hyp marian=m.out --src test.en --ref test.de
 
       heed evaluate runs/kn5 runs/lstm runs/gpt --text test.txt --dynamic sgd
+
+      heed evaluate runs/counts runs/vectors --similarity men.txt --analogies questions-words.txt
     """
     folders = runs or []
     if calibrate:
@@ -72,6 +86,14 @@ def evaluate(
         evaluated = [[predictor.evaluate(table) for predictor in map(compute.load, folders)]]
         _finish(evaluated, False, json_output, quiet)
         return
+    if of_vectors := flags_given(vectors):
+        _refuse(
+            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
+            f"{' and '.join(of_vectors)} are for the vectors of words",
+        )
+        _check_systems(folders, 1, texts, translations)
+        _finish(_evaluate_vectors(folders, vectors, errors, compute), False, json_output, quiet)
+        return
     _check_test(files, texts)
     _check_flags(texts, translations, search, compute, json_output)
     _check_systems(folders, len(files), texts, translations)
@@ -83,6 +105,19 @@ def evaluate(
     else:
         evaluated = evaluate_translations(files, opened, translations, search, ensemble, errors, quiet)
     _finish(evaluated, translations.analysis, json_output, quiet)
+
+
+def _evaluate_vectors(
+    folders: Sequence[Path], tests: VectorTests, errors: OnBadBytes, compute: Compute
+) -> list[list[Evaluation]]:
+    """The evaluations of each test set of word vectors."""
+    from heed.evaluation.word_similarity import evaluate_analogies, evaluate_similarity
+
+    loaded = [compute.load(folder) for folder in folders]
+    for predictor in loaded:
+        predictor.require("embed", "--similarity" if tests.similarity else "--analogies")
+    evaluated = [evaluate_similarity(path, loaded, errors) for path in tests.similarity or ()]
+    return evaluated + ([evaluate_analogies(tests.analogies, loaded, errors)] if tests.analogies else [])
 
 
 def _load(folders: Sequence[Path], tag: str | None, needed: tuple[str, str], compute: Compute) -> list[Run]:

@@ -25,8 +25,8 @@ class HeldOut:
     rows: Sequence[Row]
     to_exchange: str = "Exchange the two sides."
     """Advice if source and reference are exchanged."""
-    unit: Literal["line", "pair"] = "line"
-    """Name of a row: a line of each file, or a pair in a file of pairs."""
+    unit: Literal["line", "pair", "question"] = "line"
+    """Name of a row: a line of each file, a pair in a file of pairs, or a question."""
 
     @property
     def label(self) -> str:

@@ -21,6 +21,7 @@ from heed.metrics.likelihood import (
 )
 from heed.metrics.metric import Metric, OutputMetric, Score, SentenceStatistics, require_parallel
 from heed.metrics.significance import SEED, interval, resampled_totals
+from heed.metrics.similarity import NegativeSampling
 from heed.metrics.translation import Bleu, Chrf, ChrfPlusPlus, Ter
 
 METRICS: dict[str, type[Metric]] = {
@@ -33,6 +34,7 @@ METRICS: dict[str, type[Metric]] = {
     "perplexity_per_character": PerplexityPerCharacter,
     "bits_per_character": BitsPerCharacter,
     "bits_per_byte": BitsPerByte,
+    "negative_sampling": NegativeSampling,
 }
 
 TRANSLATION_METRICS = ("bleu", "chrf", "ter")

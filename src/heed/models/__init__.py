@@ -12,10 +12,12 @@ from heed.models.lz78 import Lz78
 from heed.models.model import GenerativeModel, Model, ModelConfig, ReaderModel
 from heed.models.ngram import Bigram, Ngram
 from heed.models.one_layer import OneLayer
+from heed.models.ppmi_svd import PpmiSvd
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
 from heed.models.transformer import Transformer
 from heed.models.trellisnet import TrellisNet
+from heed.models.word_vectors import Cbow, SkipGram
 from heed.nn.contract import Vocabularies
 from heed.nn.recurrent import CELLS
 
@@ -33,6 +35,9 @@ MODELS: dict[str, type[Model]] = {
     "lz78": Lz78,
     "one_layer": OneLayer,
     "gpt": Gpt,
+    "skip_gram": SkipGram,
+    "cbow": Cbow,
+    "ppmi_svd": PpmiSvd,
 }
 
 
@@ -46,9 +51,9 @@ def register(model: type[Model]) -> None:
         raise ValueError(f"a model of kind {kind!r} already exists: {MODELS[kind].__name__}")
 
 
-def build_model(config: ModelConfig, vocabularies: Vocabularies) -> GenerativeModel:
+def build_model(config: ModelConfig, vocabularies: Vocabularies) -> Any:  # of the family of its kind
     """A new model of the configured kind; its weights are drawn from torch's global generator."""
-    return cast(GenerativeModel, cast(Any, MODELS[config.kind])(config, vocabularies))
+    return cast(Any, MODELS[config.kind])(config, vocabularies)
 
 
 def _configs() -> dict[str, type[ModelConfig]]:
