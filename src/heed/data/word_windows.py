@@ -125,7 +125,7 @@ class WindowSampler:
         self.kept_share = np.ones(len(counts))
         if options.subsample:
             frequency = np.maximum(counts, 1) / counts.sum()
-            self.kept_share = np.minimum(1.0, np.sqrt(options.subsample / frequency))
+            self.kept_share = np.asarray(np.sqrt(options.subsample / frequency).clip(max=1.0), dtype=np.float64)
 
     def batch(self, ids: Ints, lines: Ints, random: Philox, subsample: bool = True) -> WindowBatch:
         """The examples of the words `ids` of the `lines`, in which each word that has another in its window is one."""

@@ -86,7 +86,7 @@ class WordVectorModel(Model):
 class SkipGram(WordVectorModel):
     """Predicts the words around a word from its vector; inputs start uniform in ±1 / 2D, outputs at 0."""
 
-    Config = SkipGramConfig
+    Config: ClassVar[type[ModelConfig]] = SkipGramConfig
     papers = "skip-gram with negative sampling (Mikolov et al. 2013)"
     sparse_gradients = True
 

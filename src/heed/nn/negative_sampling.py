@@ -99,7 +99,8 @@ class SparseMatrix:
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
             zeros, size = rows.new_zeros(len(self.places)), (len(rows), len(columns))
             pattern = torch.sparse_csr_tensor(self.starts, self.places, zeros, size, check_invariants=False)
-            return torch.sparse.sampled_addmm(pattern, rows, columns.T, beta=0.0).values()
+            products: Tensor = torch.sparse.sampled_addmm(pattern, rows, columns.T, beta=0.0).values()
+            return products
 
 
 def _weighted_sums(ids: Tensor, starts: Tensor, weights: Tensor, table: Tensor) -> Tensor:
@@ -125,7 +126,7 @@ def negative_sampling_loss(
     inputs: Float[Tensor, "R D"], outputs: Float[Tensor, "V D"], bags: SparseMatrix, targets: SparseMatrix
 ) -> Float[Tensor, ""]:
     """The sum of `pair_losses`, with sparse gradients of both tables."""
-    loss: Tensor = _NegativeSampling.apply(inputs, outputs, bags, targets)
+    loss: Tensor = _NegativeSampling.apply(inputs, outputs, bags, targets)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -144,7 +145,7 @@ class _NegativeSampling(torch.autograd.Function):
         return F.softplus(-margins).sum()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Any:
         return (*(_sparse(rows, values.mul_(grad), shape) for rows, values, shape in ctx.gradients), None, None)
 
 

@@ -41,7 +41,8 @@ class Cooccurrence:
                 together = lines[distance:] == lines[:-distance]
                 left, right = ids[:-distance][together], ids[distance:][together]
                 new, numbers = np.unique(left * num_words + right, return_counts=True)
-                pairs.append((new, numbers * ((window - distance + 1) / window)))
+                weighted = np.asarray(numbers * ((window - distance + 1) / window), dtype=np.float64)
+                pairs.append((new.astype(np.int64, copy=False), weighted))
             keys, counts = _added(pairs)
         words, contexts = keys // num_words, keys % num_words
         keys, counts = _added([(keys, counts), (contexts * num_words + words, counts)])

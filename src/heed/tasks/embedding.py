@@ -34,8 +34,9 @@ class TokenVectors:
         if not len(self.vectors):
             return np.zeros(self.vectors.shape[1], dtype=np.float32)
         if pooling in ("first", "last"):
-            return self.vectors[0 if pooling == "first" else -1]
-        pooled: Floats = self.vectors.mean(0) if pooling == "mean" else self.vectors.max(0)
+            pooled: Floats = self.vectors[0 if pooling == "first" else -1]
+        else:
+            pooled = self.vectors.mean(0) if pooling == "mean" else self.vectors.max(0)
         return pooled
 
 

@@ -9,10 +9,10 @@ from heed.models import MODELS
 from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine, given_number, held_out, without
 
 CHARACTERS_PER_WORD = 5.5
-READ_WORDS = 20e6
-"""Words that a training reads, over all epochs, unless that takes fewer than 5 epochs or more than 40."""
-RATE, RATE_OF_BAGS = 0.025, 0.05
-"""Rates of skip-gram and CBOW in word2vec."""
+READ_WORDS = 60e6
+"""Words that a training reads, over all epochs, unless that takes fewer than 5 epochs or more than 40 (measured)."""
+RATE, RATE_OF_BAGS = 0.025, 0.1
+"""Rates of skip-gram, as in word2vec, and CBOW, whose gradient is divided by the size of the window (measured)."""
 
 
 def choose_word_vectors(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
@@ -51,6 +51,6 @@ def _training(num_words: float, given: Mapping[str, Any], kind: str) -> Chosen:
         "training.average": ("none", "the rate falls to zero"),
         "training.max_steps": (epochs * per_epoch, f"about {epochs} epochs of {num_words:,.0f} words"),
         "training.patience": (0, "the rate falls until the end"),
-        "training.eval_every": (per_epoch, "about once an epoch"),
-        "training.save_every": (per_epoch, "with each validation"),
+        "training.eval_every": (epochs * per_epoch, "at the end only: the last vectors are kept"),
+        "training.save_every": (per_epoch, "about once an epoch"),
     }

@@ -127,7 +127,7 @@ class WordVectorTask(Task):
         """The known words of all training lines."""
         for index in range(len(self.store)):
             row = self.store.row("tgt", index)
-            yield row[row != UNK_ID]  # type: ignore[misc]
+            yield row[row != UNK_ID]
 
     def loss(
         self, model: Any, batch: WindowBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
