@@ -28,12 +28,15 @@ Calibrate = Annotated[bool, typer.Option("--calibrate", help="Learn confidences 
 
 @dataclass(frozen=True)
 class VectorTests:
-    """Test sets of word vectors."""
+    """Test sets of word vectors, and trees for attention heads."""
 
     similarity: Annotated[
         list[Path] | None, typer.Option(help="Pairs of words with judgements, for runs that embed (repeatable).")
     ] = None
     analogies: Annotated[Path | None, typer.Option(help="Analogies in the format of questions-words.")] = None
+    trees: Annotated[
+        Path | None, typer.Option(help="Trees to compare attention heads with: CoNLL-U, or bracketed.")
+    ] = None
 
 
 def evaluate(
@@ -68,6 +71,8 @@ def evaluate(
       heed evaluate runs/kn5 runs/lstm runs/gpt --text test.txt --dynamic sgd
 
       heed evaluate runs/counts runs/vectors --similarity men.txt --analogies questions-words.txt
+
+      heed evaluate runs/en-de --trees test.conllu
     """
     folders = runs or []
     if calibrate:
@@ -89,9 +94,13 @@ def evaluate(
     if of_vectors := flags_given(vectors):
         _refuse(
             [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
-            f"{' and '.join(of_vectors)} are for the vectors of words",
+            f"{' and '.join(of_vectors)}: a test set of its own",
         )
         _check_systems(folders, 1, texts, translations)
+        if vectors.trees is not None:
+            _refuse([flag for flag in of_vectors if flag != "--trees"], "--trees has a table of its own")
+            _evaluate_heads(folders, vectors.trees, errors, json_output, compute)
+            return
         _finish(_evaluate_vectors(folders, vectors, errors, compute), False, json_output, quiet)
         return
     _check_test(files, texts)
@@ -118,6 +127,17 @@ def _evaluate_vectors(
         predictor.require("embed", "--similarity" if tests.similarity else "--analogies")
     evaluated = [evaluate_similarity(path, loaded, errors) for path in tests.similarity or ()]
     return evaluated + ([evaluate_analogies(tests.analogies, loaded, errors)] if tests.analogies else [])
+
+
+def _evaluate_heads(folders: Sequence[Path], trees: Path, errors: OnBadBytes, as_json: bool, compute: Compute) -> None:
+    """Print the agreement of each run's attention heads with trees."""
+    from heed.evaluation.heads import evaluate_heads
+
+    reports = {str(folder): evaluate_heads(compute.load(folder), trees, errors) for folder in folders}
+    if as_json:
+        print(json.dumps([{"run": run, **report.to_json()} for run, report in reports.items()], ensure_ascii=False))
+    else:
+        print("\n\n".join(f"{run}, {trees.name}, {report.render()}" for run, report in reports.items()))
 
 
 def _load(folders: Sequence[Path], tag: str | None, needed: tuple[str, str], compute: Compute) -> list[Run]:

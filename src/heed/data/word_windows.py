@@ -171,8 +171,7 @@ class WindowSampler:
 
 
 def _uniform(random: Philox, n: int) -> NDArray[np.float64]:
-    uniform: NDArray[np.float64] = (random.random_raw(n) >> np.uint64(11)) * 2.0**-53
-    return uniform
+    return np.asarray((random.random_raw(n) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
 def batch_random(seed: int, epoch: int, batch: int) -> Philox:

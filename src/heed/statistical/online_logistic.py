@@ -115,8 +115,8 @@ def opposed(radius: float, depth: float = 20.0, share: float = 0.0125) -> Source
     """A source on which each proper learner with ‖w‖ ≤ `radius` pays √T.
 
     Most examples are (0, s / B): they hold w near (0, B), B the radius. The rest are (±1, -k / B) with random signs,
-    k the `depth`: their margins are ±w₁ - k, where the loss is linear in w₁ ∈ [-k, k]. Whatever w₁ a learner chooses, it
-    gains nothing on average, whereas the best w₁ in hindsight gains |n₊ - n₋| · |w₁|. A mixture of w₁ = k and
+    k the `depth`: their margins are ±w₁ - k, where the loss is linear in w₁ ∈ [-k, k]. Whatever w₁ a learner chooses,
+    it gains nothing on average, whereas the best w₁ in hindsight gains |n₊ - n₋| · |w₁|. A mixture of w₁ = k and
     w₁ = -k gives both signs a fair probability, which no single w₁ does. The curvature ends this at about T = e^{2k}.
     """
     scale = np.hypot(1, depth / radius)

@@ -14,6 +14,7 @@ from torch import Tensor
 from heed.core.errors import DataError, UsageError
 from heed.data.batch import collate, source_from_ids
 from heed.decoding.scoring import in_length_order, require_short
+from heed.nn.contract import Trace
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
@@ -38,6 +39,67 @@ class TokenVectors:
         else:
             pooled = self.vectors.mean(0) if pooling == "mean" else self.vectors.max(0)
         return pooled
+
+
+@dataclass(frozen=True)
+class TokenAttention:
+    """The self-attention of a model on a text, of all heads of all layers."""
+
+    names: Sequence[str]
+    """Of the heads [K]: `encoder.0 head 1`, layers and heads counted from 0."""
+    weights: Floats
+    """[K, T, T]: from each token to each token of the text."""
+    word_ids: Sequence[int | None]
+    """The index of each token's word among those that white space separates."""
+
+
+def encoder_attention(
+    reader: Any, tokenizer: Tokenizer, texts: Sequence[str], device: torch.device
+) -> list[TokenAttention]:
+    """The self-attention of a reader on each text, without the end of the text."""
+
+    def read(ids: Sequence[Sequence[int]], trace: Trace) -> None:
+        reader.read(source_from_ids(ids, EOS_ID, PAD_ID).to(device), trace=trace)
+
+    return _attention(read, 0, tokenizer, texts)
+
+
+def generator_attention(
+    model: Any, tokenizer: Tokenizer, texts: Sequence[str], device: torch.device
+) -> list[TokenAttention]:
+    """The self-attention of a language model on each text, without the begin of the text."""
+
+    def read(ids: Sequence[Sequence[int]], trace: Trace) -> None:
+        batch = collate(None, ids, range(len(ids)), BOS_ID, EOS_ID, PAD_ID).to(device)
+        model.advance(batch.tgt_in, model.start(None, len(ids)), trace)
+
+    return _attention(read, 1, tokenizer, texts)
+
+
+@torch.inference_mode()
+def _attention(
+    read: Callable[[Sequence[Sequence[int]], Trace], None], first: int, tokenizer: Tokenizer, texts: Sequence[str]
+) -> list[TokenAttention]:
+    """The attention that `read` traces, between the tokens of each text, the first of which is at the place `first`."""
+    ids = tokenizer.encode(texts)
+
+    def of(rows: Sequence[int]) -> list[TokenAttention]:
+        trace = Trace()
+        read([ids[row] for row in rows], trace)
+        layers = {name.removesuffix(".self"): each[0] for name, each in trace.weights.items() if name.endswith(".self")}
+        if not layers:
+            raise UsageError("the model has no self-attention.")
+        names = [f"{name} head {head}" for name, weights in layers.items() for head in range(weights.shape[1])]
+        weights = torch.cat([*layers.values()], dim=1).float().cpu().numpy()
+        found = []
+        for place, row in enumerate(rows):
+            tokens = slice(first, first + len(ids[row]))
+            found.append(
+                TokenAttention(names, weights[place, :, tokens, tokens].copy(), tokenizer.word_ids(texts[row]))
+            )
+        return found
+
+    return in_length_order([len(row) + 1 for row in ids], [0] * len(ids), of)
 
 
 def require_pooling(pooling: str) -> None:

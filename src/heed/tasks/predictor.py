@@ -23,6 +23,7 @@ from heed.decoding.translator import ModelTranslator
 from heed.tasks.embedding import (
     Neighbourhood,
     Pooling,
+    TokenAttention,
     TokenVectors,
     expressions,
     require_known,
@@ -139,6 +140,10 @@ class Predictor:
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Return the vector of each token of each text."""
         raise self._cannot("embed")
+
+    def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
+        """Return the self-attention between the tokens of each text; `random_weights`: of an untrained model."""
+        raise self._cannot("inspect")
 
     def embed(self, texts: str | Sequence[str], pooling: Pooling = "mean") -> NDArray[np.float32]:
         """Return a vector [D] of a text, or the vectors [N, D] of several; zeros for a text without a known token.

@@ -18,7 +18,7 @@ from heed.evaluation.likelihoods import evaluate_texts, read_by
 from heed.evaluation.test_set import HeldOut
 from heed.report.validation import measured
 from heed.run import Run
-from heed.tasks.embedding import TokenVectors, generator_vectors
+from heed.tasks.embedding import TokenAttention, TokenVectors, generator_attention, generator_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
@@ -76,6 +76,12 @@ class LanguageModelPredictor(Predictor):
         self.require("embed")
         normalised = [self.data.normaliser.apply(text) for text in texts]
         return generator_vectors(self.run.model, self.run.tokenizers["tgt"], normalised, self.run.device)
+
+    def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
+        """The self-attention between the tokens of each text."""
+        self.require("embed", "self-attention")
+        model: Any = self.run.new_model().to(self.run.device) if random_weights else self.run.model
+        return generator_attention(model, self.run.tokenizers["tgt"], texts, self.run.device)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Evaluate the validation text as a whole, read in the same way as users' texts."""

@@ -21,7 +21,7 @@ from heed.evaluation.test_set import HeldOut
 from heed.export.ctranslate2 import convert, open_engine
 from heed.report.validation import usability
 from heed.run import Run
-from heed.tasks.embedding import TokenVectors, encoder_vectors
+from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
 from heed.tasks.translation.calibration import Calibration, calibrate
@@ -111,6 +111,14 @@ class TranslationPredictor(Translating, Predictor):
             raise self._cannot("embed")
         sources = [self.data.normaliser.apply(text) for text in texts]
         return encoder_vectors(encoder, self.run.tokenizers["src"], sources, self.run.device)
+
+    def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
+        """The self-attention of the encoder between the tokens of each source."""
+        encoder: Any = getattr(self.run.new_model() if random_weights else self.run.model, "encoder", None)
+        if encoder is None:
+            raise self._cannot("inspect", "self-attention")
+        device = self.run.device
+        return encoder_attention(encoder.to(device), self.run.tokenizers["src"], texts, device)
 
     def calibrate(self, options: SearchOptions) -> Calibration:
         """Learn the confidence of translations from the validation data, and write it into the run folder."""
