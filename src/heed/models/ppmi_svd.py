@@ -27,6 +27,7 @@ class PpmiSvdConfig(WordVectorConfig):
     """Counts with PPMI and SVD."""
 
     kind: Literal["ppmi_svd"] = "ppmi_svd"
+    """Kind of model: the key in `MODELS`."""
     negatives: int = Field(default=1, ge=1)
     """k: log k is subtracted from the PMI."""
     subsample: float = Field(default=0.0, ge=0, le=1)

@@ -42,6 +42,7 @@ class SkipGramConfig(WordVectorConfig):
     """Skip-gram with negative sampling."""
 
     kind: Literal["skip_gram"] = "skip_gram"
+    """Kind of model: the key in `MODELS`."""
 
     def summary(self) -> str:
         return f"skip-gram vectors of {_described(self)}"
@@ -51,6 +52,7 @@ class CbowConfig(WordVectorConfig):
     """Continuous bag of words with negative sampling."""
 
     kind: Literal["cbow"] = "cbow"
+    """Kind of model: the key in `MODELS`."""
 
     def summary(self) -> str:
         return f"continuous-bag-of-words vectors of {_described(self)}"
