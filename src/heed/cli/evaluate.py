@@ -30,13 +30,9 @@ Calibrate = Annotated[bool, typer.Option("--calibrate", help="Learn confidences 
 class VectorTests:
     """Test sets of word vectors, and trees for attention heads."""
 
-    similarity: Annotated[
-        list[Path] | None, typer.Option(help="Pairs of words with judgements, for runs that embed (repeatable).")
-    ] = None
-    analogies: Annotated[Path | None, typer.Option(help="Analogies in the format of questions-words.")] = None
-    trees: Annotated[
-        Path | None, typer.Option(help="Trees to compare attention heads with: CoNLL-U, or bracketed.")
-    ] = None
+    similarity: Annotated[list[Path] | None, typer.Option(help="Judged pairs of words (repeatable).")] = None
+    analogies: Annotated[Path | None, typer.Option(help="Analogies of words.")] = None
+    trees: Annotated[Path | None, typer.Option(help="Trees, for attention heads.")] = None
 
 
 def evaluate(
@@ -57,10 +53,7 @@ def evaluate(
 ) -> None:
     """Score runs on test sets, with signatures and 95 % intervals.
 
-    Translators get BLEU, chrF and TER; language models get perplexities and bits per byte. Several systems share a
-    table, in which each is tested against the first by paired bootstrap (from 20 lines) and approximate randomisation,
-    where possible. Test lines that are in the training data are reported. A run logs its scores in scores.jsonl and
-    report.md.
+    Several systems share a table and are tested against the first. Test lines in the training data are reported.
 
     Examples:
 
@@ -69,10 +62,6 @@ def evaluate(
       heed evaluate runs/a runs/b --hyp marian=m.out --src test.en --ref test.de
 
       heed evaluate runs/kn5 runs/lstm runs/gpt --text test.txt --dynamic sgd
-
-      heed evaluate runs/counts runs/vectors --similarity men.txt --analogies questions-words.txt
-
-      heed evaluate runs/en-de --trees test.conllu
     """
     folders = runs or []
     if calibrate:
