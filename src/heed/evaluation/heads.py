@@ -2,7 +2,7 @@
 
 A head of attention predicts the syntactic head of a word in one of two directions: the word that it attends to most
 (`word to head`), or the word that attends to it most (`head to word`). For each relation, the best head is chosen on
-the first half of the sentences and scored on the second, beside the best fixed offset, chosen likewise. The attention
+the first half of the sentences and scored on the second, next to the best fixed offset, chosen likewise. The attention
 to a word of several tokens is the sum of that to its tokens, and the attention from it the mean (section 4.1 there).
 
 Trees are induced from a head as maximum spanning trees from the true root (Raganato & Tiedemann 2018), and the probe
