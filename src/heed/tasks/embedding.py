@@ -154,11 +154,18 @@ def _vectors(
 
 
 def whole_words(tokenizer: Tokenizer) -> list[str]:
-    """The pieces of a vocabulary that are words by themselves, in its order."""
+    """The pieces of a vocabulary that are words by themselves, in its order.
+
+    Where pieces begin with the blank before a word, as in byte-level BPE, those that do; else those that a text of this
+    word alone becomes.
+    """
     vocabulary = tokenizer.vocabulary
     ids = range(len(vocabulary.pieces) - len(vocabulary.text_pieces) - len(vocabulary.tags), len(vocabulary.pieces))
-    spelled = [tokenizer.decode([[id]])[0].strip() for id in ids]
-    words = [word for word in dict.fromkeys(spelled) if word and word.isalnum()]
+    spelled = [tokenizer.decode([[id]])[0] for id in ids]
+    begin_words = [text for text in spelled if text.startswith(" ")]
+    words = [word for word in dict.fromkeys(map(str.strip, begin_words or spelled)) if word.isalnum()]
+    if begin_words:
+        return words
     return [word for word, pieces in zip(words, tokenizer.encode(words), strict=True) if len(pieces) == 1]
 
 
