@@ -31,7 +31,7 @@ class Vectors:
         self.run = SimpleNamespace(folder=Path(name), recipe=recipe)
         self.neighbourhood = Neighbourhood([*self.table], np.stack([*self.table.values()]))
 
-    def embed(self, words: list[str]) -> Any:
+    def word_vectors(self, words: list[str]) -> Any:
         return np.stack([self.table.get(word, np.zeros(3, np.float32)) for word in words])
 
 

@@ -91,7 +91,7 @@ def _unit_vectors(predictor: Predictor, words: Sequence[str]) -> tuple[Mapping[s
     """The place of each distinct word, and the vectors of length 1; zeros for unknown words."""
     normaliser = predictor.run.recipe.data.normaliser
     distinct = [*dict.fromkeys(words)]
-    vectors = unit(predictor.embed([normaliser.apply(word) for word in distinct]))
+    vectors = unit(predictor.word_vectors([normaliser.apply(word) for word in distinct]))
     return {word: place for place, word in enumerate(distinct)}, vectors
 
 

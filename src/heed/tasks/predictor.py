@@ -159,7 +159,11 @@ class Predictor:
     def neighbourhood(self) -> Neighbourhood:
         """The words of the vocabulary, among which `neighbours` searches."""
         words = whole_words(self.run.tokenizers[self.run.sides[0]])
-        return Neighbourhood(words, self.embed(words))
+        return Neighbourhood(words, self.word_vectors(words))
+
+    def word_vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors [N, D] of words, each as it is after a blank: subwords at the begin of a text differ."""
+        return self.embed([f" {word}" for word in words])
 
     def neighbours(self, query: str, top: int = 10) -> list[tuple[str, float]]:
         """Return the words nearest to a word, or to a sum such as `king - man + woman`, with their cosines, best first.
@@ -172,7 +176,7 @@ class Predictor:
             raise UsageError(f"{query!r} is not one word or a sum of words, such as king - man + woman.")
         normaliser = self.run.recipe.data.normaliser
         words = [normaliser.apply(word) for word in found[0].words]
-        vectors = self.embed(words)
+        vectors = self.word_vectors(words)
         require_known(words, vectors)
         return self.neighbourhood.nearest(np.asarray(found[0].signs, np.float32) @ unit(vectors), top, words)
 
