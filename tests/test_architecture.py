@@ -207,6 +207,7 @@ OPENERS = {
         "read_text": "another program's folder", "load_file": "the same", "save_file": "the same",
         "write_text": "the same", "write_bytes": "the same",
     },
+    "heed.export.word2vec": {"atomic_write": "a file for another program"},
     "heed.api": {"open": "a predictor, which reads through its run"},
     "heed.tasks.translation.predictor": {"open": "the same"},
     "heed.tasks.translation.converted": {"atomic_write": "settings in a new converted model"},
@@ -328,6 +329,7 @@ NAMED_ELSEWHERE = {
     "heed.export.bert": "writes and reads one kind of model",
     "heed.planner": "`encoder` is a part of a model in --init-parts",
     "heed.transfer": "`encoder` is a part of a model in --init-parts",
+    "heed.export.word2vec": "writes and reads one kind of model",
     "heed.inspect.inspection": "the kind of an inspection, in its JSON",
     "heed.statistical.compressors": "the name of a compressor",
 }

@@ -17,7 +17,8 @@ from heed.cli.main import app
 from heed.core.errors import DataError
 
 VERBS = [
-    ("train",), ("demo",), ("translate",), ("translate-file",), ("generate",), ("score",), ("predict",), ("evaluate",),
+    ("train",), ("demo",), ("translate",), ("translate-file",), ("generate",), ("score",), ("predict",), ("embed",),
+    ("neighbours",), ("evaluate",),
     ("average",), ("info",), ("compress",), ("decompress",), ("inspect",), ("serve",), ("export",), ("import",),
     ("data", "check"), ("tokenizer", "train"), ("tokenizer", "encode"), ("tokenizer", "decode"),
 ]  # fmt: skip

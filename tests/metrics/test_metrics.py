@@ -42,7 +42,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_every_metric_declares_its_title_direction_and_needs(metric: type[Metric]):
     assert metric.title and isinstance(metric.higher_is_better, bool)
-    assert metric.needs == ("outputs" if issubclass(metric, OutputMetric) else "likelihoods")
+    kinds = {"outputs": OutputMetric, "likelihoods": LikelihoodMetric, "vectors": Metric}
+    assert issubclass(metric, kinds[metric.needs])
 
 
 def test_only_errors_and_likelihoods_are_better_when_lower():

@@ -14,15 +14,17 @@ from heed.core.progress import message
 if TYPE_CHECKING:
     from heed.run import Run
 
-Target = Literal["gpt2", "bert", "arpa", "ctranslate2"]
+Target = Literal["gpt2", "bert", "arpa", "ctranslate2", "word2vec"]
 
 
 def export(
     run: RunFolder,
-    out: Annotated[Path, typer.Option(help="The new folder, or the ARPA file.")],
+    out: Annotated[Path, typer.Option(help="The new folder or file.")],
     to: Annotated[
         Target,
-        typer.Option(help="gpt2 or bert (Hugging Face transformers), arpa (KenLM) or ctranslate2 (translators)."),
+        typer.Option(
+            help="gpt2 or bert (Hugging Face transformers), arpa (KenLM), ctranslate2 (translators) or word2vec."
+        ),
     ] = "gpt2",
     quiet: Quiet = False,
 ) -> None:
@@ -39,6 +41,8 @@ def export(
       heed export runs/kn5 --to arpa --out kn5.arpa
 
       heed export runs/en-de --to ctranslate2 --out en-de-ctranslate2
+
+      heed export runs/vectors --to word2vec --out vectors.txt
     """
     from heed.export.arpa import export_arpa
     from heed.export.gpt2 import export_gpt2
@@ -56,6 +60,11 @@ def export(
 
         message(_exported(opened, out, "BERT", export_bert(opened, out)), quiet)
         return
+    if to == "word2vec":
+        from heed.export.word2vec import export_word2vec
+
+        message(f"{out}: {export_word2vec(opened, out):,} word vectors", quiet)
+        return
     opened.predictor.require("generate", "export")
     if to == "arpa":
         message(_counts(out, export_arpa(opened, out)), quiet)
@@ -72,30 +81,38 @@ def _exported(run: Run, out: Path, name: str, with_tokenizer: bool) -> str:
 def import_model(
     model: Annotated[
         Path,
-        typer.Argument(help="Folder with config.json, model.safetensors and tokenizer.json; or an ARPA file."),
+        typer.Argument(
+            help="Folder with config.json, model.safetensors and tokenizer.json; an ARPA file; or word vectors."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The new run folder.")],
     quiet: Quiet = False,
 ) -> None:
-    """Make a run from a GPT-2, a BERT or an ARPA file.
+    """Make a run from a GPT-2, a BERT, an ARPA file or word vectors.
 
-    GPT-2 and BERT in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them. The run can do
-    what others of its kind can; a GPT-2 or a BERT can also be trained further (heed train --init).
+    GPT-2 and BERT in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them; word vectors in
+    the text format of word2vec. The run can do what others of its kind can; a GPT-2 or a BERT can also be trained
+    further (heed train --init).
 
     Examples:
 
       heed import shakespeare-gpt2 --out runs/gpt2
 
       heed import kn5.arpa --out runs/kn5
+
+      heed import vectors.txt --out runs/vectors
     """
     from heed.export.arpa import import_arpa
     from heed.export.gpt2 import CONFIG, import_gpt2, read_json
+    from heed.export.word2vec import import_word2vec, is_word2vec
 
     if model.is_dir():
         from heed.export.bert import import_bert
 
         is_bert = read_json(model / CONFIG).get("model_type") == "bert"
         message(f"{out}: {(import_bert if is_bert else import_gpt2)(model, out):,} parameters", quiet)
+    elif is_word2vec(model):
+        message(f"{out}: {import_word2vec(model, out):,} word vectors", quiet)
     else:
         message(_counts(out, import_arpa(model, out)), quiet)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 from heed.cli.evaluate_text import TextOptions, evaluate_text
 from heed.cli.evaluate_translations import TestFiles, TranslationOptions, evaluate_translations
 from heed.cli.flags import flags_given, given
-from heed.cli.options import BadBytes, BeamFlags, Compute, Json, Quiet, search_options
+from heed.cli.options import BadBytes, BeamFlags, Compute, Json, OnBadBytes, Quiet, search_options
 from heed.core.errors import StorageError, UsageError
 from heed.core.progress import message, warn
 
@@ -25,6 +26,15 @@ Ensemble = Annotated[bool, typer.Option("--ensemble", help="Add a row for the en
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Learn confidences from validation data.")]
 
 
+@dataclass(frozen=True)
+class VectorTests:
+    """Test sets of word vectors, and trees for attention heads."""
+
+    similarity: Annotated[list[Path] | None, typer.Option(help="Judged pairs of words (repeatable).")] = None
+    analogies: Annotated[Path | None, typer.Option(help="Analogies of words.")] = None
+    trees: Annotated[Path | None, typer.Option(help="Trees, for attention heads.")] = None
+
+
 def evaluate(
     *,
     runs: Runs = None,
@@ -34,6 +44,7 @@ def evaluate(
     search: BeamFlags,
     table: Annotated[Path | None, typer.Option(help="Inputs with answers, for runs that predict.")] = None,
     conll: Annotated[Path | None, typer.Option(help="CoNLL file, for taggers; columns as in training.")] = None,
+    vectors: VectorTests,
     ensemble: Ensemble = False,
     calibrate: Calibrate = False,
     errors: BadBytes = "strict",
@@ -43,10 +54,7 @@ def evaluate(
 ) -> None:
     """Score runs on test sets, with signatures and 95 % intervals.
 
-    Translators get BLEU, chrF and TER; language models get perplexities and bits per byte; taggers get F1 of spans and
-    accuracy. Several systems share a table, in which each is tested against the first by paired bootstrap (from 20
-    lines) and approximate randomisation, where possible. Test lines that are in the training data are reported. A run
-    logs its scores in scores.jsonl and report.md.
+    Several systems share a table and are tested against the first. Test lines in the training data are reported.
 
     Examples:
 
@@ -83,6 +91,18 @@ def evaluate(
         _check_systems(folders, 1, texts, translations)
         _finish([_evaluate_tags(folders, conll, compute)], False, json_output, quiet)
         return
+    if of_vectors := flags_given(vectors):
+        _refuse(
+            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
+            f"{' and '.join(of_vectors)}: a test set of its own",
+        )
+        _check_systems(folders, 1, texts, translations)
+        if vectors.trees is not None:
+            _refuse([flag for flag in of_vectors if flag != "--trees"], "--trees has a table of its own")
+            _evaluate_heads(folders, vectors.trees, errors, json_output, compute)
+            return
+        _finish(_evaluate_vectors(folders, vectors, errors, compute), False, json_output, quiet)
+        return
     _check_test(files, texts)
     _check_flags(texts, translations, search, compute, json_output)
     _check_systems(folders, len(files), texts, translations)
@@ -107,6 +127,30 @@ def _evaluate_tags(folders: Sequence[Path], conll: Path, compute: Compute) -> li
     for predictor in predictors:
         predictor.require("annotate", "--conll")
     return compared(with_clean_scores([predictor.evaluate(conll) for predictor in predictors]))
+
+
+def _evaluate_vectors(
+    folders: Sequence[Path], tests: VectorTests, errors: OnBadBytes, compute: Compute
+) -> list[list[Evaluation]]:
+    """The evaluations of each test set of word vectors."""
+    from heed.evaluation.word_similarity import evaluate_analogies, evaluate_similarity
+
+    loaded = [compute.load(folder) for folder in folders]
+    for predictor in loaded:
+        predictor.require("embed", "--similarity" if tests.similarity else "--analogies")
+    evaluated = [evaluate_similarity(path, loaded, errors) for path in tests.similarity or ()]
+    return evaluated + ([evaluate_analogies(tests.analogies, loaded, errors)] if tests.analogies else [])
+
+
+def _evaluate_heads(folders: Sequence[Path], trees: Path, errors: OnBadBytes, as_json: bool, compute: Compute) -> None:
+    """Print the agreement of each run's attention heads with trees."""
+    from heed.evaluation.heads import evaluate_heads
+
+    reports = {str(folder): evaluate_heads(compute.load(folder), trees, errors) for folder in folders}
+    if as_json:
+        print(json.dumps([{"run": run, **report.to_json()} for run, report in reports.items()], ensure_ascii=False))
+    else:
+        print("\n\n".join(f"{run}, {trees.name}, {report.render()}" for run, report in reports.items()))
 
 
 def _load(folders: Sequence[Path], tag: str | None, of_text: bool, compute: Compute) -> list[Run]:

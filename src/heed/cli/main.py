@@ -24,6 +24,7 @@ from heed.cli import (
     convert,
     data,
     demo,
+    embed,
     evaluate,
     generate,
     info,
@@ -81,6 +82,8 @@ add_verb(app, "translate-file", translate_file.translate_file, has_recipe_keys=T
 add_verb(app, "generate", generate.generate)
 add_verb(app, "score", score.score)
 add_verb(app, "predict", predict.predict)
+add_verb(app, "embed", embed.embed)
+add_verb(app, "neighbours", embed.neighbours)
 add_verb(app, "evaluate", evaluate.evaluate)
 add_verb(app, "compress", compress.compress)
 add_verb(app, "decompress", compress.decompress)

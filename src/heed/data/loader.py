@@ -80,7 +80,7 @@ class BatchLoader(Generic[B]):
         """
         schedule = turns(self._plan, position, self.rank, self.world_size)
         batches = self._made_by_workers(schedule) if self.workers else map(self._made_here, schedule)
-        return _prepared_ahead(batches, self.prefetch)
+        return prepared_ahead(batches, self.prefetch)
 
     def _made_here(self, turn: _Turn) -> tuple[Position, B]:
         epoch, segmented = self._segmented
@@ -126,7 +126,7 @@ class BatchLoader(Generic[B]):
         return [np.array([len(row) + 1 for row in segmented[side]]) for side in self.store.sides]
 
 
-def _prepared_ahead(items: Iterator[Item], num_ahead: int) -> Generator[Item, None, None]:
+def prepared_ahead(items: Iterator[Item], num_ahead: int) -> Generator[Item, None, None]:
     """The items of an endless iterator, of which one thread prepares the next `num_ahead`."""
     if not num_ahead:
         yield from items

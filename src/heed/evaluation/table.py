@@ -182,7 +182,7 @@ def _leakage(evaluations: Sequence[Evaluation], names: Sequence[str]) -> str:
     systems: dict[str, list[str]] = {}
     for evaluation in evaluations:
         leakage = evaluation.leakage
-        if leakage or evaluation.run is not None:
+        if leakage or (evaluation.run is not None and "vectors" not in evaluation.how):
             unchecked = "not checked, there is no fingerprint of the training data of {}"
             systems.setdefault(leakage.render("{}", unit) if leakage else unchecked, []).append(evaluation.system)
     lines = [f"leakage: {text.format(', '.join(of))}" for text, of in systems.items()]

@@ -25,8 +25,8 @@ class HeldOut:
     rows: Sequence[Row]
     to_exchange: str = "Exchange the two sides."
     """Advice if source and reference are exchanged."""
-    unit: Literal["line", "pair", "sentence"] = "line"
-    """Name of a row: a line of each file, a pair in a file of pairs, or a sentence of tagged words."""
+    unit: Literal["line", "pair", "sentence", "question"] = "line"
+    """Name of a row: a line of each file, a pair in a file of pairs, a sentence of tagged words, or a question."""
 
     @property
     def label(self) -> str:

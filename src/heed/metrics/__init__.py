@@ -22,6 +22,7 @@ from heed.metrics.likelihood import (
 from heed.metrics.masked import MaskedAccuracy, MaskedPerplexity
 from heed.metrics.metric import Metric, OutputMetric, Score, SentenceStatistics, require_parallel
 from heed.metrics.significance import SEED, interval, resampled_totals
+from heed.metrics.similarity import NegativeSampling
 from heed.metrics.tagging import EntityF1, EntityPrecision, EntityRecall, TagAccuracy
 from heed.metrics.translation import Bleu, Chrf, ChrfPlusPlus, Ter
 
@@ -41,6 +42,7 @@ METRICS: dict[str, type[Metric]] = {
     "bits_per_byte": BitsPerByte,
     "masked_perplexity": MaskedPerplexity,
     "masked_accuracy": MaskedAccuracy,
+    "negative_sampling": NegativeSampling,
 }
 
 TRANSLATION_METRICS = ("bleu", "chrf", "ter")

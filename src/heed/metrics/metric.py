@@ -65,8 +65,8 @@ class Metric(ABC):
     higher_is_better: ClassVar[bool] = True
     usable_from: ClassVar[float | None] = None
     """Below this score (above it, if lower is better) a model has learned almost nothing; None: unknown."""
-    needs: ClassVar[Literal["outputs", "likelihoods"]]
-    """What it is computed from: a model's outputs and their references, or the likelihood of a text."""
+    needs: ClassVar[Literal["outputs", "likelihoods", "vectors"]]
+    """What it is computed from: outputs and their references, the likelihood of a text, or vectors of words."""
 
 
 @dataclass(frozen=True)

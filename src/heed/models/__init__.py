@@ -15,10 +15,12 @@ from heed.models.lz78 import Lz78
 from heed.models.model import GenerativeModel, Model, ModelConfig, ReaderModel
 from heed.models.ngram import Bigram, Ngram
 from heed.models.one_layer import OneLayer
+from heed.models.ppmi_svd import PpmiSvd
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
 from heed.models.transformer import Transformer
 from heed.models.trellisnet import TrellisNet
+from heed.models.word_vectors import Cbow, SkipGram
 from heed.nn.contract import Vocabularies
 from heed.nn.recurrent import CELLS
 
@@ -40,6 +42,9 @@ MODELS: dict[str, type[Model]] = {
     "elmo": Elmo,
     "bilstm": BiLstm,
     "bigru": BiGru,
+    "skip_gram": SkipGram,
+    "cbow": Cbow,
+    "ppmi_svd": PpmiSvd,
 }
 
 

@@ -42,6 +42,8 @@ class Model(nn.Module):
     """Its `[model]` table."""
     count_based: ClassVar[bool] = False
     """Whether it is estimated from counts in one pass, without gradients."""
+    sparse_gradients: ClassVar[bool] = False
+    """Whether an update changes few rows of its weights, so that gradients are sparse tensors."""
     needs_source: ClassVar[bool] = False
     """Whether it is conditioned on a source, as a translation model is."""
     reads: ClassVar[Literal["lines", "stream", "windows"]] = "lines"

@@ -20,6 +20,7 @@ TASKS: dict[str, str | type[Task]] = {
     "language-model": "heed.tasks.language_model.task:LanguageModelTask",
     "masked-language-model": "heed.tasks.masked_language_model.task:MaskedLanguageModelTask",
     "tagging": "heed.tasks.tagging.task:TaggingTask",
+    "word-vectors": "heed.tasks.word_vectors.task:WordVectorTask",
 }
 
 

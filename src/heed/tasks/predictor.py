@@ -8,14 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores
 from heed.decoding.translator import ModelTranslator
+from heed.tasks.embedding import (
+    Neighbourhood,
+    Pooling,
+    TokenAttention,
+    TokenVectors,
+    expressions,
+    require_known,
+    require_pooling,
+    unit,
+    whole_words,
+)
 
 LM_WEIGHT = 0.2
 """Default weight of a language model in shallow fusion."""
@@ -145,6 +160,49 @@ class Predictor:
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Return the log-probabilities (nats) of each text's tokens, given its source if the run is a translator."""
         raise self._cannot("score")
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Return the vector of each token of each text."""
+        raise self._cannot("embed")
+
+    def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
+        """Return the self-attention between the tokens of each text; `random_weights`: of an untrained model."""
+        raise self._cannot("inspect")
+
+    def embed(self, texts: str | Sequence[str], pooling: Pooling = "mean") -> NDArray[np.float32]:
+        """Return a vector [D] of a text, or the vectors [N, D] of several; zeros for a text without a known token.
+
+        `pooling`: the "mean" or the maximum ("max") of the tokens' vectors, or the "first" or "last" of them.
+        """
+        require_pooling(pooling)
+        if isinstance(texts, str):
+            return np.asarray(self.embed([texts], pooling)[0])
+        return np.stack([vectors.pooled(pooling) for vectors in self.token_vectors(["", *texts])])[1:]
+
+    @cached_property
+    def neighbourhood(self) -> Neighbourhood:
+        """The words of the vocabulary, among which `neighbours` searches."""
+        words = whole_words(self.run.tokenizers[self.run.sides[0]])
+        return Neighbourhood(words, self.word_vectors(words))
+
+    def word_vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors [N, D] of words, each as it is after a blank: subwords at the begin of a text differ."""
+        return self.embed([f" {word}" for word in words])
+
+    def neighbours(self, query: str, top: int = 10) -> list[tuple[str, float]]:
+        """Return the words nearest to a word, or to a sum such as `king - man + woman`, with their cosines, best first.
+
+        The vectors of a sum have length 1, and its words are left out (Mikolov et al. 2013). Raises UsageError for
+        several words without + or -, and DataError for an unknown word.
+        """
+        found = expressions([query])
+        if len(found) > 1:
+            raise UsageError(f"{query!r} is not one word or a sum of words, such as king - man + woman.")
+        normaliser = self.run.recipe.data.normaliser
+        words = [normaliser.apply(word) for word in found[0].words]
+        vectors = self.word_vectors(words)
+        require_known(words, vectors)
+        return self.neighbourhood.nearest(np.asarray(found[0].signs, np.float32) @ unit(vectors), top, words)
 
     @property
     def translator(self) -> ModelTranslator:

@@ -20,9 +20,9 @@ OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.Ada
 
 
 def build_optimizer(
-    config: TrainingConfig, parameters: Mapping[str, Tensor], device: torch.device
+    config: TrainingConfig, parameters: Mapping[str, Tensor], device: torch.device, sparse: bool = False
 ) -> torch.optim.Optimizer:
-    """The configured optimiser, as a fused kernel where the device has one.
+    """The configured optimiser, as a fused kernel where the device has one, except for sparse gradients.
 
     With `layer_decay`, the weights of each layer are a group with a rate of its own: `scale` times the rate.
     """
@@ -31,8 +31,9 @@ def build_optimizer(
         for distance, names in enumerate(_groups(config, parameters))
     ]
     moments = {} if config.optimizer == "sgd" else {"betas": (config.beta1, config.beta2), "eps": config.epsilon}
+    fused = device.type in ("cpu", "cuda") and not sparse
     optimizer: torch.optim.Optimizer = OPTIMIZERS[config.optimizer](
-        groups, lr=config.lr, weight_decay=config.weight_decay, fused=device.type in ("cpu", "cuda"), **moments
+        groups, lr=config.lr, weight_decay=config.weight_decay, fused=fused, **moments
     )
     return optimizer
 
@@ -50,9 +51,10 @@ def clip_gradients(gradients: Sequence[Tensor], max_norm: float) -> float:
     """Scale all gradients so that their global norm is at most `max_norm` (0: no limit); return the norm before.
 
     g ← g if ‖g‖ ≤ n, else n g / ‖g‖ (Pascanu et al. 2013; McAllester's notes). PyTorch's `clip_grad_norm_` divides by
-    ‖g‖ + 1e-6 instead.
+    ‖g‖ + 1e-6 instead. Sparse gradients are coalesced ones.
     """
-    norm = float(whole(torch.nn.utils.get_total_norm(list(gradients))))
+    numbers = [gradient.values() if gradient.is_sparse else gradient for gradient in gradients]
+    norm = float(whole(torch.nn.utils.get_total_norm(numbers)))
     if max_norm and max_norm < norm < float("inf"):
-        torch._foreach_mul_(list(gradients), max_norm / norm)
+        torch._foreach_mul_(numbers, max_norm / norm)
     return norm

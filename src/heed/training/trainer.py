@@ -89,7 +89,7 @@ class Trainer:
         self.weights = Weights(self.model, config.precision, mesh)
         self.average = running_average(config, self.weights.master)
         self.recent: list[Mapping[str, Tensor]] = []
-        self.optimizer = build_optimizer(config, self.weights.master, device)
+        self.optimizer = build_optimizer(config, self.weights.master, device, getattr(model, "sparse_gradients", False))
         self._trained: set[str] | None = None
         self.schedule = SCHEDULES[config.schedule](config, d_model)
         self.gradients = GradientAccumulator(config, task, self.weights, seed, device, self.quiet, ranks)
@@ -110,7 +110,8 @@ class Trainer:
             sum(batch.num_positions for batch in batches),
             sum(batch.num_real for batch in batches),
         )
-        sums = self.gradients.accumulate(step, batches, num_targets, self.progress, self.carried)
+        divisor = num_targets if self.config.reduction == "mean" else 1.0
+        sums = self.gradients.accumulate(step, batches, divisor, self.progress, self.carried)
         loss_sum, nll_sum = self.ranks.sums(sums.loss, sums.nll)
         if self._update(step, batches):
             self.progress.window.add(loss_sum, nll_sum, num_targets, num_positions, num_real)

@@ -17,6 +17,7 @@ from heed.evaluation.likelihoods import evaluate_texts, read_by
 from heed.evaluation.test_set import HeldOut
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.embedding import TokenAttention, TokenVectors, generator_attention, generator_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
@@ -28,7 +29,7 @@ from heed.text.vocabulary import Vocabulary
 class LanguageModelPredictor(Predictor):
     """A trained language model, alone or in an ensemble."""
 
-    abilities = frozenset({"generate", "score", "inspect", "compress"})
+    abilities = frozenset({"generate", "score", "inspect", "compress", "embed"})
     run: Run
 
     def __init__(self, run: Run, combined: Combination = ALONE) -> None:
@@ -67,6 +68,21 @@ class LanguageModelPredictor(Predictor):
         if sources is not None:
             raise UsageError("a language model scores texts without sources.")
         return self.scorer(model=self.translator.model).score(targets).token_scores()
+
+    def can(self, ability: str) -> bool:
+        return super().can(ability) and not (ability == "embed" and self.run.blank_model.count_based)
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The features of the model after each token of each text, which it reads by itself."""
+        self.require("embed")
+        normalised = [self.data.normaliser.apply(text) for text in texts]
+        return generator_vectors(self.run.model, self.run.tokenizers["tgt"], normalised, self.run.device)
+
+    def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
+        """The self-attention between the tokens of each text."""
+        self.require("embed", "self-attention")
+        model: Any = self.run.new_model().to(self.run.device) if random_weights else self.run.model
+        return generator_attention(model, self.run.tokenizers["tgt"], texts, self.run.device)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Evaluate the validation text as a whole, read in the same way as users' texts."""
