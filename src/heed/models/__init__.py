@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, cast
 
 from heed.core.config import ChosenBy
+from heed.models.bag import Bag
 from heed.models.class_ngram import ClassNgram
+from heed.models.cnn import Cnn
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
+from heed.models.linear import LinearNgrams
 from heed.models.lz78 import Lz78
 from heed.models.model import GenerativeModel, Model, ModelConfig, ReaderModel
 from heed.models.ngram import Bigram, Ngram
@@ -33,6 +36,9 @@ MODELS: dict[str, type[Model]] = {
     "lz78": Lz78,
     "one_layer": OneLayer,
     "gpt": Gpt,
+    "linear": LinearNgrams,
+    "bag": Bag,
+    "cnn": Cnn,
 }
 
 
