@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +23,9 @@ def predict(
     ] = False,
     top: Annotated[int, typer.Option(help="Number of answers to each line, the likeliest first.", min=1)] = 1,
     json_lines: Json = False,
+    table: Annotated[
+        Path | None, typer.Option(metavar="F", help="Answer the rows of a table instead, and print it with them.")
+    ] = None,
     errors: BadBytes = "strict",
     compute: Compute,
     quiet: Quiet = False,
@@ -29,17 +33,26 @@ def predict(
     """Predict an answer to each line of stdin.
 
     An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
+    The texts of a pair are separated by a tab. With --table, the rows of a table are printed with columns for the
+    answers and their probabilities.
 
     Examples:
 
       heed predict runs/topics < in.txt > labels.txt
 
       heed predict runs/topics --top 3 --probabilities < in.txt
+
+      heed predict runs/topics --table new.csv > predicted.csv
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
 
     loaded = compute.load(run)
     loaded.require("predict")
+    if table is not None:
+        for line in loaded.predict_table(table, top, probabilities, errors):
+            write_line(line)
+        flush()
+        return
     for lines in groups_as_they_come(errors):
         for line, answers in zip(lines, loaded.predict(lines, top), strict=True):
             write_line(_record(line, answers) if json_lines else _plain(answers, probabilities))

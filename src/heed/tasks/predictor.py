@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores
 from heed.decoding.translator import ModelTranslator
+from heed.text.readers.lines import Errors
 
 LM_WEIGHT = 0.2
 """Default weight of a language model in shallow fusion."""
@@ -101,6 +102,12 @@ class Predictor:
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Return the `top` most probable answers to each input, best first."""
         raise self._cannot("predict")
+
+    def predict_table(
+        self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
+    ) -> Iterator[str]:
+        """The lines of a table with columns for the `top` answers to each row, and their probabilities."""
+        raise UsageError(f"--table needs a run that reads tables; {self.run.folder} does not.")
 
     def translate(self, texts: Any, options: SearchOptions | None = None) -> Any:
         """Translate a text (to a text) or several texts (to a list)."""

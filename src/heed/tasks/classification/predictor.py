@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,18 @@ from heed.tasks.classification.labels import THRESHOLD, Labels
 from heed.tasks.classification.prepare import encode
 from heed.tasks.classification.reading import LINEAR, neural_outputs
 from heed.tasks.predictor import Prediction, Predictor
+from heed.tasks.prepare import chunks
+from heed.text.readers.corpus import format_of
+from heed.text.readers.labelled import cells_of, open_labelled
+from heed.text.readers.lines import Errors
 
 Texts = tuple[str, ...]
+
+
+def _cells(answer: Prediction, with_probability: bool) -> list[str]:
+    """An answer and, if asked, its probability."""
+    probability = "" if answer.probability is None else f"{answer.probability:.4f}"
+    return [answer.text, probability][: 1 + with_probability]
 
 
 class ClassificationPredictor(Predictor):
@@ -114,6 +124,28 @@ class ClassificationPredictor(Predictor):
         """The parts that the run has."""
         has_linear = self.run.recipe.model.kind == "linear" or self.run.files.has(LINEAR)
         return ["linear"] * has_linear + ["neural"] * (self.run.recipe.model.kind != "linear")
+
+    def predict_table(
+        self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
+    ) -> Iterator[str]:
+        """The rows of a table, as CSV (a TSV stays one), with columns for the answers.
+
+        Texts are read from the columns with the headings of the training table. A row without a text has empty answers.
+        """
+        from heed.tasks.classification.scoring import test_table
+
+        opened = open_labelled(test_table(self, table, with_labels=False), errors, needs_labels=False)
+        separator = "\t" if format_of(table) == "tsv" else ","
+        names = [f"prediction{number or ''}" for number in [0, *range(2, top + 1)]]
+        heads = [cell for name in names for cell in (name, f"{name} probability")[: 1 + probabilities]]
+        if opened.heading is not None:
+            yield cells_of([*opened.heading, *heads], separator)
+        for rows in chunks(opened.rows, 1024):
+            found = iter(self.predict_texts([row.texts for row in rows if all(map(str.strip, row.texts))], top))
+            for row in rows:
+                answers = next(found) if all(map(str.strip, row.texts)) else []
+                cells = [cell for answer in answers for cell in _cells(answer, probabilities)]
+                yield cells_of([*row.cells, *cells, *[""] * (len(heads) - len(cells))], separator)
 
     # --- evaluation -------------------------------------------------------------------------------------
 

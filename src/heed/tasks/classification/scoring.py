@@ -19,6 +19,7 @@ from heed.metrics.classification import Confusion
 from heed.metrics.metric import OutputMetric, SentenceStatistics
 from heed.tasks.classification.answer import combinations
 from heed.tasks.classification.prepare import targets_of
+from heed.tasks.classification.report import report_sections
 from heed.tasks.classification.rows import split
 from heed.tasks.prepare import VALID, Row, read_valid
 from heed.text.readers.labelled import LabelledTable, open_labelled
@@ -73,8 +74,15 @@ def evaluate_table(predictor: Any, table: Path) -> Evaluation:
     test = HeldOut((table.name,), [("\t".join(split(row)[0]), row[-1]) for row in rows])
     valid = read_valid(predictor.run.folder) if predictor.run.files.has(VALID) else []
     leakage = check_leakage(predictor.run, *([("\t".join(split(row)[0]),) for row in each] for each in (rows, valid)))
+    clean = np.ones(len(rows), dtype=bool)
+    clean[[line - 1 for line in (leakage.lines if leakage else ())]] = False
+    unseen = statistics if clean.any() and not clean.all() else {}
     return Evaluation(
-        system=str(predictor.run.folder), test=test, run=predictor.run,
+        system=str(predictor.run.folder),
+        test=test,
+        run=predictor.run,
+        without_leaked={name: each.select(clean).score(INTERVALS) for name, each in unseen.items()},
+        num_clean=int(clean.sum()),
         scores={name: each.score(INTERVALS) for name, each in statistics.items()},
         how={"precision": predictor.run.precision}, leakage=leakage, num_rows=len(rows), statistics=statistics,
         by_label=Confusion.of(answers, references).rows if kind == "label" else (),
@@ -106,4 +114,4 @@ def analyse(predictor: Any) -> dict[str, Any]:
         bins = reliability(probabilities.max(1).values.double().numpy(), right)
         result |= {"by_label": confusion.rows, "confusions": confusion.largest(10)}
         result |= {"calibration_error": expected_calibration_error(bins)}
-    return result
+    return {**result, "sections": report_sections(predictor, result)}
