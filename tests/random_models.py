@@ -13,7 +13,9 @@ import torch
 
 from heed.data.batch import collate, source_from_ids
 from heed.models import Model, ModelConfig, build_model
+from heed.models.bag import BagConfig
 from heed.models.class_ngram import ClassNgramConfig
+from heed.models.cnn import CnnConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.feed_forward_lm import FeedForwardConfig
 from heed.models.gpt import GptConfig
@@ -74,7 +76,11 @@ CONFIGS = {
     "one_layer, last": ONE_LAYER.model_copy(update={"max_len": 4, "predicts": "last"}),
 }
 
-READER_CONFIGS: dict[str, ModelConfig] = {}
+READER_CONFIGS: dict[str, ModelConfig] = {
+    "cnn": CnnConfig(d_model=6, widths=(2, 3), num_filters=5, dropout=0.3),
+    "bag": BagConfig(d_model=6, order=2, num_buckets=50, dropout=0.3),
+    "bag, without positions": BagConfig(d_model=6, order=1),
+}
 """Readers, whose laws are in tests/contracts/test_readers.py."""
 
 JOINT: dict[str, Callable[[int], Any]] = {

@@ -52,9 +52,9 @@ def register(model: type[Model]) -> None:
         raise ValueError(f"a model of kind {kind!r} already exists: {MODELS[kind].__name__}")
 
 
-def build_model(config: ModelConfig, vocabularies: Vocabularies) -> GenerativeModel:
-    """A new model of the configured kind; its weights are drawn from torch's global generator."""
-    return cast(GenerativeModel, cast(Any, MODELS[config.kind])(config, vocabularies))
+def build_model(config: ModelConfig, vocabularies: Vocabularies) -> Any:
+    """A new model of the configured kind, a `Model`; its weights are drawn from torch's global generator."""
+    return cast(Any, MODELS[config.kind])(config, vocabularies)
 
 
 def _configs() -> dict[str, type[ModelConfig]]:

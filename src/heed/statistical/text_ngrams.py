@@ -1,10 +1,10 @@
 """N-grams of words and characters of texts, as hashes, for linear models.
 
 A text is in lower case, with single blanks. Its words are runs of letters and digits, and each other character that is
-no blank is a word too; the n-grams of words include the ends of the text. An n-gram of characters lies within a word in
-the wider sense (between blanks) and may include the blank at either end. Both are computed for many texts at once with
-NumPy: an n-gram is the polynomial hash of its characters modulo 2^64, with mixed bits, so that no table of strings is
-needed, and two different n-grams of a corpus practically never share a hash.
+no blank is a word too; n-grams of words may include the beginning or the end of the text. An n-gram of characters lies
+between blanks, and may include the blank at either end. Both are computed for many texts at once with NumPy: an n-gram
+is the polynomial hash of its characters modulo 2^64, with mixed bits, so that no table of strings is needed, and two
+different n-grams of a corpus practically never share a hash.
 """
 
 from __future__ import annotations
@@ -186,7 +186,8 @@ class Counted:
         """The sorted hashes that occur at least `least` times, at most `most` of them, the most frequent ones."""
         counts = self.counts[self.counts >= least]
         if len(counts) > most:
-            least = max(least, int(np.partition(counts, -most)[-most]) + 1)
+            least = int(np.partition(counts, -most)[-most])
+            least += int((counts >= least).sum() > most)
         return self.hashes[self.counts >= least]
 
     def _keep(self, which: NDArray[np.bool_]) -> None:

@@ -38,7 +38,7 @@ def choose_classifier(stats: CorpusStats, machine: Machine, given: Mapping[str, 
     }
     if kind in MODELS and MODELS[kind].count_based:
         words: Chosen = {
-            "tokenizer.kind": ("word", "not used by the model, which has n-grams of its own"),
+            "tokenizer.kind": ("byte", "not used by the model, which has n-grams of its own"),
             "model.kind": (kind, "given"),
         }
         return without({**chosen, **words}, given)

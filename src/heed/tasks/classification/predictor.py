@@ -14,8 +14,10 @@ from heed.core.errors import UsageError
 from heed.models.linear import LinearNgrams
 from heed.tasks.classification.answer import Combination as Answer
 from heed.tasks.classification.labels import THRESHOLD, Labels
+from heed.tasks.classification.linear_part import LINEAR, read_linear
 from heed.tasks.classification.prepare import encode
-from heed.tasks.classification.reading import LINEAR, neural_outputs
+from heed.tasks.classification.reading import neural_outputs
+from heed.tasks.classification.scoring import analyse, evaluate_table, test_table
 from heed.tasks.predictor import Prediction, Predictor
 from heed.tasks.prepare import chunks
 from heed.text.readers.corpus import format_of
@@ -48,8 +50,6 @@ class ClassificationPredictor(Predictor):
     @cached_property
     def linear(self) -> LinearNgrams | None:
         """The linear model, if the run has one."""
-        from heed.tasks.classification.task import read_linear
-
         if self.run.recipe.model.kind == "linear":
             model: LinearNgrams = self.run.model
             return model
@@ -132,8 +132,6 @@ class ClassificationPredictor(Predictor):
 
         Texts are read from the columns with the headings of the training table. A row without a text has empty answers.
         """
-        from heed.tasks.classification.scoring import test_table
-
         opened = open_labelled(test_table(self, table, with_labels=False), errors, needs_labels=False)
         separator = "\t" if format_of(table) == "tsv" else ","
         names = [f"prediction{number or ''}" for number in [0, *range(2, top + 1)]]
@@ -151,14 +149,10 @@ class ClassificationPredictor(Predictor):
 
     def evaluate(self, table: Path) -> Any:
         """Score the run on a table of texts and labels."""
-        from heed.tasks.classification.scoring import evaluate_table
-
         return evaluate_table(self, table)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Scores of the linear part, the neural one and both on the validation data, errors and calibration."""
-        from heed.tasks.classification.scoring import analyse
-
         return analyse(self)
 
     def commands(self, name: str) -> Sequence[str]:

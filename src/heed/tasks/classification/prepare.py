@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heed.core.progress import message
 from heed.core.run_files import RunFiles
 from heed.data.store import write_store
 from heed.models.linear import Examples
@@ -144,11 +143,3 @@ def examples(recipe: Any, labels: Labels, valid: list[prepare.Row]) -> Examples:
 def targets_of(labels: Labels, rows: list[str]) -> torch.Tensor:
     """Targets [N, K] from the labels of each row, as text."""
     return labels.targets([labels.ids(text) for text in rows])
-
-
-def report_linear(model: Any, loss_seconds: float, score: str, quiet: bool) -> None:
-    """Print what the linear model is, and its validation score."""
-    facts = model.facts
-    scaling = "Naive Bayes ratios" if facts["scaling"] == "naive_bayes" else "tf-idf"
-    what = f"{facts['features']:,} n-grams, {scaling}, C = {facts['strength']:g}"
-    message(f"linear model: {score} on validation ({what}; {loss_seconds:.1f} s)", quiet)

@@ -12,8 +12,6 @@ from torch import Tensor
 from heed.data.batch import source_from_ids
 from heed.text.vocabulary import Vocabulary
 
-LINEAR = "linear.safetensors"
-"""The linear part of a run with a neural one."""
 _TOKENS = 16384
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -13,24 +12,15 @@ from heed.core.progress import message
 from heed.evaluation.evaluation import INTERVALS, Evaluation
 from heed.evaluation.leakage import check_leakage
 from heed.evaluation.test_set import HeldOut
-from heed.metrics import METRICS
 from heed.metrics.calibration import expected_calibration_error, reliability
 from heed.metrics.classification import Confusion
-from heed.metrics.metric import OutputMetric, SentenceStatistics
 from heed.tasks.classification.answer import combinations
 from heed.tasks.classification.prepare import targets_of
 from heed.tasks.classification.report import report_sections
 from heed.tasks.classification.rows import split
+from heed.tasks.classification.scores import statistics_of
 from heed.tasks.prepare import VALID, Row, read_valid
 from heed.text.readers.labelled import LabelledTable, open_labelled
-
-
-def statistics_of(kind: str, answers: Sequence[str], references: Sequence[str]) -> dict[str, SentenceStatistics]:
-    """The counts of each score of a kind of answer."""
-    from heed.tasks.classification.task import METRICS_OF
-
-    metrics = {name: cast(OutputMetric, METRICS[name]()) for name in METRICS_OF[kind]}
-    return {name: metric.statistics(answers, references) for name, metric in metrics.items()}
 
 
 def read_test(predictor: Any, table: Path) -> list[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,32 +19,31 @@ from heed.core.run_files import RunFiles
 from heed.data.batch import Ids, source_from_ids
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
-from heed.metrics import METRICS
-from heed.metrics.metric import OutputMetric, Score
+from heed.metrics.metric import Score
 from heed.models import ReaderModel, build_model
-from heed.models.linear import LinearConfig, LinearNgrams
+from heed.models.linear import LinearNgrams
 from heed.nn.contract import Smoothing, Source, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.pooling import PoolingHead
 from heed.nn.reader_heads import ReaderWithHead
-from heed.nn.weight_file import read_weights, save_weights
 from heed.tasks import prepare
 from heed.tasks.classification.answer import BOTH, combinations
 from heed.tasks.classification.answer import Combination as Answer
 from heed.tasks.classification.data import HeadConfig, TableData
 from heed.tasks.classification.defaults import choose_classifier
 from heed.tasks.classification.labels import Labels
+from heed.tasks.classification.linear_part import fit_linear, read_linear
 from heed.tasks.classification.predictor import ClassificationPredictor
 from heed.tasks.classification.prepare import (
     SIDES,
     encode,
     examples,
     prepare_classifier,
-    report_linear,
     targets_of,
 )
-from heed.tasks.classification.reading import LINEAR, neural_outputs
+from heed.tasks.classification.reading import neural_outputs
 from heed.tasks.classification.rows import split
+from heed.tasks.classification.scores import METRICS_OF, scores_of
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination
 from heed.tasks.task import Examination, Loader, Loss, Task, Validation
@@ -53,12 +51,6 @@ from heed.text.doctor import Diagnosis, diagnose_table
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import Vocabulary
 
-METRICS_OF = {
-    "label": ("accuracy", "macro_f1"),
-    "labels": ("micro_f1", "macro_f1", "exact_match"),
-    "number": ("pearson", "spearman", "mean_absolute_error"),
-}
-"""The scores of each kind of answer; the first is the usual stop metric."""
 LOSS = "log_loss"
 
 
@@ -150,7 +142,7 @@ class ClassificationTask(Task):
 
     @classmethod
     def new_model(cls, recipe: Any, vocabularies: Vocabularies) -> Any:
-        model = cast(Any, build_model(recipe.model, vocabularies))
+        model = build_model(recipe.model, vocabularies)
         if model.count_based:
             return model
         head = recipe.head
@@ -279,32 +271,3 @@ class _Tried:
     answer: Answer
     scores: Mapping[str, Score]
     loss: float
-
-
-def scores_of(kind: str, answers: Sequence[str], references: Sequence[str], intervals: int = 0) -> dict[str, Score]:
-    """The scores of a kind of answer, by metric."""
-    metrics = {name: cast(OutputMetric, METRICS[name]()) for name in METRICS_OF[kind]}
-    return {name: metric.score(answers, references, intervals=intervals) for name, metric in metrics.items()}
-
-
-def fit_linear(recipe: Any, folder: Path, quiet: bool) -> None:
-    """Fit the linear part of a classifier, print its validation score, and write it into the run folder."""
-    begin = time.perf_counter()
-    labels, valid = Labels.read(RunFiles(folder)), prepare.read_valid(folder)
-    model = LinearNgrams(LinearConfig(), Vocabularies(0, len(labels)))
-    given = examples(recipe, labels, valid)
-    model.estimate(given)
-    save_weights(folder / LINEAR, model.state_dict(), {"counted": "true"})
-    probabilities = labels.link.probabilities(model.logits(given.valid_texts)).tolist()
-    scores = scores_of(labels.kind, [labels.answer(row) for row in probabilities], [row[-1] for row in valid], 1000)
-    score = scores[METRICS_OF[labels.kind][0]]
-    report_linear(model, time.perf_counter() - begin, f"{score.name} {score.numbers}", quiet)
-
-
-def read_linear(folder: Path, recipe: Any, num_labels: int) -> LinearNgrams | None:
-    """The linear part of a run, if it has one."""
-    if not RunFiles(folder).has(LINEAR):
-        return None
-    model = LinearNgrams(LinearConfig(), Vocabularies(0, num_labels))
-    model.load_state_dict(read_weights(folder / LINEAR))
-    return model
