@@ -185,3 +185,17 @@ def test_a_useless_part_gets_no_weight() -> None:
     found = combinations(LINKS["label"], {"linear": noisy, "neural": -targets}, targets)
     assert [each.name for each in found] == ["linear", "neural", "both"]
     assert Combination("linear", {"linear": 2.0}).outputs({"linear": noisy}).equal(2 * noisy)
+
+
+def test_an_answer_is_explained_by_words_and_ngrams(trained: Path) -> None:
+    predictor = heed.load(trained)
+    found = predictor.explain("the Film was great")
+    assert found.answer == "pos"
+    assert [word.text for word in found.words] == ["the", "Film", "was", "great"]
+    assert max(found.words, key=lambda word: word.weight).text == "great"
+    assert found.ngrams[0].weight > 0 and "grea" in "".join(ngram.text for ngram in found.ngrams)
+    outputs = predictor.outputs([("the Film was great",), ("the Film was",)])
+    odds = outputs[:, predictor.labels.numbers["pos"]] - outputs[:, predictor.labels.numbers["neg"]]
+    assert found.words[3].weight == pytest.approx(float(odds[0] - odds[1]), abs=1e-4)
+    long = predictor.explain(" ".join(["word"] * 300))
+    assert len(long.words) == 300

@@ -49,6 +49,26 @@ class Prediction:
     """Probability of the answer, if available."""
 
 
+@dataclass(frozen=True)
+class Weighted:
+    """A word or an n-gram of an input, and how much it speaks for an answer (negative: against it)."""
+
+    text: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an answer to an input rests on."""
+
+    answer: str
+    """The answer that the weights are for: the most probable one."""
+    words: tuple[Weighted, ...]
+    """The words of the input, in their order: how far the log-odds of the answer fall without each of them."""
+    ngrams: tuple[Weighted, ...] = ()
+    """The n-grams of the linear model with the largest part in the log-odds, for and against; may be empty."""
+
+
 class Predictor:
     """A trained run, ready to use. The predictor of each task overrides the methods of its abilities."""
 
@@ -102,6 +122,10 @@ class Predictor:
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Return the `top` most probable answers to each input, best first."""
         raise self._cannot("predict")
+
+    def explain(self, text: str) -> Explanation:
+        """What the answer to an input rests on."""
+        raise self._cannot("explain")
 
     def predict_table(
         self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"

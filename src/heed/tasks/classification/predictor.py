@@ -13,12 +13,13 @@ from torch import Tensor
 from heed.core.errors import UsageError
 from heed.models.linear import LinearNgrams
 from heed.tasks.classification.answer import Combination as Answer
+from heed.tasks.classification.explaining import explain
 from heed.tasks.classification.labels import THRESHOLD, Labels
 from heed.tasks.classification.linear_part import LINEAR, read_linear
 from heed.tasks.classification.prepare import encode
 from heed.tasks.classification.reading import neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, test_table
-from heed.tasks.predictor import Prediction, Predictor
+from heed.tasks.predictor import Explanation, Prediction, Predictor
 from heed.tasks.prepare import chunks
 from heed.text.readers.corpus import format_of
 from heed.text.readers.labelled import cells_of, open_labelled
@@ -35,6 +36,8 @@ def _cells(answer: Prediction, with_probability: bool) -> list[str]:
 
 class ClassificationPredictor(Predictor):
     """A trained classifier."""
+
+    abilities = frozenset({"predict", "explain"})
 
     @cached_property
     def labels(self) -> Labels:
@@ -124,6 +127,10 @@ class ClassificationPredictor(Predictor):
         """The parts that the run has."""
         has_linear = self.run.recipe.model.kind == "linear" or self.run.files.has(LINEAR)
         return ["linear"] * has_linear + ["neural"] * (self.run.recipe.model.kind != "linear")
+
+    def explain(self, text: str) -> Explanation:
+        """The words and n-grams that the most probable label of a text rests on."""
+        return explain(self, self.split(text))
 
     def predict_table(
         self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
