@@ -304,6 +304,7 @@ def _translate(
         body.nbest, body.beam_size, body.length_penalty, body.prefix,
         {term.source: term.target for term in body.glossary}, body.keep,
     )  # fmt: skip
+    job.wants_tokens = True
     translator = TextTranslator(job, route.steps, options)
     if body.format == "html":
         translation = translator.html(body.text)
