@@ -62,9 +62,14 @@ def check(
         raise UsageError("give two parallel files, a file of pairs, --text and a file, or --table F.")
     files = files or []
     if table is not None:
-        given = tuple(filter(None, map(parse_column, text_column or ()))), parse_column(label_column), label_separator
-        tables = [LabelledTable(_single(group, "--table"), *given) if group else None for group in (valid, test)]
-        diagnosis = diagnose_table(LabelledTable(table, *given), *tables, errors=errors, quiet=quiet)
+        texts = tuple(each for each in map(parse_column, text_column or ()) if each is not None)
+        label = parse_column(label_column)
+        whole, *others = (
+            LabelledTable(path, texts, label, label_separator) if path else None
+            for path in (table, *(_single(group, "--table") if group else None for group in (valid, test)))
+        )
+        assert whole is not None
+        diagnosis = diagnose_table(whole, *others, errors=errors, quiet=quiet)
     elif text:
         held_out_texts = [_single(group) if group else None for group in (valid, test)]
         diagnosis = diagnose_text_files(_single(files), *held_out_texts, errors=errors, quiet=quiet)

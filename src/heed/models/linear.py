@@ -222,7 +222,7 @@ class LinearNgrams(Model):
 
     def contributions(self, texts: Texts) -> list[Contribution]:
         """What each distinct known n-gram of a text adds to the outputs, without the bias."""
-        weights = self.weights[:-1].split([len(self._vocabulary(at)) for at in range(self.num_blocks)])
+        weights = torch.split(self.weights[:-1], [len(self._vocabulary(at)) for at in range(self.num_blocks)])
         result = []
         for at, (found, ngrams) in enumerate(self._blocks([texts])):
             places = columns_of(found.hashes, self._vocabulary(at))

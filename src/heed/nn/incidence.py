@@ -83,7 +83,7 @@ class Features:
 
     def times(self, weights: Float[Tensor, "J1 K"]) -> Float[Tensor, "N K"]:
         """The product with the weights of all features; the last row is the bias."""
-        parts = weights[:-1].split(self.sizes)
+        parts = torch.split(weights[:-1], self.sizes)
         products = [block.times(part) for block, part in zip(self.blocks, parts, strict=True)]
         return torch.stack([*products, weights[-1].expand(len(self), -1)]).sum(0)
 

@@ -61,11 +61,14 @@ def fit_factors(link: Link, parts: Sequence[Float[Tensor, "N K"]], targets: Floa
     z = torch.stack(list(parts)).double()
     y = targets.double()
     active = list(range(len(parts)))
+
+    def loss(s: Tensor) -> Tensor:
+        return link.full_loss(torch.tensordot(s, z[active], 1), y)
+
     for _ in range(50):
         s = factors[active].requires_grad_()
-        loss = lambda s: link.full_loss(torch.tensordot(s, z[active], 1), y)  # noqa: E731
         [gradient] = torch.autograd.grad(loss(s), s)
-        hessian = torch.autograd.functional.hessian(loss, s.detach())
+        hessian = torch.autograd.functional.hessian(loss, s.detach())  # type: ignore[no-untyped-call]
         ridge = 1e-6 * (1 + hessian.diagonal().mean()) * torch.eye(len(active), dtype=torch.float64)
         step = -torch.linalg.solve(hessian + ridge, gradient)
         length, before = 1.0, float(loss(s.detach()))

@@ -111,7 +111,7 @@ class Labels:
         try:
             fields: dict[str, Any] = json.loads(files.read(LABELS, LARGE, advice))
             lists = {name: tuple(fields.pop(name)) for name in ("names", "counts", "columns")}
-            labels = Labels(**fields, **lists)
+            labels = Labels(**{**fields, **lists})
             if labels.kind not in LINKS or not math.isfinite(labels.mean + labels.scale):
                 raise ValueError(f"kind {labels.kind!r}")
             return labels

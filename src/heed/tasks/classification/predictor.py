@@ -67,9 +67,8 @@ class ClassificationPredictor(Predictor):
 
     def open(self) -> None:
         """Read the parts that are used."""
-        parts = {"linear": lambda: self.linear, "neural": lambda: self.run.model}
         for name in self.answer.factors:
-            parts[name]()
+            _ = self.linear if name == "linear" else self.run.model
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """The `top` most probable labels of each text, the likeliest first; the texts of a pair are separated by a tab.

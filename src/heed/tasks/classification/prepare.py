@@ -67,7 +67,7 @@ def prepare_classifier(
     tokenizer = tokenizers["src"]
     label_size = 1 << 32 if kind == "number" else max(1 << 16, len(labels) + 1)
     rows = _encoded(train(), tokenizer, labels, data.max_tokens, seen, dropped)
-    fingerprint = {"files": {}, **prepare.vocabulary_digests(dict(tokenizers))}
+    fingerprint: dict[str, Any] = {"files": {}, **prepare.vocabulary_digests(dict(tokenizers))}
     sizes = (len(tokenizer.vocabulary), label_size)
     store = write_store(folder / "data" / "train", (*SIDES, "label"), rows, sizes, fingerprint)
     seen.write()

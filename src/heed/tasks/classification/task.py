@@ -46,6 +46,7 @@ from heed.tasks.classification.rows import split
 from heed.tasks.classification.scores import METRICS_OF, scores_of
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination
+from heed.tasks.prepare import Row
 from heed.tasks.task import Examination, Loader, Loss, Task, Validation
 from heed.text.doctor import Diagnosis, diagnose_table
 from heed.text.tokenizers import Tokenizer
@@ -156,7 +157,7 @@ class ClassificationTask(Task):
         return Labels.read(RunFiles(self.folder))
 
     @cached_property
-    def valid(self) -> list[prepare.Row]:
+    def valid(self) -> list[Row]:
         """The validation rows."""
         return prepare.read_valid(self.folder)
 
@@ -181,7 +182,7 @@ class ClassificationTask(Task):
 
     def sequences(self) -> Iterable[Sequence[int]]:
         """The texts and targets that a linear model is estimated from (`heed.models.linear.Examples`)."""
-        return cast(Any, examples(self.recipe, self.labels, self.valid))
+        return cast(Iterable[Sequence[int]], examples(self.recipe, self.labels, self.valid))
 
     def loss(
         self, model: Any, batch: Any, smoothing: Smoothing, dropout_keys: DropoutKeys | None,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heed.core.errors import DataError
 from heed.core.progress import watched
-from heed.text.doctor.findings import Check, Diagnosis, Finding, Tally, sorted_findings
+from heed.text.doctor.findings import Check, Diagnosis, Finding, Severity, Tally, sorted_findings
 from heed.text.doctor.lines import LineScan
 from heed.text.hashing import hash_text
 from heed.text.readers import Errors, FileFingerprint, fingerprint_file
@@ -107,7 +107,7 @@ class TableScan:
         ):  # fmt: skip
             yield from check.findings(tally, self.num_rows, "rows")
         if self.num_usable < FEW_ROWS:
-            severity = "stop" if self.num_usable < MIN_ROWS else "warn"
+            severity: Severity = "stop" if self.num_usable < MIN_ROWS else "warn"
             what = f"Only {self.num_usable:,} labelled texts can be used"
             yield Finding("few", severity, self.num_usable, self.num_rows, f"{what}.", f"Label at least {FEW_ROWS}.")
         if self.kind != "number" and self.num_usable:
