@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -199,3 +200,13 @@ def test_an_answer_is_explained_by_words_and_ngrams(trained: Path) -> None:
     assert found.words[3].weight == pytest.approx(float(odds[0] - odds[1]), abs=1e-4)
     long = predictor.explain(" ".join(["word"] * 300))
     assert len(long.words) == 300
+
+
+def test_fewer_ngrams_are_features_of_a_larger_corpus(trained: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("heed.models.linear.MAX_ENTRIES", 5000)
+    out = tmp_path / "run"
+    table = trained.parent / "train.csv"
+    assert call("train", "--table", table, "--out", out, "--model.kind=linear", "--quiet").code == 0
+    predictor = heed.load(out)
+    assert (predictor.linear.facts["words"], predictor.linear.facts["characters"]) == (2, 0)
+    assert predictor.predict(["a great film"])[0][0].text == "pos"

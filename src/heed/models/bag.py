@@ -25,6 +25,7 @@ class BagConfig(ModelConfig):
     """Sum of vectors of tokens and n-grams (fastText)."""
 
     kind: Literal["bag"] = "bag"
+    """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=128, ge=1)
     """Features of a vector."""
     order: int = Field(default=2, ge=1)

@@ -24,6 +24,7 @@ class CnnConfig(ModelConfig):
     """Filters over windows of tokens (Kim 2014)."""
 
     kind: Literal["cnn"] = "cnn"
+    """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=128, ge=1)
     """Features of a token's vector."""
     widths: tuple[int, ...] = Field(default=(3, 4, 5), min_length=1)

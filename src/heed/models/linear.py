@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -35,6 +36,10 @@ _CHARACTERS = 1_000_000
 """Characters of texts whose n-grams are computed at once."""
 _ROUGH = 1e-2
 """Tolerance of the fits that are only compared."""
+MAX_ENTRIES = 60_000_000
+"""N-grams of all texts together, about 16 bytes each: in a larger corpus, shorter n-grams are features."""
+_SAMPLE = 1000
+"""Texts by which their number is estimated."""
 MAX_WEIGHTS = 40_000_000
 """Weights of all labels together: with many labels, fewer n-grams are features."""
 
@@ -43,6 +48,7 @@ class LinearConfig(ModelConfig):
     """Logistic regression over n-grams (regression, if labels are numbers)."""
 
     kind: Literal["linear"] = "linear"
+    """Kind of model: the key in `MODELS`."""
     words: int = Field(default=2, ge=1, le=5)
     """Longest n-gram of words."""
     min_characters: int = Field(default=2, ge=2)
@@ -110,6 +116,7 @@ class LinearNgrams(Model):
     def estimate(self, examples: Examples) -> None:
         """Choose the features, their scaling and C, and fit the weights."""
         self.kind = examples.kind
+        self.orders = self._fitting_orders(examples)
         vocabularies = self._count(examples)
         blocks, names = self._incidences(examples, vocabularies)
         features = Features(blocks)
@@ -117,6 +124,19 @@ class LinearNgrams(Model):
         scaling, strength, start = self._select(examples, features)
         best = fit(features, examples.targets, self.link, strength, self._prior(features, examples, scaling), start)
         self._set_weights(best, scaling, strength)
+
+    def _fitting_orders(self, examples: Examples) -> NgramOrders:
+        """The longest n-grams of the config, or the longest shorter ones that are not too many for the memory."""
+        config = self.config
+        sample = list(islice(examples.texts(), _SAMPLE))
+        characters = [order for order in (config.characters, 4, 3, 0) if order <= config.characters]
+        choices = [NgramOrders(config.words, config.min_characters, order) for order in characters]
+        for orders in (*choices, NgramOrders(1, config.min_characters, 0)):
+            self.orders = orders
+            number = sum(len(found.hashes) for blocks in self._ngrams(sample) for found in blocks)
+            if number * len(examples.targets) <= MAX_ENTRIES * len(sample):
+                break
+        return self.orders
 
     def _count(self, examples: Examples) -> list[Hashes]:
         counted: list[Counted] = []
@@ -260,7 +280,7 @@ class LinearNgrams(Model):
         """What was chosen: number of features, scaling, C, and the certificate of the optimum."""
         how = self.arrays["how"].tolist()
         return {
-            "features": len(self.weights) - 1, "scaling": "naive_bayes" if how[0] else "tfidf", "strength": how[1],
+            "features": len(self.weights) - 1, "words": self.orders.words, "characters": self.orders.characters, "scaling": "naive_bayes" if how[0] else "tfidf", "strength": how[1],
             "relative_gradient": how[2],
         }  # fmt: skip
 
@@ -286,7 +306,7 @@ class LinearNgrams(Model):
         self, vocabularies: Sequence[Hashes], blocks: Sequence[Incidence], names: Sequence[Sequence[str]],
         weights: Tensor,
     ) -> None:  # fmt: skip
-        self.arrays = {"weights": weights.numpy(), "how": np.zeros(4)}
+        self.arrays = {"weights": weights.numpy(), "how": np.zeros(6)}
         for at, (hashes, block, of_block) in enumerate(zip(vocabularies, blocks, names, strict=True)):
             encoded = [name.encode("utf-8", "replace") for name in of_block]
             self.arrays[f"{at}.hashes"] = hashes.view(np.int64)
@@ -297,7 +317,8 @@ class LinearNgrams(Model):
     def _set_weights(self, best: Optimum, scaling: str, strength: float) -> None:
         self.arrays["weights"] = np.ascontiguousarray(best.weights.numpy())
         kind = list(LINKS).index(self.kind)
-        self.arrays["how"] = np.array([scaling == "naive_bayes", strength, best.relative_gradient, kind])
+        orders = self.orders.words, self.orders.characters
+        self.arrays["how"] = np.array([scaling == "naive_bayes", strength, best.relative_gradient, kind, *orders])
 
     def state_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Tensor]:  # type: ignore[override]
         """The arrays as tensors."""
@@ -306,7 +327,9 @@ class LinearNgrams(Model):
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Restore what `state_dict` returned."""
         self.arrays = {name: tensor.numpy() for name, tensor in state_dict.items()}
-        self.kind = list(LINKS)[int(self.arrays["how"][3])]
+        kind, words, characters = (int(value) for value in self.arrays["how"][3:])
+        self.kind = list(LINKS)[kind]
+        self.orders = NgramOrders(words, self.config.min_characters, characters)
 
 
 def tempered_loss(link: Link, outputs: Float[Tensor, "N K"], targets: Float[Tensor, "N K"]) -> float:

@@ -53,11 +53,12 @@ class Incidence:
         """The rows of each column, for all columns in sequence, and where columns begin."""
         if self._transposed is None:
             columns = self.columns.numpy()
-            rows = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.offsets.numpy()))
-            order = np.argsort(columns, kind="stable")
+            keys = columns.astype(np.int64) << 32
+            keys |= np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.offsets.numpy()))
+            keys.sort()  # in place, and several times faster than argsort
             counts = np.bincount(columns, minlength=len(self.scale))
             offsets = np.concatenate([[0], np.cumsum(counts)]).astype(self.offsets.numpy().dtype)
-            self._transposed = torch.from_numpy(rows[order]), torch.from_numpy(offsets)
+            self._transposed = torch.from_numpy(keys.astype(np.uint32).view(np.int32)), torch.from_numpy(offsets)
         return self._transposed
 
     @staticmethod

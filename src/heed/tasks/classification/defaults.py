@@ -23,6 +23,12 @@ CPU_MINUTES = 15.0
 """Default time limit on a CPU."""
 
 
+_POOLING = {
+    "cnn": ("max", "the strongest window of each filter, as in the paper"),
+    "bag": ("mean", "the mean of all vectors, as in the paper"),
+}
+
+
 def choose_classifier(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
     """Choose a reader with a head and a linear model, around the keys `given`."""
     answer = next((kind for kind in KINDS if stats.measured.get(f"kind_{kind}")), "label")
@@ -67,6 +73,7 @@ def _neural(stats: CorpusStats, machine: Machine, given: Mapping[str, Any], kind
         "tokenizer.kind": ("bpe", "byte-level: nothing is unknown"),
         "tokenizer.vocab_size": vocab_size,
         "model.kind": (kind, "filters over short windows of tokens; --model.kind=linear is the linear model alone"),
+        "head.pooling": _POOLING.get(kind, ("attention", "weights that are learned")),
         "training.precision": (machine.precision, machine.bfloat16_speed),
         "training.tokens_per_batch": (batch, "fits into memory, with enough updates"),
         "training.lr": (2e-3, "peak, after the warm-up"),
