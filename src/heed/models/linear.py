@@ -280,9 +280,13 @@ class LinearNgrams(Model):
         """What was chosen: number of features, scaling, C, and the certificate of the optimum."""
         how = self.arrays["how"].tolist()
         return {
-            "features": len(self.weights) - 1, "words": self.orders.words, "characters": self.orders.characters, "scaling": "naive_bayes" if how[0] else "tfidf", "strength": how[1],
+            "features": len(self.weights) - 1,
+            "words": self.orders.words,
+            "characters": self.orders.characters,
+            "scaling": "naive_bayes" if how[0] else "tfidf",
+            "strength": how[1],
             "relative_gradient": how[2],
-        }  # fmt: skip
+        }
 
     # --- the arrays -------------------------------------------------------------------------------------
 
