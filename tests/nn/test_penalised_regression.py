@@ -23,7 +23,8 @@ def blocks(seed: int = 0, scaled: bool = True) -> list[Incidence]:
         columns = np.nonzero(is_in)[1].astype(np.int32)
         offsets = np.concatenate([[0], np.cumsum(is_in.sum(1))])
         scale = torch.from_numpy(random.random(NUM_NGRAMS) + 0.5 if scaled else np.ones(NUM_NGRAMS))
-        result.append(Incidence(columns, offsets, scale))
+        counts = random.integers(1, 4, len(columns)).astype(np.uint8)
+        result.append(Incidence(columns, offsets, scale, counts))
     return result
 
 
@@ -44,6 +45,15 @@ def test_products_are_those_of_the_dense_matrix() -> None:
     values = torch.randn(NUM_TEXTS, 3, generator=random, dtype=torch.float64)
     torch.testing.assert_close(features.times(weights), matrix @ weights)
     torch.testing.assert_close(features.transposed_times(values), matrix.T @ values)
+
+
+def test_entries_are_scaled_and_dampened_counts() -> None:
+    columns, offsets = np.array([0, 2, 1], dtype=np.int32), np.array([0, 2, 3])
+    scale = torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64)
+    block = Incidence(columns, offsets, scale, np.array([1, 3, 2], dtype=np.uint8))
+    expected = torch.tensor([[1.0, 0, 0.5 * (1 + np.log(3))], [0, 1, 0]], dtype=torch.float64)
+    expected[0] /= expected[0].norm()
+    torch.testing.assert_close(block.times(torch.eye(3, dtype=torch.float64)), expected)
 
 
 def test_each_text_has_unit_norm_in_each_block() -> None:

@@ -71,7 +71,8 @@ def test_rare_hashes_are_forgotten_when_there_are_too_many() -> None:
 def test_incidences_are_distinct_known_ngrams() -> None:
     found = ngrams_of(["a b a", "c", "b"], NgramOrders(words=1, characters=0)).kinds[0]
     vocabulary = np.unique(found.hashes[found.text != 1])
-    columns, offsets = incidence(found, vocabulary, 3)
+    columns, offsets, counts = incidence(found, vocabulary, 3)
     assert offsets.tolist() == [0, 2, 2, 3]
     assert sorted(columns[:2].tolist()) == [0, 1]
     assert columns[2] in columns[:2]
+    assert sorted(counts[:2].tolist()) == [1, 2] and counts[2] == 1

@@ -1,9 +1,10 @@
 """Linear model over n-grams of words and characters: penalised (logistic) regression at its proper optimum.
 
-Features are the n-grams of a text that occur at least `min_count` times in training, with inverse document frequencies
-and unit norm for each kind (words, characters, and for pairs those of each text and those that both have). The scaling
-of the features (tf-idf, or Naive Bayes log-count ratios; Wang & Manning 2012, "Baselines and bigrams") and the strength
-C of the fit are those with the best likelihood on the validation data, after a temperature.
+Features are the n-grams of a text that occur at least `min_count` times in training, with tf-idf values (1 + log of the
+count, times inverse document frequency) and unit norm for each kind: words, characters, and for pairs those of each text
+and those that both have. The scaling of the features (tf-idf alone, or Naive Bayes log-count ratios too; Wang & Manning
+2012, "Baselines and bigrams") and the strength C of the fit are those with the best likelihood on the validation data,
+after a temperature.
 """
 
 from __future__ import annotations
@@ -26,10 +27,21 @@ from heed.nn.contract import Vocabularies
 from heed.nn.incidence import Features, Incidence
 from heed.nn.links import LINKS, Link
 from heed.nn.penalised_regression import Optimum, fit
-from heed.statistical.text_ngrams import Counted, Hashes, NgramOrders, Ngrams, columns_of, incidence, ngrams_of
+from heed.statistical.text_ngrams import (
+    MAX_COUNT,
+    Counted,
+    Hashes,
+    NgramOrders,
+    Ngrams,
+    columns_of,
+    incidence,
+    ngrams_of,
+)
 
 Texts = tuple[str, ...]
 """A text, or the two of a pair."""
+Rows = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]
+"""Rows of a sparse matrix: columns, where each row begins, and counts."""
 STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Values of C that are tried."""
 _CHARACTERS = 1_000_000
@@ -37,7 +49,7 @@ _CHARACTERS = 1_000_000
 _ROUGH = 1e-2
 """Tolerance of the fits that are only compared."""
 MAX_ENTRIES = 60_000_000
-"""N-grams of all texts together, about 16 bytes each: in a larger corpus, shorter n-grams are features."""
+"""N-grams of all texts together, about 24 bytes each: in a larger corpus, only shorter n-grams are features."""
 _SAMPLE = 1000
 """Texts by which their number is estimated."""
 MAX_WEIGHTS = 40_000_000
@@ -165,7 +177,7 @@ class LinearNgrams(Model):
         self, examples: Examples, vocabularies: Sequence[Hashes]
     ) -> tuple[list[Incidence], list[list[str]]]:
         """The features of the training texts, and the name of each n-gram."""
-        parts: list[list[tuple[NDArray[np.int32], NDArray[np.int64]]]] = [[] for _ in vocabularies]
+        parts: list[list[Rows]] = [[] for _ in vocabularies]
         names = [[""] * len(vocabulary) for vocabulary in vocabularies]
         for chunk in _chunks(examples.texts()):
             for at, (found, ngrams) in enumerate(self._blocks(chunk)):
@@ -173,10 +185,10 @@ class LinearNgrams(Model):
                 parts[at].append(incidence(found, vocabularies[at], len(chunk)))
         blocks = []
         for vocabulary, part in zip(vocabularies, parts, strict=True):
-            columns, offsets = _stacked(part)
+            columns, offsets, numbers = _stacked(part)
             counts = np.bincount(columns, minlength=len(vocabulary))
             idf = np.log((1 + len(offsets) - 1) / (1 + counts)) + 1
-            blocks.append(Incidence(columns, offsets, torch.from_numpy(idf.astype(np.float32))))
+            blocks.append(Incidence(columns, offsets, torch.from_numpy(idf.astype(np.float32)), numbers))
         return blocks, names
 
     def _select(self, examples: Examples, features: Features) -> tuple[str, float, Tensor | None]:
@@ -227,14 +239,14 @@ class LinearNgrams(Model):
 
     def features(self, texts: Sequence[Texts]) -> Features:
         """The features of some texts."""
-        parts: list[list[tuple[NDArray[np.int32], NDArray[np.int64]]]] = []
+        parts: list[list[Rows]] = []
         for chunk in _chunks(texts):
             found = [occurrences for occurrences, _ in self._blocks(chunk)]
             parts = parts or [[] for _ in found]
             for at, occurrences in enumerate(found):
                 parts[at].append(incidence(occurrences, self._vocabulary(at), len(chunk)))
         scales = (torch.from_numpy(self.arrays[f"{at}.scale"]) for at in range(len(parts)))
-        return Features([Incidence(*_stacked(part), scale) for part, scale in zip(parts, scales, strict=True)])
+        return Features([_block(part, scale) for part, scale in zip(parts, scales, strict=True)])
 
     def logits(self, texts: Sequence[Texts]) -> Float[Tensor, "N K"]:
         """An output for each label; a number's, in units of its standard deviation."""
@@ -247,12 +259,13 @@ class LinearNgrams(Model):
         for at, (found, ngrams) in enumerate(self._blocks([texts])):
             places = columns_of(found.hashes, self._vocabulary(at))
             scale = torch.from_numpy(self.arrays[f"{at}.scale"])
-            columns, first = np.unique(places, return_index=True)
-            columns, first = columns[columns >= 0], first[columns >= 0]
+            columns, first, counts = np.unique(places, return_index=True, return_counts=True)
+            known = columns >= 0
+            columns, first, counts = columns[known], first[known], counts[known]
             if not len(columns):
                 continue
-            scales = scale[columns]
-            values = self.link.full(weights[at][columns] * (scales / scales.norm())[:, None])
+            entries = scale[columns] * torch.from_numpy(1 + np.log(np.minimum(counts, MAX_COUNT))).float()
+            values = self.link.full(weights[at][columns] * (entries / entries.norm())[:, None])
             begin = int(ngrams.beginnings[0])
             for place, value in zip(first.tolist(), values.tolist(), strict=True):
                 b, e = int(found.begin[place]), int(found.end[place])
@@ -371,13 +384,18 @@ def _name(names: list[str], found: Any, ngrams: Ngrams, vocabulary: Hashes) -> N
             names[column] = ngrams.joined[found.begin[place] : found.end[place]]
 
 
-def _stacked(
-    parts: Sequence[tuple[NDArray[np.int32], NDArray[np.int64]]],
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _stacked(parts: Sequence[Rows]) -> Rows:
     """The rows of several matrices in sequence."""
-    columns = np.concatenate([columns for columns, _ in parts])
-    lengths = np.concatenate([np.diff(offsets) for _, offsets in parts])
-    return columns, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    columns = np.concatenate([columns for columns, _, _ in parts])
+    lengths = np.concatenate([np.diff(offsets) for _, offsets, _ in parts])
+    counts = np.concatenate([counts for _, _, counts in parts])
+    return columns, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), counts
+
+
+def _block(parts: Sequence[Rows], scale: Tensor) -> Incidence:
+    """The matrix of several ones in sequence."""
+    columns, offsets, counts = _stacked(parts)
+    return Incidence(columns, offsets, scale, counts)
 
 
 def _chunks(texts: Iterable[Texts]) -> Iterator[list[Texts]]:

@@ -203,10 +203,17 @@ def columns_of(hashes: Hashes, vocabulary: Hashes) -> Ints:
     return np.where(vocabulary[at] == hashes, at, -1)
 
 
-def incidence(found: Occurrences, vocabulary: Hashes, num_texts: int) -> tuple[NDArray[np.int32], Ints]:
-    """The distinct n-grams of each text that are in the vocabulary: their columns, and where each text begins."""
+MAX_COUNT = 255
+"""Larger counts of an n-gram in a text are stored as this one."""
+
+
+def incidence(
+    found: Occurrences, vocabulary: Hashes, num_texts: int
+) -> tuple[NDArray[np.int32], Ints, NDArray[np.uint8]]:
+    """The distinct n-grams of each text that are in the vocabulary: columns, where each text begins, and counts."""
     at = columns_of(found.hashes, vocabulary)
     known = at >= 0
-    keys = np.unique((found.text[known].astype(np.int64) << 32) | at[known])
+    keys, counts = np.unique((found.text[known].astype(np.int64) << 32) | at[known], return_counts=True)
     rows = np.bincount(keys >> 32, minlength=num_texts)
-    return (keys & 0xFFFFFFFF).astype(np.int32), np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+    return (keys & 0xFFFFFFFF).astype(np.int32), offsets, np.minimum(counts, MAX_COUNT).astype(np.uint8)
