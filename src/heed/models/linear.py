@@ -2,9 +2,8 @@
 
 Features are the n-grams of a text that occur at least `min_count` times in training, with tf-idf values (1 + log of the
 count, times inverse document frequency) and unit norm for each kind: words, characters, and for pairs those of each
-text and those that both have. The scaling of the features (tf-idf alone, or Naive Bayes log-count ratios too; Wang & Manning
-2012, "Baselines and bigrams") and the strength C of the fit are those with the best likelihood on the validation data,
-after a temperature.
+text and those that both have. The scaling (tf-idf alone, or with Naive Bayes log-count ratios; Wang & Manning 2012,
+"Baselines and bigrams") and the strength C are those with the best likelihood on validation data, after a temperature.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from heed.tasks.defaults import (
     CorpusStats,
     Machine,
     given_number,
+    held_out,
     tokens_per_epoch,
     updates_per_epoch,
     vocabulary,
@@ -53,7 +54,7 @@ def choose_classifier(stats: CorpusStats, machine: Machine, given: Mapping[str, 
 
 def _held_out(stats: CorpusStats, given: Mapping[str, Any]) -> Chosen:
     """A tenth of the rows, at least 200 and at most 2,000, but at most a quarter."""
-    if given.get("data.valid_table"):
+    if not held_out(stats, given):
         return {}
     number = max(1, min(2000, stats.num_rows // 4, max(200, stats.num_rows // 10)))
     return {"data.hold_out": (number, "rows for validation, held out of the training table")}
