@@ -13,8 +13,10 @@ import torch
 
 from heed.data.batch import collate, source_from_ids
 from heed.models import Model, ModelConfig, build_model
+from heed.models.bag import BagConfig
 from heed.models.bilstm import BiGruConfig, BiLstmConfig
 from heed.models.class_ngram import ClassNgramConfig
+from heed.models.cnn import CnnConfig
 from heed.models.elmo import ElmoConfig
 from heed.models.encoder import EncoderConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
@@ -93,6 +95,9 @@ READER_CONFIGS: dict[str, ModelConfig] = {
     "elmo, one direction": ElmoConfig(forward=GPT, layers="last"),
     "bilstm": BiLstmConfig(d_model=12, hidden_size=10, num_layers=2, dropout=0.3),
     "bigru": BiGruConfig(d_model=12, hidden_size=10, dropout=0.3),
+    "cnn": CnnConfig(d_model=6, widths=(2, 3), num_filters=5, dropout=0.3),
+    "bag": BagConfig(d_model=6, order=2, num_buckets=50, dropout=0.3),
+    "bag, without positions": BagConfig(d_model=6, order=1),
 }
 """Readers, whose laws are in tests/contracts/test_readers.py."""
 

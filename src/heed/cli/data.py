@@ -33,11 +33,11 @@ def data() -> None:
 
 def check(
     files: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="FILES...", help="Two parallel files, one file of pairs, or (with --text, --conll) one file."
         ),
-    ],
+    ] = None,
     valid: Annotated[list[str] | None, typer.Option(help="Validation files, in the same form.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="Test files, to look for them in the training data.")] = None,
     text: Annotated[bool, typer.Option("--text", help="The files are text for a language model.")] = False,
@@ -45,6 +45,10 @@ def check(
     token_column: TokenColumn = None,
     tag_column: TagColumn = None,
     mark_column: MarkColumn = None,
+    table: Annotated[str | None, typer.Option(metavar="F", help="A table of texts with labels, instead.")] = None,
+    text_column: Annotated[list[str] | None, typer.Option(metavar="C", help="Column of the texts of a table.")] = None,
+    label_column: Annotated[str | None, typer.Option(metavar="C", help="Column of the labels of a table.")] = None,
+    label_separator: Annotated[str, typer.Option(help="Between several labels in a cell of a table.")] = "",
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
     src_lang: Annotated[str, typer.Option(help="Language of the source, such as en; required for TMX.")] = "",
@@ -65,15 +69,30 @@ def check(
       heed data check memory.tmx --src-lang en --tgt-lang de
 
       heed data check --conll train.conll --valid dev.conll --test test.conll
+
+      heed data check --table reviews.csv --test test.csv
     """
-    from heed.text.doctor import diagnose_files, diagnose_text_files
+    from heed.text.doctor import diagnose_files, diagnose_table, diagnose_text_files
     from heed.text.doctor.tags import diagnose_conll_files
     from heed.text.readers import CorpusFiles, parse_column
     from heed.text.readers.conll import Columns
+    from heed.text.readers.labelled import LabelledTable
 
     if conll and text:
         raise UsageError("--conll and --text are different kinds of files: leave one out.")
-    if conll:
+    if (table is None) == (not files):
+        raise UsageError("give two parallel files, a file of pairs, --text or --conll and a file, or --table F.")
+    files = files or []
+    if table is not None:
+        texts = tuple(each for each in map(parse_column, text_column or ()) if each is not None)
+        label = parse_column(label_column)
+        whole, *others = (
+            LabelledTable(path, texts, label, label_separator) if path else None
+            for path in (table, *(_single(group, "--table") if group else None for group in (valid, test)))
+        )
+        assert whole is not None
+        diagnosis = diagnose_table(whole, *others, errors=errors, quiet=quiet)
+    elif conll:
         held_out_files = [_single(group, "--conll") if group else None for group in (valid, test)]
         columns = Columns(parse_column(token_column), parse_column(tag_column), parse_column(mark_column))
         diagnosis = diagnose_conll_files(

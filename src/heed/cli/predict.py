@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -26,6 +27,9 @@ def predict(
         Literal["auto", "conll", "text"],
         typer.Option("--input", help="For taggers: tokens, one a line (conll), or sentences (text).", metavar="KIND"),
     ] = "auto",
+    table: Annotated[
+        Path | None, typer.Option(metavar="F", help="Answer the rows of a table instead, and print it with them.")
+    ] = None,
     errors: BadBytes = "strict",
     compute: Compute,
     quiet: Quiet = False,
@@ -34,6 +38,8 @@ def predict(
 
     An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
     Taggers read CoNLL files, to whose rows they add a column of tags, or plain sentences.
+    The texts of a pair are separated by a tab. With --table, the rows of a table are printed with columns for the
+    answers and their probabilities.
 
     Examples:
 
@@ -42,12 +48,17 @@ def predict(
       heed predict runs/topics --top 3 --probabilities < in.txt
 
       heed predict runs/names < in.conll > out.conll
+      heed predict runs/topics --table new.csv > predicted.csv
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
 
     loaded = compute.load(run)
     loaded.require("predict")
-    if loaded.can("annotate"):
+    if table is not None:
+        for line in loaded.predict_table(table, top, probabilities, errors):
+            write_line(line)
+        flush()
+    elif loaded.can("annotate"):
         from heed.tasks.predictor import AnswerOptions
 
         options = AnswerOptions(input_as, json_lines, probabilities, top, quiet)

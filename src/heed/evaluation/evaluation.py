@@ -87,6 +87,8 @@ class Evaluation:
     """The counts of each score for each row, for tests against other systems; not part of the JSON."""
     by_label: Sequence[Mapping[str, Any]] = ()
     """For labels and types of spans: number, precision, recall and F1 of each."""
+    confusions: Sequence[tuple[str, str, int]] = ()
+    """The most frequent errors: reference, answer, and their number."""
 
     @property
     def synthetic(self) -> bool:
@@ -112,7 +114,7 @@ class Evaluation:
             "words_as": self.words_as,
             "unigram_f1": {kind: matches.to_json() for kind, matches in self.unigram_f1.items()},
             "worst": [asdict(sentence) for sentence in self.worst],
-            **({"by_label": list(self.by_label)} if self.by_label else {}),
+            **({"by_label": list(self.by_label), "confusions": list(self.confusions)} if self.by_label else {}),
         }
 
 

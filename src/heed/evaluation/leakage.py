@@ -51,9 +51,12 @@ class Leakage:
         return text + f"; {self.in_validation:,} in its validation data" * (self.in_validation > 0)
 
 
-def check_leakage(run: Run, rows: Sequence[Row], kinds: Sequence[str] = tuple(_NAMES)) -> Leakage | None:
+def check_leakage(
+    run: Run, rows: Sequence[Row], valid_rows: Sequence[Row] | None = None, kinds: Sequence[str] = tuple(_NAMES)
+) -> Leakage | None:
     """Look up test rows, (source, reference) or (line,), in the run's data; None if it has no fingerprints.
 
+    `valid_rows`: the validation data in the same form; None: as it is in the run folder.
     `kinds`: what counts as repeated; references that are labels, which recur in any data, do not.
     """
     fingerprints = LineHashes.open(run.files, LINES_SEEN)
@@ -63,7 +66,9 @@ def check_leakage(run: Run, rows: Sequence[Row], kinds: Sequence[str] = tuple(_N
     rows = [tuple(normalise(side) for side in row) for row in rows]
     compared = np.array([len(row) > 1 or len(row[0]) >= MIN_CHARACTERS for row in rows], dtype=bool)
     in_training = {kind: which & compared for kind, which in fingerprints.found(rows).items() if kind in kinds}
-    valid = LineHashes.of(row[:2] for row in read_valid(run.folder)) if run.files.has(VALID) else LineHashes({})
+    if valid_rows is None:
+        valid_rows = [row[:2] for row in read_valid(run.folder)] if run.files.has(VALID) else []
+    valid = LineHashes.of(valid_rows)
     in_valid = {kind: which for kind, which in valid.found(rows).items() if kind in kinds}
     return Leakage(
         num_lines=len(rows),

@@ -9,6 +9,16 @@ import math
 from collections.abc import Sequence
 
 from heed.core.errors import UsageError
+from heed.metrics.classification import (
+    Accuracy,
+    ExactMatch,
+    LogLoss,
+    MacroF1,
+    MeanAbsoluteError,
+    MicroF1,
+    Pearson,
+    Spearman,
+)
 from heed.metrics.likelihood import (
     BitsPerByte,
     BitsPerCharacter,
@@ -43,6 +53,14 @@ METRICS: dict[str, type[Metric]] = {
     "masked_perplexity": MaskedPerplexity,
     "masked_accuracy": MaskedAccuracy,
     "negative_sampling": NegativeSampling,
+    "accuracy": Accuracy,
+    "macro_f1": MacroF1,
+    "micro_f1": MicroF1,
+    "exact_match": ExactMatch,
+    "pearson": Pearson,
+    "spearman": Spearman,
+    "mean_absolute_error": MeanAbsoluteError,
+    "log_loss": LogLoss,
 }
 
 TRANSLATION_METRICS = ("bleu", "chrf", "ter")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any, cast
 
 from heed.core.config import ChosenBy
+from heed.models.bag import Bag
 from heed.models.bilstm import BiGru, BiLstm
 from heed.models.class_ngram import ClassNgram
+from heed.models.cnn import Cnn
 from heed.models.elmo import Elmo
 from heed.models.encoder import Encoder
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
+from heed.models.linear import LinearNgrams
 from heed.models.lz78 import Lz78
 from heed.models.model import GenerativeModel, Model, ModelConfig, ReaderModel
 from heed.models.ngram import Bigram, Ngram
@@ -45,6 +48,9 @@ MODELS: dict[str, type[Model]] = {
     "skip_gram": SkipGram,
     "cbow": Cbow,
     "ppmi_svd": PpmiSvd,
+    "linear": LinearNgrams,
+    "bag": Bag,
+    "cnn": Cnn,
 }
 
 

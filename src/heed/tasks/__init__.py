@@ -21,6 +21,7 @@ TASKS: dict[str, str | type[Task]] = {
     "masked-language-model": "heed.tasks.masked_language_model.task:MaskedLanguageModelTask",
     "tagging": "heed.tasks.tagging.task:TaggingTask",
     "word-vectors": "heed.tasks.word_vectors.task:WordVectorTask",
+    "classification": "heed.tasks.classification.task:ClassificationTask",
 }
 
 

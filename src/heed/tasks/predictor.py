@@ -31,6 +31,7 @@ from heed.tasks.embedding import (
     unit,
     whole_words,
 )
+from heed.text.readers.lines import Errors
 
 LM_WEIGHT = 0.2
 """Default weight of a language model in shallow fusion."""
@@ -76,6 +77,26 @@ class AnswerOptions:
     top: int = 1
     """Number of taggings of each sentence."""
     quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A word or an n-gram of an input, and how much it speaks for an answer (negative: against it)."""
+
+    text: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an answer to an input rests on."""
+
+    answer: str
+    """The answer that the weights are for: the most probable one."""
+    words: tuple[Weighted, ...]
+    """The words of the input, in their order: how far the log-odds of the answer fall without each of them."""
+    ngrams: tuple[Weighted, ...] = ()
+    """The n-grams of the linear model with the largest part in the log-odds, for and against; may be empty."""
 
 
 class Predictor:
@@ -140,6 +161,16 @@ class Predictor:
     def annotate(self, groups: Iterable[Sequence[str]], options: AnswerOptions) -> Iterator[list[str]]:
         """Tag a stream of lines, rows of tokens or sentences, which come in groups; yields the lines of output."""
         raise self._cannot("annotate")
+
+    def explain(self, text: str) -> Explanation:
+        """What the answer to an input rests on."""
+        raise self._cannot("explain")
+
+    def predict_table(
+        self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
+    ) -> Iterator[str]:
+        """The lines of a table with columns for the `top` answers to each row, and their probabilities."""
+        raise UsageError(f"--table needs a run that reads tables; {self.run.folder} does not.")
 
     def translate(self, texts: Any, options: SearchOptions | None = None) -> Any:
         """Translate a text (to a text) or several texts (to a list)."""

@@ -1,6 +1,7 @@
-// Web page of the server: panels to translate, to generate and to tag text, and the reports of its models.
+// Web page of the server: panels to translate, generate, classify and tag text, and the reports of its models.
 
 import { ask, askText, useKey } from "./api.js";
+import { classifyPanel } from "./classify.js";
 import { el } from "./dom.js";
 import { generatePanel } from "./generate.js";
 import { alertBox } from "./panel.js";
@@ -70,6 +71,7 @@ async function open() {
   const kinds = [
     ["Translate", ableTo("translate"), translatePanel],
     ["Write", ableTo("generate"), generatePanel],
+    ["Classify", ableTo("explain"), classifyPanel],
     ["Tag", ableTo("annotate"), tagPanel],
   ].filter(([, models]) => models.length);
   if (!kinds.length) {
