@@ -10,6 +10,7 @@ from pathlib import Path
 from heed.core.errors import HeedError
 from heed.core.files import first_foreign
 from heed.core.run_manifest import MANIFEST, read_digests
+from heed.data.image_store import PIXELS, ImageStore
 from heed.data.store import TokenStore
 from heed.decoding.ctranslate2_engine import DESCRIPTION, require_intact
 from heed.decoding.ctranslate2_engine import FOLDER as CONVERTED
@@ -50,6 +51,8 @@ def verify(run: Run) -> Iterator[Checked]:
     store = Path("data/train")
     if run.files.has(str(store)):
         yield _checked(str(store), lambda: TokenStore.open(run.folder / store, verify=True))
+    for images in sorted(path.parent.name for path in run.folder.glob(f"data/*/{PIXELS}")):
+        yield _checked(f"data/{images}", partial(ImageStore.open, run.folder / "data" / images, verify=True))
     if run.files.has(f"{CONVERTED}/{DESCRIPTION}"):
         yield _checked(CONVERTED, lambda: require_intact(run.folder / CONVERTED))
     for path in list_checkpoints(run.folder / "checkpoints"):

@@ -45,9 +45,9 @@ def test_every_metric_declares_its_title_direction_and_needs(metric: type[Metric
     assert metric.needs == ("outputs" if issubclass(metric, OutputMetric) else "likelihoods")
 
 
-def test_only_bleu_and_chrf_are_better_when_higher():
+def test_only_bleu_chrf_and_cider_are_better_when_higher():
     better_if_high = {name for name, metric in METRICS.items() if metric.higher_is_better}
-    assert better_if_high == {"bleu", "chrf", "chrf++"}
+    assert better_if_high == {"bleu", "chrf", "chrf++", "cider"}
 
 
 @pytest.mark.usefixtures("registered")

@@ -12,10 +12,9 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from heed.core.errors import DataError, UsageError
 from heed.metrics import METRICS, output_metric, score_outputs, sentence_scores, translation
-from heed.metrics.metric import OutputMetric
-from heed.metrics.translation import bleu_tokenizer, length_ratio, word_cutter
+from heed.metrics.translation import SacrebleuMetric, bleu_tokenizer, length_ratio, word_cutter
 
-OUTPUT_METRICS = [name for name, metric in METRICS.items() if issubclass(metric, OutputMetric)]
+OUTPUT_METRICS = [name for name, metric in METRICS.items() if issubclass(metric, SacrebleuMetric)]
 
 ORACLES = {
     "bleu": lambda: BLEU(),

@@ -33,6 +33,8 @@ def evaluate(
     translations: TranslationOptions,
     search: BeamFlags,
     table: Annotated[Path | None, typer.Option(help="Inputs with answers, for runs that predict.")] = None,
+    captions: Annotated[Path | None, typer.Option(help="Captions of images, for runs that caption.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Their images: a folder or a .tar.")] = None,
     ensemble: Ensemble = False,
     calibrate: Calibrate = False,
     errors: BadBytes = "strict",
@@ -43,9 +45,7 @@ def evaluate(
     """Score runs on test sets, with signatures and 95 % intervals.
 
     Translators get BLEU, chrF and TER; language models get perplexities and bits per byte. Several systems share a
-    table, in which each is tested against the first by paired bootstrap (from 20 lines) and approximate randomisation,
-    where possible. Test lines that are in the training data are reported. A run logs its scores in scores.jsonl and
-    report.md.
+    table, each tested against the first. Test lines in the training data are reported. Runs log their scores.
 
     Examples:
 
@@ -72,6 +72,15 @@ def evaluate(
         evaluated = [[predictor.evaluate(table) for predictor in map(compute.load, folders)]]
         _finish(evaluated, False, json_output, quiet)
         return
+    if captions is not None or images is not None:
+        _refuse(
+            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
+            "--captions and --images are for runs that caption images",
+        )
+        if captions is None or images is None:
+            raise UsageError("give --captions F and --images F together.")
+        _finish([_evaluate_captions(folders, captions, images, compute, quiet)], False, json_output, quiet)
+        return
     _check_test(files, texts)
     _check_flags(texts, translations, search, compute, json_output)
     _check_systems(folders, len(files), texts, translations)
@@ -83,6 +92,18 @@ def evaluate(
     else:
         evaluated = evaluate_translations(files, opened, translations, search, ensemble, errors, quiet)
     _finish(evaluated, translations.analysis, json_output, quiet)
+
+
+def _evaluate_captions(
+    folders: Sequence[Path], captions: Path, images: Path, compute: Compute, quiet: bool
+) -> list[Evaluation]:
+    if not folders:
+        raise UsageError("name a run to score.")
+    first, *others = map(compute.load, folders)
+    for predictor in (first, *others):
+        predictor.require("caption", "--captions")
+    evaluations: list[Evaluation] = first.evaluate_captions(captions, images, others, quiet)
+    return evaluations
 
 
 def _load(folders: Sequence[Path], tag: str | None, needed: tuple[str, str], compute: Compute) -> list[Run]:

@@ -1,14 +1,16 @@
-"""`heed predict`: an answer to each line of stdin, such as a label."""
+"""`heed predict`: an answer to each line of stdin, such as a label, or a caption of each image."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder
+from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.tasks.predictor import Prediction
@@ -21,24 +23,38 @@ def predict(
         bool, typer.Option("--probabilities", help="A tab and the probability after each answer.")
     ] = False,
     top: Annotated[int, typer.Option(help="Number of answers to each line, the likeliest first.", min=1)] = 1,
+    images: Annotated[Path | None, typer.Option(help="Captions of these images: a file, a folder or a .tar.")] = None,
     json_lines: Json = False,
     errors: BadBytes = "strict",
     compute: Compute,
     quiet: Quiet = False,
 ) -> None:
-    """Predict an answer to each line of stdin.
+    """Predict an answer to each line of stdin, or to each image.
 
     An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
+    The name of an image and a tab come before its captions.
 
     Examples:
 
       heed predict runs/topics < in.txt > labels.txt
 
       heed predict runs/topics --top 3 --probabilities < in.txt
+
+      heed predict runs/captions --images photos.tar
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
+    from heed.decoding.hypothesis import single_spaced
 
     loaded = compute.load(run)
+    if images is not None:
+        loaded.require("caption", "--images")
+        for name, answers in loaded.caption_files(images, top):
+            plain = f"{single_spaced(name)}\t{_plain(answers, probabilities)}"
+            write_line(_record(name, answers) if json_lines else plain)
+            flush()
+        return
+    if loaded.can("caption"):
+        raise UsageError(f"{run} captions images: give --images F, a file, a folder or a .tar.")
     loaded.require("predict")
     for lines in groups_as_they_come(errors):
         for line, answers in zip(lines, loaded.predict(lines, top), strict=True):

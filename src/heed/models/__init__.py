@@ -8,12 +8,14 @@ from heed.core.config import ChosenBy
 from heed.models.class_ngram import ClassNgram
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
+from heed.models.image_transformer import ImageTransformer
 from heed.models.lz78 import Lz78
 from heed.models.model import GenerativeModel, Model, ModelConfig, ReaderModel
 from heed.models.ngram import Bigram, Ngram
 from heed.models.one_layer import OneLayer
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
+from heed.models.show_attend_tell import ShowAttendTell
 from heed.models.transformer import Transformer
 from heed.models.trellisnet import TrellisNet
 from heed.nn.contract import Vocabularies
@@ -33,6 +35,8 @@ MODELS: dict[str, type[Model]] = {
     "lz78": Lz78,
     "one_layer": OneLayer,
     "gpt": Gpt,
+    "show_attend_tell": ShowAttendTell,
+    "image_transformer": ImageTransformer,
 }
 
 

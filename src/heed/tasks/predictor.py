@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -102,6 +102,14 @@ class Predictor:
         """Return the `top` most probable answers to each input, best first."""
         raise self._cannot("predict")
 
+    def caption(self, images: Sequence[Any], top: int = 1) -> list[list[Prediction]]:
+        """Return the `top` best captions of each image, given as a path or as the bytes of a file."""
+        raise self._cannot("caption")
+
+    def caption_files(self, place: Path, top: int = 1) -> Iterator[tuple[str, list[Prediction]]]:
+        """The name and the `top` best captions of each image of a folder, an archive or a single file."""
+        raise self._cannot("caption")
+
     def translate(self, texts: Any, options: SearchOptions | None = None) -> Any:
         """Translate a text (to a text) or several texts (to a list)."""
         raise self._cannot("translate")
@@ -159,6 +167,12 @@ class Predictor:
     def evaluate(self, table: Path) -> Any:
         """Score the run on a file of inputs and answers; returns a `heed.evaluation.evaluation.Evaluation`."""
         raise self._cannot("predict")
+
+    def evaluate_captions(
+        self, captions: Path, images: Path, others: Sequence[Predictor] = (), quiet: bool = False
+    ) -> list[Any]:
+        """Score this run, other runs and baselines on captioned images; returns an `Evaluation` of each."""
+        raise self._cannot("caption")
 
     def commands(self, name: str) -> Sequence[str]:
         """Example shell commands that use the run `name`."""
