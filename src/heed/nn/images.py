@@ -80,7 +80,10 @@ class ResidualBlock(nn.Module):
 
 
 class ImageEncoder(nn.Module):
-    """Convolutional encoder: three stages, each of which halves the resolution; a `heed.nn.contract.Reader`."""
+    """Convolutional encoder: three stages, each of which halves the resolution; a `heed.nn.contract.Reader`.
+
+    The kernels that halve it have an even size, so that a vector's receptive field is centred on its patch.
+    """
 
     def __init__(self, channels: Sequence[int], num_blocks: int, dropout: float) -> None:
         """`channels`: of each stage; the last are the features of an annotation vector (C)."""
@@ -89,7 +92,7 @@ class ImageEncoder(nn.Module):
         self.dropout = dropout
         sizes = [3, *channels]
         self.reductions = nn.ModuleList(
-            nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairwise(sizes)
+            nn.Conv2d(before, after, 4, stride=2, padding=1) for before, after in pairwise(sizes)
         )
         self.stages = nn.ModuleList(
             nn.Sequential(*(ResidualBlock(size) for _ in range(num_blocks))) for size in channels
