@@ -14,7 +14,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from heed.data.batch import collate, source_from_ids
 from heed.models import Model, ModelConfig, build_model
+from heed.models.bag import BagConfig
 from heed.models.class_ngram import ClassNgramConfig
+from heed.models.cnn import CnnConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.feed_forward_lm import FeedForwardConfig
 from heed.models.gpt import GptConfig
@@ -84,7 +86,11 @@ CONFIGS = {
     ),
 }
 
-READER_CONFIGS: dict[str, ModelConfig] = {}
+READER_CONFIGS: dict[str, ModelConfig] = {
+    "cnn": CnnConfig(d_model=6, widths=(2, 3), num_filters=5, dropout=0.3),
+    "bag": BagConfig(d_model=6, order=2, num_buckets=50, dropout=0.3),
+    "bag, without positions": BagConfig(d_model=6, order=1),
+}
 """Readers, whose laws are in tests/contracts/test_readers.py."""
 
 JOINT: dict[str, Callable[[int], Any]] = {

@@ -81,7 +81,7 @@ class Held:
 
 def held(folder: Path) -> tuple[Predictor, Held]:
     """A run whose model can be held, and that model."""
-    loaded = heed.load(folder)
+    loaded = heed.load(folder, engine="torch")
     model: Any = Held(loaded.translator.model)
     loaded.translator.model = model
     return loaded, model

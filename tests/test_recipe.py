@@ -55,7 +55,10 @@ def test_a_written_recipe_contains_reasons_and_reads_back_equal(tmp_path: Path, 
             },
             "(model.cutoffs) has no label smoothing",
         ),
-        ({"task": "poetry"}, "expected one of 'translation', 'language-model', 'captioning', got 'poetry'"),
+        (
+            {"task": "poetry"},
+            "expected one of 'translation', 'language-model', 'classification', 'captioning', got 'poetry'",
+        ),
         ({}, "missing key 'task'"),
         ({"task": "translation", "model.kind": "tranformer"}, "Did you mean 'transformer'?"),
         (

@@ -94,7 +94,7 @@ class Planner:
         diagnosis = examination.diagnosis
         stats = CorpusStats(
             diagnosis.num_pairs, _characters_per_row(diagnosis), diagnosis.num_in_parts, examination.num_repeated,
-            _growth(diagnosis), diagnosis.languages,
+            _growth(diagnosis), diagnosis.languages, diagnosis.statistics,
         )  # fmt: skip
         recipe, reasons = self._recipe(stats, machine)
         if self.init is not None:

@@ -7,15 +7,19 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import call
+from serving import serving
 
 import heed
 from heed.core.errors import UsageError
 from heed.core.own_files import SMALL
 from heed.decoding.ctranslate2_engine import FOLDER
+from heed.decoding.options import Request
 from heed.run import Run
 from heed.tasks import open_converted
 
@@ -44,6 +48,30 @@ def test_the_converted_model_is_used_without_reading_the_weights(run: Path) -> N
     assert predictor.translate(["ba ce"]) == heed.load(run, engine="torch").translate(["ba ce"])
     assert heed.load(run, engine="torch").engine is None
     assert "model" not in vars(predictor.run), "PyTorch's weights were read"
+
+
+def test_a_server_answers_with_the_engine_as_with_pytorch(run: Path) -> None:
+    lines = ["ba ce di", "ce", "di fo gu ba"]
+    expected = heed.load(run, engine="torch").translate(lines)
+    loaded = heed.load(run)
+    assert loaded.engine is not None
+    num_requests = 0
+    search = loaded.engine.search
+
+    def counted(requests: Sequence[Request], *args: Any, **keys: Any) -> Any:
+        nonlocal num_requests
+        num_requests += len(requests)
+        return search(requests, *args, **keys)
+
+    loaded.engine.search = counted
+    with serving([loaded]) as live:
+        direction = live.get("/api/models").json["models"][0]["directions"][0]
+        body = {"source": direction["source"]["code"], "target": direction["target"]["code"]}
+        answers = [live.post("/translate", {**body, "q": line}).json["translatedText"] for line in lines]
+        detailed = live.post("/api/translate", {"text": lines[0]}).json
+    assert answers == expected
+    assert num_requests == len(lines) + 1
+    assert detailed["sentences"][0]["hypotheses"][0]["tokens"], "tokens need log-probabilities"
 
 
 @pytest.mark.parametrize("file", ["heed.json", "model.bin", "shared_vocabulary.json"])

@@ -549,6 +549,44 @@ def test_stdout_contains_only_data(here: Path, translator: Path, bigram: Path) -
     json.loads(evaluate(translator, "x.aa", "x.bb", "--json").out)
 
 
+# Tables of texts with labels
+
+FINE = [f"{label} text {i}\t{label}" for i in range(20) for label in ("pos", "neg")]
+TABLES = {
+    "empty": ([], 65, "error: t.tsv: the table has no rows.\n"),
+    "without a column": (["one", "two"], 2, "error: t.tsv: no column of labels (columns: 'one'). Name it: "
+                         "--label-column 1.\n"),
+    "one label": (["text\tlabel", *(f"a text {i}\tpos" for i in range(600))], 65, (
+        "error: this data would ruin the run:\n  All rows have the same label: 'pos'. Give a table with two labels or "
+        "more, or another column with --label-column.\nFix it, or continue with --force.\n")),
+    "ragged": (["text\tlabel", *FINE, "only a text"], 65, (
+        "error: The training data cannot be read to its end. t.tsv:42: 1 columns, but column 2 is needed.\n")),
+    "classes": (["text\tlabel", *(f"a text {i}\tlabel {i}" for i in range(10_000))], 65, (
+        "error: this data would ruin the run:\n  10,000 different labels in 10,000 rows: this column does not hold "
+        "classes. Choose another one with --label-column.\nFix it, or continue with --force.\n")),
+    "few": (["text\tlabel", *FINE[:10]], 65, (
+        "error: this data would ruin the run:\n  Only 10 labelled texts can be used. Label at least 500.\nFix it, or "
+        "continue with --force.\n")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_that_cannot_be_learned_are_refused(name: str, here: Path) -> None:
+    lines, code, message = TABLES[name]
+    Path("t.tsv").write_text("".join(f"{line}\n" for line in lines))
+    result = call("train", "--table", "t.tsv", "--out", "run", "--model.kind=linear", "--quiet")
+    assert (result.code, result.err) == (code, message)
+    assert not Path("run").exists()
+
+
+def test_a_table_that_does_not_exist_or_has_another_format_is_refused(here: Path) -> None:
+    missing = call("train", "--table", "none.csv", "--out", "run")
+    assert missing.code == 66
+    sheet = call("train", "--table", "t.xlsx", "--out", "run")
+    assert (sheet.code, "save the sheet as" in sheet.err) == (2, True)
+    assert call("data", "check").code == 2
+
+
 # Images with captions
 
 CAPTIONED = 60

@@ -23,6 +23,7 @@ READERS: dict[str, Callable[[], Any]] = {
     "transformer, without positions": lambda: model_of("transformer, without positions").encoder,
 }
 every_reader = pytest.mark.parametrize("name", READERS)
+WITHOUT_ATTENTION = ("cnn", "bag", "bag, without positions")
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
 
@@ -61,7 +62,7 @@ def test_only_positions_determine_the_order(name: str) -> None:
         assert not torch.allclose(features, expected, **CLOSE)
 
 
-@every_reader
+@pytest.mark.parametrize("name", [name for name in READERS if name not in WITHOUT_ATTENTION])
 @torch.no_grad()
 def test_traced_attention_sums_to_one_over_real_positions(name: str) -> None:
     reader, source, trace = READERS[name](), random_source(LENGTHS), Trace()

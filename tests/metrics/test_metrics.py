@@ -45,9 +45,11 @@ def test_every_metric_declares_its_title_direction_and_needs(metric: type[Metric
     assert metric.needs == ("outputs" if issubclass(metric, OutputMetric) else "likelihoods")
 
 
-def test_only_bleu_chrf_and_cider_are_better_when_higher():
+def test_scores_are_better_when_higher_and_errors_when_lower():
     better_if_high = {name for name, metric in METRICS.items() if metric.higher_is_better}
-    assert better_if_high == {"bleu", "chrf", "chrf++", "cider"}
+    assert better_if_high == {
+        "bleu", "chrf", "chrf++", "cider", "accuracy", "macro_f1", "micro_f1", "exact_match", "pearson", "spearman",
+    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("registered")

@@ -23,12 +23,16 @@ def data() -> None:
 
 def check(
     files: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="FILES...", help="Two parallel files, one file of pairs, or (with --text) one text."),
-    ],
+    ] = None,
     valid: Annotated[list[str] | None, typer.Option(help="Validation files, in the same form.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="Test files, to look for them in the training data.")] = None,
     text: Annotated[bool, typer.Option("--text", help="The files are text for a language model.")] = False,
+    table: Annotated[str | None, typer.Option(metavar="F", help="A table of texts with labels, instead.")] = None,
+    text_column: Annotated[list[str] | None, typer.Option(metavar="C", help="Column of the texts of a table.")] = None,
+    label_column: Annotated[str | None, typer.Option(metavar="C", help="Column of the labels of a table.")] = None,
+    label_separator: Annotated[str, typer.Option(help="Between several labels in a cell of a table.")] = "",
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
     src_lang: Annotated[str, typer.Option(help="Language of the source, such as en; required for TMX.")] = "",
@@ -47,11 +51,26 @@ def check(
       heed data check train.en train.de --valid val.en --valid val.de
 
       heed data check memory.tmx --src-lang en --tgt-lang de
-    """
-    from heed.text.doctor import diagnose_files, diagnose_text_files
-    from heed.text.readers import CorpusFiles, parse_column
 
-    if text:
+      heed data check --table reviews.csv --test test.csv
+    """
+    from heed.text.doctor import diagnose_files, diagnose_table, diagnose_text_files
+    from heed.text.readers import CorpusFiles, parse_column
+    from heed.text.readers.labelled import LabelledTable
+
+    if (table is None) == (not files):
+        raise UsageError("give two parallel files, a file of pairs, --text and a file, or --table F.")
+    files = files or []
+    if table is not None:
+        texts = tuple(each for each in map(parse_column, text_column or ()) if each is not None)
+        label = parse_column(label_column)
+        whole, *others = (
+            LabelledTable(path, texts, label, label_separator) if path else None
+            for path in (table, *(_single(group, "--table") if group else None for group in (valid, test)))
+        )
+        assert whole is not None
+        diagnosis = diagnose_table(whole, *others, errors=errors, quiet=quiet)
+    elif text:
         held_out_texts = [_single(group) if group else None for group in (valid, test)]
         diagnosis = diagnose_text_files(_single(files), *held_out_texts, errors=errors, quiet=quiet)
     else:
@@ -68,9 +87,9 @@ def check(
         raise typer.Exit(65)
 
 
-def _single(files: list[str]) -> str:
+def _single(files: list[str], flag: str = "--text") -> str:
     if len(files) > 1:
-        raise UsageError(f"--text takes one file, got {len(files)}: {', '.join(files)}.")
+        raise UsageError(f"{flag} takes one file, got {len(files)}: {', '.join(files)}.")
     return files[0]
 
 

@@ -19,6 +19,7 @@ from heed.core.progress import message, warn
 if TYPE_CHECKING:
     from heed.evaluation.evaluation import Evaluation
     from heed.run import Run
+    from heed.tasks.predictor import Predictor
 
 Runs = Annotated[list[Path] | None, typer.Argument(metavar="RUN", help="A run folder, or several to compare.")]
 Ensemble = Annotated[bool, typer.Option("--ensemble", help="Add a row for the ensemble of all runs.")]
@@ -69,7 +70,7 @@ def evaluate(
             "--table is for runs that predict answers such as labels",
         )
         _check_systems(folders, 1, texts, translations)
-        evaluated = [[predictor.evaluate(table) for predictor in map(compute.load, folders)]]
+        evaluated = [evaluate_table(table, [compute.load(folder) for folder in folders])]
         _finish(evaluated, False, json_output, quiet)
         return
     if captions is not None or images is not None:
@@ -92,6 +93,13 @@ def evaluate(
     else:
         evaluated = evaluate_translations(files, opened, translations, search, ensemble, errors, quiet)
     _finish(evaluated, translations.analysis, json_output, quiet)
+
+
+def evaluate_table(table: Path, predictors: Sequence[Predictor]) -> list[Evaluation]:
+    """Score runs that predict on one table, with tests of each against the first."""
+    from heed.evaluation.evaluation import compared
+
+    return compared([predictor.evaluate(table) for predictor in predictors])
 
 
 def _evaluate_captions(

@@ -25,6 +25,9 @@ def predict(
     top: Annotated[int, typer.Option(help="Number of answers to each line, the likeliest first.", min=1)] = 1,
     images: Annotated[Path | None, typer.Option(help="Captions of these images: a file, a folder or a .tar.")] = None,
     json_lines: Json = False,
+    table: Annotated[
+        Path | None, typer.Option(metavar="F", help="Answer the rows of a table instead, and print it with them.")
+    ] = None,
     errors: BadBytes = "strict",
     compute: Compute,
     quiet: Quiet = False,
@@ -32,13 +35,16 @@ def predict(
     """Predict an answer to each line of stdin, or to each image.
 
     An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
-    The name of an image and a tab come before its captions.
+    The texts of a pair are separated by a tab. With --table, the rows of a table are printed with columns for the
+    answers and their probabilities. The name of an image and a tab come before its captions.
 
     Examples:
 
       heed predict runs/topics < in.txt > labels.txt
 
       heed predict runs/topics --top 3 --probabilities < in.txt
+
+      heed predict runs/topics --table new.csv > predicted.csv
 
       heed predict runs/captions --images photos.tar
     """
@@ -56,6 +62,11 @@ def predict(
     if loaded.can("caption"):
         raise UsageError(f"{run} captions images: give --images F, a file, a folder or a .tar.")
     loaded.require("predict")
+    if table is not None:
+        for line in loaded.predict_table(table, top, probabilities, errors):
+            write_line(line)
+        flush()
+        return
     for lines in groups_as_they_come(errors):
         for line, answers in zip(lines, loaded.predict(lines, top), strict=True):
             write_line(_record(line, answers) if json_lines else _plain(answers, probabilities))

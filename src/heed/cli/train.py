@@ -47,9 +47,7 @@ USE_FLAGS = "Give data with flags: --src F --tgt F, --pairs F or --text F."
 class DataFlags:
     """The data: keys of the recipe's `[data]` table, and its task."""
 
-    task: Annotated[
-        str | None, typer.Option(help="translation, language-model or captioning (inferred from the files).")
-    ] = None
+    task: Annotated[str | None, typer.Option(help="The task, such as translation (inferred from the files).")] = None
     src: Annotated[str | None, typer.Option(help="Source side, one sentence per line (also .gz, .xz, .zst).")] = None
     tgt: Annotated[str | None, typer.Option(help="Target side.")] = None
     pairs: Annotated[str | None, typer.Option(help="One file: .csv, .tsv, .jsonl, .parquet or .tmx.")] = None
@@ -66,6 +64,13 @@ class DataFlags:
     tgt_lang: Annotated[str | None, typer.Option(help="Language code of the target, such as de.")] = None
     tag: Annotated[str | None, typer.Option(help="Tag before each source, such as 2de.")] = None
     part: Parts = None
+    table: Annotated[str | None, typer.Option(help="Texts with labels: .csv, .tsv, .jsonl or .parquet.")] = None
+    valid_table: Annotated[str | None, typer.Option(help="Validation table (default: held-out rows).")] = None
+    text_column: Annotated[
+        list[str] | None, typer.Option(metavar="C", help="Column of the texts; twice for pairs.")
+    ] = None
+    label_column: Annotated[str | None, typer.Option(metavar="C", help="Column of the labels.")] = None
+    label_separator: Annotated[str | None, typer.Option(help="Between several labels in a cell.")] = None
     errors: Annotated[OnBadBytes | None, typer.Option(help="Invalid UTF-8: stop, or read it as U+FFFD.")] = None
 
     def keys(self, recipe: Path | None) -> dict[str, Any]:
@@ -76,15 +81,17 @@ class DataFlags:
         keys = {"task": values.pop("task")} if "task" in values else {}
         if parts := values.pop("part", None):
             keys["data.parts"] = [*_parts_of(recipe), *map(parse_part, parts)]
-        for name in ("src_column", "tgt_column"):
+        for name in ("src_column", "tgt_column", "label_column"):
             if name in values:
                 values[name] = parse_column(values[name])
+        if columns := values.pop("text_column", None):
+            values["text_column"] = [*map(parse_column, columns)]
         return keys | {f"data.{name}": value for name, value in values.items()}
 
     def inferred(self) -> dict[str, Any]:
         """The task and the languages that the files suggest: `train.de.gz` is German."""
         task = "translation" if self.src or self.tgt or self.pairs else "language-model" if self.text else ""
-        task = task or ("captioning" if self.captions else "")
+        task = task or ("classification" if self.table else "captioning" if self.captions else "")
         languages = {"src_lang": language_of(self.src or ""), "tgt_lang": language_of(self.tgt or "")}
         keys = {"task": task} | {f"data.{name}": code for name, code in languages.items()}
         return {key: value for key, value in keys.items() if value}

@@ -140,20 +140,23 @@ class CTranslate2Engine:
         self._ids = {target.piece(id): id for id in range(len(target))}
         self._targets = list(self._ids)
         self._never = {target.piece(id) for id in never}
-        self._num_workers = num_workers
+        self.num_workers = num_workers
+        """Batches that are searched at the same time."""
         self._translator = ctranslate2.Translator(
             str(folder), device="cpu", compute_type=compute_type, inter_threads=num_workers, intra_threads=1
         )
 
     def search(
-        self, requests: Sequence[Request], options: SearchOptions, with_tokens: bool = True
+        self, requests: Sequence[Request], options: SearchOptions, with_tokens: bool = True, num_batches: int = 0
     ) -> dict[Request, list[Hypothesis]]:
         """The hypotheses of each request, best first and without texts.
 
         A request that PyTorch's search must handle is missing from the result: it has constraints, it is too long, one
         of its best hypotheses is longer than the options allow, or one contains a token that no output may contain.
         `with_tokens`: compute the log-probability of each token, which takes about as long as greedy search.
+        `num_batches`: into how many batches the requests are split, unless they need more (0: one for each worker).
         """
+        num_batches = num_batches or self.num_workers
         rows = [request for request in requests if self._fits(request, options)] if can_search(options) else []
         if not rows:
             return {}
@@ -162,7 +165,7 @@ class CTranslate2Engine:
             [self._source(request) for request in rows], beam_size=options.width, num_hypotheses=options.width,
             length_penalty=alpha, patience=1, min_decoding_length=0,
             max_decoding_length=max(options.limit(len(request.source)) for request in rows), max_input_length=0,
-            return_scores=True, max_batch_size=self._batch_size(len(rows), options),
+            return_scores=True, max_batch_size=_batch_size(len(rows), num_batches, options),
         )  # fmt: skip
         penalty = LengthPenalty(options.length_penalty, options.length_norm)
         searched: dict[Request, list[Hypothesis]] = {}
@@ -173,17 +176,21 @@ class CTranslate2Engine:
             best = [self._hypothesis(*each, alpha, penalty) for each in ended][: options.num_searched]
             if all(len(hypothesis.ids) < options.limit(len(request.source)) for hypothesis in best):
                 searched[request] = best
-        return self._with_tokens(searched, options, penalty) if with_tokens else searched
+        return self._with_tokens(searched, options, penalty, num_batches) if with_tokens else searched
 
     def _with_tokens(
-        self, searched: dict[Request, list[Hypothesis]], options: SearchOptions, penalty: LengthPenalty
+        self,
+        searched: dict[Request, list[Hypothesis]],
+        options: SearchOptions,
+        penalty: LengthPenalty,
+        num_batches: int,
     ) -> dict[Request, list[Hypothesis]]:
         """The same hypotheses with the log-probabilities of their tokens."""
         pairs = [(request, hypothesis) for request, best in searched.items() for hypothesis in best]
         scored = self._translator.score_batch(
             [self._source(request) for request, _ in pairs],
             [[self._targets[id] for id in hypothesis.ids] for _, hypothesis in pairs],
-            max_input_length=0, max_batch_size=self._batch_size(len(pairs), options),
+            max_input_length=0, max_batch_size=_batch_size(len(pairs), num_batches, options),
         )  # fmt: skip
         with_tokens: dict[Request, list[Hypothesis]] = {request: [] for request in searched}
         for (request, hypothesis), result in zip(pairs, scored, strict=True):
@@ -198,10 +205,6 @@ class CTranslate2Engine:
         is_free = not request.prefix and not request.terms
         return is_free and max(length + 1, options.limit(length) + 1) <= self.num_positions
 
-    def _batch_size(self, num_rows: int, options: SearchOptions) -> int:
-        """So many rows at once that each worker has some."""
-        return max(1, min(options.batch_size, -(-num_rows // self._num_workers)))
-
     def _source(self, request: Request) -> list[str]:
         return [*(self._pieces[id] for id in request.source), self._pieces[EOS_ID]]
 
@@ -210,6 +213,11 @@ class CTranslate2Engine:
         ids, length = tuple(self._ids[piece] for piece in pieces), len(pieces) + 1
         log_prob = score * length**alpha
         return Hypothesis(ids, log_prob, log_prob / penalty.divisor(length))
+
+
+def _batch_size(num_rows: int, num_batches: int, options: SearchOptions) -> int:
+    """Rows of a batch, so that there are `num_batches` or, if those were too large, more."""
+    return max(1, min(options.batch_size, -(-num_rows // num_batches)))
 
 
 def searcher_with_fallback(

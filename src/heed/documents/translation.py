@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, Request, SearchOptions
@@ -25,6 +25,8 @@ class Step:
     """Its default search."""
     src_lang: str
     """The code of its source language; empty if unknown."""
+    engine: Any = None
+    """The engine that searches instead of the translator where it can; None without one."""
 
 
 class Searcher(Protocol):

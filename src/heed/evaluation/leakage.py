@@ -51,8 +51,11 @@ class Leakage:
         return text + f"; {self.in_validation:,} in its validation data" * (self.in_validation > 0)
 
 
-def check_leakage(run: Run, rows: Sequence[Row]) -> Leakage | None:
-    """Look up test rows, (source, reference) or (line,), in the run's data; None if it has no fingerprints."""
+def check_leakage(run: Run, rows: Sequence[Row], valid_rows: Sequence[Row] | None = None) -> Leakage | None:
+    """Look up test rows, (source, reference) or (line,), in the run's data; None if it has no fingerprints.
+
+    `valid_rows`: the validation data in the same form; None: as it is in the run folder.
+    """
     fingerprints = LineHashes.open(run.files, LINES_SEEN)
     if fingerprints is None:
         return None
@@ -60,7 +63,9 @@ def check_leakage(run: Run, rows: Sequence[Row]) -> Leakage | None:
     rows = [tuple(normalise(side) for side in row) for row in rows]
     compared = np.array([len(row) > 1 or len(row[0]) >= MIN_CHARACTERS for row in rows], dtype=bool)
     in_training = {kind: which & compared for kind, which in fingerprints.found(rows).items()}
-    valid = LineHashes.of(read_valid(run.folder)) if run.files.has(VALID) else LineHashes({})
+    if valid_rows is None:
+        valid_rows = read_valid(run.folder) if run.files.has(VALID) else []
+    valid = LineHashes.of(valid_rows)
     return Leakage(
         num_lines=len(rows),
         in_training={kind: int(which.sum()) for kind, which in in_training.items()},

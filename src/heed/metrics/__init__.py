@@ -10,6 +10,16 @@ from collections.abc import Sequence
 
 from heed.core.errors import UsageError
 from heed.metrics.cider import CiderD
+from heed.metrics.classification import (
+    Accuracy,
+    ExactMatch,
+    LogLoss,
+    MacroF1,
+    MeanAbsoluteError,
+    MicroF1,
+    Pearson,
+    Spearman,
+)
 from heed.metrics.likelihood import (
     BitsPerByte,
     BitsPerCharacter,
@@ -35,6 +45,14 @@ METRICS: dict[str, type[Metric]] = {
     "perplexity_per_character": PerplexityPerCharacter,
     "bits_per_character": BitsPerCharacter,
     "bits_per_byte": BitsPerByte,
+    "accuracy": Accuracy,
+    "macro_f1": MacroF1,
+    "micro_f1": MicroF1,
+    "exact_match": ExactMatch,
+    "pearson": Pearson,
+    "spearman": Spearman,
+    "mean_absolute_error": MeanAbsoluteError,
+    "log_loss": LogLoss,
 }
 
 TRANSLATION_METRICS = ("bleu", "chrf", "ter")

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any, cast
 
 from heed.core.config import ChosenBy
+from heed.models.bag import Bag
 from heed.models.class_ngram import ClassNgram
+from heed.models.cnn import Cnn
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
 from heed.models.image_transformer import ImageTransformer
+from heed.models.linear import LinearNgrams
 from heed.models.lz78 import Lz78
 from heed.models.model import GenerativeModel, Model, ModelConfig, ReaderModel
 from heed.models.ngram import Bigram, Ngram
@@ -35,6 +38,9 @@ MODELS: dict[str, type[Model]] = {
     "lz78": Lz78,
     "one_layer": OneLayer,
     "gpt": Gpt,
+    "linear": LinearNgrams,
+    "bag": Bag,
+    "cnn": Cnn,
     "show_attend_tell": ShowAttendTell,
     "image_transformer": ImageTransformer,
 }
@@ -50,9 +56,9 @@ def register(model: type[Model]) -> None:
         raise ValueError(f"a model of kind {kind!r} already exists: {MODELS[kind].__name__}")
 
 
-def build_model(config: ModelConfig, vocabularies: Vocabularies) -> GenerativeModel:
-    """A new model of the configured kind; its weights are drawn from torch's global generator."""
-    return cast(GenerativeModel, cast(Any, MODELS[config.kind])(config, vocabularies))
+def build_model(config: ModelConfig, vocabularies: Vocabularies) -> Any:
+    """A new model of the configured kind, a `Model`; its weights are drawn from torch's global generator."""
+    return cast(Any, MODELS[config.kind])(config, vocabularies)
 
 
 def _configs() -> dict[str, type[ModelConfig]]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 TASKS: dict[str, str | type[Task]] = {
     "translation": "heed.tasks.translation.task:TranslationTask",
     "language-model": "heed.tasks.language_model.task:LanguageModelTask",
+    "classification": "heed.tasks.classification.task:ClassificationTask",
     "captioning": "heed.tasks.captioning.task:CaptioningTask",
 }
 

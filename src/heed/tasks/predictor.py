@@ -16,6 +16,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores
 from heed.decoding.translator import ModelTranslator
+from heed.text.readers.lines import Errors
 
 LM_WEIGHT = 0.2
 """Default weight of a language model in shallow fusion."""
@@ -46,6 +47,26 @@ class Prediction:
     """The label, number, tags or text, as printed."""
     probability: float | None = None
     """Probability of the answer, if available."""
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A word or an n-gram of an input, and how much it speaks for an answer (negative: against it)."""
+
+    text: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an answer to an input rests on."""
+
+    answer: str
+    """The answer that the weights are for: the most probable one."""
+    words: tuple[Weighted, ...]
+    """The words of the input, in their order: how far the log-odds of the answer fall without each of them."""
+    ngrams: tuple[Weighted, ...] = ()
+    """The n-grams of the linear model with the largest part in the log-odds, for and against; may be empty."""
 
 
 class Predictor:
@@ -101,6 +122,16 @@ class Predictor:
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Return the `top` most probable answers to each input, best first."""
         raise self._cannot("predict")
+
+    def explain(self, text: str) -> Explanation:
+        """What the answer to an input rests on."""
+        raise self._cannot("explain")
+
+    def predict_table(
+        self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
+    ) -> Iterator[str]:
+        """The lines of a table with columns for the `top` answers to each row, and their probabilities."""
+        raise UsageError(f"--table needs a run that reads tables; {self.run.folder} does not.")
 
     def caption(self, images: Sequence[Any], top: int = 1) -> list[list[Prediction]]:
         """Return the `top` best captions of each image, given as a path or as the bytes of a file."""

@@ -37,6 +37,8 @@ Event = tuple[str, Answer | dict[str, Any]]
 """Name and data of a server-sent event."""
 Send = Callable[[Event], None]
 
+MOST_EXPLAINED = 8
+"""Inputs of a request whose answers are explained."""
 DEFAULT_MAX_TOKENS = 64
 """Length of a generated text if neither the request nor the run's recipe has a limit."""
 
@@ -222,14 +224,17 @@ class HeedApi:
         """Answers of any model to texts."""
         body = await self.service.read(request, schema.PredictBody)
         self.service.limits.require_text("".join(body.inputs))
-        model = self.catalogue.model(body.model, "predict")
+        model = self.catalogue.model(body.model, "explain" if body.explain else "predict")
+        if body.explain and len(body.inputs) > MOST_EXPLAINED:
+            raise ApiError(400, f"At most {MOST_EXPLAINED} inputs can be explained at once.", "inputs")
 
         def work(job: Job) -> schema.Predictions:
             outputs = []
             for first in range(0, len(body.inputs), SEPARATE_BATCH):  # in parts, so that other requests get turns
                 inputs = body.inputs[first : first + SEPARATE_BATCH]
                 outputs += job.call(partial(model.loaded.predict, inputs, body.top))
-            return schema.Predictions(outputs=outputs)
+            explained = [job.call(partial(model.loaded.explain, each)) for each in body.inputs * body.explain]
+            return schema.Predictions(outputs=outputs, explanations=explained)
 
         return await self.service.jobs.run(request, work)
 
@@ -299,6 +304,7 @@ def _translate(
         body.nbest, body.beam_size, body.length_penalty, body.prefix,
         {term.source: term.target for term in body.glossary}, body.keep,
     )  # fmt: skip
+    job.wants_tokens = True
     translator = TextTranslator(job, route.steps, options)
     if body.format == "html":
         translation = translator.html(body.text)

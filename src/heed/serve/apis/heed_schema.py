@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from heed.serve.apis.schema import Answer, LogProb, Whole
 from heed.serve.engine.probabilities import NextToken
-from heed.tasks.predictor import Prediction
+from heed.tasks.predictor import Explanation, Prediction
 from heed.text.language.identify import Detected
 
 Text = Annotated[str, Field(min_length=1)]
@@ -120,6 +120,8 @@ class PredictBody(_Body):
     inputs: Annotated[list[Text], Field(min_length=1, max_length=128, fail_fast=True)]
     top: Number = 1
     """Number of answers to each input, the most probable first."""
+    explain: bool = False
+    """Also tell what each most probable answer rests on; for at most 8 inputs to models with the ability `explain`."""
 
 
 class DetectBody(_Body):
@@ -263,6 +265,8 @@ class Predictions(Answer):
     """POST /api/predict: for each input its answers, the most probable first."""
 
     outputs: list[list[Prediction]]
+    explanations: list[Explanation] = Field(default=[])
+    """With `explain`, one for each input."""
 
 
 class NextWord(Answer):

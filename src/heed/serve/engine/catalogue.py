@@ -41,7 +41,7 @@ class Direction:
     @property
     def step(self) -> Step:
         """The direction as a step of a translation."""
-        return Step(self.model.name, self.translator, self.model.options, self.source.code)
+        return Step(self.model.name, self.translator, self.model.options, self.source.code, self.model.loaded.engine)
 
 
 @dataclass(frozen=True)

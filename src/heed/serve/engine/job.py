@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from heed.core.errors import HeedError
 from heed.decoding.hypothesis import Hypothesis
@@ -53,6 +53,8 @@ class Job:
         self._inbox: SimpleQueue[tuple[Ticket | None, Outcome | None, list[int] | None]] = SimpleQueue()
         self._reason: Exception | None = None  # why it was cancelled
         self._has_started = False
+        self.wants_tokens = False
+        """Whether hypotheses must have the log-probabilities of their tokens, whatever searches."""
 
     def cancel(self, reason: Exception | None = None) -> None:
         """Cancel the work, from another thread. `reason`: what it raises, by default that its client has left."""
@@ -75,7 +77,7 @@ class Job:
         """Translate texts with one model. The worker batches the searches with those of all other requests."""
 
         def find(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
-            return self.find(step.name, step.translator, requests, options, watch)
+            return self.find(step.name, step.translator, requests, options, watch, step.engine)
 
         hypotheses = step.translator.searched_by(find).translate(texts, options, constraints)
         for hypothesis in hypotheses:
@@ -85,14 +87,14 @@ class Job:
 
     def find(
         self, model: str, translator: ModelTranslator, requests: Sequence[Request], options: SearchOptions,
-        watch: Watch | None = None,
+        watch: Watch | None = None, engine: Any = None,
     ) -> dict[Request, Hypothesis]:  # fmt: skip
-        """Search each request in the worker."""
+        """Search each request in the worker, or with the engine where it can."""
         self._check(translator, requests)
         if options.coverage_penalty:
             outputs = self._find_separately(translator, requests, options)
         else:
-            outputs = self._find_batched(translator, requests, options, watch)
+            outputs = self._find_batched(translator, requests, options, watch, engine)
         self._metrics.searched(model, outputs)
         return outputs
 
@@ -122,8 +124,9 @@ class Job:
         return outputs
 
     def _find_batched(
-        self, translator: ModelTranslator, requests: Sequence[Request], options: SearchOptions, watch: Watch | None
-    ) -> dict[Request, Hypothesis]:
+        self, translator: ModelTranslator, requests: Sequence[Request], options: SearchOptions, watch: Watch | None,
+        engine: Any,
+    ) -> dict[Request, Hypothesis]:  # fmt: skip
         if requests and not self._has_started and self._worker.num_waiting >= self._limits.queue:
             raise ApiError(503, "The queue is full; retry later.", retry_after=RETRY_AFTER)
         outputs: dict[Request, Hypothesis] = {}
@@ -131,7 +134,7 @@ class Job:
         try:
             while todo or missing:
                 fresh = [
-                    self._ticket(translator, todo.pop(), options, watch)
+                    self._ticket(translator, todo.pop(), options, watch, engine)
                     for _ in range(min(len(todo), WINDOW - len(missing)))
                 ]
                 missing.update((ticket, ticket.request) for ticket in fresh)
@@ -139,7 +142,9 @@ class Job:
                     self._worker.submit(fresh)
                 ticket, outcome = self._next(missing, watch)
                 request = missing.pop(ticket)
-                outputs[request] = self._received(translator, outcome, options)
+                outputs[request] = best = self._received(translator, outcome, options)
+                if watch is not None and engine is not None:  # which shows no partial outputs
+                    watch(request, list(best.ids))
         finally:
             if missing:
                 self._worker.cancel(list(missing))
@@ -156,11 +161,13 @@ class Job:
                 raise ApiError(400, f"A sentence or prompt has {length:,} tokens; the limit is {limit:,}.", "text")
 
     def _ticket(
-        self, translator: ModelTranslator, request: Request, options: SearchOptions, watch: Watch | None
+        self, translator: ModelTranslator, request: Request, options: SearchOptions, watch: Watch | None, engine: Any
     ) -> Ticket:
+        with_tokens = self.wants_tokens or translator.checks.confidence is not None
         ticket = Ticket(
-            translator, request, options, self, deliver=lambda outcome: self._inbox.put((ticket, outcome, None))
-        )
+            translator, request, options, self, deliver=lambda outcome: self._inbox.put((ticket, outcome, None)),
+            engine=engine, with_tokens=with_tokens,
+        )  # fmt: skip
         if watch is not None:
             ticket.watch = lambda ids: self._grown(ticket, ids)
         return ticket

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from heed.core.errors import HeedError
 from heed.decoding.engine import ContinuousBatch, RequestGroup
@@ -28,7 +29,7 @@ MAX_ROWS = 320
 JOIN_EVERY = 4
 """Steps between two groups that join a running batch."""
 
-_SEARCH_INDEPENDENT = {"guard": False, "batch_size": 1}
+SEARCH_INDEPENDENT = {"guard": False, "batch_size": 1}
 """Values for options that do not affect the search of one sentence, so that more searches are equal."""
 
 Outcome = Sequence[Hypothesis] | Exception
@@ -48,6 +49,10 @@ class Ticket:
     """Called once, with the outcome."""
     watch: Callable[[list[int]], None] | None = None
     """Called after each step with the tokens of the best partial hypothesis."""
+    engine: Any = None
+    """The engine that may search instead of the scheduler (`heed.serve.engine.engine_queue`)."""
+    with_tokens: bool = True
+    """Whether hypotheses of the engine have the log-probabilities of their tokens."""
     has_departed: bool = False
 
 
@@ -56,7 +61,7 @@ class _Search:
 
     def __init__(self, ticket: Ticket) -> None:
         translator, request = ticket.translator, ticket.request
-        options = ticket.options.model_copy(update=_SEARCH_INDEPENDENT)
+        options = ticket.options.model_copy(update=SEARCH_INDEPENDENT)
         num_steps = translator.num_steps(request)
         self.tickets = [ticket]
         self.translator, self.request, self.options = translator, request, options

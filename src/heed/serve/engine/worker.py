@@ -1,4 +1,6 @@
-"""The worker: one thread that owns the models and runs all searches and other calls in turn.
+"""The worker: one thread that owns the models and runs all of PyTorch's searches and other calls in turn.
+
+Searches that an engine can make have threads of their own (`heed.serve.engine.engine_queue`).
 
 Other threads submit tickets and calls. If the worker dies, it is restarted: work in progress gets an error, and waiting
 work is kept.
@@ -16,6 +18,7 @@ from typing import Any, TypeVar
 
 from heed.core.errors import HeedError
 from heed.nn.device import give_memory_back
+from heed.serve.engine.engine_queue import EngineQueue
 from heed.serve.engine.scheduler import Scheduler, Ticket
 from heed.serve.errors import ApiError
 from heed.serve.telemetry import Log, Metrics
@@ -64,6 +67,7 @@ class Worker:
         self._num_submitted = 0  # tickets not yet given to the scheduler
         self._num_waiting = 0  # tickets that the scheduler has not started
         self._scheduler = Scheduler()
+        self._engines = EngineQueue(self._schedule, lambda error: log.error("engine_failed", error))
         self._thread: threading.Thread | None = None
         self._beat = time.monotonic()
         self._is_stopping = False
@@ -78,7 +82,14 @@ class Worker:
     # --- called from other threads -------------------------------------------------------------------
 
     def submit(self, tickets: Sequence[Ticket]) -> None:
-        """Queue searches. Outcomes are delivered in the worker's thread."""
+        """Queue searches. Outcomes are delivered in the worker's thread or in one of the engines."""
+        by_engine = [ticket for ticket in tickets if self._engines.takes(ticket)]
+        if len(by_engine) < len(tickets):
+            self._schedule([ticket for ticket in tickets if ticket not in by_engine])
+        self._engines.submit(by_engine)
+
+    def _schedule(self, tickets: Sequence[Ticket]) -> None:
+        """Queue searches of PyTorch."""
 
         def take(scheduler: Scheduler) -> None:
             self._num_submitted -= len(tickets)
@@ -92,6 +103,7 @@ class Worker:
 
     def cancel(self, tickets: Sequence[Ticket]) -> None:
         """Cancel searches."""
+        self._engines.cancel(tickets)
 
         def forget(scheduler: Scheduler) -> None:
             for ticket in tickets:
@@ -112,7 +124,7 @@ class Worker:
     @property
     def num_waiting(self) -> int:
         """Searches that have not started."""
-        return self._num_waiting + self._num_submitted
+        return self._num_waiting + self._num_submitted + self._engines.num_waiting
 
     @property
     def heartbeat_age(self) -> float:
@@ -146,6 +158,7 @@ class Worker:
         with self._wake:
             self._is_stopping = True
             self._wake.notify()
+        self._engines.stop()
         if self._thread is not None:
             self._thread.join(timeout)
 

@@ -1,6 +1,7 @@
-// Web page of the server: panels to translate and to generate text, and the reports of its models.
+// Web page of the server: panels to translate, generate and classify text, and the reports of its models.
 
 import { ask, askText, useKey } from "./api.js";
+import { classifyPanel } from "./classify.js";
 import { el } from "./dom.js";
 import { generatePanel } from "./generate.js";
 import { alertBox } from "./panel.js";
@@ -69,6 +70,7 @@ async function open() {
   const kinds = [
     ["Translate", ableTo("translate"), translatePanel],
     ["Write", ableTo("generate"), generatePanel],
+    ["Classify", ableTo("predict"), classifyPanel],
   ].filter(([, models]) => models.length);
   if (!kinds.length) {
     main.replaceChildren(
