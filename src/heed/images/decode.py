@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Callable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,29 +28,65 @@ MAX_PIXELS = 50_000_000
 MAX_STRETCH = 50
 """Maximum ratio of the sides of an image."""
 
+PREVIEW = 512
+"""Pixels of the longer side of a preview."""
+
+T = TypeVar("T")
+
+_ONE_AT_A_TIME = Lock()
+"""Bounds the memory of several threads; and filters of warnings belong to the whole process."""
+
 Pixels = NDArray[np.uint8]
 """Red, green and blue values `[3, S, S]` from 0 to 255, the top row first."""
 
 
-def decode(content: bytes, name: str, size: int) -> Pixels:
+def decode(content: bytes, name: str, size: int, max_pixels: int = MAX_PIXELS) -> Pixels:
     """The pixels `[3, size, size]` of an image file: of the first image of an animation, turned upright.
 
-    Transparent parts are white. Raises DataError, with `name`, for what cannot be read as an image, and UsageError if
-    Pillow is not installed.
+    Transparent parts are white. Raises DataError, with `name`, for what cannot be read as an image or has more than
+    `max_pixels`, and UsageError if Pillow is not installed.
     """
+    with _ONE_AT_A_TIME:
+        image = _checked(content, name, max_pixels)
+        return _carefully(name, lambda: _square(image, size))
+
+
+def preview(content: bytes, name: str) -> bytes:
+    """The image as a small PNG for a page, upright and without anything but its pixels. Raises as `decode`."""
+
+    def small() -> bytes:
+        upright = _loaded(image)
+        upright.thumbnail((PREVIEW, PREVIEW))
+        file = io.BytesIO()
+        _in_colours(upright).save(file, "PNG")
+        return file.getvalue()
+
+    with _ONE_AT_A_TIME:
+        image = _checked(content, name, MAX_PIXELS)
+        return _carefully(name, small)
+
+
+def _carefully(name: str, work: Callable[[], T]) -> T:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of damaged metadata, which do not matter
+            return work()
+    except Exception as error:  # Pillow raises errors of many kinds for damaged files
+        raise DataError(f"{name} is damaged or incomplete ({_reason(error)}). Replace the file.") from error
+
+
+def _checked(content: bytes, name: str, max_pixels: int) -> Image:
+    """The image, if its size is allowed; only its header has been read."""
     image = _opened(content, name)
     width, height = image.size
-    if width * height > MAX_PIXELS:
+    if width * height > max_pixels:
         raise DataError(
-            f"{name} has {width:,} × {height:,} pixels, more than the {MAX_PIXELS // 1_000_000} million that heed "
+            f"{name} has {width:,} × {height:,} pixels, more than the {max_pixels // 1_000_000} million that heed "
             "decodes. Make it smaller first."
         )
     if max(width, height) > MAX_STRETCH * min(width, height):
         raise DataError(f"{name} has {width:,} × {height:,} pixels, which is a line and not a picture.")
-    try:
-        return _square(image, size)
-    except Exception as error:  # Pillow raises errors of many kinds for damaged files
-        raise DataError(f"{name} is damaged or incomplete ({_reason(error)}). Replace the file.") from error
+    return image
 
 
 def digest_of(pixels: Pixels) -> int:
@@ -77,16 +115,19 @@ def _opened(content: bytes, name: str) -> Image:
 
 
 def _square(image: Image, size: int) -> Pixels:
-    from PIL import ImageOps
     from PIL.Image import Resampling
 
     image.draft("RGB", (2 * size, 2 * size))  # a large JPEG is decoded at a fraction of its size
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of damaged metadata, which do not matter
-        image.load()
-        upright = ImageOps.exif_transpose(image)
-    scaled = _in_colours(upright).resize((size, size), Resampling.LANCZOS, reducing_gap=3.0)
+    scaled = _in_colours(_loaded(image)).resize((size, size), Resampling.LANCZOS, reducing_gap=3.0)
     return np.ascontiguousarray(np.asarray(scaled, dtype=np.uint8).transpose(2, 0, 1))
+
+
+def _loaded(image: Image) -> Image:
+    """The image with its pixels, upright."""
+    from PIL import ImageOps
+
+    image.load()
+    return ImageOps.exif_transpose(image)
 
 
 def _in_colours(image: Image) -> Image:

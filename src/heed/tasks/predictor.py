@@ -69,6 +69,30 @@ class Explanation:
     """The n-grams of the linear model with the largest part in the log-odds, for and against; may be empty."""
 
 
+@dataclass(frozen=True)
+class Glance:
+    """A word of a caption, and where the model looked when it wrote it."""
+
+    text: str
+    """The word, or empty for the end of the caption."""
+    probability: float
+    weights: tuple[float, ...]
+    """The attention over the patches of the image, row by row from the top left; they sum to one."""
+
+
+@dataclass(frozen=True)
+class SeenCaption:
+    """A caption of an image, with what the model looked at."""
+
+    text: str
+    words: tuple[Glance, ...]
+    rows: int
+    columns: int
+    """Of the patches."""
+    alternatives: tuple[str, ...] = ()
+    """The next best captions."""
+
+
 class Predictor:
     """A trained run, ready to use. The predictor of each task overrides the methods of its abilities."""
 
@@ -109,6 +133,10 @@ class Predictor:
         """Read the weights now instead of on first use. Raises MissingInputError or DataError if they are damaged."""
         _ = self.run.model
 
+    def warm_up(self) -> None:
+        """Run the model once, for runs that do not generate text from text."""
+        self.predict(["1"])
+
     def convert(self) -> None:
         """Write the files that make later use faster into the run folder."""
 
@@ -135,6 +163,14 @@ class Predictor:
 
     def caption(self, images: Sequence[Any], top: int = 1) -> list[list[Prediction]]:
         """Return the `top` best captions of each image, given as a path or as the bytes of a file."""
+        raise self._cannot("caption")
+
+    def look(self, image: Any, top: int = 1) -> SeenCaption:
+        """Return the best caption of an image with the attention for each word, and `top - 1` alternatives."""
+        raise self._cannot("caption")
+
+    def image_pixels(self, image: bytes, name: str, max_pixels: int) -> Any:
+        """Decode an image file for `caption` and `look`. Raises DataError, with `name`, for what cannot be decoded."""
         raise self._cannot("caption")
 
     def caption_files(self, place: Path, top: int = 1) -> Iterator[tuple[str, list[Prediction]]]:

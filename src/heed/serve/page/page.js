@@ -1,6 +1,7 @@
-// Web page of the server: panels to translate, generate and classify text, and the reports of its models.
+// Web page of the server: panels to translate, generate and classify text and to caption images, and the reports of its models.
 
 import { ask, askText, useKey } from "./api.js";
+import { captionPanel } from "./caption.js";
 import { classifyPanel } from "./classify.js";
 import { el } from "./dom.js";
 import { generatePanel } from "./generate.js";
@@ -71,6 +72,7 @@ async function open() {
     ["Translate", ableTo("translate"), translatePanel],
     ["Write", ableTo("generate"), generatePanel],
     ["Classify", ableTo("predict"), classifyPanel],
+    ["Caption", ableTo("caption"), captionPanel],
   ].filter(([, models]) => models.length);
   if (!kinds.length) {
     main.replaceChildren(

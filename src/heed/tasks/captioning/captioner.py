@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from heed.images.decode import Pixels, digest_of
 from heed.nn.contract import Autoregressive, Source, Trace
 from heed.nn.images import ImageSource
 from heed.tasks.captioning.batches import caption_batch, features_of
+from heed.tasks.predictor import Glance
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID
@@ -74,9 +75,29 @@ class Captioner(ModelTranslator):
         return scores
 
     @torch.inference_mode()
-    def attention(self, image: Pixels, ids: Sequence[int]) -> Trace:
-        """The attention over the patches of an image for each token of a caption, and for its end."""
+    def glances(self, image: Pixels, ids: Sequence[int]) -> tuple[Glance, ...]:
+        """The words of a caption and its end, each with the attention, the mean over heads, layers and tokens."""
         trace = Trace()
         batch = caption_batch(image[None], [[list(ids)]], [0]).to(self.device)
-        self.model.advance(batch.text.tgt_in, self.model.start(batch.source), trace)
-        return trace
+        features, _ = self.model.advance(batch.text.tgt_in, self.model.start(batch.source), trace)
+        log_probs = self.model.head.log_prob(features, batch.text.tgt_out)[0].double()
+        crosses = [torch.cat(pieces, 2).mean(1)[0] for name, pieces in trace.weights.items() if name.endswith("cross")]
+        weights = torch.stack(crosses).mean(0).double()  # [T, S]
+        pieces = [self.detokenizer.token_bytes[id] for id in ids]
+        words = [
+            Glance(
+                b"".join(pieces[part]).decode(errors="replace").strip(), float(log_probs[part].sum().exp()),
+                tuple(weights[part].mean(0).tolist()),
+            )
+            for part in _words(pieces)
+        ]  # fmt: skip
+        return (*words, Glance("", float(log_probs[-1].exp()), tuple(weights[-1].tolist())))
+
+
+def _words(pieces: Sequence[bytes]) -> Iterator[slice]:
+    """The tokens of each word: one begins where a token begins with a space, or the token before ends with one."""
+    begin = 0
+    for end in range(1, len(pieces) + 1):
+        if end == len(pieces) or pieces[end][:1].isspace() or pieces[end - 1][-1:].isspace():
+            yield slice(begin, end)
+            begin = end

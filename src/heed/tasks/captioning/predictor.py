@@ -8,6 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heed.core.progress import message
 from heed.data.image_store import ImageStore
 from heed.decoding.hypothesis import Hypothesis
@@ -15,19 +18,20 @@ from heed.decoding.options import SearchOptions
 from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.outputs import System
 from heed.evaluation.test_set import HeldOut
-from heed.images.decode import Pixels, decode
+from heed.images.decode import MAX_PIXELS, Pixels, decode
 from heed.images.files import open_images
+from heed.nn.images import PATCH
 from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.captioning.captioner import Captioner
 from heed.tasks.captioning.data import CaptioningData
 from heed.tasks.captioning.evaluate import check_images, evaluate_captions, read_test, with_baselines
 from heed.tasks.captioning.prepare import VALID_IMAGES
-from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
+from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, SeenCaption
 from heed.tasks.prepare import read_valid
 
-Image = str | Path | bytes
-"""An image file: its path, or its bytes."""
+Image = str | Path | bytes | NDArray[np.uint8]
+"""An image file, by its path or as its bytes; or its decoded pixels."""
 AT_ONCE = 64
 """Images that are decoded and captioned at once."""
 
@@ -51,8 +55,18 @@ class CaptioningPredictor(Predictor):
         """Return the `top` best captions of each image, given as a path or as the bytes of a file."""
         return self.caption(inputs, top)
 
+    def warm_up(self) -> None:
+        self.look(np.full((3, self.data.image_size, self.data.image_size), 128, dtype=np.uint8))
+
     def caption(self, images: Sequence[Any], top: int = 1) -> list[list[Prediction]]:
         return [_predictions(best, top) for best in self.captions([self.pixels(image) for image in images], top)]
+
+    def look(self, image: Any, top: int = 1) -> SeenCaption:
+        pixels = self.pixels(image)
+        [best] = self.captions([pixels], top)
+        side = self.data.image_size // PATCH
+        words = self.captioner.glances(pixels, best.ids)
+        return SeenCaption(best.text.strip(), words, side, side, tuple(each.text.strip() for each in best.alternatives))
 
     def caption_files(self, place: Path, top: int = 1) -> Iterator[tuple[str, list[Prediction]]]:
         with open_images(place) as files:
@@ -69,11 +83,16 @@ class CaptioningPredictor(Predictor):
             options = options.model_copy(update={"nbest": top, "beam_size": max(top, options.beam_size)})
         return self.captioner.caption(images, options)
 
-    def pixels(self, image: Image, name: str = "the image") -> Pixels:
-        """The pixels of an image file as the model reads them. Raises DataError for what is not an image."""
+    def image_pixels(self, image: bytes, name: str, max_pixels: int = MAX_PIXELS) -> Pixels:
+        return decode(image, name, self.data.image_size, max_pixels)
+
+    def pixels(self, image: Image) -> Pixels:
+        """The pixels of an image as the model reads them. Raises DataError for what is not an image."""
         size = self.data.image_size
+        if isinstance(image, np.ndarray):
+            return image
         if isinstance(image, bytes):
-            return decode(image, name, size)
+            return self.image_pixels(image, "the image")
         with open_images(image) as files:
             return decode(files.read(files.names[0]), files.shown(files.names[0]), size)
 
