@@ -20,7 +20,7 @@ class ImageInspection:
     image: str
     """The image as a `data:` address."""
     caption: SeenCaption
-    task: Literal["captioning"] = "captioning"
+    task: Literal["image"] = "image"
 
     def to_json(self) -> dict[str, Any]:
         """The fields as a JSON object."""

@@ -5,7 +5,7 @@ import { captionView } from "./glances.js";
 import { inspectionView } from "./view.js";
 
 const { model, inspection, made_by: madeBy } = JSON.parse(document.getElementById("data").textContent);
-const TITLES = { translation: "Inside a translation", captioning: "Inside a caption" };
+const TITLES = { translation: "Inside a translation", image: "Inside a caption" };
 const { source, target } = model.languages;
 const direction = source && target ? `${source} → ${target}` : target;
 document
@@ -20,7 +20,7 @@ document
       ` · ${model.description} · ${madeBy}`,
     ),
   );
-const isImage = inspection.task === "captioning";
+const isImage = inspection.task === "image";
 const warnings = isImage ? [] : [
   ...inspection.flags.map((flag) => `The best output failed an output check: ${flag}.`),
   ...(inspection.finished ? [] : ["The output was cut off at its maximum length."]),
