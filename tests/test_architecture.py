@@ -24,6 +24,7 @@ SRC = Path(__file__).resolve().parent.parent / "src"
 LINES = """
     core
     text
+    images
     metrics
     statistical
     nn
@@ -56,6 +57,7 @@ TOGETHER = [{"recipe", "run"}, {"cli", "heed"}]
 FORBIDDEN = {
     "core": ["torch"],
     "text": ["torch"],
+    "images": ["torch"],
     "metrics": ["torch"],
     "statistical": ["torch"],
     "nn": ["heed.text", "heed.recipe"],
@@ -193,6 +195,7 @@ OPENERS = {
     "heed.data.store": {
         "open": "writes a new store", "mmap.mmap": "a file opened by own_files", "write_text": "its manifest",
     },
+    "heed.data.image_store": {"open": "writes a new store", "write_text": "its manifest"},
     "heed.data.workers": {"fdopen": "the pipe to the training"},
     "heed.training.checkpoints": {
         "load_file": "after own_path", "save_file": "a new checkpoint", "write_bytes": "a new checkpoint",

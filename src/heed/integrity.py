@@ -9,6 +9,7 @@ from functools import partial
 from heed.core.errors import HeedError
 from heed.core.files import first_foreign
 from heed.core.run_manifest import MANIFEST, read_digests
+from heed.data.image_store import PIXELS, ImageStore
 from heed.decoding.ctranslate2_engine import DESCRIPTION, require_intact
 from heed.decoding.ctranslate2_engine import FOLDER as CONVERTED
 from heed.run import RECIPE, WEIGHTS, Run
@@ -48,6 +49,8 @@ def verify(run: Run) -> Iterator[Checked]:
         yield _checked(WEIGHTS, run.weights)
     if run.files.has(TOKENS):
         yield _checked(TOKENS, lambda: open_tokens(run.folder, verify=True))
+    for images in sorted(path.parent.name for path in run.folder.glob(f"data/*/{PIXELS}")):
+        yield _checked(f"data/{images}", partial(ImageStore.open, run.folder / "data" / images, verify=True))
     if run.files.has(f"{CONVERTED}/{DESCRIPTION}"):
         yield _checked(CONVERTED, lambda: require_intact(run.folder / CONVERTED))
     for path in list_checkpoints(run.folder / "checkpoints"):

@@ -216,3 +216,4 @@ class Run:
                     f"{self.folder}: data/train was not made with this tokenizer ({key.removeprefix('vocabulary_')} "
                     "side). Put the run's own tokenizer back, or start again with --overwrite."
                 )
+        self.task_type.require_whole(self.folder)

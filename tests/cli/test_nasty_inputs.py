@@ -9,6 +9,8 @@ import gzip
 import json
 import lzma
 import shutil
+import struct
+import zlib
 from collections.abc import Callable
 from contextlib import chdir
 from dataclasses import dataclass
@@ -642,3 +644,65 @@ def test_a_table_that_does_not_exist_or_has_another_format_is_refused(here: Path
     sheet = call("train", "--table", "t.xlsx", "--out", "run")
     assert (sheet.code, "save the sheet as" in sheet.err) == (2, True)
     assert call("data", "check").code == 2
+
+
+# Images with captions
+
+CAPTIONED = 60
+"""Enough images for a training."""
+
+
+def write_images(last: Callable[[bytes], bytes] = bytes, further: str = "") -> None:
+    """Toy scenes with another content of the last image, and perhaps a further member of the archive."""
+    from toy_images import encoded, scenes, write_scenes, write_tar
+
+    write_scenes(Path(), CAPTIONED)
+    pictures = [(name, encoded(image)) for name, image, _ in scenes(CAPTIONED)]
+    name, picture = pictures.pop()
+    write_tar(Path("images.tar"), [*pictures, (name, last(picture)), *[(further, picture)] * bool(further)])
+
+
+def hundred_megapixels(picture: bytes) -> bytes:
+    """The picture with another size in its header, which nothing but a decoder of its pixels would notice."""
+    header = b"IHDR" + struct.pack(">II", 10_000, 10_000) + picture[24:29]
+    return picture[:12] + header + struct.pack(">I", zlib.crc32(header)) + picture[33:]
+
+
+IMAGES: dict[str, tuple[Callable[[], None], str]] = {
+    "no image": (
+        lambda: write_images(lambda picture: b"text"),
+        "059.png is not an image in a format that heed reads (JPEG, PNG, GIF, WEBP, BMP, TIFF, PPM).",
+    ),
+    "truncated": (lambda: write_images(lambda picture: picture[:-40]), "059.png is damaged or incomplete"),
+    "100 megapixels": (
+        lambda: write_images(hundred_megapixels),
+        "059.png has 10,000 × 10,000 pixels, more than the 50 million that heed decodes. Make it smaller first.",
+    ),
+    "a path that climbs out": (
+        lambda: write_images(further="../up.png"),
+        "the member '../up.png' leads out of the archive; nothing was read.",
+    ),
+}
+"""Archives that cannot be read, with the message after the name of the archive."""
+
+
+@pytest.mark.parametrize("kind", IMAGES)
+def test_images_that_cannot_be_read_are_refused(kind: str, here: Path) -> None:
+    toy_images = pytest.importorskip("toy_images", reason="images need the package pillow")
+    write, message = IMAGES[kind]
+    write()
+    words = flags(toy_images.TINY)
+    result = call("train", "--captions", "captions.tsv", "--images", "images.tar", "--out", "run", *words, "--quiet")
+    assert (result.code, f"error: images.tar: {message}" in result.err) == (65, True), result.err
+
+
+def test_captions_of_missing_images_are_refused(here: Path) -> None:
+    toy_images = pytest.importorskip("toy_images", reason="images need the package pillow")
+    toy_images.write_scenes(here, CAPTIONED)
+    with (here / "captions.tsv").open("a") as file:
+        file.write("gone.png\ta red square\n")
+    result = call("train", "--captions", "captions.tsv", "--images", "images.tar", "--out", "run", "--quiet")
+    assert result.code == 65
+    assert "captions.tsv names 1 image that images.tar does not have: 'gone.png'. It has 60, such as" in result.err
+    alone = call("train", "--captions", "captions.tsv", "--out", "run", "--quiet")
+    assert (alone.code, "data.images is missing: give --images F, a folder or a .tar." in alone.err) == (2, True)

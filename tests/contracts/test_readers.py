@@ -31,7 +31,7 @@ RECURRENT = {"bilstm", "bigru", "elmo", "elmo, one direction"}
 
 
 def test_every_reader_is_tested() -> None:
-    transformers = {name for name in CONFIGS if isinstance(model_of(name), Transformer)}
+    transformers = {name for name in CONFIGS if type(model_of(name)) is Transformer}
     assert transformers | READER_CONFIGS.keys() == READERS.keys()
     readers = {kind for kind, model in MODELS.items() if issubclass(model, ReaderModel)}
     assert {config.kind for config in READER_CONFIGS.values()} == readers

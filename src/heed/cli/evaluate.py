@@ -46,6 +46,8 @@ def evaluate(
     table: Annotated[Path | None, typer.Option(help="Inputs with answers, for runs that predict.")] = None,
     conll: Annotated[Path | None, typer.Option(help="CoNLL file, for taggers; columns as in training.")] = None,
     vectors: VectorTests,
+    captions: Annotated[Path | None, typer.Option(help="Captions of images, for runs that caption.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Their images: a folder or a .tar.")] = None,
     ensemble: Ensemble = False,
     calibrate: Calibrate = False,
     errors: BadBytes = "strict",
@@ -104,6 +106,15 @@ def evaluate(
             return
         _finish(_evaluate_vectors(folders, vectors, errors, compute), False, json_output, quiet)
         return
+    if captions is not None or images is not None:
+        _refuse(
+            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
+            "--captions and --images are for runs that caption images",
+        )
+        if captions is None or images is None:
+            raise UsageError("give --captions F and --images F together.")
+        _finish([_evaluate_captions(folders, captions, images, compute, quiet)], False, json_output, quiet)
+        return
     _check_test(files, texts)
     _check_flags(texts, translations, search, compute, json_output)
     _check_systems(folders, len(files), texts, translations)
@@ -122,6 +133,18 @@ def evaluate_table(table: Path, predictors: Sequence[Predictor]) -> list[Evaluat
     from heed.evaluation.evaluation import compared
 
     return compared([predictor.evaluate(table) for predictor in predictors])
+
+
+def _evaluate_captions(
+    folders: Sequence[Path], captions: Path, images: Path, compute: Compute, quiet: bool
+) -> list[Evaluation]:
+    if not folders:
+        raise UsageError("name a run to score.")
+    first, *others = map(compute.load, folders)
+    for predictor in (first, *others):
+        predictor.require("caption", "--captions")
+    evaluations: list[Evaluation] = first.evaluate_captions(captions, images, others, quiet)
+    return evaluations
 
 
 def _evaluate_tags(folders: Sequence[Path], conll: Path, compute: Compute) -> list[Evaluation]:

@@ -1,4 +1,4 @@
-"""`heed predict`: an answer to each line of stdin, such as a label."""
+"""`heed predict`: an answer to each line of stdin, such as a label, or a caption of each image."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder
+from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.tasks.predictor import Prediction
@@ -22,6 +23,7 @@ def predict(
         bool, typer.Option("--probabilities", help="A tab and the probability after each answer.")
     ] = False,
     top: Annotated[int, typer.Option(help="Number of answers to each line, the likeliest first.", min=1)] = 1,
+    images: Annotated[Path | None, typer.Option(help="Captions of these images: a file, a folder or a .tar.")] = None,
     json_lines: Json = False,
     input_as: Annotated[
         Literal["auto", "conll", "text"],
@@ -34,12 +36,12 @@ def predict(
     compute: Compute,
     quiet: Quiet = False,
 ) -> None:
-    """Predict an answer to each line of stdin.
+    """Predict an answer to each line of stdin, or to each image.
 
     An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
     Taggers read CoNLL files, to whose rows they add a column of tags, or plain sentences.
     The texts of a pair are separated by a tab. With --table, the rows of a table are printed with columns for the
-    answers and their probabilities.
+    answers and their probabilities. The name of an image and a tab come before its captions.
 
     Examples:
 
@@ -48,17 +50,31 @@ def predict(
       heed predict runs/topics --top 3 --probabilities < in.txt
 
       heed predict runs/names < in.conll > out.conll
+
       heed predict runs/topics --table new.csv > predicted.csv
+
+      heed predict runs/captions --images photos.tar
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
+    from heed.decoding.hypothesis import single_spaced
 
     loaded = compute.load(run)
+    if images is not None:
+        loaded.require("caption", "--images")
+        for name, answers in loaded.caption_files(images, top):
+            plain = f"{single_spaced(name)}\t{_plain(answers, probabilities)}"
+            write_line(_record(name, answers) if json_lines else plain)
+            flush()
+        return
+    if loaded.can("caption"):
+        raise UsageError(f"{run} captions images: give --images F, a file, a folder or a .tar.")
     loaded.require("predict")
     if table is not None:
         for line in loaded.predict_table(table, top, probabilities, errors):
             write_line(line)
         flush()
-    elif loaded.can("annotate"):
+        return
+    if loaded.can("annotate"):
         from heed.tasks.predictor import AnswerOptions
 
         options = AnswerOptions(input_as, json_lines, probabilities, top, quiet)

@@ -50,9 +50,7 @@ USE_FLAGS = "Give data with flags: --src F --tgt F, --pairs F or --text F."
 class DataFlags:
     """The data: keys of the recipe's `[data]` table, and its task."""
 
-    task: Annotated[
-        str | None, typer.Option(help="translation, language-model or tagging (inferred from the files).")
-    ] = None
+    task: Annotated[str | None, typer.Option(help="The task, such as translation (inferred from the files).")] = None
     src: Annotated[str | None, typer.Option(help="Source side, one sentence per line (also .gz, .xz, .zst).")] = None
     tgt: Annotated[str | None, typer.Option(help="Target side.")] = None
     pairs: Annotated[str | None, typer.Option(help="One file: .csv, .tsv, .jsonl, .parquet or .tmx.")] = None
@@ -68,6 +66,8 @@ class DataFlags:
     token_column: TokenColumn = None
     tag_column: TagColumn = None
     mark_column: MarkColumn = None
+    captions: Annotated[str | None, typer.Option(help="Table of captions (columns image, caption).")] = None
+    images: Annotated[str | None, typer.Option(help="Folder or .tar of the captioned images.")] = None
     src_lang: Annotated[str | None, typer.Option(help="Language code of the source, such as en.")] = None
     tgt_lang: Annotated[str | None, typer.Option(help="Language code of the target, such as de.")] = None
     tag: Annotated[str | None, typer.Option(help="Tag before each source, such as 2de.")] = None
@@ -99,7 +99,9 @@ class DataFlags:
     def inferred(self) -> dict[str, Any]:
         """The task and the languages that the files suggest: `train.de.gz` is German."""
         task = "translation" if self.src or self.tgt or self.pairs else "language-model" if self.text else ""
-        task = task or ("tagging" if self.conll else "classification" if self.table else "")
+        task = task or (
+            "tagging" if self.conll else "classification" if self.table else "captioning" if self.captions else ""
+        )
         languages = {"src_lang": language_of(self.src or ""), "tgt_lang": language_of(self.tgt or "")}
         keys = {"task": task} | {f"data.{name}": code for name, code in languages.items()}
         return {key: value for key, value in keys.items() if value}

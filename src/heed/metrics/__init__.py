@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from heed.core.errors import UsageError
+from heed.metrics.cider import CiderD
 from heed.metrics.classification import (
     Accuracy,
     ExactMatch,
@@ -45,6 +46,7 @@ METRICS: dict[str, type[Metric]] = {
     "entity_precision": EntityPrecision,
     "entity_recall": EntityRecall,
     "tag_accuracy": TagAccuracy,
+    "cider": CiderD,
     "perplexity": PerplexityPerToken,
     "perplexity_per_word": PerplexityPerWord,
     "perplexity_per_character": PerplexityPerCharacter,
@@ -107,6 +109,30 @@ def score_outputs(
     """
     statistics = output_statistics(outputs, references, language, names, tokenised=tokenised)
     return [each.score(intervals) for each in statistics.values()]
+
+
+def statistics_of_several(
+    outputs: Sequence[str], references: Sequence[Sequence[str]], language: str | None, names: Sequence[str]
+) -> dict[str, SentenceStatistics]:
+    """The sentence statistics of each metric against all references of each output. Raises as `score_several`."""
+    metrics = {name: output_metric(name, language) for name in names}
+    return {name: metric.statistics_of_several(outputs, references) for name, metric in metrics.items()}
+
+
+def score_several(
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    language: str | None = None,
+    names: Sequence[str] = TRANSLATION_METRICS,
+    intervals: int = 1000,
+) -> dict[str, Score]:
+    """Scores of outputs against one or more references each, by the metric's name.
+
+    Raises DataError without outputs, or for one without references; UsageError for a name that is not in METRICS, and
+    for a metric that takes one reference only.
+    """
+    statistics = statistics_of_several(outputs, references, language, names)
+    return {name: each.score(intervals) for name, each in statistics.items()}
 
 
 def sentence_scores(

@@ -13,6 +13,7 @@ from heed.models.elmo import Elmo
 from heed.models.encoder import Encoder
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
+from heed.models.image_transformer import ImageTransformer
 from heed.models.linear import LinearNgrams
 from heed.models.lz78 import Lz78
 from heed.models.model import GenerativeModel, Model, ModelConfig, ReaderModel
@@ -21,6 +22,7 @@ from heed.models.one_layer import OneLayer
 from heed.models.ppmi_svd import PpmiSvd
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
+from heed.models.show_attend_tell import ShowAttendTell
 from heed.models.transformer import Transformer
 from heed.models.trellisnet import TrellisNet
 from heed.models.word_vectors import Cbow, SkipGram
@@ -51,6 +53,8 @@ MODELS: dict[str, type[Model]] = {
     "linear": LinearNgrams,
     "bag": Bag,
     "cnn": Cnn,
+    "show_attend_tell": ShowAttendTell,
+    "image_transformer": ImageTransformer,
 }
 
 

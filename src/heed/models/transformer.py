@@ -263,12 +263,12 @@ class Transformer(GenerativeModel):
 
     def start(
         self,
-        source: TokenSource | None,
+        source: Any,
         rows_per_source: int = 1,
         reserve: int | None = None,
         dropout_keys: DropoutKeys | None = None,
     ) -> CachedState:
-        """Encode the source and project the keys and values of each decoder block."""
+        """Encode a source that the encoder reads, and project the keys and values of each decoder block."""
         if source is None:
             raise ValueError("a translation model needs a source")
         encoded = self.encoder.read(source, dropout_keys and dropout_keys.fold(1))

@@ -248,17 +248,24 @@ class AdditiveAttention(Attention):
         """Keys U h, and the memory itself as the values, both as one head."""
         return self.key(memory)[:, None], memory[:, None]
 
+    def weights(
+        self, x: Float[Tensor, "R T Q"], keys: Float[Tensor, "B 1 S A"], mask: Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "B WT S"]:
+        """The weights of the positions of each memory, for the queries of the W · T vectors that share it."""
+        query = self.query(x).reshape(keys.shape[0], -1, 1, keys.shape[-1])  # [B, W·T, 1, A]
+        scores = self.score(torch.tanh(query + keys)).squeeze(-1)  # [B, W·T, S]
+        if mask is not None:
+            scores = scores.masked_fill(~(mask[:, 0] if mask.dim() == 4 else mask), float("-inf"))
+        weights: Tensor = scores.softmax(dim=-1)
+        return weights
+
     def forward(
         self, x: Float[Tensor, "R T Q"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
         positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
     ) -> Float[Tensor, "R T C"]:  # fmt: skip
         rows, num_queries, _ = x.shape
         keys, values = self.keys_values(x, memory, positions)
-        query = self.query(x).reshape(keys.shape[0], -1, 1, keys.shape[-1])  # [B, W·T, 1, A]
-        scores = self.score(torch.tanh(query + keys)).squeeze(-1)  # [B, W·T, S]
-        if mask is not None:
-            scores = scores.masked_fill(~(mask[:, 0] if mask.dim() == 4 else mask), float("-inf"))
-        weights = scores.softmax(dim=-1)
+        weights = self.weights(x, keys, mask)
         if trace is not None:
             trace(weights.reshape(rows, 1, num_queries, -1))
         contexts: Tensor = weights @ values[:, 0]  # [B, W·T, C]

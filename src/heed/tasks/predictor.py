@@ -99,6 +99,30 @@ class Explanation:
     """The n-grams of the linear model with the largest part in the log-odds, for and against; may be empty."""
 
 
+@dataclass(frozen=True)
+class Glance:
+    """A word of a caption, and where the model looked when it wrote it."""
+
+    text: str
+    """The word, or empty for the end of the caption."""
+    probability: float
+    weights: tuple[float, ...]
+    """The attention over the patches of the image, row by row from the top left; they sum to one."""
+
+
+@dataclass(frozen=True)
+class SeenCaption:
+    """A caption of an image, with what the model looked at."""
+
+    text: str
+    words: tuple[Glance, ...]
+    rows: int
+    columns: int
+    """Of the patches."""
+    alternatives: tuple[str, ...] = ()
+    """The next best captions."""
+
+
 class Predictor:
     """A trained run, ready to use. The predictor of each task overrides the methods of its abilities."""
 
@@ -144,6 +168,10 @@ class Predictor:
         """Read the weights now instead of on first use. Raises MissingInputError or DataError if they are damaged."""
         _ = self.run.model
 
+    def warm_up(self) -> None:
+        """Run the model once, for runs that do not generate text from text."""
+        self.predict(["1"])
+
     def convert(self) -> None:
         """Write the files that make later use faster into the run folder."""
 
@@ -171,6 +199,22 @@ class Predictor:
     ) -> Iterator[str]:
         """The lines of a table with columns for the `top` answers to each row, and their probabilities."""
         raise UsageError(f"--table needs a run that reads tables; {self.run.folder} does not.")
+
+    def caption(self, images: Sequence[Any], top: int = 1) -> list[list[Prediction]]:
+        """Return the `top` best captions of each image, given as a path or as the bytes of a file."""
+        raise self._cannot("caption")
+
+    def look(self, image: Any, top: int = 1) -> SeenCaption:
+        """Return the best caption of an image with the attention for each word, and `top - 1` alternatives."""
+        raise self._cannot("caption")
+
+    def image_pixels(self, image: bytes, name: str, max_pixels: int) -> Any:
+        """Decode an image file for `caption` and `look`. Raises DataError, with `name`, for what cannot be decoded."""
+        raise self._cannot("caption")
+
+    def caption_files(self, place: Path, top: int = 1) -> Iterator[tuple[str, list[Prediction]]]:
+        """The name and the `top` best captions of each image of a folder, an archive or a single file."""
+        raise self._cannot("caption")
 
     def translate(self, texts: Any, options: SearchOptions | None = None) -> Any:
         """Translate a text (to a text) or several texts (to a list)."""
@@ -272,6 +316,12 @@ class Predictor:
     def evaluate(self, table: Path) -> Any:
         """Score the run on a file of inputs and answers; returns a `heed.evaluation.evaluation.Evaluation`."""
         raise self._cannot("predict")
+
+    def evaluate_captions(
+        self, captions: Path, images: Path, others: Sequence[Predictor] = (), quiet: bool = False
+    ) -> list[Any]:
+        """Score this run, other runs and baselines on captioned images; returns an `Evaluation` of each."""
+        raise self._cannot("caption")
 
     def commands(self, name: str) -> Sequence[str]:
         """Example shell commands that use the run `name`."""

@@ -119,6 +119,10 @@ class Task(ABC):
     chosen_anew: ClassVar[tuple[str, ...]] = ()
     """Recipe keys that fine-tuning does not inherit, but chooses for the new data."""
 
+    moving_nll: float | None = None
+    """Moving average of -log p (nats) of a target over the updates so far, for losses that compare with it; the
+    training loop sets it. None before the first update."""
+
     def __init__(self, folder: Path, recipe: Any, tokenizers: Mapping[str, Tokenizer], device: torch.device) -> None:
         self.folder = folder
         self.recipe = recipe
@@ -190,6 +194,11 @@ class Task(ABC):
     @classmethod
     def require_tokenizers(cls, tokenizers: Mapping[str, Tokenizer], data: Any) -> None:
         """Raise UsageError if the tokenizers of another run cannot encode this data."""
+        return
+
+    @classmethod
+    def require_whole(cls, folder: Path) -> None:
+        """Compare prepared data outside the token store with its checksums. Raises DataError if it is damaged."""
         return
 
     # --- training on a prepared run folder --------------------------------------------------------------

@@ -111,10 +111,12 @@ class Trainer:
             sum(batch.num_real for batch in batches),
         )
         divisor = num_targets if self.config.reduction == "mean" else 1.0
+        self.task.moving_nll = self.progress.moving_nll
         sums = self.gradients.accumulate(step, batches, divisor, self.progress, self.carried)
         loss_sum, nll_sum = self.ranks.sums(sums.loss, sums.nll)
         if self._update(step, batches):
             self.progress.window.add(loss_sum, nll_sum, num_targets, num_positions, num_real)
+            self.progress.add_nll(nll_sum / num_targets)
             self.carried = sums.carried
         elif any(batch.segment == 0 for batch in batches):  # the carried state belongs to the previous epoch
             self.carried = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
+from heed.core.errors import DataError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.translator import ModelTranslator
 from heed.documents.formats import FORMATS
@@ -37,6 +39,8 @@ Event = tuple[str, Answer | dict[str, Any]]
 Send = Callable[[Event], None]
 
 MOST_EXPLAINED = 8
+MAX_IMAGE_PIXELS = 12_000_000
+"""Of an image that a client sends."""
 """Inputs of a request whose answers are explained."""
 DEFAULT_MAX_TOKENS = 64
 """Length of a generated text if neither the request nor the run's recipe has a limit."""
@@ -237,6 +241,17 @@ class HeedApi:
 
         return await self.service.jobs.run(request, work)
 
+    async def caption(self, request: Request) -> schema.Captioned:
+        """A caption of an image."""
+        body = await self.service.read(request, schema.CaptionBody)
+        model = self.catalogue.model(body.model, "caption")
+
+        def work(job: Job) -> schema.Captioned:
+            pixels = _pixels(model, body.image)  # in the thread of the job, one at a time
+            return schema.Captioned(caption=job.call(partial(model.loaded.look, pixels, body.top)))
+
+        return await self.service.jobs.run(request, work)
+
     # --- generation ----------------------------------------------------------------------------------
 
     async def generate(self, request: Request) -> Response | schema.Generated:
@@ -399,7 +414,18 @@ def routes(service: Service) -> APIRouter:
     for path, endpoint, body in (
         ("/detect", api.detect, schema.DetectBody), ("/inspect", api.inspect, schema.InspectBody),
         ("/next", api.next, schema.NextBody), ("/score", api.score, schema.ScoreBody),
-        ("/predict", api.predict, schema.PredictBody),
+        ("/predict", api.predict, schema.PredictBody), ("/caption", api.caption, schema.CaptionBody),
     ):  # fmt: skip
         post(path, endpoint, responses=failures, openapi_extra=request_body(body))
     return router
+
+
+def _pixels(model: ServedModel, image: str) -> Any:
+    """The pixels of an image in base64. Raises ApiError for anything else."""
+    try:
+        content = base64.b64decode(image, validate=True)
+        return model.loaded.image_pixels(content, "The image", MAX_IMAGE_PIXELS)
+    except DataError as error:
+        raise ApiError(400, str(error), "image") from error
+    except ValueError as error:
+        raise ApiError(400, "The image must be in base64.", "image") from error

@@ -159,7 +159,7 @@ class ServedModel:
                 )
             _ = self.attends
         elif not self.searches:
-            self.loaded.predict(["1"])
+            self.loaded.warm_up()
         else:
             self.translator.generate([""], SearchOptions(beam_size=1, max_tokens=2))
 

@@ -1,6 +1,7 @@
-// Web page of the server: panels to translate, generate, classify and tag text, and the reports of its models.
+// Web page of the server: panels for each task of its models, and their reports.
 
 import { ask, askText, useKey } from "./api.js";
+import { captionPanel } from "./caption.js";
 import { classifyPanel } from "./classify.js";
 import { el } from "./dom.js";
 import { generatePanel } from "./generate.js";
@@ -73,6 +74,7 @@ async function open() {
     ["Write", ableTo("generate"), generatePanel],
     ["Classify", ableTo("explain"), classifyPanel],
     ["Tag", ableTo("annotate"), tagPanel],
+    ["Caption", ableTo("caption"), captionPanel],
   ].filter(([, models]) => models.length);
   if (!kinds.length) {
     main.replaceChildren(

@@ -47,7 +47,7 @@ class TranslationTask(GenerationTask):
 
     @classmethod
     def fits(cls, model: Any) -> bool:
-        return hasattr(model, "advance") and bool(model.needs_source)
+        return hasattr(model, "advance") and bool(model.needs_source) and model.source == "tokens"
 
     @classmethod
     def measures(cls, metric: str) -> bool:
