@@ -213,8 +213,22 @@ def resume(
     if ranks.is_first:
         require_room_for(folder / "checkpoints", checkpoint)
         run.files.accept(RECIPE)
-    warn_about_arithmetic(checkpoint, run.device, options.quiet or not ranks.is_first)
+    quiet = options.quiet or not ranks.is_first
+    warn_about_arithmetic(checkpoint, run.device, run.recipe.training.precision, quiet)
+    _warn_about_other_data(run, quiet)
     return _learn(run, run.new_model(), checkpoint, options.quiet, ranks)
+
+
+def _warn_about_other_data(run: Run, quiet: bool) -> None:
+    """Warn if an edited recipe names other files than those that the data was prepared from."""
+    entries = (run.corpus.get(kind, {}).values() for kind in ("files", "valid_files"))
+    prepared = {entry["name"] for of_kind in entries for entry in of_kind}
+    if prepared and (others := sorted({Path(path).name for path in run.recipe.data.paths} - prepared)):
+        warn(
+            f"{run.folder / RECIPE} names {', '.join(others)}, but the data was prepared from other files, and "
+            "--resume reads the prepared data. To train on these files, start a new run with "
+            f"--init {run.folder}.", quiet,
+        )  # fmt: skip
 
 
 def _change_limits(run: Run, limits: Mapping[str, object]) -> None:

@@ -30,12 +30,12 @@ from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
 from heed.metrics import METRICS
 from heed.nn.contract import State
-from heed.nn.device import arithmetic
 from heed.nn.weight_file import save_weights, shapes_of
 from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.task import Task, Validation
 from heed.training.checkpoints import (
     Checkpoint,
+    how_computed,
     load_optimizer_tensors,
     optimizer_tensors,
     other_model,
@@ -350,7 +350,8 @@ class Trainer:
         weights, optimizer, average = ({name: whole(tensor) for name, tensor in part.items()} for part in parts)
         carried = stream_tensors(self.model, self.carried, self.config.num_streams, self.ranks)
         if self.ranks.is_first:
-            checkpoint = Checkpoint(self.progress, weights, optimizer, average, arithmetic(self.device), carried)
+            made_with = how_computed(self.device, self.config.precision)
+            checkpoint = Checkpoint(self.progress, weights, optimizer, average, made_with, carried)
             save_checkpoint(self.folder / "checkpoints", checkpoint, self.config.keep_checkpoints)
 
     @property
