@@ -58,7 +58,6 @@ def render_table(evaluations: Sequence[Evaluation], analysis: bool = False) -> s
         sections = [_by_length(evaluations), _by_frequency(evaluations), _unigram_f1(evaluations)] if analysis else []
         sections.append(_by_label(evaluations))
         sections += [_worst(evaluation) for evaluation in evaluations if evaluation.worst]
-        sections += [_by_label(evaluation) for evaluation in evaluations if evaluation.by_label]
     parts = [first.test.label, _scores(evaluations, table), _signatures(evaluations)]
     parts += [SIGNIFICANCE] if any(evaluation.against_first for evaluation in evaluations) else []
     parts += [FEW] if 0 < first.num_rows < FEWEST_ROWS else []
@@ -66,18 +65,28 @@ def render_table(evaluations: Sequence[Evaluation], analysis: bool = False) -> s
     return "\n\n".join(part for part in parts if part)
 
 
+MOST_LABELS = 30
+"""Labels that the table by label shows, the most frequent ones."""
+
+
 def _by_label(evaluations: Sequence[Evaluation]) -> str:
-    """Precision, recall and F1 of each label or type of spans; empty for other systems."""
+    """Precision, recall and F1 of each label or type of spans, and the most frequent errors; may be empty."""
     if not evaluations[0].by_label:
         return ""
     many = len(evaluations) > 1
     rows = [["label", *["system"] * many, "precision", "recall", "F1", "number"]]
-    for label in dict.fromkeys(scores["label"] for evaluation in evaluations for scores in evaluation.by_label):
+    labels = [scores["label"] for scores in sorted(evaluations[0].by_label, key=lambda scores: -scores["number"])]
+    for label in labels[:MOST_LABELS]:
         for evaluation in evaluations:
             for scores in (each for each in evaluation.by_label if each["label"] == label):
                 rates = [f"{scores[name]:.2f}" for name in ("precision", "recall", "f1")]
                 rows.append([label or "-", *[evaluation.system] * many, *rates, f"{scores['number']:,}"])
-    return columns(rows, right=range(1 + many, 5 + many))
+    return "\n".join([columns(rows, right=range(1 + many, 5 + many)), *filter(None, map(_errors, evaluations))])
+
+
+def _errors(evaluation: Evaluation) -> str:
+    errors = [f"{true} → {given} {number:,}" for true, given, number in evaluation.confusions[:5]]
+    return f"most frequent errors of {evaluation.system} (true → given): {', '.join(errors)}" if errors else ""
 
 
 def _text_columns(evaluations: Sequence[Evaluation], main: str) -> list[Column]:
@@ -235,22 +244,6 @@ def _unigram_f1(evaluations: Sequence[Evaluation]) -> str:
     heads = [f"{kind} words ({it.num_reference:,})" for kind, it in counted[0].unigram_f1.items()]
     rows = [[it.system, *(f"{matches.f1:.3f}" for matches in it.unigram_f1.values())] for it in counted]
     return columns([["unigram F1", *heads], *rows], right=range(1, len(heads) + 1)) + "\n" + counted[0].words_as
-
-
-MOST_LABELS = 30
-"""Labels that the table by label shows, the most frequent ones."""
-
-
-def _by_label(evaluation: Evaluation) -> str:
-    """Precision, recall and F1 of each label, and the most frequent errors."""
-    ranked = sorted(evaluation.by_label, key=lambda row: -row["number"])
-    names = "precision", "recall", "f1"
-    rows = [[row["label"], f"{row['number']:,}", *(f"{row[name]:.1f}" for name in names)] for row in ranked]
-    heads = [f"labels of {evaluation.system}", "number", "precision", "recall", "F1"]
-    lines = [columns([heads, *rows[:MOST_LABELS]], right=range(1, 5))]
-    if errors := [f"{true} → {given} {number:,}" for true, given, number in evaluation.confusions[:5]]:
-        lines.append(f"most frequent errors (true → given): {', '.join(errors)}")
-    return "\n".join(lines)
 
 
 def _worst(evaluation: Evaluation) -> str:

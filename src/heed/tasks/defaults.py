@@ -37,9 +37,6 @@ class CorpusStats:
     measured: Mapping[str, float] = field(default_factory=dict)
     """All statistics of the diagnosis (`Diagnosis.statistics`)."""
 
-    measured: Mapping[str, float] = field(default_factory=dict)
-    """All statistics of the diagnosis (`Diagnosis.statistics`)."""
-
     @property
     def num_all(self) -> int:
         """Rows of all parts."""

@@ -63,7 +63,8 @@ def evaluate_table(predictor: Any, table: Path) -> Evaluation:
     statistics = statistics_of(kind, answers, references)
     test = HeldOut((table.name,), [("\t".join(split(row)[0]), row[-1]) for row in rows])
     valid = read_valid(predictor.run.folder) if predictor.run.files.has(VALID) else []
-    leakage = check_leakage(predictor.run, *([("\t".join(split(row)[0]),) for row in each] for each in (rows, valid)))
+    texts, valid_texts = ([("\t".join(split(row)[0]),) for row in each] for each in (rows, valid))
+    leakage = check_leakage(predictor.run, texts, valid_texts)
     clean = np.ones(len(rows), dtype=bool)
     clean[[line - 1 for line in (leakage.lines if leakage else ())]] = False
     unseen = statistics if clean.any() and not clean.all() else {}
