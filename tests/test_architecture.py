@@ -333,6 +333,9 @@ NAMED_ELSEWHERE = {
     "heed.planner": "`encoder` is a part of a model in --init-parts",
     "heed.transfer": "`encoder` is a part of a model in --init-parts",
     "heed.export.word2vec": "writes and reads one kind of model",
+    "heed.nn.characters": "a BiLSTM or a CNN over characters, which are parts of readers",
+    "heed.training.config": "a schedule is called `linear`",
+    "heed.training.schedules": "a schedule is called `linear`",
     "heed.inspect.inspection": "the kind of an inspection, in its JSON",
     "heed.statistical.compressors": "the name of a compressor",
 }
