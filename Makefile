@@ -18,7 +18,7 @@ PROCESSOR_TESTS = $(shell grep -rl 'pytest.mark.processor' tests)
 RECIPES := $(shell find recipes -name '*.toml' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-processors test-all check format fuzz bench bench-quality docs clean
+.PHONY: help setup demo test test-processors test-all check format fuzz audit bench bench-quality docs clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -58,8 +58,13 @@ format: setup ## format the code and sort its imports
 	$(BIN)/ruff check --quiet --select I --fix
 	$(BIN)/ruff format
 
-fuzz: setup ## ten thousand hostile inputs to every parser (CASES=N for more)
-	$(BIN)/python benchmarks/fuzz.py --cases $(or $(CASES),10000)
+fuzz: setup ## ten thousand hostile inputs (CASES=N for more); with atheris, 30 s guided for each parser (SECONDS=N)
+	$(BIN)/python benchmarks/fuzz.py --cases $(or $(CASES),10000) --seconds $(or $(SECONDS),30)
+
+audit: setup ## licences of all dependencies, and advisories about their versions (pip-audit in an environment of its own)
+	@test -x .venv/audit/bin/pip-audit || { $(PYTHON) -m venv .venv/audit && \
+		.venv/audit/bin/python -m pip --disable-pip-version-check -qq install pip-audit; }
+	$(BIN)/python benchmarks/audit.py --advisories .venv/audit/bin/pip-audit
 
 bench: setup ## speed of training and decoding, beside the peers
 	$(BIN)/python benchmarks/training.py

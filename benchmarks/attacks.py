@@ -90,6 +90,23 @@ class Attacker:
         head = "POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         self.hold(STREAMS, f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
 
+    def documents(self) -> None:
+        """Files of tables, subtitles and translation memories that are nothing but structure."""
+        self.send("/translate_file", *self.file("a.srt", "1\n00:00:00,000 --> 00:00:01,000\n\n" * 25_000))
+        self.send("/translate_file", *self.file("a.csv", '"' + "," * 900_000))
+        self.send("/translate_file", *self.file("a.tsv", "\t\n" * 450_000))
+        self.send("/translate_file", *self.file("a.tmx", "<tmx><body>" + "<tu><tuv><seg>" * 60_000))
+
+    def cancels(self) -> None:
+        """Requests whose clients are gone before the answer."""
+        body, headers = self.text(" ".join(["A man walks."] * 100))
+        head = "".join(f"{name}: {value}\r\n" for name, value in {**headers, "Content-Length": len(body)}.items())
+        for _ in range(8):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as client:
+                client.sendall(f"POST /translate HTTP/1.1\r\nHost: localhost\r\n{head}\r\n{body}".encode())
+                self.answers["opened"] += 1
+        self.stop.wait(self.pause)
+
     def requests(self) -> None:
         """Small requests that lie: about names, keys, lengths, encodings and formats."""
         self.send("/api/models", None, {"Host": "evil.example"})
@@ -168,6 +185,8 @@ ATTACKS: dict[str, Callable[[Attacker], None]] = {
     "objects": Attacker.objects,
     "forms": Attacker.forms,
     "streams": Attacker.streams,
+    "documents": Attacker.documents,
+    "cancels": Attacker.cancels,
     "requests": Attacker.requests,
 }
 
@@ -176,7 +195,11 @@ def attack(
     port: int, languages: tuple[str, str], model: str, names: list[str], pause: float, stop: Event,
     answers: multiprocessing.Queue[tuple[str, Counter[str]]],
 ) -> None:  # fmt: skip
-    """Run attacks in this process, each in a thread, until they must stop."""
+    """Run attacks in this process, each in a thread, until they must stop.
+
+    They stand for other machines, so the server and its honest clients come first at this one's processors.
+    """
+    os.nice(10)
 
     def repeat(name: str) -> None:
         attacker = Attacker(port, languages, model, pause, stop)
@@ -224,6 +247,19 @@ def honest(server: Server, texts: list[str], clients: int, seconds: float, seen:
     ask(server, takewhile(lambda _: time.perf_counter() < end, cycle(texts)), clients, seen)
 
 
+def terminated(server: Server) -> tuple[int, float]:
+    """Send SIGTERM; return the exit code and the seconds until the end."""
+    begin = time.perf_counter()
+    server.process.terminate()
+    return server.process.wait(120), time.perf_counter() - begin
+
+
+def table_of(answers: dict[str, Counter[str]]) -> str:
+    """The answers to each attack."""
+    rows = [f"| {(ATTACKS[name].__doc__ or '').rstrip('.')} | {shown(counted)} |" for name, counted in answers.items()]
+    return "\n".join(["| attack | answers |", "| --- | --- |", *rows])
+
+
 def measure(run: Path, model: Path, names: list[str], options: argparse.Namespace) -> bool:
     """Compare honest clients alone and during the attacks."""
     texts, alone, during = sentences(run), Seen(), Seen()
@@ -240,10 +276,7 @@ def measure(run: Path, model: Path, names: list[str], options: argparse.Namespac
             for name, counted in attacks.ended().items():
                 answers[name] += counted
         with Attacks(server, model.name, names, options.pause) as attacks:
-            begin = time.perf_counter()
-            server.process.terminate()
-            code = server.process.wait(120)
-            ended = time.perf_counter() - begin
+            code, ended = terminated(server)
         attacks.ended()
     print("| honest clients | requests | p50, ms | p90, ms | p99, ms |\n| --- | --- | ---: | ---: | ---: |")
     for name, seen in (("alone", alone), ("during all attacks", during)):
@@ -254,9 +287,7 @@ def measure(run: Path, model: Path, names: list[str], options: argparse.Namespac
         f"\np99 during the attacks / alone: {ratio:.2f}; memory {idle:.0f} MB, during the attacks at most {most:.0f} MB"
     )
     print(f"SIGTERM in the middle of the attacks: exit code {code} within {ended:.1f} s\n")
-    print("| attack | answers |\n| --- | --- |")
-    for name in names:
-        print(f"| {(ATTACKS[name].__doc__ or '').rstrip('.')} | {shown(answers[name])} |")
+    print(table_of(answers))
     well = set(alone.statuses) == set(during.statuses) == {"200"} and not any(
         "500" in each for each in answers.values()
     )

@@ -18,7 +18,18 @@ import pytest
 from heed.cli.main import main
 from heed.nn.device import best_precision
 
-COMPUTING = ("train", "translate", "score", "evaluate", "generate", "inspect", "compress", "predict")
+COMPUTING = (
+    "train",
+    "translate",
+    "score",
+    "evaluate",
+    "generate",
+    "inspect",
+    "compress",
+    "predict",
+    "embed",
+    "neighbours",
+)
 """Verbs that take --threads."""
 
 

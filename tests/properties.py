@@ -17,6 +17,7 @@ import hypothesis
 from command import call
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from parsers import KEPT, PARSERS
 from strategies import (
     COMPRESS,
     Pair,
@@ -158,6 +159,13 @@ def damaged_files_are_read_or_refused(
     read_or_refused(CorpusFiles(pairs=path, src_lang="en", tgt_lang="de"))
 
 
+def damaged_nasty_inputs_are_read_or_refused(
+    subjects: Subjects, path: Path, name: str, edits: list[tuple[float, int, bytes]]
+) -> None:
+    """For each reader of bytes from strangers, and any kept input, whomever it was made for."""
+    PARSERS[name].accepts(subjects.folder / "parsers", damaged(path.read_bytes(), edits))
+
+
 # Recipes
 
 
@@ -290,7 +298,7 @@ PROPERTIES = {
         any_bytes_are_read_or_refused,
         {"data": some_bytes, "suffix": st.sampled_from([".tsv", ".csv", ".jsonl", ".tmx", ".parquet"]),
          "packing": PACKINGS, "errors": st.sampled_from(["strict", "replace"])},
-        20,
+        10,
     ),
     "records that are written are read": Property(
         what_is_written_is_read, {"suffix": RECORDS, "pairs": some_pairs, "encoding": some_encodings}, 10
@@ -298,6 +306,11 @@ PROPERTIES = {
     "damaged records are read or refused": Property(
         damaged_files_are_read_or_refused,
         {"suffix": RECORDS, "packing": PACKINGS, "pairs": some_pairs, "edits": some_edits, "late": st.booleans()},
+        10,
+    ),
+    "damaged nasty inputs are read or refused": Property(
+        damaged_nasty_inputs_are_read_or_refused,
+        {"path": st.sampled_from(KEPT), "name": st.sampled_from([*PARSERS]), "edits": some_edits},
         10,
     ),
     "any text is a recipe or refused": Property(

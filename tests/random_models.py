@@ -10,21 +10,30 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from heed.data.batch import collate, source_from_ids
 from heed.models import Model, ModelConfig, build_model
+from heed.models.bag import BagConfig
+from heed.models.bilstm import BiGruConfig, BiLstmConfig
 from heed.models.class_ngram import ClassNgramConfig
+from heed.models.cnn import CnnConfig
+from heed.models.elmo import ElmoConfig
+from heed.models.encoder import EncoderConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.feed_forward_lm import FeedForwardConfig
 from heed.models.gpt import GptConfig
+from heed.models.image_transformer import ImageTransformerConfig
 from heed.models.lz78 import Lz78Config
 from heed.models.ngram import BigramConfig, NgramConfig
 from heed.models.one_layer import OneLayerConfig
 from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.rnn_lm import RecurrentConfig
+from heed.models.show_attend_tell import ShowAttendTellConfig
 from heed.models.transformer import TransformerConfig
 from heed.models.trellisnet import TrellisNetConfig
 from heed.nn.contract import Smoothing, TokenSource, Vocabularies
+from heed.nn.images import PATCH, ImageSource
 from heed.tasks.generation import chain_rule_loss
 
 VOCABULARIES = Vocabularies(src_size=14, tgt_size=12)
@@ -37,6 +46,7 @@ SMALL = TransformerConfig(
 
 GPT = GptConfig(d_model=16, d_ff=24, num_heads=2, num_layers=2, max_len=32, dropout=0.3, attention_dropout=0.2)
 ONE_LAYER = OneLayerConfig(d_model=12, hidden_size=10, d_ff=14, max_len=32, dropout=0.3)
+CAPTIONER = ShowAttendTellConfig(channels=(4, 6, 8), d_model=8, hidden_size=10, attention_size=6, dropout=0.3)
 
 CONFIGS = {
     "transformer": SMALL,
@@ -72,9 +82,33 @@ CONFIGS = {
     "one_layer": ONE_LAYER,
     "one_layer, few positions": ONE_LAYER.model_copy(update={"max_len": 4}),
     "one_layer, last": ONE_LAYER.model_copy(update={"max_len": 4, "predicts": "last"}),
+    "show_attend_tell": CAPTIONER,
+    "show_attend_tell, hard": CAPTIONER.model_copy(update={"attention": "hard"}),
+    "image_transformer": ImageTransformerConfig(
+        channels=(4, 6, 8), d_model=16, d_ff=24, num_heads=2, num_layers=2, dropout=0.3
+    ),
 }
 
-READER_CONFIGS: dict[str, ModelConfig] = {}
+ENCODER = EncoderConfig(
+    d_model=16, d_ff=24, num_heads=2, num_layers=2, max_len=40, dropout=0.3, attention_dropout=0.2
+)  # fmt: skip
+
+_LSTM = RecurrentConfig(d_model=10, hidden_size=10, dropout=0.3)
+
+READER_CONFIGS: dict[str, ModelConfig] = {
+    "encoder": ENCODER,
+    "encoder, pre-norm": ENCODER.model_copy(update={"norm": "pre", "begin": True, "embedding_norm": False}),
+    "encoder, sinusoidal": ENCODER.model_copy(update={"positions": "half_split", "num_segments": 0}),
+    "encoder, rotary": ENCODER.model_copy(update={"positions": "none", "attention": "rotary"}),
+    "encoder, without positions": ENCODER.model_copy(update={"positions": "none", "num_segments": 0}),
+    "elmo": ElmoConfig(forward=_LSTM, backward=_LSTM),
+    "elmo, one direction": ElmoConfig(forward=GPT, layers="last"),
+    "bilstm": BiLstmConfig(d_model=12, hidden_size=10, num_layers=2, dropout=0.3),
+    "bigru": BiGruConfig(d_model=12, hidden_size=10, dropout=0.3),
+    "cnn": CnnConfig(d_model=6, widths=(2, 3), num_filters=5, dropout=0.3),
+    "bag": BagConfig(d_model=6, order=2, num_buckets=50, dropout=0.3),
+    "bag, without positions": BagConfig(d_model=6, order=1),
+}
 """Readers, whose laws are in tests/contracts/test_readers.py."""
 
 JOINT: dict[str, Callable[[int], Any]] = {
@@ -111,6 +145,20 @@ def random_source(lengths: Sequence[int], seed: int = 0, vocabularies: Vocabular
     return source_from_ids(random_rows(lengths, vocabularies.src_size, seed), EOS, PAD)
 
 
+def random_images(number: int, seed: int = 0) -> ImageSource:
+    """Random images of two by three patches."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (number, 3, 2 * PATCH, 3 * PATCH)
+    return ImageSource(torch.randint(256, shape, generator=generator, dtype=torch.uint8))
+
+
+def source_for(model: Any, lengths: Sequence[int], seed: int = 0) -> Any:
+    """A random source that a model reads: sentences of these lengths, or as many images."""
+    if getattr(model, "source", "tokens") == "images":
+        return random_images(len(lengths), seed)
+    return random_source(lengths, seed)
+
+
 def random_targets(num_rows: int, length: int, seed: int = 0) -> torch.Tensor:
     """`[B, T]` random target ids; the first is begin of sentence."""
     rows = random_rows([length] * num_rows, VOCABULARIES.tgt_size, seed)
@@ -119,10 +167,17 @@ def random_targets(num_rows: int, length: int, seed: int = 0) -> torch.Tensor:
     return ids
 
 
-def row_of(source: TokenSource, row: int) -> TokenSource:
-    """One sentence without its padding."""
-    length = int(source.mask[row].sum())
-    return TokenSource(source.ids[row : row + 1, :length], source.mask[row : row + 1, :length])
+def row_of(source: Any, row: int) -> Any:
+    """One row of a source, without padding."""
+    return source.part(slice(row, row + 1))
+
+
+def together(rows: Sequence[Any]) -> Any:
+    """Sources of one row each, as one source."""
+    if isinstance(rows[0], ImageSource):
+        return ImageSource(torch.cat([row.pixels for row in rows]))
+    ids = pad_sequence([row.ids[0] for row in rows], batch_first=True, padding_value=PAD)
+    return TokenSource(ids, ids != PAD)
 
 
 @functools.cache

@@ -23,6 +23,7 @@ from heed.execute import resume
 from heed.nn import weight_file
 from heed.planner import TrainOptions
 from heed.run import Run
+from heed.tasks.prepare import open_tokens
 from heed.training.metrics_log import MetricsLog, read_metrics
 
 __all__ = ["trained", "without_shape_checks"]
@@ -171,6 +172,14 @@ def test_verify_names_a_damaged_checkpoint_and_a_link(run: Path) -> None:
     assert result.code == 65
     [checked] = json.loads(result.lines[0]).values()
     assert {each["name"] for each in checked if each["is_damaged"]} == {f"checkpoints/{newest.name}", "extra"}
+
+
+def test_tokens_are_not_read_where_a_link_leads_to_them(run: Path) -> None:
+    (run / "data").rename(run.with_name("elsewhere"))
+    (run / "data").symlink_to(run.with_name("elsewhere"))
+    for read in (open_tokens, lambda run: Run(run).require_resumable(), lambda run: len(Run(run).task().store)):
+        with pytest.raises(DataError, match=r"run/data is a link; heed uses nothing outside the folder"):
+            read(run)
 
 
 def test_verify_allows_for_data_that_was_removed(run: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_written_recipe_contains_reasons_and_reads_back_equal(tmp_path: Path, 
     complete = {
         field.key.split(".")[-1]
         for field in keys(recipe_type("translation"))
-        if kind in field.only_for or not field.only_for
+        if f"'{kind}'" in field.only_for or not field.only_for
     }
     assert complete - {"members"} <= written
 
@@ -55,7 +55,7 @@ def test_a_written_recipe_contains_reasons_and_reads_back_equal(tmp_path: Path, 
             },
             "(model.cutoffs) has no label smoothing",
         ),
-        ({"task": "poetry"}, "expected one of 'translation', 'language-model', got 'poetry'"),
+        ({"task": "poetry"}, f"expected one of {', '.join(map(repr, TASKS))}, got 'poetry'"),
         ({}, "missing key 'task'"),
         ({"task": "translation", "model.kind": "tranformer"}, "Did you mean 'transformer'?"),
         (

@@ -92,7 +92,7 @@ def evaluate(
     loaded = [load(folder, device) for folder in folders]
     if text is not None:
         for predictor in loaded:
-            predictor.require("generate", "text=")
+            predictor.require_text("text=")
         test = read_monolingual(Path(text))
         return evaluate_texts(test, [read_by(each.run, test, each.scorer()) for each in loaded])
     if src is None or ref is None:

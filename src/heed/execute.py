@@ -21,7 +21,7 @@ from heed.models import GenerativeModel
 from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device, give_memory_back
 from heed.nn.weight_file import save_weights
-from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of
+from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
 from heed.recipe import build_recipe
 from heed.report.page import finish_report
 from heed.report.validation import usability
@@ -40,6 +40,7 @@ from heed.training.metrics_log import MetricsLog, validation_event
 from heed.training.progress import Progress
 from heed.training.ranks import ALONE, Ranks
 from heed.training.trainer import Outcome, Trainer
+from heed.transfer import Transfer
 
 
 def check_folder(options: TrainOptions) -> None:
@@ -82,7 +83,7 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
     for text in run.task().warnings():
         warn(text, options.quiet)
     ranks.wait()
-    return _learn(run, first_model(run, init, options.quiet), None, options.quiet, ranks)
+    return _learn(run, first_model(run, init, options.quiet, transfer_of(options, init)), None, options.quiet, ranks)
 
 
 def follow(options: TrainOptions, ranks: Ranks) -> Outcome:
@@ -90,11 +91,13 @@ def follow(options: TrainOptions, ranks: Ranks) -> Outcome:
     ranks.wait()
     run = Run(options.out, choose_device(options.device))
     init = Run(options.init) if options.init else None
-    return _learn(run, first_model(run, init, quiet=True), None, options.quiet, ranks)
+    return _learn(run, first_model(run, init, True, transfer_of(options, init)), None, options.quiet, ranks)
 
 
 def check_pieces(run: Run, force: bool, quiet: bool) -> None:
     """Raise DataError if too much of the validation text is unknown to the vocabulary, unless `force`."""
+    if not run.task_type.refuses_unknown:
+        return
     valid = read_valid(run.folder)
     findings: list[Finding] = []
     for index, side in enumerate(run.sides):
@@ -157,9 +160,13 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
             trainer.restore(checkpoint)
         outcome = trainer.run()
     if outcome.interrupted_by is None and ranks.is_first:
-        with storage_errors("write the report", path=run.folder):
-            finish_report(run, quiet)
-            run.predictor.convert()
+        try:
+            with storage_errors("write the report", path=run.folder):
+                finish_report(run, quiet)
+                run.predictor.convert()
+        except (KeyboardInterrupt, SystemExit):
+            message(f"the training is complete, its report is not. Write it with: heed train --resume {run.folder}")
+            raise
         if not_usable := usability(run):
             warn(f"{run.folder}: {not_usable}.", quiet)
     return outcome
@@ -206,8 +213,22 @@ def resume(
     if ranks.is_first:
         require_room_for(folder / "checkpoints", checkpoint)
         run.files.accept(RECIPE)
-    warn_about_arithmetic(checkpoint, run.device, options.quiet or not ranks.is_first)
+    quiet = options.quiet or not ranks.is_first
+    warn_about_arithmetic(checkpoint, run.device, run.recipe.training.precision, quiet)
+    _warn_about_other_data(run, quiet)
     return _learn(run, run.new_model(), checkpoint, options.quiet, ranks)
+
+
+def _warn_about_other_data(run: Run, quiet: bool) -> None:
+    """Warn if an edited recipe names other files than those that the data was prepared from."""
+    entries = (run.corpus.get(kind, {}).values() for kind in ("files", "valid_files"))
+    prepared = {entry["name"] for of_kind in entries for entry in of_kind}
+    if prepared and (others := sorted({Path(path).name for path in run.recipe.data.paths} - prepared)):
+        warn(
+            f"{run.folder / RECIPE} names {', '.join(others)}, but the data was prepared from other files, and "
+            "--resume reads the prepared data. To train on these files, start a new run with "
+            f"--init {run.folder}.", quiet,
+        )  # fmt: skip
 
 
 def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
@@ -230,10 +251,12 @@ def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
         file.write(tomlkit.dumps(document))
 
 
-def first_model(run: Run, init: Run | None, quiet: bool) -> GenerativeModel:
-    """The initial model of a prepared run, with random weights or those of `init`."""
+def first_model(run: Run, init: Run | None, quiet: bool, transfer: Transfer | None = None) -> GenerativeModel:
+    """The initial model of a prepared run, with random weights or those of `init`, or parts of them."""
     model = run.new_model()
-    if init is not None:
+    if transfer is not None:
+        message(transfer.load(model, run.recipe.model), quiet)
+    elif init is not None:
         weights = init.weights()
         if vocabulary_digests(run.tokenizers) != vocabulary_digests(init.tokenizers):
             weights = with_vocabularies(weights, run.recipe.model, init.tokenizers, run.tokenizers)

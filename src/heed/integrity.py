@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from heed.core.errors import HeedError
 from heed.core.files import first_foreign
 from heed.core.run_manifest import MANIFEST, read_digests
-from heed.data.store import TokenStore
+from heed.data.image_store import PIXELS, ImageStore
 from heed.decoding.ctranslate2_engine import DESCRIPTION, require_intact
 from heed.decoding.ctranslate2_engine import FOLDER as CONVERTED
 from heed.run import RECIPE, WEIGHTS, Run
+from heed.tasks.prepare import TOKENS, open_tokens
 from heed.training.checkpoints import list_checkpoints, require_whole
 
 WHOLE, MISSING = "as heed wrote it", "missing"
@@ -47,9 +47,10 @@ def verify(run: Run) -> Iterator[Checked]:
             yield Checked(name, UNLISTED, False)
     if run.files.has(WEIGHTS):
         yield _checked(WEIGHTS, run.weights)
-    store = Path("data/train")
-    if run.files.has(str(store)):
-        yield _checked(str(store), lambda: TokenStore.open(run.folder / store, verify=True))
+    if run.files.has(TOKENS):
+        yield _checked(TOKENS, lambda: open_tokens(run.folder, verify=True))
+    for images in sorted(path.parent.name for path in run.folder.glob(f"data/*/{PIXELS}")):
+        yield _checked(f"data/{images}", partial(ImageStore.open, run.folder / "data" / images, verify=True))
     if run.files.has(f"{CONVERTED}/{DESCRIPTION}"):
         yield _checked(CONVERTED, lambda: require_intact(run.folder / CONVERTED))
     for path in list_checkpoints(run.folder / "checkpoints"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -28,9 +28,13 @@ from heed.text.tokenizers import load_tokenizers, require_trainable
 from heed.training.config import TrainingConfig
 from heed.training.cost_estimate import CostEstimate, estimate_cost
 from heed.training.metrics_log import require_tensorboard
+from heed.transfer import Transfer
 
 WARM_UPS = (800, 400, 200, 100, 50, 25)
 """Lengths of a shortened warm-up. After 440 updates, BLEU was 7.2 with a warm-up of 100 and 6.0 with 800."""
+
+
+InitParts = Literal["all", "encoder", "embeddings"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,10 @@ class TrainOptions:
     """A run whose tokenizers are used, so that both models can be combined."""
     new_vocabulary: bool = False
     """With `init`: train a new vocabulary; pieces in both vocabularies keep their weights."""
+    init_parts: InitParts = "all"
+    """With `init`: start from all its weights, or from those of its reader or its token vectors, for another task."""
+    init_backward: Path | None = None
+    """With `init` and its reader: a second language model, which reads from the end (ELMo)."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,7 @@ class Planner:
         if self.init is not None:
             _require_trained(self.init, options.new_vocabulary)
         self.tokenizer_of = tokenizer_of(options, self.init)
+        self.transfer = transfer_of(options, self.init)
         self.device = choose_device(options.device)
         if document.name and data_dir() is not None:
             self.overrides = {"data.dir": str(data_dir()), **self.overrides}
@@ -94,10 +103,12 @@ class Planner:
         diagnosis = examination.diagnosis
         stats = CorpusStats(
             diagnosis.num_pairs, _characters_per_row(diagnosis), diagnosis.num_in_parts, examination.num_repeated,
-            _growth(diagnosis), diagnosis.languages,
+            _growth(diagnosis), diagnosis.languages, diagnosis.statistics,
         )  # fmt: skip
         recipe, reasons = self._recipe(stats, machine)
-        if self.init is not None:
+        if self.transfer is not None:
+            self.transfer.require_like(recipe)
+        elif self.init is not None:
             _require_like(self.init, recipe)
         vocabularies = None
         if self.tokenizer_of is not None:
@@ -134,7 +145,9 @@ class Planner:
         task = given.get("task")
         if not isinstance(task, str) or task not in TASKS:
             return build_recipe(Document(), given), {}  # raises an error
-        if self.init is None:
+        if self.transfer is not None:
+            choices = self.transfer.choices(task_type(task), stats, machine, given)
+        elif self.init is None:
             choices = task_type(task).defaults(stats, machine, given)
         else:
             choices = fine_tuned(task_type(task), stats, machine, self.init.recipe.model_dump(), given)
@@ -204,6 +217,13 @@ def tokenizer_of(options: TrainOptions, init: Run | None) -> Run | None:
     if options.tokenizer_of is not None:
         return Run(options.tokenizer_of)
     return None if options.new_vocabulary else init
+
+
+def transfer_of(options: TrainOptions, init: Run | None) -> Transfer | None:
+    """The transfer to another task, if only parts of another run's weights are used."""
+    if options.init_parts == "all" or init is None:
+        return None
+    return Transfer(init, options.init_parts, Run(options.init_backward) if options.init_backward else None)
 
 
 def _require_trained(init: Run, new_vocabulary: bool) -> None:

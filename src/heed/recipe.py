@@ -64,6 +64,12 @@ class Recipe(Config):
             )
         if self.training.r_drop and not any(v for k, v in self.model.model_dump().items() if "dropout" in k):
             raise ValueError("training.r_drop compares two passes with different dropout: set model.dropout")
+        training = self.training
+        if task.Head is None and (training.freeze != "none" or training.unfreeze_every or training.layer_decay != 1):
+            raise ValueError(
+                "training.freeze, training.unfreeze_every and training.layer_decay need a task with a head on a "
+                "reader: leave them out"
+            )
         task.check(self, is_new="format" not in self.model_fields_set)  # only recipes of run folders have a format
         return self
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
@@ -14,17 +13,17 @@ from torch import Tensor, nn
 
 from heed.core.errors import DataError, MissingInputError
 from heed.core.files import first_foreign
+from heed.core.json_text import parse_json
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
 from heed.core.toml import parse_toml
-from heed.data.store import TokenStore
 from heed.models import GenerativeModel
 from heed.nn.contract import Vocabularies
 from heed.nn.packing import pack
 from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, shapes_of
 from heed.recipe import Recipe, build_recipe, require_known_format
 from heed.tasks import task_type
-from heed.tasks.prepare import CORPUS, vocabulary_digests
+from heed.tasks.prepare import CORPUS, open_tokens, vocabulary_digests
 from heed.tasks.task import Task
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
@@ -188,7 +187,7 @@ class Run:
         """Facts about the training data (`heed.tasks.prepare.Corpus`); empty if they were removed."""
         advice = "Delete it; it is required only for resuming."
         try:
-            facts = json.loads(self.files.read(CORPUS, otherwise=advice)) if self.files.has(CORPUS) else {}
+            facts = parse_json(self.files.read(CORPUS, otherwise=advice)) if self.files.has(CORPUS) else {}
         except ValueError as error:
             raise DataError(f"{self.folder / CORPUS} is damaged: {error}. {advice}") from error
         return facts if isinstance(facts, dict) else {}
@@ -210,10 +209,11 @@ class Run:
 
     def require_resumable(self) -> None:
         """Raise DataError unless the prepared data was encoded with the tokenizers of the folder."""
-        made_with = TokenStore.open(self.folder / "data" / "train", verify=True).manifest.fingerprint
+        made_with = open_tokens(self.folder, verify=True).manifest.fingerprint
         for key, digest in vocabulary_digests(self.tokenizers).items():
             if made_with.get(key) != digest:
                 raise DataError(
                     f"{self.folder}: data/train was not made with this tokenizer ({key.removeprefix('vocabulary_')} "
                     "side). Put the run's own tokenizer back, or start again with --overwrite."
                 )
+        self.task_type.require_whole(self.folder)

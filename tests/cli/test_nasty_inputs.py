@@ -9,6 +9,8 @@ import gzip
 import json
 import lzma
 import shutil
+import struct
+import zlib
 from collections.abc import Callable
 from contextlib import chdir
 from dataclasses import dataclass
@@ -454,6 +456,65 @@ EXCHANGED = (
 )
 
 
+WRONG_CONLL: dict[str, tuple[str, list[str], int, str]] = {
+    "ragged rows": (
+        "Ann I-PER\nmet\n\n", [], 65,
+        "The training data cannot be read to its end. x.conll:2: the row has 1 column ('met'), the rows before it 2. "
+        "Each row is a token and its tags, separated by blanks or tabs; a blank line ends a sentence.",
+    ),
+    "no tags": (
+        "Ann\nmet\n\n", [], 65,
+        "The training data cannot be read to its end. x.conll: the rows have one column ('Ann'), so there are no tags. "
+        "Each row is a token and its tags, separated by blanks or tabs.",
+    ),
+    "an empty file": (
+        "", [], 65,
+        "The training data cannot be read to its end. x.conll has no tokens. Each row is a token and its tags; a blank "
+        "line ends a sentence.",
+    ),
+    "one tag": (
+        "Ann O\nmet O\n\n" * 30, [], 65,
+        "this data would ruin the run:\n  All tokens have the same tag, O: there is nothing to learn. Is it the right "
+        "column? Name another one with --tag-column.\nFix it, or continue with --force.",
+    ),
+    "few sentences": (
+        "Ann I-PER\nmet O\n\n" * 3, [], 65,
+        "this data would ruin the run:\n  There are 3 sentences; a model learns nothing from fewer than 20. Provide "
+        "more data.\nFix it, or continue with --force.",
+    ),
+    "no blank lines": (
+        "Ann I-PER\nmet O\n" * 400 + "\n" + "Ann I-PER\nmet O\n\n" * 30, [], 65,
+        "this data would ruin the run:\n  1 of 31 training sentences (3.2 %) have more than 256 words (93.0 % of the "
+        "words). They are left out of training (data.max_tokens). A blank line ends a sentence.\n"
+        "Fix it, or continue with --force.",
+    ),
+    "no such column": (
+        "Ann I-PER\n\n", ["--tag-column", "5"], 65,
+        "The training data cannot be read to its end. x.conll has 2 columns, and no column 5. Name the column of the "
+        "tags, counted from 1: --tag-column 2 (in CoNLL-U: upos, xpos, ...).",
+    ),
+    "no such name": (
+        "Ann I-PER\n\n", ["--tag-column", "upos"], 65,
+        "The training data cannot be read to its end. x.conll has no column 'upos': its columns have no names. Name "
+        "the column of the tags, counted from 1: --tag-column 2 (in CoNLL-U: upos, xpos, ...).",
+    ),
+    "the tokens as tags": (
+        "Ann I-PER\n\n", ["--tag-column", "1"], 2,
+        "x.conll: column 1 cannot be both the token and the tag. Name the column of the tags, counted from 1: "
+        "--tag-column 2 (in CoNLL-U: upos, xpos, ...).",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG_CONLL)
+def test_train_refuses_a_wrong_conll_file_and_makes_no_run(kind: str, here: Path) -> None:
+    content, more, code, message = WRONG_CONLL[kind]
+    Path("x.conll").write_text(content)
+    result = call("train", "--conll", "x.conll", "--out", "run", *more, "--quiet")
+    assert (result.code, result.err) == (code, f"error: {message}\n")
+    assert not Path("run").exists()
+
+
 def test_sides_that_are_exchanged_stop_train_and_data_check(here: Path) -> None:
     write_languages("x.en", "x.de")
     for name in ("x.en", "x.de"):
@@ -545,3 +606,103 @@ def test_stdout_contains_only_data(here: Path, translator: Path, bigram: Path) -
     assert len(call("translate", translator, stdin=text).lines) == NUM_PAIRS
     assert all(float(line) <= 0 for line in call("score", bigram, stdin=text).lines)
     json.loads(evaluate(translator, "x.aa", "x.bb", "--json").out)
+
+
+# Tables of texts with labels
+
+FINE = [f"{label} text {i}\t{label}" for i in range(20) for label in ("pos", "neg")]
+TABLES = {
+    "empty": ([], 65, "error: t.tsv: the table has no rows.\n"),
+    "without a column": (["one", "two"], 2, "error: t.tsv: no column of labels (columns: 'one'). Name it: "
+                         "--label-column 1.\n"),
+    "one label": (["text\tlabel", *(f"a text {i}\tpos" for i in range(600))], 65, (
+        "error: this data would ruin the run:\n  All rows have the same label: 'pos'. Give a table with two labels or "
+        "more, or another column with --label-column.\nFix it, or continue with --force.\n")),
+    "ragged": (["text\tlabel", *FINE, "only a text"], 65, (
+        "error: The training data cannot be read to its end. t.tsv:42: 1 columns, but column 2 is needed.\n")),
+    "classes": (["text\tlabel", *(f"a text {i}\tlabel {i}" for i in range(10_000))], 65, (
+        "error: this data would ruin the run:\n  10,000 different labels in 10,000 rows: this column does not hold "
+        "classes. Choose another one with --label-column.\nFix it, or continue with --force.\n")),
+    "few": (["text\tlabel", *FINE[:10]], 65, (
+        "error: this data would ruin the run:\n  Only 10 labelled texts can be used. Label at least 500.\nFix it, or "
+        "continue with --force.\n")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_that_cannot_be_learned_are_refused(name: str, here: Path) -> None:
+    lines, code, message = TABLES[name]
+    Path("t.tsv").write_text("".join(f"{line}\n" for line in lines))
+    result = call("train", "--table", "t.tsv", "--out", "run", "--model.kind=linear", "--quiet")
+    assert (result.code, result.err) == (code, message)
+    assert not Path("run").exists()
+
+
+def test_a_table_that_does_not_exist_or_has_another_format_is_refused(here: Path) -> None:
+    missing = call("train", "--table", "none.csv", "--out", "run")
+    assert missing.code == 66
+    sheet = call("train", "--table", "t.xlsx", "--out", "run")
+    assert (sheet.code, "save the sheet as" in sheet.err) == (2, True)
+    assert call("data", "check").code == 2
+
+
+# Images with captions
+
+CAPTIONED = 60
+"""Enough images for a training."""
+
+
+def write_images(last: Callable[[bytes], bytes] = bytes, further: str = "") -> None:
+    """Toy scenes with another content of the last image, and perhaps a further member of the archive."""
+    from toy_images import encoded, scenes, write_scenes, write_tar
+
+    write_scenes(Path(), CAPTIONED)
+    pictures = [(name, encoded(image)) for name, image, _ in scenes(CAPTIONED)]
+    name, picture = pictures.pop()
+    write_tar(Path("images.tar"), [*pictures, (name, last(picture)), *[(further, picture)] * bool(further)])
+
+
+def hundred_megapixels(picture: bytes) -> bytes:
+    """The picture with another size in its header, which nothing but a decoder of its pixels would notice."""
+    header = b"IHDR" + struct.pack(">II", 10_000, 10_000) + picture[24:29]
+    return picture[:12] + header + struct.pack(">I", zlib.crc32(header)) + picture[33:]
+
+
+IMAGES: dict[str, tuple[Callable[[], None], str]] = {
+    "no image": (
+        lambda: write_images(lambda picture: b"text"),
+        "059.png is not an image in a format that heed reads (JPEG, PNG, GIF, WEBP, BMP, TIFF, PPM).",
+    ),
+    "truncated": (lambda: write_images(lambda picture: picture[:-40]), "059.png is damaged or incomplete"),
+    "100 megapixels": (
+        lambda: write_images(hundred_megapixels),
+        "059.png has 10,000 × 10,000 pixels, more than the 50 million that heed decodes. Make it smaller first.",
+    ),
+    "a path that climbs out": (
+        lambda: write_images(further="../up.png"),
+        "the member '../up.png' leads out of the archive; nothing was read.",
+    ),
+}
+"""Archives that cannot be read, with the message after the name of the archive."""
+
+
+@pytest.mark.parametrize("kind", IMAGES)
+def test_images_that_cannot_be_read_are_refused(kind: str, here: Path) -> None:
+    toy_images = pytest.importorskip("toy_images", reason="images need the package pillow")
+    write, message = IMAGES[kind]
+    write()
+    words = flags(toy_images.TINY)
+    result = call("train", "--captions", "captions.tsv", "--images", "images.tar", "--out", "run", *words, "--quiet")
+    assert (result.code, f"error: images.tar: {message}" in result.err) == (65, True), result.err
+
+
+def test_captions_of_missing_images_are_refused(here: Path) -> None:
+    toy_images = pytest.importorskip("toy_images", reason="images need the package pillow")
+    toy_images.write_scenes(here, CAPTIONED)
+    with (here / "captions.tsv").open("a") as file:
+        file.write("gone.png\ta red square\n")
+    result = call("train", "--captions", "captions.tsv", "--images", "images.tar", "--out", "run", "--quiet")
+    assert result.code == 65
+    assert "captions.tsv names 1 image that images.tar does not have: 'gone.png'. It has 60, such as" in result.err
+    alone = call("train", "--captions", "captions.tsv", "--out", "run", "--quiet")
+    assert (alone.code, "data.images is missing: give --images F, a folder or a .tar." in alone.err) == (2, True)

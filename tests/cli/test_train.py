@@ -314,7 +314,7 @@ def test_other_models_are_used_by_the_same_verbs(recurrent: Path, bigram: Path) 
     ("words", "code", "message"),
     [
         ((), 2, "nothing to train: give --task translation --src F --tgt F, or the path of a recipe"),
-        (("--task", "translate"), 2, "expected one of 'translation', 'language-model', got 'translate'"),
+        (("--task", "translate"), 2, "expected one of 'translation', 'language-model', 'masked-language-model'"),
         (("--task", "translation"), 2, "data.src and data.tgt (or data.pairs) are missing"),
         (("--task", "translation", "--src", "train.aa"), 2, "data.src and data.tgt (or data.pairs) are missing"),
         (("--task", "language-model"), 2, "data.text is missing"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from command import Result, call
 from toy import TINY, flags, prepared, trainer_of, write_pairs
 
@@ -96,3 +98,46 @@ def test_continuing_with_fewer_processes_is_reported(interrupted: Path) -> None:
     result = call("train", "--resume", interrupted)
     assert "the training was run by 2 processes and continues with 1" in result.err
     assert "last bits" not in result.err
+
+
+def edit(run: Path, old: str, new: str) -> None:
+    recipe = run / "recipe.toml"
+    text = recipe.read_text(encoding="utf-8")
+    assert old in text
+    recipe.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_continuing_in_another_precision_is_reported(interrupted: Path) -> None:
+    edit(interrupted, 'precision = "float32"', 'precision = "bfloat16"')
+    result = call("train", "--resume", interrupted, "--max-steps", "2")
+    assert result.code == 0, result.err
+    assert "warning: the training computed in float32 and continues in bfloat16 (training.precision).\n" in result.err
+    assert "last bits" not in result.err
+    assert "precision" not in call("train", "--resume", interrupted, "--max-steps", "3").err, (
+        "from then on, it is as it was"
+    )
+
+
+def test_resuming_reads_the_prepared_data_whatever_became_of_the_files(interrupted: Path) -> None:
+    """Equal weights with the files gone, and a warning where the recipe names other files."""
+    for suffix in ("aa", "bb"):
+        (interrupted.parent / f"train.{suffix}").write_text("other text\n", encoding="utf-8")
+    as_it_was, edited = (interrupted.with_name(name) for name in ("as-it-was", "edited"))
+    for copy in (as_it_was, edited):
+        shutil.copytree(interrupted, copy)
+    edit(edited, "train.aa", "corpus.aa")
+    results = [call("train", "--resume", run, "--max-steps", "2") for run in (as_it_was, edited)]
+    assert [result.code for result in results] == [0, 0]
+    warning = f"{edited}/recipe.toml names corpus.aa, but the data was prepared from other files, and --resume reads"
+    assert [warning in result.err for result in results] == [False, True]
+    assert "prepared from other files" not in results[0].err
+    newest = [newest_checkpoint(run / "checkpoints").weights for run in (as_it_was, edited)]
+    assert all(torch.equal(weight, newest[1][name]) for name, weight in newest[0].items())
+
+
+@pytest.mark.parametrize("flag", ["--src=more.aa", "--precision=bfloat16", "--seed=2", "--tokenizer.vocab_size=300"])
+def test_resuming_with_other_data_or_arithmetic_is_refused(interrupted: Path, flag: str) -> None:
+    result = call("train", "--resume", interrupted, flag)
+    assert result.code == 2
+    assert "recipe.toml and cannot change" in result.err
+    assert result.err.count("\n") == 1

@@ -117,7 +117,7 @@ def test_a_row_that_began_later_does_not_see_the_empty_columns_before_it(name: s
     positions = RowPositions(3, torch.tensor([0, 2]))
     with torch.set_grad_enabled(with_gradients):
         append_kv = AppendKV(attention.empty_cache(2, 0, x), 0)
-        causal(attention, x[:, :3], append_kv)  # the first two columns of row 1 are empty
+        append_kv(*attention.project(x[:, :3], RowPositions(0, positions.first)))  # row 1 has two empty columns
         found = causal(attention, x[:, 3:], AppendKV(append_kv.cache, 3), positions)
         later = AppendKV(attention.empty_cache(1, 0, x), 0)
         causal(attention, x[1:, 2:3], later)

@@ -12,12 +12,11 @@ import random_models
 import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from random_models import CONFIGS, NAMES, PAD, VOCABULARIES, random_rows, random_source, random_targets, row_of
+from random_models import CONFIGS, NAMES, VOCABULARIES, random_rows, random_targets, row_of, source_for, together
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from heed.models import MODELS, GenerativeModel
-from heed.nn.contract import Autoregressive, Smoothing, State, TokenSource, Trace
+from heed.nn.contract import Autoregressive, Smoothing, Source, State, TokenSource, Trace
 from heed.nn.dropout_keys import DropoutKeys
 
 every_model = pytest.mark.parametrize("name", NAMES)
@@ -65,7 +64,8 @@ def test_every_model_of_the_registry_is_tested() -> None:
 @torch.no_grad()
 def test_the_target_may_be_cut_into_any_chunks(name: str) -> None:
     """A reserve of 4 is too small for 7 tokens, so the state grows."""
-    model, source, ids = model_of(name), random_source([5, 2, 9]), random_targets(3, 7)
+    model, ids = model_of(name), random_targets(3, 7)
+    source = source_for(model, [5, 2, 9])
     whole, _ = model.advance(ids, model.start(source))
     for reserve in (None, 4, 7):
         for sizes in ([1] * 7, [3, 4], [1, 5, 1]):
@@ -76,7 +76,8 @@ def test_the_target_may_be_cut_into_any_chunks(name: str) -> None:
 @every_model
 @torch.no_grad()
 def test_dropout_does_not_depend_on_the_chunks_either(name: str) -> None:
-    model, source, ids = model_of(name), random_source([5, 2]), random_targets(2, 7)
+    model, ids = model_of(name), random_targets(2, 7)
+    source = source_for(model, [5, 2])
     dropout_keys = dropout_keys_of([8, 9])
     whole, _ = model.advance(ids, model.start(source, dropout_keys=dropout_keys))
     torch.testing.assert_close(
@@ -86,11 +87,12 @@ def test_dropout_does_not_depend_on_the_chunks_either(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not model_of(name).count_based])
 def test_gradients_do_not_depend_on_the_chunks(name: str) -> None:
-    model, source, ids = model_of(name), random_source([5, 2]), random_targets(2, 6)
+    model, ids = model_of(name), random_targets(2, 6)
+    source = source_for(model, [5, 2])
     parameters = list(model.parameters())
     gradients = []
     for sizes in ([6], [1, 3, 2]):
-        features = in_chunks(model, ids, sizes, model.start(source))
+        features = in_chunks(model, ids, sizes, model.start(source, dropout_keys=dropout_keys_of([8, 9])))
         loss, _, _ = model.head.loss(features, ids, ids > 0, Smoothing())
         gradients.append(torch.autograd.grad(loss, parameters))
     for whole, cut in zip(*gradients, strict=True):
@@ -104,7 +106,8 @@ def test_gradients_do_not_depend_on_the_chunks(name: str) -> None:
 @pytest.mark.parametrize("noisy", [False, True])
 @torch.no_grad()
 def test_padding_and_neighbours_do_not_change_a_row(name: str, noisy: bool) -> None:
-    model, source, ids = model_of(name), random_source([3, 11, 1, 6]), random_targets(4, 5)
+    model, ids = model_of(name), random_targets(4, 5)
+    source = source_for(model, [3, 11, 1, 6])
     together, _ = model.advance(ids, model.start(source, dropout_keys=dropout_keys_of([4, 5, 6, 7]) if noisy else None))
     for row in range(4):
         state = model.start(row_of(source, row), dropout_keys=dropout_keys_of([4 + row]) if noisy else None)
@@ -112,10 +115,11 @@ def test_padding_and_neighbours_do_not_change_a_row(name: str, noisy: bool) -> N
         torch.testing.assert_close(together[row : row + 1], alone, **CLOSE)
 
 
-@every_model
+@pytest.mark.parametrize("name", [name for name in NAMES if getattr(model_of(name), "source", "tokens") == "tokens"])
 @torch.no_grad()
 def test_the_ids_of_padding_do_not_matter(name: str) -> None:
-    model, source, ids = model_of(name), random_source([3, 8]), random_targets(2, 5)
+    model, ids = model_of(name), random_targets(2, 5)
+    source = source_for(model, [3, 8])
     garbage = TokenSource(torch.where(source.mask, source.ids, 5), source.mask)
     torch.testing.assert_close(
         model.advance(ids, model.start(garbage))[0], model.advance(ids, model.start(source))[0], **CLOSE
@@ -128,7 +132,8 @@ def test_the_ids_of_padding_do_not_matter(name: str) -> None:
 @every_model
 @torch.no_grad()
 def test_later_tokens_never_change_earlier_features(name: str) -> None:
-    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    model, ids = model_of(name), random_targets(2, 6)
+    source = source_for(model, [4, 6])
     before, _ = model.advance(ids, model.start(source))
     for position in range(1, 6):
         changed = ids.clone()
@@ -149,13 +154,13 @@ class Rows:
     """A state, and the source and the tokens of each of its rows."""
 
     state: State
-    sources: list[TokenSource]
+    sources: list[Source]
     tokens: list[list[int]]
 
     @staticmethod
     def start(model: Autoregressive, width: int, reserve: int | None, seed: int) -> Rows:
         """Two new sources with `width` rows each."""
-        source = random_source([1 + seed % 5, 4], seed)
+        source = source_for(model, [1 + seed % 5, 4], seed)
         sources = [row_of(source, row // width) for row in range(2 * width)]
         return Rows(model.start(source, width, reserve), sources, [[] for _ in sources])
 
@@ -180,9 +185,9 @@ class Rows:
         """The last features are those of each row recomputed from its start, in batches of rows of equal length."""
         for length in {len(tokens) for tokens in self.tokens}:
             rows = [row for row, tokens in enumerate(self.tokens) if len(tokens) == length]
-            source = pad_sequence([self.sources[row].ids[0] for row in rows], batch_first=True, padding_value=PAD)
+            source = together([self.sources[row] for row in rows])
             ids = torch.tensor([self.tokens[row] for row in rows])
-            recomputed, _ = model.advance(ids, model.start(TokenSource(source, source != PAD)))
+            recomputed, _ = model.advance(ids, model.start(source))
             torch.testing.assert_close(features[rows], recomputed[:, -features.shape[1] :], **CLOSE)
 
 
@@ -238,9 +243,10 @@ def test_rows_of_one_source_stay_together_through_beam_search(name: str) -> None
 @every_model
 @torch.no_grad()
 def test_many_rows_of_a_source_equal_the_source_repeated(name: str) -> None:
-    model, source, ids = model_of(name), random_source([3, 7]), random_targets(4, 5)
+    model, ids = model_of(name), random_targets(4, 5)
+    source = source_for(model, [3, 7])
     dropout_keys = dropout_keys_of([2, 3])
-    repeated = TokenSource(source.ids.repeat_interleave(2, 0), source.mask.repeat_interleave(2, 0))
+    repeated = together([row_of(source, row // 2) for row in range(4)])
     for few, many in ((None, None), (dropout_keys, dropout_keys.repeat(2))):
         shared, _ = model.advance(ids, model.start(source, 2, dropout_keys=few))
         apart, _ = model.advance(ids, model.start(repeated, dropout_keys=many))
@@ -254,7 +260,8 @@ def test_many_rows_of_a_source_equal_the_source_repeated(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "shallow fusion"])
 @torch.no_grad()
 def test_probabilities_sum_to_one(name: str) -> None:
-    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    model, ids = model_of(name), random_targets(2, 6)
+    source = source_for(model, [4, 6])
     features, _ = model.advance(ids, model.start(source))
     log_probs = model.head.log_probs(features)
     assert log_probs.shape == (2, 6, VOCABULARIES.tgt_size)
@@ -268,7 +275,8 @@ def test_probabilities_sum_to_one(name: str) -> None:
 @every_model
 @torch.no_grad()
 def test_the_probability_of_a_single_token_is_that_of_the_whole_row(name: str) -> None:
-    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    model, ids = model_of(name), random_targets(2, 6)
+    source = source_for(model, [4, 6])
     features, _ = model.advance(ids, model.start(source))
     tokens = torch.randint(2, VOCABULARIES.tgt_size, (2, 6), generator=torch.Generator().manual_seed(5))
     gathered = model.head.log_probs(features).gather(-1, tokens[..., None]).squeeze(-1)
@@ -278,7 +286,8 @@ def test_the_probability_of_a_single_token_is_that_of_the_whole_row(name: str) -
 @every_model
 @torch.no_grad()
 def test_a_subset_is_the_whole_row_normalised_over_it(name: str) -> None:
-    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    model, ids = model_of(name), random_targets(2, 6)
+    source = source_for(model, [4, 6])
     features, _ = model.advance(ids, model.start(source))
     subset = torch.tensor([7, 2, 5])
     expected = model.head.log_probs(features)[..., subset].log_softmax(-1)
@@ -287,7 +296,8 @@ def test_a_subset_is_the_whole_row_normalised_over_it(name: str) -> None:
 
 @every_model
 def test_the_loss_is_the_sum_of_log_probabilities_over_real_tokens(name: str) -> None:
-    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    model, ids = model_of(name), random_targets(2, 6)
+    source = source_for(model, [4, 6])
     mask = torch.tensor([[True] * 6, [True] * 2 + [False] * 4])
     tgt_out = ids.masked_fill(ids == 1, 4)  # begin of sentence is never predicted
     features, _ = model.advance(ids, model.start(source))
@@ -303,7 +313,8 @@ def test_the_loss_is_the_sum_of_log_probabilities_over_real_tokens(name: str) ->
 
 @every_model
 def test_a_detached_state_has_equal_values_and_no_graph(name: str) -> None:
-    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 6)
+    model, ids = model_of(name), random_targets(2, 6)
+    source = source_for(model, [4, 6])
     _, state = model.advance(ids[:, :3], model.start(source))
     detached = state.detach()
     assert not any(tensor.requires_grad for tensor in tensors_in(detached))
@@ -317,7 +328,8 @@ def test_a_detached_state_has_equal_values_and_no_graph(name: str) -> None:
 @every_model
 @torch.no_grad()
 def test_traced_attention_sums_to_one_over_real_source_positions(name: str) -> None:
-    model, source, ids = model_of(name), random_source([4, 6]), random_targets(4, 5)
+    model, ids = model_of(name), random_targets(4, 5)
+    source = source_for(model, [4, 6])
     trace = Trace()
     _, state = model.advance(ids[:, :3], model.start(source, rows_per_source=2), trace)
     model.advance(ids[:, 3:], state, trace)
@@ -327,7 +339,7 @@ def test_traced_attention_sums_to_one_over_real_source_positions(name: str) -> N
         if attention.endswith("cross"):
             weights = torch.cat(pieces, dim=2)
             assert weights.shape[0] == 4
-            assert weights.shape[2:] == (5, 7)
+            assert weights.shape[2:] == (5, source.mask.shape[1])
             torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
             assert (weights > 0).equal(real[:, None, None].expand_as(weights))
 
@@ -335,7 +347,8 @@ def test_traced_attention_sums_to_one_over_real_source_positions(name: str) -> N
 @every_model
 @torch.no_grad()
 def test_tracing_changes_nothing(name: str) -> None:
-    model, source, ids = model_of(name), random_source([4, 6]), random_targets(2, 5)
+    model, ids = model_of(name), random_targets(2, 5)
+    source = source_for(model, [4, 6])
     traced, _ = model.advance(ids, model.start(source), Trace())
     untraced, _ = model.advance(ids, model.start(source))
     torch.testing.assert_close(traced, untraced, **CLOSE)

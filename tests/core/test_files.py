@@ -7,7 +7,7 @@ import hashlib
 import os
 import resource
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -338,6 +338,49 @@ def test_only_the_debris_of_killed_processes_is_removed(tmp_path: Path) -> None:
     remove_debris(tmp_path)
     assert names(tmp_path) == [".heed-notes.tmp", "checkpoints"]
     assert names(tmp_path / "checkpoints") == []
+
+
+def test_a_new_folder_removes_those_that_killed_processes_left_unfinished_but_not_those_of_living_ones(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / DEBRIS / "deep").mkdir(parents=True)
+    (tmp_path / DEBRIS / "deep" / "weights").touch()
+    (tmp_path / ".heed-notes.tmp").mkdir()
+    (tmp_path / ".heed-ba9876543210.tmp").symlink_to(tmp_path / ".heed-notes.tmp")
+    with atomic_folder(tmp_path / "living") as living:
+        (living / "file").touch()
+        with atomic_folder(tmp_path / "other"):
+            pass
+        assert names(living) == ["file"]
+    assert names(tmp_path) == [".heed-ba9876543210.tmp", ".heed-notes.tmp", "living", "other"]
+
+
+def test_a_folder_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Path] = []
+
+    def take(path: Path, exist_ok: bool = False, make: Callable[[Path], None] = Path.mkdir) -> None:
+        make(path)
+        taken.append(path)
+        if len(taken) == 1:
+            path.rmdir()
+
+    monkeypatch.setattr(Path, "mkdir", take)
+    with atomic_folder(tmp_path / "folder") as folder:
+        assert taken == [folder, folder]
+    assert names(tmp_path) == ["folder"]
+
+
+def test_without_locks_no_folder_is_taken_for_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    (tmp_path / DEBRIS).mkdir()
+    with atomic_folder(tmp_path / "folder"):
+        pass
+    assert names(tmp_path) == [DEBRIS, "folder"]
 
 
 def test_a_temporary_name_is_debris(tmp_path: Path) -> None:

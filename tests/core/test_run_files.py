@@ -157,6 +157,17 @@ def test_files_are_removed_and_copied_with_their_digests(files: RunFiles, tmp_pa
     assert not files.has("data/a")
 
 
+def test_a_folder_of_an_older_heed_gets_no_manifest_by_accepting_or_removing(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path)
+    (tmp_path / "old").write_text("of an older heed")
+    files.accept("old")
+    files.remove("old")
+    files.remove("never there")
+    assert not list(tmp_path.iterdir())
+    put(files, "new", "x")
+    assert files.changed() == {"new": ""}
+
+
 def test_what_is_wrong_with_each_file_is_told(files: RunFiles) -> None:
     for name in ("b", "c", "d"):
         put(files, name, "x")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.core.errors import MissingInputError, UsageError
-from heed.core.toml import KeyPath, key_lines, parse_overrides, read_toml
+from heed.core.toml import MAX_DEPTH, KeyPath, key_lines, parse_overrides, parse_toml, read_toml
 
 LINES = """\
 # a comment with [brackets] = and "quotes
@@ -234,3 +234,20 @@ def test_a_word_that_is_not_an_override_is_refused(arguments: list[str], message
 def test_every_text_is_a_valid_override(text: str) -> None:
     value = parse_overrides([f"--key={text}"])["key"]
     assert not isinstance(value, str) or value == text or text.strip(" \t")[0] in "\"'"
+
+
+@pytest.mark.parametrize(
+    "text", ["b = 1\n{key} = 1", "b = 1\n[{key}]", "b = 1\n[[ {key} ]]", "b = 1\nc = {{ d = 1, {key} = 2 }}"]
+)
+@pytest.mark.parametrize("part", ["a", '"a b"', "'a'"])
+def test_a_key_of_too_many_parts_is_refused(text: str, part: str) -> None:
+    """`tomllib` takes quadratic time for the parts of a key."""
+    parse_toml(text.format(key=" . ".join([part] * MAX_DEPTH)).encode(), "a.toml")
+    with pytest.raises(UsageError, match=f"a.toml:2: nested too deeply: a key has more than {MAX_DEPTH} parts"):
+        parse_toml(text.format(key=" . ".join([part] * (MAX_DEPTH + 1))).encode(), "a.toml")
+
+
+def test_the_search_for_the_lines_of_keys_is_bounded() -> None:
+    lines = key_lines("a = 1\nb = [\n" + "1, # one\n" * 300 + "]\nc = 1\n")
+    assert lines[("a",)] == 1
+    assert ("c",) not in lines

@@ -42,12 +42,16 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_every_metric_declares_its_title_direction_and_needs(metric: type[Metric]):
     assert metric.title and isinstance(metric.higher_is_better, bool)
-    assert metric.needs == ("outputs" if issubclass(metric, OutputMetric) else "likelihoods")
+    kinds = {"outputs": OutputMetric, "likelihoods": LikelihoodMetric, "vectors": Metric}
+    assert issubclass(metric, kinds[metric.needs])
 
 
-def test_only_bleu_and_chrf_are_better_when_higher():
+def test_scores_are_better_when_higher_and_errors_when_lower():
     better_if_high = {name for name, metric in METRICS.items() if metric.higher_is_better}
-    assert better_if_high == {"bleu", "chrf", "chrf++"}
+    assert better_if_high == {
+        "bleu", "chrf", "chrf++", "cider", "accuracy", "macro_f1", "micro_f1", "exact_match", "pearson", "spearman",
+        "entity_f1", "entity_precision", "entity_recall", "tag_accuracy", "masked_accuracy",
+    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("registered")

@@ -20,7 +20,7 @@ from heed.nn.scaled_dot_product import merge_heads, split_heads
 from heed.nn.states import KeysValues, RowPositions
 
 
-class RotaryAttention(MultiHeadAttention):
+class TurningAttention(MultiHeadAttention):
     """Queries and keys are rotated by their positions (Su et al. 2021), so that scores depend on distances alone."""
 
     def queries(self, x: Tensor, positions: RowPositions) -> Tensor:
@@ -44,18 +44,18 @@ def rotated(x: Tensor, positions: RowPositions) -> Tensor:
 
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
-    ATTENTION["rotary"] = RotaryAttention
+    ATTENTION["turning"] = TurningAttention
     yield
-    del ATTENTION["rotary"]
+    del ATTENTION["turning"]
 
 
-CONFIGS = [SMALL.model_copy(update={"attention": "rotary"}), GPT.model_copy(update={"attention": "rotary"})]
+CONFIGS = [SMALL.model_copy(update={"attention": "turning"}), GPT.model_copy(update={"attention": "turning"})]
 every_model = pytest.mark.parametrize("config", CONFIGS, ids=["transformer", "gpt"])
 
 
 @pytest.mark.parametrize("table", [TransformerConfig, GptConfig])
 def test_a_recipe_names_it(table: type[ModelConfig]) -> None:
-    assert build(table, Document({"attention": "rotary"})).model_dump()["attention"] == "rotary"
+    assert build(table, Document({"attention": "turning"})).model_dump()["attention"] == "turning"
 
 
 @every_model

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from random_models import CONFIGS, VOCABULARIES, random_source
+from random_models import CONFIGS, VOCABULARIES, random_source, source_for
 from random_models import model_of as model_of_kind
 from torch import nn
 
@@ -74,7 +74,7 @@ EIGHT_BITS = {
 
 def require_the_same(plain: Model, packed: Model, tolerance: float) -> None:
     """The log-probabilities of both models for two rows, read at once and token by token."""
-    source = random_source([7, 7])
+    source = source_for(plain, [7, 7])
     ids = torch.randint(4, VOCABULARIES.tgt_size, (2, 10))
     found = []
     with torch.inference_mode():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import SENTENCE, Live, Runs, serving
+from serving import REQUEST, SENTENCE, Live, Runs, serving
 from toy import pairs, prepared, with_weights, write_lines, write_pairs
 
 import heed
@@ -139,6 +139,53 @@ def test_a_report_that_is_a_link_is_not_sent(runs: Runs, tmp_path: Path) -> None
             (folder / "report.md").unlink()
         os.mkfifo(folder / "report.md")
         assert live.get("/api/models/lm/report").status == 404
+
+
+ASKED: dict[str, Any] = {
+    "/translate": {**REQUEST, "alternatives": 2},
+    "/api/translate": {"text": SENTENCE},
+    "/api/inspect": {"text": SENTENCE},
+    "/api/next": {"model": "lm", "prefix": "the ba"},
+    "/api/score": {"model": "lm", "text": "the ba sees"},
+    "/api/generate": {"model": "lm", "prompt": "the ", "seed": 1, "max_tokens": 9},
+}
+
+
+def answers(live: Live) -> dict[str, Any]:
+    """What the server answers, without the reports, which are read when they are asked for."""
+    models = live.get("/api/models").json
+    for model in models["models"]:
+        del model["report"]
+    completion = live.post("/v1/completions", {"model": "lm", "prompt": "the ", "seed": 1}).json
+    found = {path: live.post(path, body) for path, body in ASKED.items()}
+    assert {path: answer.status for path, answer in found.items()} == dict.fromkeys(ASKED, 200)
+    of_paths = {path: live.get(path).json for path in ("/languages", "/health", "/ready")}
+    completed = completion["choices"], completion["system_fingerprint"]
+    return {"models": models, "completed": completed, **of_paths, **{p: answer.json for p, answer in found.items()}}
+
+
+def test_a_server_answers_as_before_when_its_folders_are_deleted_or_replaced(
+    live: Live, runs: Runs, tmp_path: Path
+) -> None:
+    """Before the first request, so that nothing has been read for it already."""
+    ours = [tmp_path / folder.name for folder in (runs.translator, runs.second, runs.language_model)]
+    for folder, original in zip(ours, (runs.translator, runs.second, runs.language_model), strict=True):
+        shutil.copytree(original, folder)
+    with serving([heed.load(folder) for folder in ours]) as other:
+        for folder in ours:
+            shutil.rmtree(folder)
+        expected = answers(live)
+        assert answers(other) == expected
+        assert other.get("/api/models/lm/report").status == 404
+        for folder in ours:
+            shutil.copytree(runs.translator if folder == ours[-1] else runs.language_model, folder)
+            (folder / "report.md").write_text("of another run", encoding="utf-8")
+        assert answers(other) == expected
+        assert other.get("/api/models/lm/report").status == 404, "the report of another model is not this one's"
+        assert not [each for each in other.get("/api/models").json["models"] if each["report"]]
+        shutil.rmtree(ours[-1])
+        shutil.copytree(runs.language_model, ours[-1])
+        assert other.get("/api/models/lm/report").body == (runs.language_model / "report.md").read_bytes()
 
 
 def test_partial_translations_are_streamed(live: Live) -> None:

@@ -18,7 +18,7 @@ from heed.documents.translation import TranslateOptions
 from heed.serve.engine.admission import Jobs
 from heed.serve.engine.job import MAX_BEHIND, ClientLeftError, Job
 from heed.serve.engine.outlet import CAPACITY
-from heed.serve.engine.pace import SHARE, SLICE, Pace
+from heed.serve.engine.pace import SHARE, SLICE, STRETCH, Pace, Slices
 from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.serve.telemetry import Metrics
@@ -176,11 +176,35 @@ def test_jobs_with_more_to_do_share_a_part_of_the_time() -> None:
     assert rests[-1] == 0
 
 
-def test_a_job_rests_when_it_has_computed_for_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    job, used, rests = make_job(), [0.0], list[float]()
-    monkeypatch.setattr("time.thread_time", lambda: used[0])
-    monkeypatch.setattr(job._pace, "rest", lambda: rests.append(used[0]))
-    for _ in range(100):
-        used[0] += 0.3 * SLICE
-        job.check()
-    assert len(rests) == 25
+def test_on_a_busy_machine_jobs_rest_longer() -> None:
+    rests = list[float]()
+    pace = Pace(lambda: 10.0, rests.append)
+    for taken in (0.5 * SLICE, 2 * SLICE, 100 * SLICE, SLICE):
+        pace.rest(taken)
+    assert rests == pytest.approx([0, SLICE / SHARE, 3 * SLICE / SHARE, (3 + STRETCH) * SLICE / SHARE])
+
+
+@pytest.mark.parametrize("busy", [1, 3])
+def test_a_job_rests_when_it_has_computed_for_a_slice_and_seldom_asks(busy: int) -> None:
+    """`busy`: how much longer than its computing time the thread takes."""
+    now, asked, taken = [0.0], [0], list[float]()
+
+    def computed() -> float:
+        asked[0] += 1
+        return now[0] / busy
+
+    pace: Any = SimpleNamespace(rest=taken.append)
+    slices = Slices(pace, lambda: now[0], computed)
+    for _ in range(1000 * busy):
+        now[0] += 0.03 * SLICE
+        slices.rest_if_due()
+    assert 25 <= len(taken) <= 30
+    assert taken == pytest.approx([busy * SLICE] * len(taken), rel=0.2)
+    assert asked[0] <= 10 * len(taken)
+
+
+def test_a_job_that_checks_its_time_rests() -> None:
+    job, rests = make_job(), list[bool]()
+    job._slices.rest_if_due = lambda: rests.append(True)  # type: ignore[method-assign]
+    job.check()
+    assert rests

@@ -94,6 +94,8 @@ def test_a_suffix_may_be_missing(tmp_path: Path) -> None:
         ("\\data\\", "data", "ends before"),
         ("ngram 2=2", "ngram 3=2", "expected 'ngram 2='"),
         ("ngram 2=2", "ngram 2=two", "expected 'ngram 2=' and a number"),
+        ("ngram 2=2", "ngram 2=" + "9" * 16, "expected 'ngram 2=' and a number"),
+        ("ngram 2=2", "ngram 2=" + "9" * 5000, "expected 'ngram 2=' and a number"),
         ("ngram 2=2", "ngram 2=3", r"got '' \(the header declares 3 n-grams of 2 words"),
         ("ngram 2=2", "ngram 2=1", r"expected '\\3-grams:', got '-0.3"),
         ("ngram 3=1", "ngram 3=9", "the header declares 9 n-grams of 3 words"),

@@ -127,6 +127,30 @@ def test_a_block_of_zstandard_is_unpacked_in_little_memory(tmp_path: Path) -> No
     assert peak < 15_000_000
 
 
+@pytest.mark.parametrize("suffix", [".xz", ".zst"])
+def test_an_archive_with_a_huge_dictionary_is_refused_before_memory_is_taken(tmp_path: Path, suffix: str) -> None:
+    window = zstandard.ZstdCompressionParameters(window_log=29)
+    to_zstandard = zstandard.ZstdCompressor(compression_params=window).compressobj()
+    packed = {
+        ".xz": lzma.compress(b"a\n", filters=[{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 29}]),
+        ".zst": to_zstandard.compress(b"a\n") + to_zstandard.flush(),
+    }
+    (tmp_path / f"a{suffix}").write_bytes(packed[suffix])
+    with pytest.raises(DataError, match="needs more than 136 MB of memory to be decompressed"):
+        list(read_lines(tmp_path / f"a{suffix}"))
+
+
+def test_streams_of_xz_follow_one_another_with_padding(tmp_path: Path) -> None:
+    path = tmp_path / "a.xz"
+    one, two = lzma.compress(b"one\n", preset=9), lzma.compress(b"two\n" * 50_000)
+    path.write_bytes(one + bytes(8) + lzma.compress(b"") + two + bytes(4))
+    assert list(read_lines(path)) == ["one", *["two"] * 50_000]
+    for rest in (b"garbage", b"more of it than a header", two[:-20]):
+        path.write_bytes(one + rest)
+        with pytest.raises(DataError, match=r"The archive is damaged or incomplete"):
+            list(read_lines(path))
+
+
 def test_a_line_without_end_on_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(archives, "MAX_LINE_BYTES", LIMIT)
     monkeypatch.setattr(stdio, "_blocks", lambda descriptor: iter([b"one\n"] + [b"a" * 100] * 50))

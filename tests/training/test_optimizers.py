@@ -71,7 +71,7 @@ def test_an_optimiser_equals_pytorchs(name: str) -> None:
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[name]
     adaptive = {} if name == "sgd" else {"betas": (config.beta1, config.beta2), "eps": config.epsilon}
     ours, theirs = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3))
-    quadratic(build_optimizer(config, [ours], CPU), ours, 10)
+    quadratic(build_optimizer(config, {"w": ours}, CPU), ours, 10)
     quadratic(kind([theirs], lr=0.02, weight_decay=0.1, **adaptive), theirs, 10)
     torch.testing.assert_close(ours, theirs)
 
@@ -81,7 +81,7 @@ def test_sgd_with_the_mean_of_its_weights_is_asgd_as_awd_lstm_uses_it() -> None:
     ours, theirs = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3))
     config = TrainingConfig(optimizer="sgd", lr=0.02, weight_decay=0.1)
     iterates: list[Tensor] = []
-    quadratic(build_optimizer(config, [ours], CPU), ours, 25, lambda: iterates.append(ours.detach().clone()))
+    quadratic(build_optimizer(config, {"w": ours}, CPU), ours, 25, lambda: iterates.append(ours.detach().clone()))
     mean = IterateMean({"w": ours})
     for weight in iterates[1:]:
         mean.update({"w": weight})

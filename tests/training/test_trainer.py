@@ -14,6 +14,8 @@ from trainings import gradients, scarce
 
 from heed.core.errors import HeedError, StorageError, UsageError
 from heed.core.progress import Progress
+from heed.core.run_files import RunFiles
+from heed.core.run_manifest import read_digests
 from heed.data.batch import Batch, collate
 from heed.metrics.metric import Score
 from heed.nn.dropout_keys import DropoutKeys
@@ -344,7 +346,9 @@ def test_a_loss_that_is_not_finite_does_not_end_the_watch() -> None:
 
 def test_a_confidence_is_deleted_with_the_weights_that_it_was_learned_from(tmp_path: Path) -> None:
     trainer = trainer_of(prepared(tmp_path, training__max_steps=1))
-    (trainer.folder / "confidence.json").write_text("{}", encoding="utf-8")
+    with RunFiles(trainer.folder).write("confidence.json", "w") as file:
+        file.write("{}")
     trainer.run()
     assert (trainer.folder / "model.safetensors").exists()
     assert not (trainer.folder / "confidence.json").exists()
+    assert "confidence.json" not in read_digests(trainer.folder)

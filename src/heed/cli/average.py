@@ -50,5 +50,5 @@ def average(
             opened.files.copy(source.name, files)
         copy_seen(opened.folder, folder)
         save_weights(folder / WEIGHTS, weights, {"averaged": names, **vocabulary_digests(opened.tokenizers)})
-    Run(out).predictor.convert()
+        Run(folder).predictor.convert()
     message(f"{out}: the mean of {names}", quiet)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from heed.core.errors import DataError
+from heed.core.json_text import parse_json
 from heed.decoding.options import Constraints
 from heed.decoding.phrases import Glossary
 from heed.text.readers import Errors, read_lines
@@ -91,8 +91,8 @@ class InputLines:
 
 def _from_json(line: str, number: int) -> tuple[str, str]:
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):  # no valid line is nested that deep
+        record = parse_json(line)
+    except ValueError:
         record = None
     source, prefix = (record.get("source"), record.get("prefix", "")) if isinstance(record, dict) else (None, "")
     if not isinstance(source, str) or not isinstance(prefix, str):

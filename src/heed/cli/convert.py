@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from heed.cli.options import Quiet, RunFolder
 from heed.core.progress import message
 
-Target = Literal["gpt2", "arpa", "ctranslate2"]
+if TYPE_CHECKING:
+    from heed.run import Run
+
+Target = Literal["gpt2", "bert", "arpa", "ctranslate2", "word2vec"]
 
 
 def export(
     run: RunFolder,
-    out: Annotated[Path, typer.Option(help="The new folder, or the ARPA file.")],
+    out: Annotated[Path, typer.Option(help="The new folder or file.")],
     to: Annotated[
         Target,
-        typer.Option(help="gpt2 (Hugging Face transformers), arpa (KenLM) or ctranslate2 (translators)."),
+        typer.Option(
+            help="gpt2 or bert (Hugging Face transformers), arpa (KenLM), ctranslate2 (translators) or word2vec."
+        ),
     ] = "gpt2",
     quiet: Quiet = False,
 ) -> None:
@@ -31,9 +36,13 @@ def export(
 
       heed export runs/shakespeare --to gpt2 --out shakespeare-gpt2
 
+      heed export runs/encoder --to bert --out encoder-bert
+
       heed export runs/kn5 --to arpa --out kn5.arpa
 
       heed export runs/en-de --to ctranslate2 --out en-de-ctranslate2
+
+      heed export runs/vectors --to word2vec --out vectors.txt
     """
     from heed.export.arpa import export_arpa
     from heed.export.gpt2 import export_gpt2
@@ -46,40 +55,64 @@ def export(
         export_ctranslate2(opened, out)
         message(f"{out}: a translator for CTranslate2, with its tokenizers", quiet)
         return
+    if to == "bert":
+        from heed.export.bert import export_bert
+
+        message(_exported(opened, out, "BERT", export_bert(opened, out)), quiet)
+        return
+    if to == "word2vec":
+        from heed.export.word2vec import export_word2vec
+
+        message(f"{out}: {export_word2vec(opened, out):,} word vectors", quiet)
+        return
     opened.predictor.require("generate", "export")
     if to == "arpa":
         message(_counts(out, export_arpa(opened, out)), quiet)
         return
-    with_tokenizer = export_gpt2(opened, out)
-    kind = opened.recipe.tokenizer.kind
+    message(_exported(opened, out, "GPT-2", export_gpt2(opened, out)), quiet)
+
+
+def _exported(run: Run, out: Path, name: str, with_tokenizer: bool) -> str:
+    kind = run.recipe.tokenizer.kind
     left_out = "" if with_tokenizer else f"; without a tokenizer, as only heed has the kind {kind!r}: use token ids"
-    message(f"{out}: a GPT-2 for Hugging Face transformers{left_out}", quiet)
+    return f"{out}: a {name} for Hugging Face transformers{left_out}"
 
 
 def import_model(
     model: Annotated[
         Path,
-        typer.Argument(help="Folder with config.json, model.safetensors and tokenizer.json; or an ARPA file."),
+        typer.Argument(
+            help="Folder with config.json, model.safetensors and tokenizer.json; an ARPA file; or word vectors."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The new run folder.")],
     quiet: Quiet = False,
 ) -> None:
-    """Make a run from a GPT-2 or an ARPA file.
+    """Make a run from a GPT-2, a BERT, an ARPA file or word vectors.
 
-    GPT-2 in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them. The run can generate, score
-    and compress; a GPT-2 can also be trained further (heed train --init).
+    GPT-2 and BERT in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them; word vectors in
+    the text format of word2vec. The run can do what others of its kind can; a GPT-2 or a BERT can also be trained
+    further (heed train --init).
 
     Examples:
 
       heed import shakespeare-gpt2 --out runs/gpt2
 
       heed import kn5.arpa --out runs/kn5
+
+      heed import vectors.txt --out runs/vectors
     """
     from heed.export.arpa import import_arpa
-    from heed.export.gpt2 import import_gpt2
+    from heed.export.gpt2 import CONFIG, import_gpt2, read_json
+    from heed.export.word2vec import import_word2vec, is_word2vec
 
     if model.is_dir():
-        message(f"{out}: {import_gpt2(model, out):,} parameters", quiet)
+        from heed.export.bert import import_bert
+
+        is_bert = read_json(model / CONFIG).get("model_type") == "bert"
+        message(f"{out}: {(import_bert if is_bert else import_gpt2)(model, out):,} parameters", quiet)
+    elif is_word2vec(model):
+        message(f"{out}: {import_word2vec(model, out):,} word vectors", quiet)
     else:
         message(_counts(out, import_arpa(model, out)), quiet)
 

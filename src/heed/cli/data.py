@@ -10,7 +10,17 @@ from typing import Annotated
 import typer
 
 from heed.cli.flags import add_verb
-from heed.cli.options import BadBytes, Json, Quiet, SrcColumn, TgtColumn, language_of
+from heed.cli.options import (
+    BadBytes,
+    Json,
+    MarkColumn,
+    Quiet,
+    SrcColumn,
+    TagColumn,
+    TgtColumn,
+    TokenColumn,
+    language_of,
+)  # fmt: skip
 from heed.core.errors import UsageError
 
 app = typer.Typer(help="Examine data before training.", no_args_is_help=True, rich_markup_mode=None)
@@ -23,12 +33,22 @@ def data() -> None:
 
 def check(
     files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILES...", help="Two parallel files, one file of pairs, or (with --text) one text."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="FILES...", help="Two parallel files, one file of pairs, or (with --text, --conll) one file."
+        ),
+    ] = None,
     valid: Annotated[list[str] | None, typer.Option(help="Validation files, in the same form.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="Test files, to look for them in the training data.")] = None,
     text: Annotated[bool, typer.Option("--text", help="The files are text for a language model.")] = False,
+    conll: Annotated[bool, typer.Option("--conll", help="The files are tagged tokens in columns.")] = False,
+    token_column: TokenColumn = None,
+    tag_column: TagColumn = None,
+    mark_column: MarkColumn = None,
+    table: Annotated[str | None, typer.Option(metavar="F", help="A table of texts with labels, instead.")] = None,
+    text_column: Annotated[list[str] | None, typer.Option(metavar="C", help="Column of the texts of a table.")] = None,
+    label_column: Annotated[str | None, typer.Option(metavar="C", help="Column of the labels of a table.")] = None,
+    label_separator: Annotated[str, typer.Option(help="Between several labels in a cell of a table.")] = "",
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
     src_lang: Annotated[str, typer.Option(help="Language of the source, such as en; required for TMX.")] = "",
@@ -39,21 +59,48 @@ def check(
 ) -> None:
     """Examine training data.
 
-    Reports line counts, empty sides, duplicates, copies, leaks, damage, scripts and lengths. Ends with exit code 65 if
-    something would ruin the training.
+    Reports line counts, empty sides, duplicates, copies, leaks, damage, scripts and lengths; for tags, their scheme,
+    broken spans and likely typos. Ends with exit code 65 if something would ruin the training.
 
     Examples:
 
       heed data check train.en train.de --valid val.en --valid val.de
 
       heed data check memory.tmx --src-lang en --tgt-lang de
-    """
-    from heed.text.doctor import diagnose_files, diagnose_text_files
-    from heed.text.readers import CorpusFiles, parse_column
 
-    if text:
-        held_out_texts = [_single(group) if group else None for group in (valid, test)]
-        diagnosis = diagnose_text_files(_single(files), *held_out_texts, errors=errors, quiet=quiet)
+      heed data check --conll train.conll --valid dev.conll --test test.conll
+
+      heed data check --table reviews.csv --test test.csv
+    """
+    from heed.text.doctor import diagnose_files, diagnose_table, diagnose_text_files
+    from heed.text.doctor.tags import diagnose_conll_files
+    from heed.text.readers import CorpusFiles, parse_column
+    from heed.text.readers.conll import Columns
+    from heed.text.readers.labelled import LabelledTable
+
+    if conll and text:
+        raise UsageError("--conll and --text are different kinds of files: leave one out.")
+    if (table is None) == (not files):
+        raise UsageError("give two parallel files, a file of pairs, --text or --conll and a file, or --table F.")
+    files = files or []
+    if table is not None:
+        texts = tuple(each for each in map(parse_column, text_column or ()) if each is not None)
+        label = parse_column(label_column)
+        whole, *others = (
+            LabelledTable(path, texts, label, label_separator) if path else None
+            for path in (table, *(_single(group, "--table") if group else None for group in (valid, test)))
+        )
+        assert whole is not None
+        diagnosis = diagnose_table(whole, *others, errors=errors, quiet=quiet)
+    elif conll:
+        held_out_files = [_single(group, "--conll") if group else None for group in (valid, test)]
+        columns = Columns(parse_column(token_column), parse_column(tag_column), parse_column(mark_column))
+        diagnosis = diagnose_conll_files(
+            _single(files, "--conll"), *held_out_files, columns=columns, errors=errors, quiet=quiet
+        )
+    elif text:
+        held_out_texts = [_single(group, "--text") if group else None for group in (valid, test)]
+        diagnosis = diagnose_text_files(_single(files, "--text"), *held_out_texts, errors=errors, quiet=quiet)
     else:
         _check_numbers(files, {"--valid": valid or [], "--test": test or []})
         names = files if len(files) == 2 else ["", ""]
@@ -68,9 +115,9 @@ def check(
         raise typer.Exit(65)
 
 
-def _single(files: list[str]) -> str:
+def _single(files: list[str], flag: str) -> str:
     if len(files) > 1:
-        raise UsageError(f"--text takes one file, got {len(files)}: {', '.join(files)}.")
+        raise UsageError(f"{flag} takes one file, got {len(files)}: {', '.join(files)}.")
     return files[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,17 +13,27 @@ import typer
 from heed.cli.evaluate_text import TextOptions, evaluate_text
 from heed.cli.evaluate_translations import TestFiles, TranslationOptions, evaluate_translations
 from heed.cli.flags import flags_given, given
-from heed.cli.options import BadBytes, BeamFlags, Compute, Json, Quiet, search_options
+from heed.cli.options import BadBytes, BeamFlags, Compute, Json, OnBadBytes, Quiet, search_options
 from heed.core.errors import StorageError, UsageError
 from heed.core.progress import message, warn
 
 if TYPE_CHECKING:
     from heed.evaluation.evaluation import Evaluation
     from heed.run import Run
+    from heed.tasks.predictor import Predictor
 
 Runs = Annotated[list[Path] | None, typer.Argument(metavar="RUN", help="A run folder, or several to compare.")]
 Ensemble = Annotated[bool, typer.Option("--ensemble", help="Add a row for the ensemble of all runs.")]
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Learn confidences from validation data.")]
+
+
+@dataclass(frozen=True)
+class VectorTests:
+    """Test sets of word vectors, and trees for attention heads."""
+
+    similarity: Annotated[list[Path] | None, typer.Option(help="Judged pairs of words (repeatable).")] = None
+    analogies: Annotated[Path | None, typer.Option(help="Analogies of words.")] = None
+    trees: Annotated[Path | None, typer.Option(help="Trees, for attention heads.")] = None
 
 
 def evaluate(
@@ -33,6 +44,10 @@ def evaluate(
     translations: TranslationOptions,
     search: BeamFlags,
     table: Annotated[Path | None, typer.Option(help="Inputs with answers, for runs that predict.")] = None,
+    conll: Annotated[Path | None, typer.Option(help="CoNLL file, for taggers; columns as in training.")] = None,
+    vectors: VectorTests,
+    captions: Annotated[Path | None, typer.Option(help="Captions of images, for runs that caption.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Their images: a folder or a .tar.")] = None,
     ensemble: Ensemble = False,
     calibrate: Calibrate = False,
     errors: BadBytes = "strict",
@@ -42,16 +57,15 @@ def evaluate(
 ) -> None:
     """Score runs on test sets, with signatures and 95 % intervals.
 
-    Translators get BLEU, chrF and TER; language models get perplexities and bits per byte. Several systems share a
-    table, in which each is tested against the first by paired bootstrap (from 20 lines) and approximate randomisation,
-    where possible. Test lines that are in the training data are reported. A run logs its scores in scores.jsonl and
-    report.md.
+    Several systems share a table and are tested against the first. Test lines in the training data are reported.
 
     Examples:
 
       heed evaluate runs/en-de --src test.en --ref test.de --worst 5
 
       heed evaluate runs/a runs/b --hyp marian=m.out --src test.en --ref test.de
+
+      heed evaluate runs/tagger runs/without-characters --conll test.conll
 
       heed evaluate runs/kn5 runs/lstm runs/gpt --text test.txt --dynamic sgd
     """
@@ -69,15 +83,44 @@ def evaluate(
             "--table is for runs that predict answers such as labels",
         )
         _check_systems(folders, 1, texts, translations)
-        evaluated = [[predictor.evaluate(table) for predictor in map(compute.load, folders)]]
+        evaluated = [evaluate_table(table, [compute.load(folder) for folder in folders])]
         _finish(evaluated, False, json_output, quiet)
+        return
+    if conll is not None:
+        _refuse(
+            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
+            "--conll is for taggers",
+        )
+        _check_systems(folders, 1, texts, translations)
+        _finish([_evaluate_tags(folders, conll, compute)], False, json_output, quiet)
+        return
+    if of_vectors := flags_given(vectors):
+        _refuse(
+            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
+            f"{' and '.join(of_vectors)}: a test set of its own",
+        )
+        _check_systems(folders, 1, texts, translations)
+        if vectors.trees is not None:
+            _refuse([flag for flag in of_vectors if flag != "--trees"], "--trees has a table of its own")
+            _evaluate_heads(folders, vectors.trees, errors, json_output, compute)
+            return
+        _finish(_evaluate_vectors(folders, vectors, errors, compute), False, json_output, quiet)
+        return
+    if captions is not None or images is not None:
+        _refuse(
+            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
+            "--captions and --images are for runs that caption images",
+        )
+        if captions is None or images is None:
+            raise UsageError("give --captions F and --images F together.")
+        _finish([_evaluate_captions(folders, captions, images, compute, quiet)], False, json_output, quiet)
         return
     _check_test(files, texts)
     _check_flags(texts, translations, search, compute, json_output)
     _check_systems(folders, len(files), texts, translations)
     if ensemble and len(folders) < 2:
         raise UsageError("--ensemble needs two runs or more.")
-    opened = _load(folders, translations.tag, ("generate", "--text") if texts.text else ("translate", "--src"), compute)
+    opened = _load(folders, translations.tag, texts.text is not None, compute)
     if texts.text is not None:
         evaluated = [evaluate_text(texts, opened, ensemble, errors, quiet)]
     else:
@@ -85,14 +128,73 @@ def evaluate(
     _finish(evaluated, translations.analysis, json_output, quiet)
 
 
-def _load(folders: Sequence[Path], tag: str | None, needed: tuple[str, str], compute: Compute) -> list[Run]:
-    """Open the runs. Raises UsageError unless each has the ability that a flag needs."""
+def evaluate_table(table: Path, predictors: Sequence[Predictor]) -> list[Evaluation]:
+    """Score runs that predict on one table, with tests of each against the first."""
+    from heed.evaluation.evaluation import compared
+
+    return compared([predictor.evaluate(table) for predictor in predictors])
+
+
+def _evaluate_captions(
+    folders: Sequence[Path], captions: Path, images: Path, compute: Compute, quiet: bool
+) -> list[Evaluation]:
+    if not folders:
+        raise UsageError("name a run to score.")
+    first, *others = map(compute.load, folders)
+    for predictor in (first, *others):
+        predictor.require("caption", "--captions")
+    evaluations: list[Evaluation] = first.evaluate_captions(captions, images, others, quiet)
+    return evaluations
+
+
+def _evaluate_tags(folders: Sequence[Path], conll: Path, compute: Compute) -> list[Evaluation]:
+    """The evaluation of each run on a CoNLL file, with tests against the first."""
+    from heed.evaluation.evaluation import compared, with_clean_scores
+    from heed.text.archives import is_stream
+
+    if len(folders) > 1 and is_stream(conll):
+        raise UsageError(f"{conll} cannot be read twice, for several runs: write it to a file first.")
+    predictors = [compute.load(folder) for folder in folders]
+    for predictor in predictors:
+        predictor.require("annotate", "--conll")
+    return compared(with_clean_scores([predictor.evaluate(conll) for predictor in predictors]))
+
+
+def _evaluate_vectors(
+    folders: Sequence[Path], tests: VectorTests, errors: OnBadBytes, compute: Compute
+) -> list[list[Evaluation]]:
+    """The evaluations of each test set of word vectors."""
+    from heed.evaluation.word_similarity import evaluate_analogies, evaluate_similarity
+
+    loaded = [compute.load(folder) for folder in folders]
+    for predictor in loaded:
+        predictor.require("embed", "--similarity" if tests.similarity else "--analogies")
+    evaluated = [evaluate_similarity(path, loaded, errors) for path in tests.similarity or ()]
+    return evaluated + ([evaluate_analogies(tests.analogies, loaded, errors)] if tests.analogies else [])
+
+
+def _evaluate_heads(folders: Sequence[Path], trees: Path, errors: OnBadBytes, as_json: bool, compute: Compute) -> None:
+    """Print the agreement of each run's attention heads with trees."""
+    from heed.evaluation.heads import evaluate_heads
+
+    reports = {str(folder): evaluate_heads(compute.load(folder), trees, errors) for folder in folders}
+    if as_json:
+        print(json.dumps([{"run": run, **report.to_json()} for run, report in reports.items()], ensure_ascii=False))
+    else:
+        print("\n\n".join(f"{run}, {trees.name}, {report.render()}" for run, report in reports.items()))
+
+
+def _load(folders: Sequence[Path], tag: str | None, of_text: bool, compute: Compute) -> list[Run]:
+    """Open the runs. Raises UsageError unless each can score texts, or translate."""
     from heed.evaluation.outputs import tags_for
 
     tags = tags_for(folders, tag)
     loaded = [compute.load(folder, tag=own) for folder, own in zip(folders, tags, strict=True)]
     for predictor in loaded:
-        predictor.require(*needed)
+        if of_text:
+            predictor.require_text("--text")
+        else:
+            predictor.require("translate", "--src")
     return [predictor.run for predictor in loaded]
 
 
@@ -123,7 +225,10 @@ def _refuse(flags: Sequence[str], why: str) -> None:
 def _check_test(files: TestFiles, texts: TextOptions) -> None:
     """Raise UsageError for options of the test set that cannot be combined."""
     if (texts.text is None) == (not (files.src or files.ref or files.pairs)):
-        raise UsageError("give --src F --ref F (or --pairs F) for translation runs, or --text F for language models.")
+        raise UsageError(
+            "give --src F --ref F (or --pairs F) for translation runs, --text F for language models, or --conll F for "
+            "taggers."
+        )
     if len(files.src or ()) != len(files.ref or ()):
         raise UsageError("give one --ref F for each --src F.")
     if not files.pairs:

@@ -7,8 +7,12 @@ Verbs import what they need when they run, so that `--help` is fast. An error is
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from types import FrameType
 from typing import Any
 
 import typer
@@ -20,6 +24,7 @@ from heed.cli import (
     convert,
     data,
     demo,
+    embed,
     evaluate,
     generate,
     info,
@@ -77,6 +82,8 @@ add_verb(app, "translate-file", translate_file.translate_file, has_recipe_keys=T
 add_verb(app, "generate", generate.generate)
 add_verb(app, "score", score.score)
 add_verb(app, "predict", predict.predict)
+add_verb(app, "embed", embed.embed)
+add_verb(app, "neighbours", embed.neighbours)
 add_verb(app, "evaluate", evaluate.evaluate)
 add_verb(app, "compress", compress.compress)
 add_verb(app, "decompress", compress.decompress)
@@ -98,6 +105,30 @@ def root(version: bool = typer.Option(False, "--version", help="Print versions a
         raise typer.Exit()
 
 
+@contextmanager
+def _unwinding() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a verb as an exception does, so that it removes what it left unfinished.
+
+    A second signal ends it at once. A training, which saves, and a server, which drains, have handlers of their own.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        sys.exit(128 + number)
+
+    usual = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]  # not with `nohup`
+    try:
+        for number in usual:
+            signal.signal(number, end)
+    except ValueError:  # Python sets handlers in the main thread only
+        usual = []
+    try:
+        yield
+    finally:
+        for number in usual:
+            signal.signal(number, signal.SIG_DFL)
+
+
 @cache
 def command_line() -> Any:
     """All verbs with their options, read from signatures once; typer would read them again at each call."""
@@ -108,7 +139,8 @@ def main() -> None:
     """Run the command line and exit with its code."""
     let_waiting_threads_sleep()
     try:
-        command_line()(prog_name="heed")
+        with _unwinding():
+            command_line()(prog_name="heed")
     except Exception as error:
         if "--debug" in sys.argv:
             raise

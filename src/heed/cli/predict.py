@@ -1,14 +1,16 @@
-"""`heed predict`: an answer to each line of stdin, such as a label."""
+"""`heed predict`: an answer to each line of stdin, such as a label, or a caption of each image."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder
+from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.tasks.predictor import Prediction
@@ -21,25 +23,66 @@ def predict(
         bool, typer.Option("--probabilities", help="A tab and the probability after each answer.")
     ] = False,
     top: Annotated[int, typer.Option(help="Number of answers to each line, the likeliest first.", min=1)] = 1,
+    images: Annotated[Path | None, typer.Option(help="Captions of these images: a file, a folder or a .tar.")] = None,
     json_lines: Json = False,
+    input_as: Annotated[
+        Literal["auto", "conll", "text"],
+        typer.Option("--input", help="For taggers: tokens, one a line (conll), or sentences (text).", metavar="KIND"),
+    ] = "auto",
+    table: Annotated[
+        Path | None, typer.Option(metavar="F", help="Answer the rows of a table instead, and print it with them.")
+    ] = None,
     errors: BadBytes = "strict",
     compute: Compute,
     quiet: Quiet = False,
 ) -> None:
-    """Predict an answer to each line of stdin.
+    """Predict an answer to each line of stdin, or to each image.
 
     An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
+    Taggers read CoNLL files, to whose rows they add a column of tags, or plain sentences.
+    The texts of a pair are separated by a tab. With --table, the rows of a table are printed with columns for the
+    answers and their probabilities. The name of an image and a tab come before its captions.
 
     Examples:
 
       heed predict runs/topics < in.txt > labels.txt
 
       heed predict runs/topics --top 3 --probabilities < in.txt
+
+      heed predict runs/names < in.conll > out.conll
+
+      heed predict runs/topics --table new.csv > predicted.csv
+
+      heed predict runs/captions --images photos.tar
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
+    from heed.decoding.hypothesis import single_spaced
 
     loaded = compute.load(run)
+    if images is not None:
+        loaded.require("caption", "--images")
+        for name, answers in loaded.caption_files(images, top):
+            plain = f"{single_spaced(name)}\t{_plain(answers, probabilities)}"
+            write_line(_record(name, answers) if json_lines else plain)
+            flush()
+        return
+    if loaded.can("caption"):
+        raise UsageError(f"{run} captions images: give --images F, a file, a folder or a .tar.")
     loaded.require("predict")
+    if table is not None:
+        for line in loaded.predict_table(table, top, probabilities, errors):
+            write_line(line)
+        flush()
+        return
+    if loaded.can("annotate"):
+        from heed.tasks.predictor import AnswerOptions
+
+        options = AnswerOptions(input_as, json_lines, probabilities, top, quiet)
+        for rows in loaded.annotate(groups_as_they_come(errors), options):
+            for row in rows:
+                write_line(row)
+            flush()
+        return
     for lines in groups_as_they_come(errors):
         for line, answers in zip(lines, loaded.predict(lines, top), strict=True):
             write_line(_record(line, answers) if json_lines else _plain(answers, probabilities))

@@ -41,6 +41,7 @@ def score(
       heed score runs/en-de --src in.en < out.de
     """
     from heed.cli.stdio import flush, groups_as_they_come, write_line
+    from heed.decoding.scoring import prefix_of
     from heed.metrics import score_likelihoods
     from heed.metrics.likelihood import TextLikelihood
     from heed.tasks.generation import likelihoods_of
@@ -70,7 +71,8 @@ def score(
     if sources is not None and (more := sum(1 for _ in sources)):
         raise DataError(f"{src} has {num_lines + more:,} lines, stdin has {num_lines:,}. They must be parallel.")
     if num_lines:
-        for measure in score_likelihoods([total], intervals=0, how=scorer.signature if scorer else "").values():
+        how = scorer.signature if scorer else ""
+        for measure in score_likelihoods([total], intervals=0, how=how, prefix=prefix_of(how)).values():
             message(measure.render(), quiet)
 
 
@@ -83,6 +85,6 @@ def _sources_of(sources: Iterator[str], lines: list[str], num_before: int, src: 
 
 
 def _record(run: Run, line: str, tokens: TokenScores) -> str:
-    pieces = run.tokenizers["tgt"].pieces(tokens.ids)
+    pieces = run.tokenizers[run.sides[-1]].pieces(tokens.ids)
     parts = [{"piece": piece, "log_prob": lp} for piece, lp in zip(pieces, tokens.log_probs, strict=True)]
     return json.dumps({"text": line, "log_prob": tokens.log_prob, "tokens": parts}, ensure_ascii=False)

@@ -15,12 +15,15 @@ from heed.cli.launch import launch
 from heed.cli.options import (
     Device,
     FloatKind,
+    MarkColumn,
     OnBadBytes,
     Quiet,
     Seed,
     SrcColumn,
+    TagColumn,
     TgtColumn,
     Threads,
+    TokenColumn,
     language_of,
     parse_minutes,
     use_threads,
@@ -47,7 +50,7 @@ USE_FLAGS = "Give data with flags: --src F --tgt F, --pairs F or --text F."
 class DataFlags:
     """The data: keys of the recipe's `[data]` table, and its task."""
 
-    task: Annotated[str | None, typer.Option(help="translation or language-model (inferred from the files).")] = None
+    task: Annotated[str | None, typer.Option(help="The task, such as translation (inferred from the files).")] = None
     src: Annotated[str | None, typer.Option(help="Source side, one sentence per line (also .gz, .xz, .zst).")] = None
     tgt: Annotated[str | None, typer.Option(help="Target side.")] = None
     pairs: Annotated[str | None, typer.Option(help="One file: .csv, .tsv, .jsonl, .parquet or .tmx.")] = None
@@ -58,10 +61,24 @@ class DataFlags:
     valid_tgt: Annotated[str | None, typer.Option(help="Validation target.")] = None
     valid_pairs: Annotated[str | None, typer.Option(help="Validation pairs in one file.")] = None
     valid_text: Annotated[str | None, typer.Option(help="Validation text for a language model.")] = None
+    conll: Annotated[str | None, typer.Option(help="CoNLL file: a token a line with its tags in columns.")] = None
+    valid_conll: Annotated[str | None, typer.Option(help="Validation CoNLL file (default: held-out sentences).")] = None
+    token_column: TokenColumn = None
+    tag_column: TagColumn = None
+    mark_column: MarkColumn = None
+    captions: Annotated[str | None, typer.Option(help="Table of captions (columns image, caption).")] = None
+    images: Annotated[str | None, typer.Option(help="Folder or .tar of the captioned images.")] = None
     src_lang: Annotated[str | None, typer.Option(help="Language code of the source, such as en.")] = None
     tgt_lang: Annotated[str | None, typer.Option(help="Language code of the target, such as de.")] = None
     tag: Annotated[str | None, typer.Option(help="Tag before each source, such as 2de.")] = None
     part: Parts = None
+    table: Annotated[str | None, typer.Option(help="Texts with labels: .csv, .tsv, .jsonl or .parquet.")] = None
+    valid_table: Annotated[str | None, typer.Option(help="Validation table (default: held-out rows).")] = None
+    text_column: Annotated[
+        list[str] | None, typer.Option(metavar="C", help="Column of the texts; twice for pairs.")
+    ] = None
+    label_column: Annotated[str | None, typer.Option(metavar="C", help="Column of the labels.")] = None
+    label_separator: Annotated[str | None, typer.Option(help="Between several labels in a cell.")] = None
     errors: Annotated[OnBadBytes | None, typer.Option(help="Invalid UTF-8: stop, or read it as U+FFFD.")] = None
 
     def keys(self, recipe: Path | None) -> dict[str, Any]:
@@ -72,14 +89,19 @@ class DataFlags:
         keys = {"task": values.pop("task")} if "task" in values else {}
         if parts := values.pop("part", None):
             keys["data.parts"] = [*_parts_of(recipe), *map(parse_part, parts)]
-        for name in ("src_column", "tgt_column"):
+        for name in ("src_column", "tgt_column", "token_column", "tag_column", "mark_column", "label_column"):
             if name in values:
                 values[name] = parse_column(values[name])
+        if columns := values.pop("text_column", None):
+            values["text_column"] = [*map(parse_column, columns)]
         return keys | {f"data.{name}": value for name, value in values.items()}
 
     def inferred(self) -> dict[str, Any]:
         """The task and the languages that the files suggest: `train.de.gz` is German."""
         task = "translation" if self.src or self.tgt or self.pairs else "language-model" if self.text else ""
+        task = task or (
+            "tagging" if self.conll else "classification" if self.table else "captioning" if self.captions else ""
+        )
         languages = {"src_lang": language_of(self.src or ""), "tgt_lang": language_of(self.tgt or "")}
         keys = {"task": task} | {f"data.{name}": code for name, code in languages.items()}
         return {key: value for key, value in keys.items() if value}
@@ -94,6 +116,13 @@ class RunFlags:
     init_vocabulary: Annotated[
         Literal["kept", "new"], typer.Option(help="With --init: keep its vocabulary, or train one.")
     ] = "kept"  # fmt: skip
+    init_parts: Annotated[
+        Literal["all", "encoder", "embeddings"],
+        typer.Option(help="With --init: take only its encoder or its token vectors, for another task."),
+    ] = "all"  # fmt: skip
+    init_backward: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="With --init-parts encoder: a backward language model (ELMo).")
+    ] = None  # fmt: skip
     tokenizer_of: Annotated[Path | None, typer.Option(metavar="RUN", help="Use this run's tokenizers.")] = None
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run; may set new limits.")] = None
     strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False
@@ -166,11 +195,26 @@ def train(
     new_vocabulary = run.init_vocabulary == "new"
     if new_vocabulary and (run.init is None or run.tokenizer_of is not None):
         raise UsageError("--init-vocabulary new needs --init RUN, and cannot be combined with --tokenizer-of.")
+    _check_parts(run)
     options = TrainOptions(
-        run.out or Path(), run.overwrite, run.force, run.init, device, quiet, run.tokenizer_of, new_vocabulary
-    )
+        run.out or Path(), run.overwrite, run.force, run.init, device, quiet, run.tokenizer_of, new_vocabulary,
+        run.init_parts, run.init_backward,
+    )  # fmt: skip
     use_threads(threads)
     _train(recipe, keys, options, run.dry_run)
+
+
+def _check_parts(run: RunFlags) -> None:
+    """Raise UsageError for parts of weights that do not exist, or cannot keep their vocabulary."""
+    if run.init_parts == "all" and run.init_backward is None:
+        return
+    if run.init is None or run.init_vocabulary == "new" or run.tokenizer_of is not None:
+        raise UsageError(
+            "--init-parts and --init-backward need --init RUN, whose vocabulary they keep: leave out "
+            "--init-vocabulary new and --tokenizer-of."
+        )
+    if run.init_backward is not None and run.init_parts != "encoder":
+        raise UsageError("--init-backward needs --init-parts encoder.")
 
 
 def split_words(words: Sequence[str]) -> tuple[Path | None, list[str]]:

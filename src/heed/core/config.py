@@ -334,7 +334,9 @@ def _item(values: Any, part: str | int) -> Any:
 def _bounds(node: Node) -> str:
     """The bounds of a number: ` from 1 to 8`, ` above 0 and below 1`."""
     words = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
-    text = " and".join(f" {word} {show(node[name])}" for name, word in words.items() if name in node)
+    bounds = {name: node[name] for name in words if name in node}  # pydantic writes 0 or 0.0, by its version
+    whole = {name: int(bound) if bound == int(bound) else bound for name, bound in bounds.items()}
+    text = " and".join(f" {words[name]} {show(bound)}" for name, bound in whole.items())
     both = re.fullmatch(r" at least (\S+) and at most (\S+)", text)
     return f" from {both[1]} to {both[2]}" if both else text
 

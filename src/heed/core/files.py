@@ -2,7 +2,8 @@
 
 A file is written under a temporary name in the same folder, flushed to the device and renamed to its target: readers,
 other processes and a machine that loses power see the old file or the new one. Only a killed process leaves debris,
-under a name that starts with `.heed-`; the next `sole_writer` of the folder removes it.
+under a name that starts with `.heed-`. The next `sole_writer` of a run folder removes it, and whoever creates the next
+folder by its side removes unfinished folders.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import IO, Any, Literal, TextIO, overload
 
 from heed.core.errors import HeedError, StorageError, UsageError
 
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 Around = Callable[[Path], AbstractContextManager[object]]
 """What is done around the replacement of a file, given the path of the whole new one."""
 
@@ -78,9 +80,12 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path).absolute()
     _refuse_existing(target)
-    temporary = _temporary_name(target)
+    _remove_abandoned(target.parent)
+    temporary, claim = _temporary_name(target), None
     try:
-        temporary.mkdir()
+        while claim is None:
+            temporary.mkdir(exist_ok=True)
+            claim = _locked(temporary)  # another process may take it for abandoned before that
         yield temporary
         _flush_tree(temporary)
         _refuse_existing(target)  # a rename would silently replace an empty folder
@@ -90,6 +95,34 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         _name_file(error, target)
         raise
+    finally:
+        if claim is not None:
+            os.close(claim)
+
+
+def _locked(folder: Path) -> int | None:
+    """A descriptor that holds the lock of a new folder; None if another process has taken it for abandoned."""
+    with suppress(FileNotFoundError):
+        descriptor = os.open(folder, _FOLDER)
+        if _claim(descriptor) and folder.exists():
+            return descriptor
+        os.close(descriptor)
+    return None
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Delete the unfinished folders that killed processes left in a folder; a living one holds the lock of its own.
+
+    Without locks on the file system nothing is deleted.
+    """
+    for path in [path for path in folder.glob(".heed-*.tmp") if is_debris(path)]:
+        with suppress(OSError):
+            descriptor = os.open(path, _FOLDER)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path)
+            finally:
+                os.close(descriptor)
 
 
 def remove_folder(path: Path) -> None:

@@ -101,6 +101,13 @@ def own_path(folder: Path, name: str) -> Path:
     return folder / name
 
 
+def own_folder(folder: Path, name: str) -> Path:
+    """The path of a folder inside a folder. Raises DataError where the name leads through a link."""
+    if link := first_link(folder, name):
+        raise DataError(f"{link} is a link; {_REPLACE}")
+    return folder / name
+
+
 def parts_of(name: str) -> Sequence[str]:
     """The parts of a path. Raises DataError for a path that leads out of the folder."""
     parts = PurePosixPath(name).parts

@@ -117,8 +117,10 @@ class RunFiles:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
-            kept = {k: v for k, v in read_digests(self.folder).items() if k != name and not k.startswith(f"{name}/")}
-            write(kept)
+            listed = read_digests(self.folder)
+            kept = {k: v for k, v in listed.items() if k != name and not k.startswith(f"{name}/")}
+            if kept != listed:
+                write(kept)
 
     def accept(self, name: str) -> None:
         """List a file that was edited by hand as it is now, if it was listed."""

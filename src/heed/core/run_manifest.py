@@ -72,7 +72,7 @@ def locked(folder: Path) -> Iterator[Writer]:
     """Hold the lock of the manifest, and yield the function that writes it.
 
     The lock is that of the manifest itself. A new manifest is locked before it replaces the old one, so that nobody
-    enters in between. On a file system without locks nobody waits.
+    enters in between; one that was made for the lock alone is removed. On a file system without locks nobody waits.
     """
     path = folder / MANIFEST
     descriptors = [_claimed(path)]
@@ -90,6 +90,8 @@ def locked(folder: Path) -> Iterator[Writer]:
     try:
         yield write
     finally:
+        if os.fstat(descriptors[-1]).st_size == 0:
+            path.unlink(missing_ok=True)
         for descriptor in descriptors:
             os.close(descriptor)
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from heed.core.errors import DataError
+from heed.core.json_text import parse_json
 
 
 def sealed(entries: Mapping[str, Any]) -> str:
@@ -21,8 +22,8 @@ def sealed(entries: Mapping[str, Any]) -> str:
 def unsealed(content: bytes, name: str) -> dict[str, Any]:
     """The entries of a sealed object. Raises DataError, which names the file, for anything else."""
     try:
-        entries = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        entries = parse_json(content)
+    except ValueError as error:
         raise DataError(f"{name} is not JSON") from error
     seal = entries.pop("seal", None) if isinstance(entries, dict) else None
     if seal != seal_of(entries):

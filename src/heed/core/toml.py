@@ -18,6 +18,10 @@ from typing import Any
 from heed.core.errors import MissingInputError, UsageError
 
 MAX_BYTES = 1_000_000
+MAX_DEPTH = 40
+"""Tables inside each other that a key may name. `tomllib` takes quadratic time for the parts of one key."""
+_SEARCHED = 20
+"""How often the text is parsed again, at most, in search of the lines of its keys."""
 
 KeyPath = tuple[str | int, ...]
 """Where a value is: names of tables and keys, and positions in lists. `("stages", 0, "lr")`."""
@@ -71,7 +75,14 @@ def parse_toml(data: bytes, name: str) -> Document:
     return Document(_parse(text, name), text, name)
 
 
+_NAME = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_DEEP = re.compile(rf"(?:^|[\[{{,])[ \t]*{_NAME}(?:[ \t]*\.[ \t]*{_NAME}){{{MAX_DEPTH}}}", re.MULTILINE)
+
+
 def _parse(text: str, name: str) -> dict[str, Any]:
+    if deep := _DEEP.search(text):
+        line = text.count("\n", 0, deep.end()) + 1
+        raise UsageError(f"{name}:{line}: nested too deeply: a key has more than {MAX_DEPTH} parts.")
     try:
         return tomllib.loads(text)
     except RecursionError as error:
@@ -157,8 +168,12 @@ def _first_lines(statements: Sequence[tuple[int, KeyPath]]) -> dict[KeyPath, int
 
 
 def _statements(text: str) -> Iterator[tuple[int, KeyPath]]:
-    """The first line and the path of each header and each `key = value`, which may take several lines."""
+    """The first line and the path of each header and each `key = value`, which may take several lines.
+
+    A statement of very many lines may end the search, as nothing but parsing it tells where it ends.
+    """
     num_tables: dict[KeyPath, int] = {}
+    left = _SEARCHED * len(text)
     table: KeyPath = ()
     statement, start = "", 1
     for number, row in enumerate(text.split("\n"), start=1):
@@ -166,6 +181,8 @@ def _statements(text: str) -> Iterator[tuple[int, KeyPath]]:
         statement += row + "\n"
         if row.rstrip().endswith(",") and "#" not in row:  # inside a list; spares a long list many attempts
             continue
+        if (left := left - len(statement)) < 0:
+            return
         try:
             parsed = tomllib.loads(statement)
         except (ValueError, RecursionError):  # incomplete

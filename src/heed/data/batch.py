@@ -111,9 +111,10 @@ class Batch:
 
     def halves(self) -> tuple[Batch, Batch]:
         middle = len(self.rows) // 2
-        return self._part(slice(0, middle)), self._part(slice(middle, None))
+        return self.part(slice(0, middle)), self.part(slice(middle, None))
 
-    def _part(self, rows: slice) -> Batch:
+    def part(self, rows: slice) -> Batch:
+        """Some of the rows, without columns that are all padding."""
         mask = self.tgt_mask[rows]
         longest = int(mask.sum(1).max())
         source = self.source.part(rows) if self.source else None

@@ -6,6 +6,7 @@ both sides together. They reveal whether a given line was in the training data, 
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,10 @@ def hashes_of(row: Row) -> dict[str, int]:
         return {"tgt": hash_text(row[0])}
     src, tgt = row
     return {"src": hash_text(src), "tgt": hash_text(tgt), "pair": hash_pair(src, tgt)}
+
+
+MAX_HEADER = 1000
+"""Characters of the header of a file of hashes, which is parsed as Python; NumPy's have a hundred."""
 
 
 class LineHasher:
@@ -119,9 +124,12 @@ class LineHashes:
 def _mapped(files: RunFiles, name: str, advice: str) -> NDArray[np.uint64]:
     with files.open(name, advice) as file:
         np.lib.format.read_magic(file)
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=MAX_HEADER)
         if dtype != DTYPE or len(shape) != 1:
             raise ValueError(f"{Path(name).name} holds {dtype} numbers in {len(shape)} dimensions")
+        size = os.fstat(file.fileno()).st_size - file.tell()
+        if size != shape[0] * dtype.itemsize:
+            raise ValueError(f"{Path(name).name} has {size} bytes for {shape[0]} numbers")
         return np.asarray(np.memmap(file, dtype, "r", offset=file.tell(), shape=shape))
 
 

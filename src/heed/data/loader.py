@@ -80,13 +80,13 @@ class BatchLoader(Generic[B]):
         """
         schedule = turns(self._plan, position, self.rank, self.world_size)
         batches = self._made_by_workers(schedule) if self.workers else map(self._made_here, schedule)
-        return _prepared_ahead(batches, self.prefetch)
+        return prepared_ahead(batches, self.prefetch)
 
     def _made_here(self, turn: _Turn) -> tuple[Position, B]:
         epoch, segmented = self._segmented
         if epoch == turn.epoch:
-            return self._batch(turn, {side: [rows[row] for row in turn.item] for side, rows in segmented.items()})
-        return self._batch(turn, ids_of(self.store, self.subword_dropout, turn.epoch, turn.item))
+            return self.batch(turn, {side: [rows[row] for row in turn.item] for side, rows in segmented.items()})
+        return self.batch(turn, ids_of(self.store, self.subword_dropout, turn.epoch, turn.item))
 
     def _made_by_workers(self, schedule: Iterator[_Turn]) -> Generator[tuple[Position, B], None, None]:
         """Each of n workers makes every n-th batch, so that they return in the order of the schedule."""
@@ -97,10 +97,15 @@ class BatchLoader(Generic[B]):
                 worker.begin(turn.epoch, turn.item)
                 begun.append(turn)
                 if ids is not None:
-                    yield self._batch(begun.popleft(), ids)
+                    yield self.batch(begun.popleft(), ids)
 
-    def _batch(self, turn: _Turn, ids: Mapping[str, Sequence[Ids]]) -> tuple[Position, B]:
-        return turn.after, self.collate(ids, turn.item)
+    def batch(self, turn: _Turn, ids: Mapping[str, Sequence[Ids]]) -> tuple[Position, B]:
+        """The batch of a turn and the position after it; a task whose batches depend on the epoch overrides this."""
+        return turn.after, self.made(ids, turn.item, turn.epoch)
+
+    def made(self, ids: Mapping[str, Sequence[Ids]], rows: NDArray[np.int64], epoch: int) -> B:
+        """A batch of these rows; a subclass may make another one in each epoch."""
+        return self.collate(ids, rows)
 
     def _plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """The plan of one epoch; the latest is kept."""
@@ -122,7 +127,7 @@ class BatchLoader(Generic[B]):
         return [np.array([len(row) + 1 for row in segmented[side]]) for side in self.store.sides]
 
 
-def _prepared_ahead(items: Iterator[Item], num_ahead: int) -> Generator[Item, None, None]:
+def prepared_ahead(items: Iterator[Item], num_ahead: int) -> Generator[Item, None, None]:
     """The items of an endless iterator, of which one thread prepares the next `num_ahead`."""
     if not num_ahead:
         yield from items

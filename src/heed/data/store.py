@@ -92,8 +92,8 @@ class TokenStore:
         manifest = _read_manifest(folder)
         sides = {}
         for name, side in manifest.sides.items():
-            tokens, tokens_map = _map_file(folder / f"{name}.tok", side.dtype, side.tokens, verify)
-            offsets, _ = _map_file(folder / f"{name}.off", "uint64", side.offsets, verify)
+            tokens, tokens_map = map_file(folder / f"{name}.tok", side.dtype, side.tokens, verify)
+            offsets, _ = map_file(folder / f"{name}.off", "uint64", side.offsets, verify)
             if len(offsets) != manifest.num_rows + 1 or offsets[0] != 0 or offsets[-1] != len(tokens):
                 raise _damaged(folder, f"{name}.off does not fit {manifest.num_rows} rows of {len(tokens)} tokens")
             sides[name] = _Side(tokens, tokens_map, offsets)
@@ -169,7 +169,7 @@ def write_store(
     return TokenStore.open(folder)
 
 
-class _HashedFile:
+class HashedFile:
     """A file that computes its size and checksum while it is written."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -193,8 +193,8 @@ class _SideWriter(ExitStack):
         super().__init__()
         self._side, self._vocab_size = side, vocab_size
         self._dtype: Literal["uint16", "uint32"] = "uint16" if vocab_size <= 1 << 16 else "uint32"
-        self._tokens = _HashedFile(self.enter_context((folder / f"{side}.tok").open("wb")))
-        self._offsets = _HashedFile(self.enter_context((folder / f"{side}.off").open("wb")))
+        self._tokens = HashedFile(self.enter_context((folder / f"{side}.tok").open("wb")))
+        self._offsets = HashedFile(self.enter_context((folder / f"{side}.off").open("wb")))
         self._ids: list[int] = []
         self._ends = [0]
         self._num_tokens = 0
@@ -249,7 +249,7 @@ def _read_manifest(folder: Path) -> Manifest:
         raise _damaged(folder, f"manifest.json: {where or 'the file'}: {first['msg']}") from error
 
 
-def _map_file(
+def map_file(
     path: Path, dtype: str, stored: StoredFile, verify: bool
 ) -> tuple[NDArray[np.unsignedinteger], mmap.mmap | None]:
     """The file as a read-only array, and its mapping (an empty file has none)."""

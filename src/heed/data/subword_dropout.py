@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.core.json_text import parse_json
 from heed.text.tokenizers import Tokenizer, parse_tokenizer
 
 SIDES = ("src", "tgt")
@@ -40,6 +41,6 @@ class SubwordDropout:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Parse the output of `to_json`."""
-        fields = json.loads(text)
+        fields = parse_json(text)
         parsed = {text: parse_tokenizer(text) for text in {*fields["tokenizers"].values()}}
         return cls({side: parsed[text] for side, text in fields["tokenizers"].items()}, fields["p"], fields["seed"])

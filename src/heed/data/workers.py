@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import HeedError
+from heed.core.json_text import parse_json
 from heed.data.store import TokenStore
 from heed.data.subword_dropout import SubwordDropout
 
@@ -127,7 +128,7 @@ def running(num: int, store: TokenStore, dropout: SubwordDropout | None) -> Iter
 
 def serve(tasks: IO[bytes], answers: IO[bytes]) -> None:
     """Answer until the input ends."""
-    setup = json.loads(_receive(tasks) or b"{}")
+    setup = parse_json(_receive(tasks) or b"{}")
     store = TokenStore.open(Path(setup["store"]))
     dropout = None if setup["dropout"] is None else SubwordDropout.from_json(setup["dropout"])
     while (task := _receive(tasks)) is not None:

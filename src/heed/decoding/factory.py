@@ -5,7 +5,7 @@ An option that is off adds nothing to the search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -35,9 +35,17 @@ from heed.decoding.phrases import require_allowed
 from heed.decoding.ranking import LengthPenalty
 from heed.decoding.sampling import RandomDraw, Sampler, greedy
 from heed.decoding.scoring import token_log_probs
-from heed.nn.contract import Autoregressive, Trace
+from heed.nn.contract import Autoregressive, Source, Trace
 from heed.text.normalise import Normaliser
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+
+MakeSource = Callable[[Sequence[tuple[int, ...]]], Source]
+"""Makes the source that a model reads of the sources of several requests."""
+
+
+def token_source(sources: Sequence[tuple[int, ...]]) -> Source:
+    """Sources that are token ids."""
+    return source_from_ids(sources, EOS_ID, PAD_ID)
 
 
 @dataclass(frozen=True)
@@ -80,11 +88,15 @@ class SearchFactory:
         self.terms = lru_cache(maxsize=4096)(self._terms)
 
     def inputs(
-        self, model: Autoregressive, requests: Sequence[Request], options: SearchOptions, has_source: bool
-    ) -> SearchInputs:
-        """One batch. Requests must have prefixes of one length, and terms with the same number of steps."""
+        self, model: Autoregressive, requests: Sequence[Request], options: SearchOptions,
+        make_source: MakeSource | None = None,
+    ) -> SearchInputs:  # fmt: skip
+        """One batch. Requests must have prefixes of one length, and terms with the same number of steps.
+
+        `make_source` is None for a language model, whose prompts are prefixes.
+        """
         prefixes = torch.tensor([request.prefix for request in requests], dtype=torch.long, device=self.device)
-        if not has_source:  # the prompts are read and are no part of the output
+        if make_source is None:  # the prompts are read and are no part of the output
             spec = BatchSpec([0] * len(requests), [request.draw for request in requests])
             strategy = self.strategy(options, spec)
             return SearchInputs(
@@ -93,7 +105,7 @@ class SearchFactory:
         terms = [self.terms(request.terms) for request in requests if request.terms]
         streams = [request.stream for request in requests]
         spec = BatchSpec([len(request.source) for request in requests], streams, terms, len(requests[0].prefix))
-        source = source_from_ids([request.source for request in requests], EOS_ID, PAD_ID).to(self.device)
+        source = make_source([request.source for request in requests]).to(self.device)
         trace = Trace() if options.coverage_penalty else None
         coverage = Coverage(options.coverage_penalty, trace, source.mask) if trace is not None else None
         strategy = self.strategy(options, spec, coverage)

@@ -172,7 +172,7 @@ class Request:
     """A line as it is searched. Equal requests have the same output and are searched once."""
 
     source: tuple[int, ...]
-    """Token ids of the source without its end; empty for a line of white space."""
+    """Token ids of the source without its end, empty for a line of white space; or another source's own numbers."""
     prefix: tuple[int, ...] = ()
     """Token ids that the output begins with; for a language model the prompt."""
     terms: tuple[str, ...] = ()

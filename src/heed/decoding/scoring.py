@@ -45,6 +45,8 @@ MAX_SCORED_TOKENS = 10_000
 """Tokens of the longest text that is scored at once: attention is quadratic. Count-based models take any length."""
 SEGMENT = 256
 """Tokens of a stream that are read at once."""
+PSEUDO = "pseudo"
+"""First part of the signature of a reader whose log-probabilities are not those of a text (pseudo_likelihood.py)."""
 _AT_ONCE = 64
 """Positions whose full distributions are in memory at once."""
 
@@ -163,6 +165,11 @@ class Reader(Protocol):
     def read(self, text: TextStream) -> LogProbs:
         """log P (nats) of each token `[N]` of the text, or of its next part, which consists of whole lines."""
         ...
+
+
+def prefix_of(signature: str) -> str:
+    """What comes before the names of scores of a reader with this signature: `pseudo-`, or nothing."""
+    return f"{PSEUDO}-" if signature.startswith(PSEUDO) else ""
 
 
 def make_reader(

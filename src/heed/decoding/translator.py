@@ -15,7 +15,7 @@ from heed.data.batch import collate
 from heed.decoding.beam import Watch
 from heed.decoding.detokenizer import TextStreamer
 from heed.decoding.engine import SearchInputs, search, steps
-from heed.decoding.factory import SearchFactory
+from heed.decoding.factory import MakeSource, SearchFactory, token_source
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Request, SearchOptions
@@ -43,6 +43,7 @@ class ModelTranslator(LineTranslator):
         self.lm = lm
         self.device = device or torch.device("cpu")
         self.factory = SearchFactory(self.detokenizer, self.device, normaliser)
+        self.make_source: MakeSource | None = None if src_tokenizer is None else token_source
 
     def generate(self, prompts: Sequence[str], options: SearchOptions, first: int = 0) -> list[list[Hypothesis]]:
         """Continuations of each prompt, with texts that can be appended to it.
@@ -131,7 +132,7 @@ class ModelTranslator(LineTranslator):
 
     def search_inputs(self, requests: Sequence[Request], options: SearchOptions) -> SearchInputs:
         """The inputs of one search. Requests must have equally long prefixes and terms with equally many steps."""
-        return self.factory.inputs(self.model, requests, options, self.src_tokenizer is not None)
+        return self.factory.inputs(self.model, requests, options, self.make_source)
 
     def _search(
         self, requests: Sequence[Request], options: SearchOptions, watch: Watch | None = None

@@ -24,16 +24,15 @@ Notify = Callable[[str], None]
 LONGEST_CODE = 3
 """A longer heading that is a language is its name, not its code."""
 _OPPOSITE = {"source": "target", "src": "tgt", "original": "translation"}
-_LINE = re.compile(r"(?<=\n)")
 _NO_CELL = re.compile(r"[\t\r\n]+")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Row:
     """A row as it is written, with its line end, and its fields."""
 
     raw: str
-    fields: list[str]
+    fields: tuple[str, ...]  # unlike a list, nothing that the collector of garbage visits again and again
 
     def field(self, at: int) -> str:
         """A field; empty if the row is shorter."""
@@ -75,20 +74,21 @@ class _Dialect:
 def translate_csv(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     """Translate a table as spreadsheets export it. `name` is used in messages. Raises DataError and UsageError."""
     first, delimiter, records = csv_records(csv_lines(text), name)
-    rows = [_Row(raw, fields) for _, fields, raw in translator.checked(records)]
+    rows = [_Row(raw, tuple(fields)) for _, fields, raw in translator.checked(records)]
     return first + _filled(rows, name, sides, translator, notify, _Dialect(delimiter, True))
 
 
 def translate_tsv(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
     """Translate a table of lines, separated by tabs and never quoted. Raises DataError and UsageError."""
-    rows = [_Row(raw, raw.rstrip("\r\n").split("\t")) for raw in translator.checked(filter(None, _LINE.split(text)))]
+    lines = translator.checked(io.StringIO(text, newline="\n"))
+    rows = [_Row(line, tuple(line.rstrip("\r\n").split("\t"))) for line in lines]
     return _filled(rows, name, sides, translator, notify, _Dialect("\t", False))
 
 
 def _filled(
     rows: Sequence[_Row], name: str, sides: Sides, translator: TextTranslator, notify: Notify, dialect: _Dialect
 ) -> str:
-    with_text = [row for row in rows if any(map(str.strip, row.fields))]
+    with_text = [row for row in translator.checked(rows) if any(map(str.strip, row.fields))]
     if not with_text:
         return "".join(row.raw for row in rows)
     first = with_text[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -83,6 +83,12 @@ class Evaluation:
     worst: Sequence[ScoredSentence] = ()
     members: Sequence[Run] = ()
     """The runs of an ensemble."""
+    statistics: Mapping[str, Statistics] = field(default_factory=dict, repr=False)
+    """The counts of each score for each row, for tests against other systems; not part of the JSON."""
+    by_label: Sequence[Mapping[str, Any]] = ()
+    """For labels and types of spans: number, precision, recall and F1 of each."""
+    confusions: Sequence[tuple[str, str, int]] = ()
+    """The most frequent errors: reference, answer, and their number."""
 
     @property
     def synthetic(self) -> bool:
@@ -108,6 +114,7 @@ class Evaluation:
             "words_as": self.words_as,
             "unigram_f1": {kind: matches.to_json() for kind, matches in self.unigram_f1.items()},
             "worst": [asdict(sentence) for sentence in self.worst],
+            **({"by_label": list(self.by_label), "confusions": list(self.confusions)} if self.by_label else {}),
         }
 
 
@@ -123,6 +130,28 @@ def check_leakages(test: HeldOut, systems: Sequence[AnySystem]) -> tuple[list[Le
 def compare_all(first: Mapping[str, Statistics], other: Mapping[str, Statistics]) -> dict[str, Comparison]:
     """Tests against the first system by metric; empty for a single sentence, where every draw is the same."""
     return {name: compare(statistics, other[name]) for name, statistics in first.items() if len(statistics.rows) > 1}
+
+
+def compared(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """The evaluations of one test set, each after the first with tests against it."""
+    if not evaluations:
+        return []
+    first, *others = evaluations
+    return [first, *(replace(each, against_first=compare_all(first.statistics, each.statistics)) for each in others)]
+
+
+def with_clean_scores(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """The evaluations of one test set, with scores on the rows that no run was trained on, from their statistics."""
+    leaked = {line - 1 for each in evaluations if each.leakage for line in each.leakage.lines}
+    clean = np.array([row not in leaked for row in range(len(evaluations[0].test.rows))], dtype=bool)
+    if clean.all() or not clean.any():
+        return list(evaluations)
+
+    def scores(statistics: Mapping[str, Any]) -> dict[str, Score]:
+        return {name: each.select(clean).score(INTERVALS) for name, each in statistics.items()}
+
+    number = int(clean.sum())
+    return [replace(each, without_leaked=scores(each.statistics), num_clean=number) for each in evaluations]
 
 
 def precision_of(system: AnySystem) -> dict[str, Any]:

@@ -51,20 +51,29 @@ class Leakage:
         return text + f"; {self.in_validation:,} in its validation data" * (self.in_validation > 0)
 
 
-def check_leakage(run: Run, rows: Sequence[Row]) -> Leakage | None:
-    """Look up test rows, (source, reference) or (line,), in the run's data; None if it has no fingerprints."""
+def check_leakage(
+    run: Run, rows: Sequence[Row], valid_rows: Sequence[Row] | None = None, kinds: Sequence[str] = tuple(_NAMES)
+) -> Leakage | None:
+    """Look up test rows, (source, reference) or (line,), in the run's data; None if it has no fingerprints.
+
+    `valid_rows`: the validation data in the same form; None: as it is in the run folder.
+    `kinds`: what counts as repeated; references that are labels, which recur in any data, do not.
+    """
     fingerprints = LineHashes.open(run.files, LINES_SEEN)
     if fingerprints is None:
         return None
     normalise = run.recipe.data.normaliser.apply
     rows = [tuple(normalise(side) for side in row) for row in rows]
     compared = np.array([len(row) > 1 or len(row[0]) >= MIN_CHARACTERS for row in rows], dtype=bool)
-    in_training = {kind: which & compared for kind, which in fingerprints.found(rows).items()}
-    valid = LineHashes.of(read_valid(run.folder)) if run.files.has(VALID) else LineHashes({})
+    in_training = {kind: which & compared for kind, which in fingerprints.found(rows).items() if kind in kinds}
+    if valid_rows is None:
+        valid_rows = [row[:2] for row in read_valid(run.folder)] if run.files.has(VALID) else []
+    valid = LineHashes.of(valid_rows)
+    in_valid = {kind: which for kind, which in valid.found(rows).items() if kind in kinds}
     return Leakage(
         num_lines=len(rows),
         in_training={kind: int(which.sum()) for kind, which in in_training.items()},
-        in_validation=int((_any(valid.found(rows), len(rows)) & compared).sum()),
+        in_validation=int((_any(in_valid, len(rows)) & compared).sum()),
         lines=tuple((np.flatnonzero(_any(in_training, len(rows))) + 1).tolist()),
         num_compared=int(compared.sum()),
     )

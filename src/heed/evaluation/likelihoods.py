@@ -16,7 +16,7 @@ import numpy as np
 
 from heed.core.errors import UsageError
 from heed.core.progress import warn
-from heed.decoding.scoring import ScoredText, TextScorer
+from heed.decoding.scoring import ScoredText, TextScorer, prefix_of
 from heed.evaluation.evaluation import (
     INTERVALS,
     Evaluation,
@@ -26,7 +26,7 @@ from heed.evaluation.evaluation import (
     precision_of,
 )
 from heed.evaluation.test_set import HeldOut
-from heed.metrics import score_likelihoods
+from heed.metrics import METRICS, score_likelihoods
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
 from heed.metrics.metric import Score
 from heed.run import Run
@@ -99,7 +99,7 @@ def _same_tokens(one: TextSystem, other: TextSystem) -> bool:
     """Whether both have the same pieces, whatever their ids, and split the text into the same ones."""
     if one.run is None or other.run is None or one.scored is None or other.scored is None:
         return False
-    first, second = (system.tokenizers["tgt"].vocabulary for system in (one.run, other.run))
+    first, second = (run.tokenizers[run.sides[-1]].vocabulary for run in (one.run, other.run))
     if {*first.pieces} != {*second.pieces}:
         return False
     id_in_first = np.array([first.id(piece) for piece in second.pieces])
@@ -129,6 +129,7 @@ def _joined(lines: Sequence[str]) -> bytes:
 
 def evaluate_texts(test: HeldOut, systems: Sequence[TextSystem]) -> list[Evaluation]:
     """Perplexities and bits of each system; those after the first are compared with it by bits per byte."""
+    _require_alike(systems)
     leaks, clean = check_leakages(test, systems)
     block = lines_per_block(test, systems)
     first = LikelihoodStatistics.of(systems[0].likelihoods, block)
@@ -169,16 +170,27 @@ def lines_per_block(test: HeldOut, systems: Sequence[TextSystem]) -> int:
     Blocks of a short text are smaller, so that there are at least `MIN_BLOCKS`.
     """
     num_lines = len(test.rows)
-    if all(system.reads == "context:line" for system in systems if len(system.likelihoods) == num_lines):
+    if all("context:line" in system.reads for system in systems if len(system.likelihoods) == num_lines):
         return 1
     num_words = sum(len(line.split()) + 1 for line in test.sources)
     return max(1, min(math.ceil(WORDS_PER_BLOCK * num_lines / num_words), num_lines // MIN_BLOCKS))
 
 
 def _scores(likelihoods: Sequence[TextLikelihood], reads: str, block: int) -> dict[str, Score]:
-    """By title; with intervals if there are lines to draw."""
+    """By the metric's title; with intervals if there are lines to draw."""
     intervals = INTERVALS if len(likelihoods) > block else 0
-    return {score.name: score for score in score_likelihoods(likelihoods, intervals, reads, block).values()}
+    scores = score_likelihoods(likelihoods, intervals, reads, block, prefix_of(reads))
+    return {METRICS[key].title: score for key, score in scores.items()}
+
+
+def _require_alike(systems: Sequence[TextSystem]) -> None:
+    """Raise UsageError if pseudo-log-likelihoods would be compared with log-likelihoods."""
+    masked = [system.name for system in systems if prefix_of(system.reads)]
+    if 0 < len(masked) < len(systems):
+        raise UsageError(
+            f"{', '.join(masked)}: the pseudo-log-likelihood of a masked language model is not the probability of a "
+            "text and cannot be compared with the other scores. Evaluate it separately."
+        )
 
 
 def _comparable(first: LikelihoodStatistics, other: LikelihoodStatistics) -> bool:

@@ -124,7 +124,7 @@ def evaluate_outputs(
                 test=test,
                 run=system.run,
                 scores={name: each.score(INTERVALS) for name, each in statistics.items()},
-                how={**_search(system), **_tag(system), **precision_of(system), "tokenised": tokenised},
+                how={**search_of(system), **_tag(system), **precision_of(system), "tokenised": tokenised},
                 length_ratio=length_ratio(outputs, references, language, tokenised=tokenised),
                 against_first=compare_all(first, statistics),
                 leakage=leakage,
@@ -158,7 +158,7 @@ def _training_words(systems: Sequence[System]) -> tuple[str, WordCounts | None, 
     return "", None, Normaliser()
 
 
-def _search(system: System) -> dict[str, Any]:
+def search_of(system: System) -> dict[str, Any]:
     """Beam size and α, and the options that differ from their defaults."""
     if system.options is None:
         return {}

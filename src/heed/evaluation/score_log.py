@@ -12,6 +12,7 @@ from typing import Any
 from heed.core.environment import library_versions
 from heed.core.errors import DataError
 from heed.core.files import sha256_file, storage_errors
+from heed.core.json_text import parse_json
 from heed.core.own_files import LARGE
 from heed.core.progress import warn
 from heed.evaluation.evaluation import Evaluation
@@ -62,7 +63,7 @@ def read_scores(run: Run) -> list[dict[str, Any]]:
 def _entry(line: str) -> dict[str, Any] | None:
     """The entry in a line; None if it is not one that `log_scores` writes."""
     try:
-        entry = json.loads(line)
+        entry = parse_json(line)
         texts = [entry["time"], *(file["sha256"] for file in entry["test"]), *entry.get("ensemble", ())]
         for score in entry["scores"]:
             Score.from_json(score).render()

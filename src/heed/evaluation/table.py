@@ -56,12 +56,37 @@ def render_table(evaluations: Sequence[Evaluation], analysis: bool = False) -> s
         if first.length_ratio is not None:
             table.append(Column("length", lambda evaluation: f"{evaluation.length_ratio:.3f}"))
         sections = [_by_length(evaluations), _by_frequency(evaluations), _unigram_f1(evaluations)] if analysis else []
+        sections.append(_by_label(evaluations))
         sections += [_worst(evaluation) for evaluation in evaluations if evaluation.worst]
     parts = [first.test.label, _scores(evaluations, table), _signatures(evaluations)]
     parts += [SIGNIFICANCE] if any(evaluation.against_first for evaluation in evaluations) else []
     parts += [FEW] if 0 < first.num_rows < FEWEST_ROWS else []
     parts += [_leakage(evaluations, shown), *sections]
     return "\n\n".join(part for part in parts if part)
+
+
+MOST_LABELS = 30
+"""Labels that the table by label shows, the most frequent ones."""
+
+
+def _by_label(evaluations: Sequence[Evaluation]) -> str:
+    """Precision, recall and F1 of each label or type of spans, and the most frequent errors; may be empty."""
+    if not evaluations[0].by_label:
+        return ""
+    many = len(evaluations) > 1
+    rows = [["label", *["system"] * many, "precision", "recall", "F1", "number"]]
+    labels = [scores["label"] for scores in sorted(evaluations[0].by_label, key=lambda scores: -scores["number"])]
+    for label in labels[:MOST_LABELS]:
+        for evaluation in evaluations:
+            for scores in (each for each in evaluation.by_label if each["label"] == label):
+                rates = [f"{scores[name]:.2f}" for name in ("precision", "recall", "f1")]
+                rows.append([label or "-", *[evaluation.system] * many, *rates, f"{scores['number']:,}"])
+    return "\n".join([columns(rows, right=range(1 + many, 5 + many)), *filter(None, map(_errors, evaluations))])
+
+
+def _errors(evaluation: Evaluation) -> str:
+    errors = [f"{true} → {given} {number:,}" for true, given, number in evaluation.confusions[:5]]
+    return f"most frequent errors of {evaluation.system} (true → given): {', '.join(errors)}" if errors else ""
 
 
 def _text_columns(evaluations: Sequence[Evaluation], main: str) -> list[Column]:
@@ -167,7 +192,7 @@ def _leakage(evaluations: Sequence[Evaluation], names: Sequence[str]) -> str:
     systems: dict[str, list[str]] = {}
     for evaluation in evaluations:
         leakage = evaluation.leakage
-        if leakage or evaluation.run is not None:
+        if leakage or (evaluation.run is not None and "vectors" not in evaluation.how):
             unchecked = "not checked, there is no fingerprint of the training data of {}"
             systems.setdefault(leakage.render("{}", unit) if leakage else unchecked, []).append(evaluation.system)
     lines = [f"leakage: {text.format(', '.join(of))}" for text, of in systems.items()]

@@ -25,8 +25,9 @@ class HeldOut:
     rows: Sequence[Row]
     to_exchange: str = "Exchange the two sides."
     """Advice if source and reference are exchanged."""
-    unit: Literal["line", "pair"] = "line"
-    """Name of a row: a line of each file, or a pair in a file of pairs."""
+    unit: Literal["line", "pair", "sentence", "question", "image"] = "line"
+    """Name of a row: a line of each file, a pair in a file of pairs, a sentence of tagged words, a question, or an
+    image with its captions."""
 
     @property
     def label(self) -> str:

@@ -27,6 +27,7 @@ from torch import Tensor
 from heed.core.config import Config, to_toml
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, storage_errors
+from heed.core.json_text import parse_json
 from heed.core.run_files import RunFiles
 from heed.decoding.scoring import TextAs
 from heed.models.gpt import Gpt, GptConfig
@@ -193,11 +194,12 @@ def import_gpt2(folder: Path, out: Path) -> int:
     return sum(weight.numel() for weight in weights.values())
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file of a folder. Raises MissingInputError or DataError."""
     if not path.is_file():
-        raise MissingInputError(f"{path} is missing. Give a GPT-2 folder with {CONFIG}, {WEIGHTS} and {TOKENIZER}.")
+        raise MissingInputError(f"{path} is missing. Give a folder with {CONFIG}, {WEIGHTS} and {TOKENIZER}.")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DataError(f"{path} is not valid JSON: {error}.") from error
     if not isinstance(document, dict):
@@ -206,7 +208,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _read_config(path: Path) -> tuple[GptConfig, int]:
-    document = _read_json(path)
+    document = read_json(path)
     supported = {
         "model_type": ("gpt2",), "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
         "layer_norm_epsilon": (1e-5,), "scale_attn_weights": (True,), "scale_attn_by_inverse_layer_idx": (False,),
@@ -232,7 +234,7 @@ def _read_reading(path: Path, max_len: int) -> tuple[dict[str, Any], int]:
     """The `[data]` table and the context: as heed wrote them, or as other GPT-2 models read text."""
     defaults = {"text_as": "windows", "line_end": "newline", "keep_blank_lines": True, "context": max_len}
     try:
-        reading = Reading.model_validate(_read_json(path).get(HEED, defaults))
+        reading = Reading.model_validate(read_json(path).get(HEED, defaults))
         return reading.data(), reading.context
     except ValidationError as error:
         raise DataError(f"{path}: the value of {HEED!r} is invalid: {error.errors()[0]['msg']}.") from error
@@ -258,7 +260,7 @@ def _read_weights(path: Path, num_layers: int) -> dict[str, Tensor]:
 
 def _read_tokenizer(path: Path) -> tuple[Tokenizer, list[int]]:
     """The tokenizer, and the row of each of its text pieces in the model; no rows if the order is already heed's."""
-    document = _read_json(path)
+    document = read_json(path)
     special = {token.get("content"): token.get("id") for token in document.get("added_tokens", [])}
     if [special.get(piece) for piece in SPECIAL_PIECES] == [0, 1, 2, 3]:
         return load_tokenizer(path), []

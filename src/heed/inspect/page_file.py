@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from heed.core.environment import library_versions
+from heed.inspect.image import ImageInspection
 from heed.inspect.inspection import Inspection
 from heed.report.description import model_sentence
 from heed.run import Run
@@ -23,7 +24,7 @@ PAGE = Path(__file__).parent / "page"
 """Folder of the scripts and the style sheet."""
 SCRIPTS = (
     "dom.js", "weights.js", "sentence.js", "heat_map.js", "choices.js", "alternatives.js", "tree.js", "view.js",
-    "file.js",
+    "glances.js", "file.js",
 )  # fmt: skip
 """Concatenated in this order: each imports only from those before it."""
 STYLE = "view.css"
@@ -54,7 +55,7 @@ class ModelCard:
         return ModelCard(run.folder.resolve().name, model_sentence(run), Languages(*run.predictor.languages))
 
 
-def render(inspection: Inspection, model: ModelCard) -> str:
+def render(inspection: Inspection | ImageInspection, model: ModelCard) -> str:
     """The page as HTML."""
     script = "".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in SCRIPTS)
     style = _read(STYLE)
@@ -64,7 +65,7 @@ def render(inspection: Inspection, model: ModelCard) -> str:
     data = json.dumps(document, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
-        "form-action 'none'"
+        "form-action 'none'" + "; img-src data:" * isinstance(inspection, ImageInspection)
     )
     return f"""<!doctype html>
 <html lang="en">

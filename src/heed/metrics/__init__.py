@@ -9,6 +9,17 @@ import math
 from collections.abc import Sequence
 
 from heed.core.errors import UsageError
+from heed.metrics.cider import CiderD
+from heed.metrics.classification import (
+    Accuracy,
+    ExactMatch,
+    LogLoss,
+    MacroF1,
+    MeanAbsoluteError,
+    MicroF1,
+    Pearson,
+    Spearman,
+)
 from heed.metrics.likelihood import (
     BitsPerByte,
     BitsPerCharacter,
@@ -19,8 +30,11 @@ from heed.metrics.likelihood import (
     PerplexityPerWord,
     TextLikelihood,
 )
+from heed.metrics.masked import MaskedAccuracy, MaskedPerplexity
 from heed.metrics.metric import Metric, OutputMetric, Score, SentenceStatistics, require_parallel
 from heed.metrics.significance import SEED, interval, resampled_totals
+from heed.metrics.similarity import NegativeSampling
+from heed.metrics.tagging import EntityF1, EntityPrecision, EntityRecall, TagAccuracy
 from heed.metrics.translation import Bleu, Chrf, ChrfPlusPlus, Ter
 
 METRICS: dict[str, type[Metric]] = {
@@ -28,11 +42,27 @@ METRICS: dict[str, type[Metric]] = {
     "chrf": Chrf,
     "chrf++": ChrfPlusPlus,
     "ter": Ter,
+    "entity_f1": EntityF1,
+    "entity_precision": EntityPrecision,
+    "entity_recall": EntityRecall,
+    "tag_accuracy": TagAccuracy,
+    "cider": CiderD,
     "perplexity": PerplexityPerToken,
     "perplexity_per_word": PerplexityPerWord,
     "perplexity_per_character": PerplexityPerCharacter,
     "bits_per_character": BitsPerCharacter,
     "bits_per_byte": BitsPerByte,
+    "masked_perplexity": MaskedPerplexity,
+    "masked_accuracy": MaskedAccuracy,
+    "negative_sampling": NegativeSampling,
+    "accuracy": Accuracy,
+    "macro_f1": MacroF1,
+    "micro_f1": MicroF1,
+    "exact_match": ExactMatch,
+    "pearson": Pearson,
+    "spearman": Spearman,
+    "mean_absolute_error": MeanAbsoluteError,
+    "log_loss": LogLoss,
 }
 
 TRANSLATION_METRICS = ("bleu", "chrf", "ter")
@@ -81,6 +111,30 @@ def score_outputs(
     return [each.score(intervals) for each in statistics.values()]
 
 
+def statistics_of_several(
+    outputs: Sequence[str], references: Sequence[Sequence[str]], language: str | None, names: Sequence[str]
+) -> dict[str, SentenceStatistics]:
+    """The sentence statistics of each metric against all references of each output. Raises as `score_several`."""
+    metrics = {name: output_metric(name, language) for name in names}
+    return {name: metric.statistics_of_several(outputs, references) for name, metric in metrics.items()}
+
+
+def score_several(
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    language: str | None = None,
+    names: Sequence[str] = TRANSLATION_METRICS,
+    intervals: int = 1000,
+) -> dict[str, Score]:
+    """Scores of outputs against one or more references each, by the metric's name.
+
+    Raises DataError without outputs, or for one without references; UsageError for a name that is not in METRICS, and
+    for a metric that takes one reference only.
+    """
+    statistics = statistics_of_several(outputs, references, language, names)
+    return {name: each.score(intervals) for name, each in statistics.items()}
+
+
 def sentence_scores(
     name: str,
     outputs: Sequence[str],
@@ -94,14 +148,15 @@ def sentence_scores(
 
 
 def score_likelihoods(
-    sentences: Sequence[TextLikelihood], intervals: int = 1000, how: str = "", lines_per_block: int = 1
-) -> dict[str, Score]:
+    sentences: Sequence[TextLikelihood], intervals: int = 1000, how: str = "", lines_per_block: int = 1,
+    prefix: str = "",
+) -> dict[str, Score]:  # fmt: skip
     """Scores by every metric of likelihoods, by the metric's name, over all sentences together.
 
     The signature gives the unit and its number, whether ends of sentences are included, how many tokens stood for
     unknown words, and `how` the text was read. Blocks of `lines_per_block` lines are drawn together, since neighbouring
     lines are not independent where a model reads across lines. A text of probability 0 has infinite perplexity and no
-    interval. Raises DataError for an empty text.
+    interval. `prefix`: before each title. Raises DataError for an empty text.
     """
     total = sum(sentences, start=TextLikelihood())
     draws: list[TextLikelihood] = []
@@ -118,5 +173,5 @@ def score_likelihoods(
         if draws:
             signature += f"|bs:{intervals}|seed:{SEED}" + (f"|block:{lines_per_block}" if lines_per_block > 1 else "")
             low, high = interval([metric.value(draw) for draw in draws])
-        scores[name] = Score(metric.title, metric.value(total), signature, low, high)
+        scores[name] = Score(prefix + metric.title, metric.value(total), signature, low, high)
     return scores

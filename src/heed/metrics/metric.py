@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.metrics.significance import SEED, interval, resampled_totals
 
 Rows = NDArray[np.float64] | Sequence[Sequence[float]]
@@ -65,8 +65,8 @@ class Metric(ABC):
     higher_is_better: ClassVar[bool] = True
     usable_from: ClassVar[float | None] = None
     """Below this score (above it, if lower is better) a model has learned almost nothing; None: unknown."""
-    needs: ClassVar[Literal["outputs", "likelihoods"]]
-    """What it is computed from: a model's outputs and their references, or the likelihood of a text."""
+    needs: ClassVar[Literal["outputs", "likelihoods", "vectors"]]
+    """What it is computed from: outputs and their references, the likelihood of a text, or vectors of words."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,21 @@ class OutputMetric(Metric):
     """Code of the target language, such as `de`, `zh-CN` or `jpn_Jpan`, for metrics that split text into words."""
     tokenised: bool = False
     """Whether outputs and references are tokenised, with blanks between the tokens."""
+    num_references: int = 1
+    """References of each output; 0 if outputs have different numbers."""
 
     needs = "outputs"
 
     @abstractmethod
     def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
         """The counts [S sentences, K] of each sentence."""
+
+    def counts_of_several(self, outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Rows:
+        """The counts [S sentences, K] of each sentence against all its references.
+
+        Raises UsageError for a metric that compares with one reference only.
+        """
+        raise UsageError(f"{self.title} compares an output with one reference; leave it out for several.")
 
     @abstractmethod
     def value(self, totals: NDArray[np.float64]) -> float:
@@ -98,7 +107,7 @@ class OutputMetric(Metric):
 
     def signature(self, intervals: int) -> str:
         """Settings that must be equal for two scores to be comparable; `intervals`: number of bootstrap draws."""
-        return "nrefs:1" + (f"|bs:{intervals}|seed:{SEED}" if intervals else "")
+        return f"nrefs:{self.num_references or 'var'}" + (f"|bs:{intervals}|seed:{SEED}" if intervals else "")
 
     def check_references(self, references: Sequence[str]) -> None:
         """Warn of references that this metric cannot score meaningfully; by default, of none."""
@@ -107,6 +116,15 @@ class OutputMetric(Metric):
         """The counts of each sentence. Raises DataError without lines, or if the numbers of lines differ."""
         require_parallel(outputs, references)
         return SentenceStatistics(self, np.array(self.counts(outputs, references), dtype=np.float64))
+
+    def statistics_of_several(self, outputs: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceStatistics:
+        """The counts of each sentence against all its references; raises as `statistics` and `counts_of_several`."""
+        require_parallel(outputs, references)
+        sizes = {len(of_one) for of_one in references}
+        if 0 in sizes:
+            raise DataError("an output has no reference to be compared with.")
+        metric = replace(self, num_references=sizes.pop() if len(sizes) == 1 else 0)
+        return SentenceStatistics(metric, np.array(metric.counts_of_several(outputs, references), dtype=np.float64))
 
     def score(self, outputs: Sequence[str], references: Sequence[str], *, intervals: int = 0) -> Score:
         """The corpus score, with a 95 % interval from `intervals` bootstrap draws (0: none). Raises DataError."""
@@ -149,7 +167,7 @@ class SentenceStatistics:
         return SentenceStatistics(self.metric, self.rows[chosen])
 
 
-def require_parallel(outputs: Sequence[str], references: Sequence[str]) -> None:
+def require_parallel(outputs: Sequence[object], references: Sequence[object]) -> None:
     """Raise DataError unless there is one reference for each output, and at least one line."""
     if len(outputs) != len(references):
         raise DataError(

@@ -76,8 +76,8 @@ class Comparison:
     difference: float
     p_bootstrap: float | None
     """Two-sided paired bootstrap (Koehn 2004); None for fewer than `FEWEST_ROWS` sentences or blocks."""
-    p_randomisation: float
-    """Approximate randomisation (Riezler & Maxwell 2005)."""
+    p_randomisation: float | None
+    """Approximate randomisation (Riezler & Maxwell 2005); None if outputs of two systems cannot be exchanged."""
 
 
 def compare(first: Statistics, other: Statistics) -> Comparison:
@@ -99,8 +99,12 @@ def paired_bootstrap(
     """
     delta = _difference(a, b, a.rows.sum(axis=0), b.rows.sum(axis=0))
     pairs = zip(resampled_totals(a.rows, samples, seed), resampled_totals(b.rows, samples, seed), strict=True)
-    differences = np.array([_difference(a, b, *pair) for pair in pairs])
-    return delta, _p_value(np.abs(differences - differences.mean()), delta)
+    return delta, shifted_p_value(np.array([_difference(a, b, *pair) for pair in pairs]), delta)
+
+
+def shifted_p_value(differences: NDArray[np.float64], delta: float) -> float:
+    """The p value of a difference, given those of bootstrap draws; see `paired_bootstrap`."""
+    return _p_value(np.abs(differences - differences.mean()), delta)
 
 
 def paired_randomisation(

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from importlib.util import find_spec
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +43,9 @@ class SacrebleuMetric(OutputMetric):
     @cached_property
     def _corpus_scorer(self) -> Scorer:
         scorer = self.scorer()
-        scorer.num_refs = 1  # part of the signature; the library sets it when it reads references
+        scorer.num_refs = (
+            self.num_references or -1
+        )  # part of the signature; the library sets it when it reads references
         return scorer
 
     @cached_property
@@ -51,6 +54,10 @@ class SacrebleuMetric(OutputMetric):
 
     def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
         rows: Rows = self.scorer()._extract_corpus_statistics(outputs, [references])
+        return rows
+
+    def counts_of_several(self, outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Rows:
+        rows: Rows = self.scorer()._extract_corpus_statistics(outputs, list(zip_longest(*references)))
         return rows
 
     def value(self, totals: NDArray[np.float64]) -> float:

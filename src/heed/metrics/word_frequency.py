@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Self, TypeVar
 
 from heed.core.errors import DataError, UsageError
+from heed.core.json_text import parse_json
 from heed.core.own_files import LARGE
 from heed.core.progress import warn
 from heed.core.run_files import RunFiles
@@ -59,10 +60,10 @@ class WordCounts:
             return None
         path, advice = files.folder / name, "Remove it to score without frequencies."
         try:
-            document = json.loads(files.read(name, LARGE, advice))
+            document = parse_json(files.read(name, LARGE, advice))
             counts = Counter({word: int(count) for word, count in document["counts"].items()})
             read = cls(str(document["tokenizer"]), counts)
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             raise DataError(f"{path} is damaged ({error}). {advice}") from error
         try:
             word_cutter(read.tokenizer)

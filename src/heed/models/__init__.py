@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import Annotated, Any, cast
 
 from heed.core.config import ChosenBy
+from heed.models.bag import Bag
+from heed.models.bilstm import BiGru, BiLstm
 from heed.models.class_ngram import ClassNgram
+from heed.models.cnn import Cnn
+from heed.models.elmo import Elmo
+from heed.models.encoder import Encoder
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
+from heed.models.image_transformer import ImageTransformer
+from heed.models.linear import LinearNgrams
 from heed.models.lz78 import Lz78
 from heed.models.model import GenerativeModel, Model, ModelConfig, ReaderModel
 from heed.models.ngram import Bigram, Ngram
 from heed.models.one_layer import OneLayer
+from heed.models.ppmi_svd import PpmiSvd
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
+from heed.models.show_attend_tell import ShowAttendTell
 from heed.models.transformer import Transformer
 from heed.models.trellisnet import TrellisNet
+from heed.models.word_vectors import Cbow, SkipGram
 from heed.nn.contract import Vocabularies
 from heed.nn.recurrent import CELLS
 
@@ -33,6 +43,18 @@ MODELS: dict[str, type[Model]] = {
     "lz78": Lz78,
     "one_layer": OneLayer,
     "gpt": Gpt,
+    "encoder": Encoder,
+    "elmo": Elmo,
+    "bilstm": BiLstm,
+    "bigru": BiGru,
+    "skip_gram": SkipGram,
+    "cbow": Cbow,
+    "ppmi_svd": PpmiSvd,
+    "linear": LinearNgrams,
+    "bag": Bag,
+    "cnn": Cnn,
+    "show_attend_tell": ShowAttendTell,
+    "image_transformer": ImageTransformer,
 }
 
 
@@ -46,9 +68,9 @@ def register(model: type[Model]) -> None:
         raise ValueError(f"a model of kind {kind!r} already exists: {MODELS[kind].__name__}")
 
 
-def build_model(config: ModelConfig, vocabularies: Vocabularies) -> GenerativeModel:
+def build_model(config: ModelConfig, vocabularies: Vocabularies) -> Any:  # of the family of its kind
     """A new model of the configured kind; its weights are drawn from torch's global generator."""
-    return cast(GenerativeModel, cast(Any, MODELS[config.kind])(config, vocabularies))
+    return cast(Any, MODELS[config.kind])(config, vocabularies)
 
 
 def _configs() -> dict[str, type[ModelConfig]]:

@@ -20,6 +20,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heed.core.config import KeyOf
+from heed.core.errors import DataError
 from heed.models.limited_context import LimitedContext
 from heed.models.model import ModelConfig, Shard
 from heed.nn.attention import ATTENTION
@@ -134,14 +135,36 @@ class Gpt(LimitedContext):
         dropout_keys: DropoutKeys | None, trace: Trace | None,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
         """LayerNorm(h_L), h_0 = E[w] + P[t]."""
+        return self._layers(ids, columns, caches, dropout_keys, trace)[-1]
+
+    def hidden_layers(
+        self, ids: Int[Tensor, "B T"], dropout_keys: DropoutKeys | None = None
+    ) -> list[Float[Tensor, "B T D"]]:
+        """The embeddings with their positions, and the output of each block; that of the last one is normalised.
+
+        Raises DataError for a text that is longer than the positions.
+        """
+        if ids.shape[1] > self.max_len:
+            raise DataError(
+                f"a text of {ids.shape[1]:,} tokens is longer than the {self.max_len:,} positions of the language "
+                "model (model.max_len): shorten it."
+            )
+        caches = [AppendKV(cache, 0) for cache in self.empty_caches(len(ids), 0, self.embedding)]
+        return self._layers(ids, RowPositions(), caches, dropout_keys, None)
+
+    def _layers(
+        self, ids: Int[Tensor, "B T"], columns: RowPositions, caches: Sequence[AppendKV],
+        dropout_keys: DropoutKeys | None, trace: Trace | None,
+    ) -> list[Float[Tensor, "B T D"]]:  # fmt: skip
+        """h_0 … LayerNorm(h_L)."""
         x = F.embedding(ids, self.embedding) + F.embedding(columns.positions(ids.shape[1], ids.device), self.positions)
         x = dropout(x, self.config.dropout, dropout_keys and dropout_keys.fold(0), 0, columns.length)
-        mask = columns.causal_mask(ids.shape[1], ids.device)
+        mask, layers = columns.causal_mask(ids.shape[1], ids.device), [x]
         for number, (block, append_kv) in enumerate(zip(self.blocks, caches, strict=True)):
             inner, recorder = (
                 dropout_keys and dropout_keys.fold(1 + number),
                 recorder_of(trace, f"decoder.{number}.self"),
             )
             x = block(x, append_kv, mask, columns, inner, recorder)
-        features: Tensor = self.norm(x)
-        return features
+            layers.append(x)
+        return [*layers[:-1], self.norm(layers[-1])]

@@ -42,8 +42,12 @@ class Model(nn.Module):
     """Its `[model]` table."""
     count_based: ClassVar[bool] = False
     """Whether it is estimated from counts in one pass, without gradients."""
+    sparse_gradients: ClassVar[bool] = False
+    """Whether an update changes few rows of its weights, so that gradients are sparse tensors."""
     needs_source: ClassVar[bool] = False
     """Whether it is conditioned on a source, as a translation model is."""
+    source: ClassVar[Literal["tokens", "images"]] = "tokens"
+    """What its source is made of, if it needs one."""
     reads: ClassVar[Literal["lines", "stream", "windows"]] = "lines"
     """How it reads a text by default: line by line, as one stream with a state that is carried along, or in
     independent windows."""
@@ -63,6 +67,12 @@ class ReaderModel(Model):
 
     num_features: int
     """Features of each position (D)."""
+    num_added: int = 0
+    """Positions that it reads before the first one of each row: traced attention has them, features do not."""
+
+    def token_vectors(self) -> nn.Parameter | None:
+        """The vectors [V, D] of the tokens that it reads, which an output layer may share; None without any."""
+        return None
 
     @abstractmethod
     def read(

@@ -151,9 +151,26 @@ class Recurrent(LanguageModel):
         self, ids: Int[Tensor, "B T"], state: RecurrentState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], RecurrentState]:
         """Features of the next token after each of the given ones; see `PenalisedHead` for those of training."""
+        outputs, plain, layers = self._layers(ids, state)
+        features, dropout_keys = outputs[-1].transpose(0, 1), state.dropout_keys
+        if dropout_keys is not None and self.penalised:
+            features = torch.cat((features, plain.transpose(0, 1)), dim=-1)
+        return features, RecurrentState(tuple(layers), state.length + ids.shape[1], dropout_keys)
+
+    def hidden_layers(
+        self, ids: Int[Tensor, "B T"], dropout_keys: DropoutKeys | None = None
+    ) -> list[Float[Tensor, "B T D"]]:
+        """The embeddings, and the output of each layer after each token, from the beginning of a text."""
+        outputs, _, _ = self._layers(ids, self.initial_state(len(ids), None, dropout_keys))
+        return [output.transpose(0, 1) for output in outputs]
+
+    def _layers(
+        self, ids: Int[Tensor, "B T"], state: RecurrentState
+    ) -> tuple[list[Float[Tensor, "T B D"]], Float[Tensor, "T B D"], list[States]]:
+        """The outputs of all layers, after the embeddings; that of the last one without dropout; and the states."""
         config, dropout_keys = self.config, state.dropout_keys
-        x = self._dropped(self._embed(ids.t(), dropout_keys), config.input_dropout, state, site=0)  # [T, B, D]
-        layers = []
+        x = plain = self._dropped(self._embed(ids.t(), dropout_keys), config.input_dropout, state, site=0)  # [T, B, D]
+        outputs, layers = [x], []
         for number, (cell, states) in enumerate(zip(self._cells, state.layers, strict=True)):
             inner = dropout_keys and dropout_keys.fold(number)
             plain, states = unroll(cell, x, states, config.recurrent_dropout, inner)
@@ -161,10 +178,8 @@ class Recurrent(LanguageModel):
             is_last = number + 1 == len(self.layers)
             out = self._dropped(plain, config.dropout if is_last else config.layer_dropout, state, site=number + 1)
             x = x + out if config.residual else out
-        features = x.transpose(0, 1)
-        if dropout_keys is not None and self.penalised:
-            features = torch.cat((features, plain.transpose(0, 1)), dim=-1)
-        return features, RecurrentState(tuple(layers), state.length + ids.shape[1], dropout_keys)
+            outputs.append(x)
+        return outputs, plain, layers
 
     def _embed(self, ids: Int[Tensor, "T B"], dropout_keys: DropoutKeys | None) -> Float[Tensor, "T B D"]:
         """Vectors of words; embedding dropout sets some words to zero in the whole batch (Gal & Ghahramani 2016)."""

@@ -10,7 +10,7 @@ of McAllester.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, Protocol, cast
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -82,6 +82,23 @@ class TransformerConfig(ModelConfig):
         )
 
 
+class BlockConfig(Protocol):
+    """The settings of one block, which each model with such blocks has in its config."""
+
+    d_model: int
+    d_ff: int
+    num_heads: int
+    dropout: float
+    attention_dropout: float
+    norm: Literal["post", "pre"]
+    attention: str
+    activation: str
+
+
+LAYER_NORM_EPSILON = 1e-5
+"""PyTorch's own, added to the variance in layer normalisation."""
+
+
 class FeedForward(nn.Module):
     """Two layers applied to each position: max(0, x W_1 + b_1) W_2 + b_2 (Vaswani et al. 2017, equation 2)."""
 
@@ -103,9 +120,9 @@ class FeedForward(nn.Module):
 class Residual(nn.Module):
     """The residual connection and the normalisation around one sublayer."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: BlockConfig, epsilon: float = LAYER_NORM_EPSILON) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model)
+        self.norm = nn.LayerNorm(config.d_model, epsilon)
         self.pre_norm = config.norm == "pre"
         self.dropout = config.dropout
 
@@ -124,19 +141,19 @@ class Residual(nn.Module):
         return normalised
 
 
-def _attention(config: TransformerConfig) -> Attention:
+def _attention(config: BlockConfig) -> Attention:
     return ATTENTION[config.attention].in_block(config.d_model, config.num_heads, config.attention_dropout)
 
 
 class EncoderBlock(nn.Module):
     """Self-attention over the whole source, then the feed-forward layer."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: BlockConfig, epsilon: float = LAYER_NORM_EPSILON) -> None:
         super().__init__()
         self.attention = _attention(config)
         self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation)
-        self.attention_residual = Residual(config)
-        self.feed_forward_residual = Residual(config)
+        self.attention_residual = Residual(config, epsilon)
+        self.feed_forward_residual = Residual(config, epsilon)
 
     def forward(
         self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"] | None, dropout_keys: DropoutKeys | None,
@@ -246,12 +263,12 @@ class Transformer(GenerativeModel):
 
     def start(
         self,
-        source: TokenSource | None,
+        source: Any,
         rows_per_source: int = 1,
         reserve: int | None = None,
         dropout_keys: DropoutKeys | None = None,
     ) -> CachedState:
-        """Encode the source and project the keys and values of each decoder block."""
+        """Encode a source that the encoder reads, and project the keys and values of each decoder block."""
         if source is None:
             raise ValueError("a translation model needs a source")
         encoded = self.encoder.read(source, dropout_keys and dropout_keys.fold(1))

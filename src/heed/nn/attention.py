@@ -17,10 +17,11 @@ from abc import ABC, abstractmethod
 from typing import Self
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from heed.core.errors import UsageError
 from heed.nn.contract import Recorder
 from heed.nn.dropout_keys import DropoutKeys, in_256ths
 from heed.nn.scaled_dot_product import (
@@ -189,6 +190,42 @@ class FusedMultiHeadAttention(_ScaledDotProduct):
         return out
 
 
+class RotaryAttention(MultiHeadAttention):
+    """Multi-head attention with rotary positions (Su et al. 2021, "RoFormer", equation 34).
+
+    Queries and keys are rotated by their positions, so that a score depends on the distance of the two. Feature i and
+    feature i + K/2 of a head are a pair, rotated by position · 10000^(-2i/K), as in GPT-NeoX.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
+        super().__init__(d_model, num_heads, dropout, bias)
+        if self.key_size % 2:
+            raise UsageError(
+                f"rotary attention rotates pairs of features, so the {self.key_size} of a head must be even."
+            )
+
+    def queries(self, x: Float[Tensor, "R T D"], positions: RowPositions) -> Float[Tensor, "R T D"]:
+        """x W_Q, rotated."""
+        heads = split_heads(super().queries(x, positions), self.num_heads)
+        return merge_heads(rotated(heads, positions.positions(x.shape[1], x.device)))
+
+    def project(self, memory: Float[Tensor, "B S D"], positions: RowPositions = BEGINNING) -> KeysValues:
+        """x W_K, rotated, and x W_V."""
+        keys, values = super().project(memory, positions)
+        return rotated(keys, positions.positions(memory.shape[1], memory.device)), values
+
+
+def rotated(x: Float[Tensor, "B H T K"], positions: Int[Tensor, "*B T"]) -> Float[Tensor, "B H T K"]:
+    """Heads whose pairs of features (i, i + K/2) are rotated by their positions, each at its own rate."""
+    half = x.shape[-1] // 2
+    rates = 10000.0 ** (-torch.arange(half, device=x.device) / half)
+    angles = positions[..., None] * rates  # [T, K/2] or [B, T, K/2]
+    angles = angles if angles.dim() == 2 else angles[:, None]
+    cosines, sines = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat((first * cosines - second * sines, first * sines + second * cosines), dim=-1)
+
+
 class AdditiveAttention(Attention):
     """Additive attention (Bahdanau et al. 2015, section A.1.2): e_ij = vᵀ tanh(W s_{i-1} + U h_j).
 
@@ -211,17 +248,24 @@ class AdditiveAttention(Attention):
         """Keys U h, and the memory itself as the values, both as one head."""
         return self.key(memory)[:, None], memory[:, None]
 
+    def weights(
+        self, x: Float[Tensor, "R T Q"], keys: Float[Tensor, "B 1 S A"], mask: Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "B WT S"]:
+        """The weights of the positions of each memory, for the queries of the W · T vectors that share it."""
+        query = self.query(x).reshape(keys.shape[0], -1, 1, keys.shape[-1])  # [B, W·T, 1, A]
+        scores = self.score(torch.tanh(query + keys)).squeeze(-1)  # [B, W·T, S]
+        if mask is not None:
+            scores = scores.masked_fill(~(mask[:, 0] if mask.dim() == 4 else mask), float("-inf"))
+        weights: Tensor = scores.softmax(dim=-1)
+        return weights
+
     def forward(
         self, x: Float[Tensor, "R T Q"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
         positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
     ) -> Float[Tensor, "R T C"]:  # fmt: skip
         rows, num_queries, _ = x.shape
         keys, values = self.keys_values(x, memory, positions)
-        query = self.query(x).reshape(keys.shape[0], -1, 1, keys.shape[-1])  # [B, W·T, 1, A]
-        scores = self.score(torch.tanh(query + keys)).squeeze(-1)  # [B, W·T, S]
-        if mask is not None:
-            scores = scores.masked_fill(~(mask[:, 0] if mask.dim() == 4 else mask), float("-inf"))
-        weights = scores.softmax(dim=-1)
+        weights = self.weights(x, keys, mask)
         if trace is not None:
             trace(weights.reshape(rows, 1, num_queries, -1))
         contexts: Tensor = weights @ values[:, 0]  # [B, W·T, C]
@@ -231,5 +275,6 @@ class AdditiveAttention(Attention):
 ATTENTION: dict[str, type[Attention]] = {
     "multi_head": MultiHeadAttention,
     "fused_multi_head": FusedMultiHeadAttention,
+    "rotary": RotaryAttention,
     "additive": AdditiveAttention,
 }

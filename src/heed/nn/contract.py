@@ -96,13 +96,20 @@ class TokenSource:
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """Sizes of the vocabularies, and the ids of padding, begin and end."""
+    """Sizes of the vocabularies, and the ids of padding, begin, end and unknown pieces."""
 
     src_size: int
     tgt_size: int
     pad_id: int = 0
     bos_id: int = 1
     eos_id: int = 2
+    unk_id: int = 3
+    num_characters: int = 0
+    """For sources of words (`heed.nn.word_source`): ids of characters; 0 for other sources."""
+    num_marks: int = 0
+    """Likewise: kinds of marks, numbered from 1."""
+    num_singletons: int = 0
+    """Likewise: words that occur once in training; they are the last ids of the source."""
 
     def require_equal_sizes(self) -> None:
         """Raises UsageError unless source and target can share one embedding."""

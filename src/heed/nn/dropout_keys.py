@@ -22,6 +22,7 @@ _GOLDEN = -7046029254386353131
 _MIX_1 = -4658895280553007687
 _MIX_2 = -7723592293110705685
 _MASK_34, _MASK_37, _MASK_33 = (1 << 34) - 1, (1 << 37) - 1, (1 << 33) - 1
+_MASK_53 = (1 << 53) - 1
 
 
 def _mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
@@ -91,6 +92,11 @@ class DropoutKeys:
         """The same streams for positions that are counted from `num_positions`."""
         return replace(self, shift=self.shift + num_positions)
 
+    def numbers(self, count: int) -> Int[Tensor, "B count"]:
+        """`count` random numbers of each row, in 0 … 2^63 - 1; the first ones do not depend on `count`."""
+        counter = torch.arange(count, device=self.keys.device)
+        return _mix(self.keys[:, None] + counter * _GOLDEN) & (2**63 - 1)
+
     def keep(self, shape: tuple[int, ...], probability: float, offset: int = 0) -> Tensor:
         """A boolean mask `[B, *shape]`, False with `probability` (rounded to 1/256).
 
@@ -107,6 +113,17 @@ class DropoutKeys:
         if words * 8 != inner:
             keep = keep.view(len(self.keys), positions, words * 8)[..., :inner]
         return keep.reshape(len(self.keys), *shape)
+
+    def uniform(self, num_positions: int, site: int, offset: int = 0) -> Float[Tensor, "B T"]:
+        """A number in [0, 1) for each row and position, for random choices; `offset` is the first position."""
+        begin = self.shift + offset
+        counter = torch.arange(begin, begin + num_positions, device=self.keys.device)
+        bits = _mix(self.fold(site).keys[:, None] + counter * _GOLDEN)
+        return (bits & _MASK_53).double() / 2.0**53
+
+    def numbered(self, numbers: Int[Tensor, " B"]) -> DropoutKeys:
+        """Streams of their own for rows that share a key, by the number of each."""
+        return replace(self, keys=_mix(self.keys + numbers * _MIX_1))
 
     def dropout(self, x: Float[Tensor, "B T ..."], probability: float, site: int, offset: int = 0) -> Tensor:
         """Inverted dropout: zero with `probability`; kept values are scaled to preserve the mean."""

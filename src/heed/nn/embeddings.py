@@ -57,19 +57,21 @@ def uniform_weight(num_rows: int, size: int, bound: float) -> nn.Parameter:
 
 
 class TokenEmbedding(nn.Module):
-    """Token embeddings scaled by √D, with sinusoidal positions added or concatenated.
+    """Token embeddings, scaled by √D unless `scale` is given, with sinusoidal positions added or concatenated.
 
     The table of positions is computed, not stored with the weights, and grows when a longer text arrives.
     """
 
     positions: Tensor
 
-    def __init__(self, weight: nn.Parameter, d_model: int, positions: str, dropout: float) -> None:
+    def __init__(
+        self, weight: nn.Parameter, d_model: int, positions: str, dropout: float, scale: float | None = None
+    ) -> None:
         super().__init__()
         self.weight = weight  # [V, D], or [V, D - P] with concatenated positions
         self.kind = positions
         self.position_size = d_model - weight.shape[1] if positions == "concatenated" else d_model
-        self.scale = math.sqrt(weight.shape[1])
+        self.scale = math.sqrt(weight.shape[1]) if scale is None else scale
         self.dropout = dropout
         self.register_buffer("positions", self.table(256), persistent=False)
 
@@ -91,7 +93,8 @@ class TokenEmbedding(nn.Module):
         first: Tensor | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Vectors of the tokens in columns `offset …`; the first token of row b is in column `first[b]`."""
-        vectors = nn.functional.embedding(ids, self.weight) * self.scale
+        vectors = nn.functional.embedding(ids, self.weight)
+        vectors = vectors * self.scale if self.scale != 1 else vectors
         if self.kind == "none":
             return dropout(vectors, self.dropout, dropout_keys, site=0, offset=offset)
         columns = torch.arange(offset, offset + ids.shape[1], device=ids.device)

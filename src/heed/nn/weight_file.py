@@ -24,6 +24,7 @@ from torch import Tensor
 from heed.core.errors import DataError
 from heed.core.files import atomic_write, format_bytes, storage_errors
 from heed.core.formats import FORMAT, require_format
+from heed.core.json_text import parse_json
 from heed.core.own_files import open_own
 
 MAX_HEADER_BYTES = 16_000_000
@@ -98,14 +99,14 @@ def read_header(path: Path) -> Header:
 
 def _parsed(path: Path, text: bytes, num_data_bytes: int) -> Header:
     try:
-        entries = json.loads(text)
+        entries = parse_json(text)
         metadata = entries.pop("__metadata__", {}) if isinstance(entries, dict) else {}
-        metadata = json.loads(metadata.get(METADATA_KEY, "{}")) if isinstance(metadata, dict) else metadata
+        metadata = parse_json(metadata.get(METADATA_KEY, "{}")) if isinstance(metadata, dict) else metadata
         header = Header.model_validate({"metadata": metadata, "tensors": entries})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise _damaged(path, f"its header is wrong at {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from error
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         raise _damaged(path, "its header is not JSON") from error
     for name, tensor in header.tensors.items():
         begin, end = tensor.data_offsets

@@ -62,6 +62,7 @@ def write_report(run: Run) -> Path:
             _summary(run, analysis, train, validations, reason),
             curves and f"## Training\n\n{curves}",
             score_section(run, analysis, kept),
+            *analysis.get("sections", ()),
             sample_section(analysis, validations),
             weaknesses(analysis, validations, reason),
             _data_section(run),

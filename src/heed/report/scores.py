@@ -40,7 +40,20 @@ def _validation_scores(analysis: Event, kept: Event) -> str:
     rows = [head, *([score.name, score.numbers, code(score.signature)] for score in scores)]
     lines = f", {analysis['num_lines']:,} lines" if analysis else ""
     text = f"The weights of update {kept['step']:,}{lines}{', ' + search if search else ''}."
-    return f"### On validation data\n\n{text}\n\n{table(rows, right=[1])}"
+    parts = [f"### On validation data\n\n{text}\n\n{table(rows, right=[1])}", _baselines(analysis, rows[0])]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _baselines(analysis: Event, head: Sequence[str]) -> str:
+    """The scores of outputs that need no model; empty if the task has none."""
+    rows = [
+        [plain(baseline["system"]), score.name, score.numbers]
+        for baseline in analysis.get("baselines", ())
+        for score in map(Score.from_json, baseline["scores"])
+    ]
+    if not rows:
+        return ""
+    return f"Outputs that need no model, for comparison:\n\n{table([['output', *head[:2]], *rows], right=[2])}"
 
 
 def _test_scores(run: Run) -> list[str]:

@@ -19,6 +19,7 @@ import torch
 
 from heed.core.environment import memory_bytes, num_cpus, processor_name
 from heed.core.errors import HeedError
+from heed.core.json_text import parse_json
 from heed.evaluation.evaluation import Evaluation
 from heed.metrics import METRICS
 from heed.metrics.metric import Score
@@ -51,7 +52,7 @@ def read_analysis(run: Run, step: int) -> dict[str, Any]:
     if not run.files.has(VALIDATION):
         return {}
     try:
-        analysis = json.loads(run.files.read_anyway(VALIDATION, "The report may repeat wrong numbers."))
+        analysis = parse_json(run.files.read_anyway(VALIDATION, "The report may repeat wrong numbers."))
         for score in analysis["scores"]:
             Score.from_json(score).render()
         return dict(analysis) if analysis["step"] == step and analysis["num_lines"] > 0 else {}

@@ -15,6 +15,7 @@ r"""ARPA files of n-gram models, the format of SRILM, KenLM and others.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from io import TextIOWrapper
@@ -34,6 +35,8 @@ from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
 _NEVER = "-99"
 """log10 of a probability of 0 in this format."""
 _LN10 = math.log(10)
+_SIZE = re.compile(r"[ \t]*\d{1,15}[ \t]*", re.ASCII)
+"""A number of n-grams in the header, of which nobody has more."""
 _BLANKS = frozenset(" \t\r\n\0")
 
 
@@ -164,8 +167,8 @@ class _Reader:
         sizes: list[int] = []
         while (line := self.next_line()).startswith("ngram "):
             length, _, number = line.removeprefix("ngram ").partition("=")
-            if length.strip() != str(len(sizes) + 1) or not number.strip().isdecimal():
-                self.fail(f"expected 'ngram {len(sizes) + 1}=' and a number, got {line!r:.80}.")
+            if length.strip() != str(len(sizes) + 1) or not _SIZE.fullmatch(number):
+                self.fail(f"expected 'ngram {len(sizes) + 1}=' and a number of n-grams, got {line!r:.80}.")
             sizes.append(int(number))
         tree = _Tree()
         for n, size in enumerate(sizes, start=1):

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 TASKS: dict[str, str | type[Task]] = {
     "translation": "heed.tasks.translation.task:TranslationTask",
     "language-model": "heed.tasks.language_model.task:LanguageModelTask",
+    "masked-language-model": "heed.tasks.masked_language_model.task:MaskedLanguageModelTask",
+    "tagging": "heed.tasks.tagging.task:TaggingTask",
+    "word-vectors": "heed.tasks.word_vectors.task:WordVectorTask",
+    "classification": "heed.tasks.classification.task:ClassificationTask",
+    "captioning": "heed.tasks.captioning.task:CaptioningTask",
 }
 
 

@@ -39,6 +39,11 @@ class DataConfig(Config):
     """Normalisation of text, in training and in use."""
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that are named."""
+        return tuple(path for key in self.path_keys if (path := getattr(self, key)))
+
+    @property
     def holds_out(self) -> bool:
         """Whether validation data is held out of the training data, because no validation file is given."""
         return not any(getattr(self, key) for key in self.path_keys if key.startswith("valid_"))

@@ -34,6 +34,8 @@ class CorpusStats:
     """Mean number of target characters per source character."""
     languages: Mapping[str, str] = field(default_factory=dict)
     """Language of each side ("src", "tgt"), from the name of its column or its script; empty if unknown."""
+    measured: Mapping[str, float] = field(default_factory=dict)
+    """All statistics of the diagnosis (`Diagnosis.statistics`)."""
 
     @property
     def num_all(self) -> int:

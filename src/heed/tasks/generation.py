@@ -24,6 +24,7 @@ from heed.nn.contract import Autoregressive, PairedHead, Smoothing, State, Vocab
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.state_io import renewed
 from heed.tasks.predictor import Combination
+from heed.tasks.prepare import open_tokens
 from heed.tasks.task import Loss, Task
 from heed.text.vocabulary import Vocabulary
 
@@ -39,7 +40,7 @@ class GenerationTask(Task):
     @property
     def store(self) -> TokenStore:
         """The training data."""
-        return TokenStore.open(self.folder / "data" / "train")
+        return open_tokens(self.folder)
 
     def row_loader(
         self, tokens_per_batch: int, seed: int, rank: int, world_size: int, workers: int,

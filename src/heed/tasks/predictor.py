@@ -6,16 +6,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores
 from heed.decoding.translator import ModelTranslator
+from heed.tasks.embedding import (
+    Neighbourhood,
+    Pooling,
+    TokenAttention,
+    TokenVectors,
+    expressions,
+    require_known,
+    require_pooling,
+    unit,
+    whole_words,
+)
+from heed.text.readers.lines import Errors
 
 LM_WEIGHT = 0.2
 """Default weight of a language model in shallow fusion."""
@@ -46,6 +62,65 @@ class Prediction:
     """The label, number, tags or text, as printed."""
     probability: float | None = None
     """Probability of the answer, if available."""
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """What `heed predict` reads from a stream and writes."""
+
+    input: Literal["auto", "conll", "text"] = "auto"
+    """Rows of tokens, sentences, or whichever the first lines look like."""
+    json: bool = False
+    """An object for each sentence, with its entities."""
+    probabilities: bool = False
+    """The probability of each tag after it."""
+    top: int = 1
+    """Number of taggings of each sentence."""
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A word or an n-gram of an input, and how much it speaks for an answer (negative: against it)."""
+
+    text: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an answer to an input rests on."""
+
+    answer: str
+    """The answer that the weights are for: the most probable one."""
+    words: tuple[Weighted, ...]
+    """The words of the input, in their order: how far the log-odds of the answer fall without each of them."""
+    ngrams: tuple[Weighted, ...] = ()
+    """The n-grams of the linear model with the largest part in the log-odds, for and against; may be empty."""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A word of a caption, and where the model looked when it wrote it."""
+
+    text: str
+    """The word, or empty for the end of the caption."""
+    probability: float
+    weights: tuple[float, ...]
+    """The attention over the patches of the image, row by row from the top left; they sum to one."""
+
+
+@dataclass(frozen=True)
+class SeenCaption:
+    """A caption of an image, with what the model looked at."""
+
+    text: str
+    words: tuple[Glance, ...]
+    rows: int
+    columns: int
+    """Of the patches."""
+    alternatives: tuple[str, ...] = ()
+    """The next best captions."""
 
 
 class Predictor:
@@ -84,9 +159,18 @@ class Predictor:
         if not self.can(ability):
             raise self._cannot(ability, by)
 
+    def require_text(self, by: str) -> None:
+        """Raise UsageError unless the run can score texts without sources, which `by` (a flag) needs."""
+        if not self.can("score") or self.can("translate"):
+            raise self._cannot("generate", by)
+
     def open(self) -> None:
         """Read the weights now instead of on first use. Raises MissingInputError or DataError if they are damaged."""
         _ = self.run.model
+
+    def warm_up(self) -> None:
+        """Run the model once, for runs that do not generate text from text."""
+        self.predict(["1"])
 
     def convert(self) -> None:
         """Write the files that make later use faster into the run folder."""
@@ -101,6 +185,36 @@ class Predictor:
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Return the `top` most probable answers to each input, best first."""
         raise self._cannot("predict")
+
+    def annotate(self, groups: Iterable[Sequence[str]], options: AnswerOptions) -> Iterator[list[str]]:
+        """Tag a stream of lines, rows of tokens or sentences, which come in groups; yields the lines of output."""
+        raise self._cannot("annotate")
+
+    def explain(self, text: str) -> Explanation:
+        """What the answer to an input rests on."""
+        raise self._cannot("explain")
+
+    def predict_table(
+        self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
+    ) -> Iterator[str]:
+        """The lines of a table with columns for the `top` answers to each row, and their probabilities."""
+        raise UsageError(f"--table needs a run that reads tables; {self.run.folder} does not.")
+
+    def caption(self, images: Sequence[Any], top: int = 1) -> list[list[Prediction]]:
+        """Return the `top` best captions of each image, given as a path or as the bytes of a file."""
+        raise self._cannot("caption")
+
+    def look(self, image: Any, top: int = 1) -> SeenCaption:
+        """Return the best caption of an image with the attention for each word, and `top - 1` alternatives."""
+        raise self._cannot("caption")
+
+    def image_pixels(self, image: bytes, name: str, max_pixels: int) -> Any:
+        """Decode an image file for `caption` and `look`. Raises DataError, with `name`, for what cannot be decoded."""
+        raise self._cannot("caption")
+
+    def caption_files(self, place: Path, top: int = 1) -> Iterator[tuple[str, list[Prediction]]]:
+        """The name and the `top` best captions of each image of a folder, an archive or a single file."""
+        raise self._cannot("caption")
 
     def translate(self, texts: Any, options: SearchOptions | None = None) -> Any:
         """Translate a text (to a text) or several texts (to a list)."""
@@ -122,6 +236,49 @@ class Predictor:
         """Return the log-probabilities (nats) of each text's tokens, given its source if the run is a translator."""
         raise self._cannot("score")
 
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Return the vector of each token of each text."""
+        raise self._cannot("embed")
+
+    def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
+        """Return the self-attention between the tokens of each text; `random_weights`: of an untrained model."""
+        raise self._cannot("inspect")
+
+    def embed(self, texts: str | Sequence[str], pooling: Pooling = "mean") -> NDArray[np.float32]:
+        """Return a vector [D] of a text, or the vectors [N, D] of several; zeros for a text without a known token.
+
+        `pooling`: the "mean" or the maximum ("max") of the tokens' vectors, or the "first" or "last" of them.
+        """
+        require_pooling(pooling)
+        if isinstance(texts, str):
+            return np.asarray(self.embed([texts], pooling)[0])
+        return np.stack([vectors.pooled(pooling) for vectors in self.token_vectors(["", *texts])])[1:]
+
+    @cached_property
+    def neighbourhood(self) -> Neighbourhood:
+        """The words of the vocabulary, among which `neighbours` searches."""
+        words = whole_words(self.run.tokenizers[self.run.sides[0]])
+        return Neighbourhood(words, self.word_vectors(words))
+
+    def word_vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors [N, D] of words, each as it is after a blank: subwords at the begin of a text differ."""
+        return self.embed([f" {word}" for word in words])
+
+    def neighbours(self, query: str, top: int = 10) -> list[tuple[str, float]]:
+        """Return the words nearest to a word, or to a sum such as `king - man + woman`, with their cosines, best first.
+
+        The vectors of a sum have length 1, and its words are left out (Mikolov et al. 2013). Raises UsageError for
+        several words without + or -, and DataError for an unknown word.
+        """
+        found = expressions([query])
+        if len(found) > 1:
+            raise UsageError(f"{query!r} is not one word or a sum of words, such as king - man + woman.")
+        normaliser = self.run.recipe.data.normaliser
+        words = [normaliser.apply(word) for word in found[0].words]
+        vectors = self.word_vectors(words)
+        require_known(words, vectors)
+        return self.neighbourhood.nearest(np.asarray(found[0].signs, np.float32) @ unit(vectors), top, words)
+
     @property
     def translator(self) -> ModelTranslator:
         """The search engine of a run that generates text."""
@@ -133,7 +290,7 @@ class Predictor:
 
     def adapting_scorer(self, options: Mapping[str, Any]) -> TextScorer:
         """A scorer with a model that adapts to the text; the weights must not be packed."""
-        raise self._cannot("score")
+        raise self._cannot("generate", "--dynamic")
 
     def calibrate(self, options: SearchOptions) -> Any:
         """Learn the confidence of outputs from the validation data, and write it into the run folder."""
@@ -159,6 +316,12 @@ class Predictor:
     def evaluate(self, table: Path) -> Any:
         """Score the run on a file of inputs and answers; returns a `heed.evaluation.evaluation.Evaluation`."""
         raise self._cannot("predict")
+
+    def evaluate_captions(
+        self, captions: Path, images: Path, others: Sequence[Predictor] = (), quiet: bool = False
+    ) -> list[Any]:
+        """Score this run, other runs and baselines on captioned images; returns an `Evaluation` of each."""
+        raise self._cannot("caption")
 
     def commands(self, name: str) -> Sequence[str]:
         """Example shell commands that use the run `name`."""

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from heed.core.errors import DataError, MissingInputError
-from heed.core.own_files import LARGE
+from heed.core.json_text import parse_json
+from heed.core.own_files import LARGE, own_folder
 from heed.core.progress import message
 from heed.core.run_files import RunFiles
 from heed.data.line_hashes import LineHasher, LineHashes
@@ -41,6 +42,8 @@ VALID, LINES_SEEN, WORDS_SEEN = "data/valid.jsonl", "data/hashes", "data/words.j
 """Files of a run folder: validation rows, hashes of the training rows, and counts of the training words."""
 CORPUS, DIAGNOSIS = "data/corpus.json", "data/diagnosis.txt"
 """Further files: facts about the training data, and the data doctor's diagnosis."""
+TOKENS = "data/train"
+"""The folder of the training rows as token ids."""
 
 
 @dataclass(frozen=True)
@@ -231,10 +234,20 @@ def write_tokens(
     vocab_sizes = [len(tokenizers[side].vocabulary) for side in sides]
     fingerprint: dict[str, Any] = {"files": {name: dict(file) for name, file in files.items()}}
     fingerprint |= vocabulary_digests({side: tokenizers[side] for side in sides})
-    store = write_store(folder / "data" / "train", sides, rows, vocab_sizes, fingerprint)
+    store = write_store(folder / TOKENS, sides, rows, vocab_sizes, fingerprint)
+    require_trainable(store)
+    return store
+
+
+def require_trainable(store: TokenStore) -> None:
+    """Raise DataError if no training data is left."""
     if len(store) == 0:
         raise DataError("no training data is left after filtering. `heed data check` on the files shows why.")
-    return store
+
+
+def open_tokens(folder: Path, verify: bool = False) -> TokenStore:
+    """The token store of a run folder. Raises what `TokenStore.open` raises, and DataError where a link leads to it."""
+    return TokenStore.open(own_folder(folder, TOKENS), verify)
 
 
 def vocabulary_digests(tokenizers: Mapping[str, Tokenizer]) -> dict[str, str]:
@@ -262,7 +275,7 @@ def read_valid(folder: Path) -> list[Row]:
     """Read the validation rows. Raises DataError if the file is damaged."""
     try:
         text = RunFiles(folder).read(VALID, LARGE, RESTART).decode()
-        return [tuple(json.loads(line)) for line in text.split("\n") if line]
+        return [tuple(parse_json(line)) for line in text.split("\n") if line]
     except (MissingInputError, ValueError, TypeError) as error:
         raise DataError(f"{folder / VALID} is damaged or missing. {RESTART}") from error
 

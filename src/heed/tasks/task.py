@@ -113,8 +113,15 @@ class Task(ABC):
     """Score that decides between equal values of the stop metric; empty: the earlier weights are kept."""
     tokenizer_note: ClassVar[str] = ""
     """Note that is printed when a new tokenizer is trained; may be empty."""
+    refuses_unknown: ClassVar[bool] = True
+    """Whether a training stops if too much of the validation text is unknown to the vocabulary, as it does not for
+    readers of words that have other features of unknown words."""
     chosen_anew: ClassVar[tuple[str, ...]] = ()
     """Recipe keys that fine-tuning does not inherit, but chooses for the new data."""
+
+    moving_nll: float | None = None
+    """Moving average of -log p (nats) of a target over the updates so far, for losses that compare with it; the
+    training loop sets it. None before the first update."""
 
     def __init__(self, folder: Path, recipe: Any, tokenizers: Mapping[str, Tokenizer], device: torch.device) -> None:
         self.folder = folder
@@ -187,6 +194,11 @@ class Task(ABC):
     @classmethod
     def require_tokenizers(cls, tokenizers: Mapping[str, Tokenizer], data: Any) -> None:
         """Raise UsageError if the tokenizers of another run cannot encode this data."""
+        return
+
+    @classmethod
+    def require_whole(cls, folder: Path) -> None:
+        """Compare prepared data outside the token store with its checksums. Raises DataError if it is damaged."""
         return
 
     # --- training on a prepared run folder --------------------------------------------------------------

@@ -35,6 +35,8 @@ MAX_LINE_BYTES = 16_000_000
 _BLOCK = 1 << 16
 _PACKED = 1 << 8
 """Bytes of Zstandard that are unpacked at once; at most 2^15 times as many."""
+MAX_UNPACKING_BYTES = 130 << 20
+"""Memory for the dictionary of an `.xz` file: twice that of `xz -9`. Zstandard's own limit is about the same."""
 
 
 @contextmanager
@@ -93,6 +95,11 @@ def require_line(size: int, name: str, number: int) -> None:
 
 
 def _damage(path: str | Path, error: BaseException, where: str = "") -> str:
+    if "memory" in str(error).lower():
+        return (
+            f"{shown_name(path)} needs more than {format_bytes(MAX_UNPACKING_BYTES)} of memory to be decompressed. "
+            "Compress it again with the usual settings, such as `xz -9` or `zstd -19`."
+        )
     what = "ends unexpectedly" if isinstance(error, EOFError) else f"cannot be decompressed ({error})"
     return f"{shown_name(path)} {what}{where}. The archive is damaged or incomplete: copy or create it again."
 
@@ -129,8 +136,42 @@ def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
     if suffix == ".gz":
         return cast(BinaryIO, gzip.GzipFile(fileobj=file))
     if suffix == ".xz":
-        return cast(BinaryIO, lzma.LZMAFile(file))
+        return io.BufferedReader(_XzStream(file))
     return _unpack_zstandard(file) if suffix == ".zst" else file
+
+
+class _XzStream(io.RawIOBase):
+    """The streams of an `.xz` file, one after another; the standard library's own reader limits no memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._stream = self._next_stream()
+        self._is_started = False
+
+    @staticmethod
+    def _next_stream() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, MAX_UNPACKING_BYTES)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        plain = b""
+        while not plain:
+            packed = b""
+            if self._stream.eof:
+                packed = self._stream.unused_data.lstrip(b"\0")  # streams may be padded
+                self._stream, self._is_started = self._next_stream(), False
+            if not packed and self._stream.needs_input and not (packed := self._file.read(_BLOCK)):
+                break
+            if not self._is_started and not (packed := packed.lstrip(b"\0")):
+                continue
+            self._is_started = True
+            plain = self._stream.decompress(packed, len(buffer))
+        if not plain and self._is_started:
+            raise EOFError("the last stream is incomplete")
+        buffer[: len(plain)] = plain
+        return len(plain)
 
 
 if sys.version_info >= (3, 14):

@@ -23,6 +23,8 @@ class Normaliser(Config):
 
     form: Literal["none", "nfc", "nfkc"] = "nfc"
     """Unicode normal form: nfc joins a letter and its accents, nfkc also replaces ligatures, full-width forms, ..."""
+    lowercase: bool = False
+    """Replace capital letters by small ones."""
     strip_control: bool = True
     """Remove control characters except the tab, and byte-order marks; those that end a line become a space."""
     collapse_spaces: bool = False
@@ -32,6 +34,7 @@ class Normaliser(Config):
         """The normalised line; normalising it again changes nothing."""
         if self.strip_control and not line.isprintable():
             line = line.translate(_WITHOUT_CONTROL)
+        line = line.lower() if self.lowercase else line
         if self.form == "nfc":
             line = unicodedata.normalize("NFC", line)
         elif self.form == "nfkc":

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from heed.core.errors import DataError
+from heed.core.json_text import parse_json
 
 SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 _TAG = re.compile(r"<([A-Za-z0-9][A-Za-z0-9_-]*)>")
@@ -97,7 +98,7 @@ def dump_pieces(kind: str, vocabulary: Vocabulary) -> str:
 
 def load_pieces(text: str, kind: str) -> tuple[list[str], list[str]]:
     """The pieces and the tags in a file of this kind. Raises DataError for any other kind or version."""
-    document = json.loads(text)
+    document = parse_json(text)
     header = {"tokenizer": kind, "version": VERSION}
     if document.get("heed") != header:
         raise DataError(f"its header is {document.get('heed')}, but this version of heed reads {header}.")

@@ -237,9 +237,16 @@ def newest_checkpoint(folder: Path, strict: bool = False, shapes: Shapes | None 
     raise DataError(f"{folder} has no complete checkpoint to continue from. Start again with --overwrite.")
 
 
-def warn_about_arithmetic(checkpoint: Checkpoint, device: torch.device, quiet: bool) -> None:
-    """Warn if this machine may round differently from the one that wrote the checkpoint."""
-    then, now = dict(checkpoint.made_with), arithmetic(device)
+def how_computed(device: torch.device, precision: str) -> dict[str, str]:
+    """What the numbers of a training depend on besides its recipe's other keys, as a checkpoint stores it."""
+    return {**arithmetic(device), "precision": precision}
+
+
+def warn_about_arithmetic(checkpoint: Checkpoint, device: torch.device, precision: str, quiet: bool) -> None:
+    """Warn if this machine, or a recipe that was edited, rounds differently from what wrote the checkpoint."""
+    then, now = dict(checkpoint.made_with), how_computed(device, precision)
+    if (before := then.pop("precision", precision)) != precision:
+        warn(f"the training computed in {before} and continues in {precision} (training.precision).", quiet)
     processes = then.pop("processes", now["processes"])
     if processes != now["processes"]:
         warn(

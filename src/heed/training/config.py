@@ -29,6 +29,8 @@ class TrainingConfig(Config):
     """With several processes: each holds the whole model ("data"), or a shard of every weight ("sharded")."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Number format of the forward and backward pass; the weights are kept in float32."""
+    reduction: Literal["mean", "sum"] = "mean"
+    """The loss of an update: the mean over its targets, or their sum, as if each made an update of its own."""
     optimizer: Literal["adam", "adamw", "sgd"] = "adam"
     """Adam, Adam with decoupled weight decay, or plain stochastic gradient descent."""
     lr: float = Field(default=1e-3, gt=0)
@@ -43,7 +45,7 @@ class TrainingConfig(Config):
     """Weight decay: L2 regularisation (AdamW: decoupled)."""
     clip_norm: float = Field(default=1.0, ge=0)
     """Maximum global norm of the gradient (0: no clipping)."""
-    schedule: Literal["noam", "inverse_sqrt", "cosine", "constant", "epochs", "plateau"] = "inverse_sqrt"
+    schedule: Literal["noam", "inverse_sqrt", "cosine", "linear", "constant", "epochs", "plateau"] = "inverse_sqrt"
     """Learning rate schedule after the warm-up."""
     lr_decay: float = Field(default=2.0, ge=1)
     """Divisor of the rate: before each epoch ("epochs"), or when validation does not improve ("plateau")."""
@@ -57,6 +59,13 @@ class TrainingConfig(Config):
     """Convention of label smoothing (see heed.nn.heads)."""
     r_drop: float = Field(default=0.0, ge=0)
     """α of R-Drop, which makes two passes with different dropout agree; about twice the time (0: off)."""
+    freeze: Literal["none", "embeddings", "reader"] = "none"
+    """For a reader with a head: keep the vectors of tokens, or the whole reader, as they are at the beginning."""
+    unfreeze_every: float = Field(default=0.0, ge=0)
+    """Gradual unfreezing: the head alone is trained first, and after this number of epochs each the next layer below
+    it is too (0: all layers from the beginning)."""
+    layer_decay: float = Field(default=1.0, gt=0, le=1)
+    """Discriminative rates: the rate of a layer is this factor times that of the layer above it."""
     max_steps: int = Field(default=100_000, ge=1)
     """Stop after this number of updates."""
     max_epochs: int = Field(default=0, ge=0)

@@ -54,23 +54,23 @@ class GradientAccumulator:
         self.sharded = ranks.world_size > 1 and config.parallel == "sharded"
 
     def accumulate(
-        self, step: int, batches: Sequence[TrainingBatch], num_targets: float, progress: Progress, carried: State | None
+        self, step: int, batches: Sequence[TrainingBatch], divisor: float, progress: Progress, carried: State | None
     ) -> Sums:
-        """Accumulate the gradients of the mean loss over `num_targets` targets of all ranks.
+        """Accumulate the gradients of the summed loss of all ranks, divided by `divisor`.
 
         If a batch does not fit into memory, all batches are computed again in smaller parts, and batches of its size
         are split in advance from then on.
         """
         while True:
-            result = self._attempt(step, batches, num_targets, progress.max_positions, carried)
+            result = self._attempt(step, batches, divisor, progress.max_positions, carried)
             if isinstance(result, Sums):
                 if not self.sharded:
-                    self.ranks.add_up(self.weights.gradients())
+                    self.ranks.add_up(self.weights.gradients(dense=self.ranks.world_size > 1))
                 return result
             self._lower_max_positions(result, progress)
 
     def _attempt(
-        self, step: int, batches: Sequence[TrainingBatch], num_targets: float, max_positions: int, carried: State | None
+        self, step: int, batches: Sequence[TrainingBatch], divisor: float, max_positions: int, carried: State | None
     ) -> Sums | TrainingBatch:
         """Return the sums, or the part that did not fit into memory."""
         sums = Sums(carried=carried)
@@ -82,7 +82,7 @@ class GradientAccumulator:
                 rows = slice(done, done + len(part.rows))
                 done = rows.stop
                 try:
-                    loss, nll, state = self._backward(step, part, num_targets, _select(before, rows, batch))
+                    loss, nll, state = self._backward(step, part, divisor, _select(before, rows, batch))
                 except (RuntimeError, MemoryError) as error:
                     if not is_out_of_memory(error):
                         raise
@@ -94,11 +94,11 @@ class GradientAccumulator:
         return sums
 
     def _backward(
-        self, step: int, batch: TrainingBatch, num_targets: float, before: State | None
+        self, step: int, batch: TrainingBatch, divisor: float, before: State | None
     ) -> tuple[float, float, State | None]:
         dropout_keys = DropoutKeys.for_step(self.seed, step, batch.rows)
         loss = self.task.loss(self.model, batch, self.config.smoothing, dropout_keys, before)
-        (loss.loss_sum / num_targets).backward()  # type: ignore[no-untyped-call]
+        (loss.loss_sum / divisor).backward()  # type: ignore[no-untyped-call]
         self.weights.collect_gradients()
         return float(loss.loss_sum.detach()), float(loss.nll_sum), loss.state
 

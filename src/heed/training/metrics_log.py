@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from heed.core.errors import UsageError
 from heed.core.files import storage_errors
+from heed.core.json_text import parse_json
 from heed.core.own_files import LARGE, open_to_append, read_own
 from heed.tasks.task import Validation
 
@@ -129,8 +130,8 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     events: dict[tuple[str, int], dict[str, Any]] = {}
     for line in read_own(folder, LOG, LARGE).decode(errors="replace").split("\n"):
         try:
-            event = json.loads(line)
+            event = parse_json(line)
             events[str(event["event"]), int(event["step"])] = event
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             continue
     return [events[key] for key in sorted(events, key=lambda key: key[1])]

@@ -16,6 +16,9 @@ DIVERGENCE = 1.0
 DIVERGENT_LINES = 10
 """Consecutive lines of the log after which a divergence is reported."""
 
+MOVING = 0.9
+"""Share of the old value in the moving average of -log p (Xu et al. 2015, section 4.1)."""
+
 
 @dataclass
 class Divergence:
@@ -65,9 +68,15 @@ class Progress:
     rate_scale: float = 1.0
     """Factor on the learning rate that follows from the validation scores (schedule "plateau")."""
     skipped_in_a_row: int = 0
+    moving_nll: float | None = None
+    """Moving average of -log p (nats) of a target over the updates; None before the first."""
     max_positions: int = 0
     divergence: Divergence = field(default_factory=Divergence)
     window: Window = field(default_factory=Window)
+
+    def add_nll(self, nll: float) -> None:
+        """Add the mean -log p of a target in an update."""
+        self.moving_nll = nll if self.moving_nll is None else MOVING * self.moving_nll + (1 - MOVING) * nll
 
     def reached_limit(self, config: TrainingConfig) -> str:
         """The limit that ends the training; "" if none is reached."""

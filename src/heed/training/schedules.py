@@ -46,6 +46,14 @@ def cosine(config: TrainingConfig, d_model: int) -> Schedule:
     return rate
 
 
+def linear(config: TrainingConfig, d_model: int) -> Schedule:
+    """Linear warm-up to lr, then linearly down, to zero after the last of max_steps updates (Mikolov et al. 2013)."""
+    warmup, total = config.warmup_steps, max(config.max_steps, config.warmup_steps + 1)
+    return lambda step, epoch=0: (
+        config.lr * (step / warmup if step < warmup else max(0, total - max(step - 1, warmup)) / (total - warmup))
+    )
+
+
 def constant(config: TrainingConfig, d_model: int) -> Schedule:
     """Linear warm-up to lr, then lr."""
     warmup = max(config.warmup_steps, 1)
@@ -59,6 +67,6 @@ def by_epoch(config: TrainingConfig, d_model: int) -> Schedule:
 
 
 SCHEDULES: dict[str, Callable[[TrainingConfig, int], Schedule]] = {
-    "noam": noam, "inverse_sqrt": inverse_sqrt, "cosine": cosine, "constant": constant, "epochs": by_epoch,
-    "plateau": constant,
+    "noam": noam, "inverse_sqrt": inverse_sqrt, "cosine": cosine, "linear": linear, "constant": constant,
+    "epochs": by_epoch, "plateau": constant,
 }  # fmt: skip

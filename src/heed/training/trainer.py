@@ -30,12 +30,12 @@ from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
 from heed.metrics import METRICS
 from heed.nn.contract import State
-from heed.nn.device import arithmetic
 from heed.nn.weight_file import save_weights, shapes_of
 from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.task import Task, Validation
 from heed.training.checkpoints import (
     Checkpoint,
+    how_computed,
     load_optimizer_tensors,
     optimizer_tensors,
     other_model,
@@ -45,8 +45,9 @@ from heed.training.checkpoints import (
 )
 from heed.training.config import TrainingConfig
 from heed.training.gradients import GradientAccumulator
+from heed.training.layers import trained_names
 from heed.training.metrics_log import MetricsLog, Window, bar_fields, validation_event
-from heed.training.optimizers import build_optimizer, clip_gradients
+from heed.training.optimizers import build_optimizer, clip_gradients, optimised_names
 from heed.training.progress import Progress
 from heed.training.ranks import ALONE, Ranks
 from heed.training.schedules import SCHEDULES
@@ -88,7 +89,8 @@ class Trainer:
         self.weights = Weights(self.model, config.precision, mesh)
         self.average = running_average(config, self.weights.master)
         self.recent: list[Mapping[str, Tensor]] = []
-        self.optimizer = build_optimizer(config, self.weights.parameters(), device)
+        self.optimizer = build_optimizer(config, self.weights.master, device, getattr(model, "sparse_gradients", False))
+        self._trained: set[str] | None = None
         self.schedule = SCHEDULES[config.schedule](config, d_model)
         self.gradients = GradientAccumulator(config, task, self.weights, seed, device, self.quiet, ranks)
         self.carried: State | None = None
@@ -102,20 +104,31 @@ class Trainer:
     def train_step(self, batches: Sequence[TrainingBatch]) -> None:
         """Make one update from one or more batches of each rank."""
         step = self.progress.step + 1
+        self._unfreeze()
         num_targets, num_positions, num_real = self.ranks.sums(
             sum(batch.num_targets for batch in batches),
             sum(batch.num_positions for batch in batches),
             sum(batch.num_real for batch in batches),
         )
-        sums = self.gradients.accumulate(step, batches, num_targets, self.progress, self.carried)
+        divisor = num_targets if self.config.reduction == "mean" else 1.0
+        self.task.moving_nll = self.progress.moving_nll
+        sums = self.gradients.accumulate(step, batches, divisor, self.progress, self.carried)
         loss_sum, nll_sum = self.ranks.sums(sums.loss, sums.nll)
         if self._update(step, batches):
             self.progress.window.add(loss_sum, nll_sum, num_targets, num_positions, num_real)
+            self.progress.add_nll(nll_sum / num_targets)
             self.carried = sums.carried
         elif any(batch.segment == 0 for batch in batches):  # the carried state belongs to the previous epoch
             self.carried = None
         self.progress.step = step
         self.progress.num_tokens += int(num_targets)
+
+    def _unfreeze(self) -> None:
+        """Train the weights that are not frozen in this epoch."""
+        names = trained_names(self.config, self.weights.master, self.progress.position.epoch)
+        if names != (self._trained or {*self.weights.master}):
+            self.weights.train_only(names)
+        self._trained = names
 
     def _update(self, step: int, batches: Sequence[TrainingBatch]) -> bool:
         """Apply the gradients if they are finite; return whether they were applied."""
@@ -125,7 +138,7 @@ class Trainer:
             return False
         self.progress.skipped_in_a_row = 0
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(step) * _relative_length(batches)
+            group["lr"] = self.rate(step) * _relative_length(batches) * group["scale"]
         self.optimizer.step()
         self.weights.clear_gradients()
         self.weights.publish()
@@ -333,12 +346,18 @@ class Trainer:
         """Write a checkpoint from which the training can be resumed bit for bit."""
         average = self.average.tensors if self.average is not None else flattened(self.recent)
         weights = {name: tensor.detach() for name, tensor in self.weights.master.items()}
-        parts = [weights, optimizer_tensors(self.optimizer, list(weights)), average]
+        parts = [weights, optimizer_tensors(self.optimizer, self._optimised), average]
         weights, optimizer, average = ({name: whole(tensor) for name, tensor in part.items()} for part in parts)
         carried = stream_tensors(self.model, self.carried, self.config.num_streams, self.ranks)
         if self.ranks.is_first:
-            checkpoint = Checkpoint(self.progress, weights, optimizer, average, arithmetic(self.device), carried)
+            made_with = how_computed(self.device, self.config.precision)
+            checkpoint = Checkpoint(self.progress, weights, optimizer, average, made_with, carried)
             save_checkpoint(self.folder / "checkpoints", checkpoint, self.config.keep_checkpoints)
+
+    @property
+    def _optimised(self) -> list[str]:
+        """The names of the weights in the order of the optimiser."""
+        return optimised_names(self.config, self.weights.master)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Continue from a checkpoint. Raises UsageError if it belongs to another model or has no such average."""
@@ -346,7 +365,7 @@ class Trainer:
         if shapes_of(master) != shapes_of(checkpoint.weights):
             raise other_model()
         self.weights.load(checkpoint.weights)
-        load_optimizer_tensors(self.optimizer, master, checkpoint.optimizer)
+        load_optimizer_tensors(self.optimizer, {name: master[name] for name in self._optimised}, checkpoint.optimizer)
         if self.average is not None:
             if checkpoint.average.keys() != master.keys():
                 raise UsageError(

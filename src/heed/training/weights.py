@@ -6,7 +6,7 @@ accumulated in float32; in float32 training the model's own weights are optimise
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -45,8 +45,11 @@ class Weights:
         return list(self.master.values())
 
     def collect_gradients(self) -> None:
-        """Add the model's gradients to the float32 ones, and clear the model's."""
+        """Add the model's gradients to the float32 ones, and clear the model's. Sparse ones stay with the model."""
         if not self._copies:
+            for parameter in self._working.values():
+                if parameter.grad is not None and parameter.grad.is_sparse:
+                    parameter.grad = parameter.grad.coalesce()
             return
         for name, parameter in self._working.items():
             total, grad = self.master[name].grad, parameter.grad
@@ -61,9 +64,22 @@ class Weights:
         if self._copies:
             torch._foreach_zero_(self.gradients())
 
-    def gradients(self) -> list[Tensor]:
-        """The accumulated float32 gradients."""
+    def gradients(self, dense: bool = False) -> list[Tensor]:
+        """The accumulated float32 gradients; `dense`: without sparse ones, which become dense."""
+        for weight in self.master.values():
+            if dense and weight.grad is not None and weight.grad.is_sparse:
+                weight.grad = weight.grad.to_dense()
         return [weight.grad for weight in self.master.values() if weight.grad is not None]
+
+    def train_only(self, names: Collection[str]) -> None:
+        """Compute gradients for these weights and for no others, which the optimiser then leaves as they are."""
+        for name, parameter in self._working.items():
+            parameter.requires_grad_(name in names)
+            master = self.master[name]
+            if name not in names:
+                parameter.grad = master.grad = None
+            elif self._copies and master.grad is None:
+                master.grad = torch.zeros_like(master)
 
     @torch.no_grad()
     def publish(self) -> None:

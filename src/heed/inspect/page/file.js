@@ -1,15 +1,17 @@
 // The page of one inspection. Its data is in the element `data` of the file.
 
 import { el } from "./dom.js";
+import { captionView } from "./glances.js";
 import { inspectionView } from "./view.js";
 
 const { model, inspection, made_by: madeBy } = JSON.parse(document.getElementById("data").textContent);
+const TITLES = { translation: "Inside a translation", image: "Inside a caption" };
 const { source, target } = model.languages;
 const direction = source && target ? `${source} → ${target}` : target;
 document
   .querySelector("header")
   .append(
-    el("h1", {}, inspection.task === "translation" ? "Inside a translation" : "Inside a text"),
+    el("h1", {}, TITLES[inspection.task] ?? "Inside a text"),
     el(
       "p",
       { class: "quiet" },
@@ -18,7 +20,8 @@ document
       ` · ${model.description} · ${madeBy}`,
     ),
   );
-const warnings = [
+const isImage = inspection.task === "image";
+const warnings = isImage ? [] : [
   ...inspection.flags.map((flag) => `The best output failed an output check: ${flag}.`),
   ...(inspection.finished ? [] : ["The output was cut off at its maximum length."]),
   ...(inspection.confidence === null
@@ -27,4 +30,4 @@ const warnings = [
 ];
 document
   .querySelector("main")
-  .append(...warnings.map((text) => el("p", { class: "note" }, text)), inspectionView(inspection, model.languages));
+  .append(...warnings.map((text) => el("p", { class: "note" }, text)), isImage ? captionView(inspection.caption, () => el("img", { src: inspection.image, alt: "" })) : inspectionView(inspection, model.languages));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
+from heed.core.errors import DataError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.translator import ModelTranslator
 from heed.documents.formats import FORMATS
@@ -19,7 +21,6 @@ from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Partial, TranslateOptions
 from heed.documents.translation import Sentence as TranslatedSentence
 from heed.inspect import inspect_text, inspect_translation, likely_words
-from heed.report.description import model_sentence
 from heed.serve.apis import heed_schema as schema
 from heed.serve.apis.schema import Answer, content, errors, request_body
 from heed.serve.engine.catalogue import Direction, Route, ServedModel
@@ -37,6 +38,10 @@ Event = tuple[str, Answer | dict[str, Any]]
 """Name and data of a server-sent event."""
 Send = Callable[[Event], None]
 
+MOST_EXPLAINED = 8
+MAX_IMAGE_PIXELS = 12_000_000
+"""Of an image that a client sends."""
+"""Inputs of a request whose answers are explained."""
 DEFAULT_MAX_TOKENS = 64
 """Length of a generated text if neither the request nor the run's recipe has a limit."""
 
@@ -222,14 +227,28 @@ class HeedApi:
         """Answers of any model to texts."""
         body = await self.service.read(request, schema.PredictBody)
         self.service.limits.require_text("".join(body.inputs))
-        model = self.catalogue.model(body.model, "predict")
+        model = self.catalogue.model(body.model, "explain" if body.explain else "predict")
+        if body.explain and len(body.inputs) > MOST_EXPLAINED:
+            raise ApiError(400, f"At most {MOST_EXPLAINED} inputs can be explained at once.", "inputs")
 
         def work(job: Job) -> schema.Predictions:
             outputs = []
             for first in range(0, len(body.inputs), SEPARATE_BATCH):  # in parts, so that other requests get turns
                 inputs = body.inputs[first : first + SEPARATE_BATCH]
                 outputs += job.call(partial(model.loaded.predict, inputs, body.top))
-            return schema.Predictions(outputs=outputs)
+            explained = [job.call(partial(model.loaded.explain, each)) for each in body.inputs * body.explain]
+            return schema.Predictions(outputs=outputs, explanations=explained)
+
+        return await self.service.jobs.run(request, work)
+
+    async def caption(self, request: Request) -> schema.Captioned:
+        """A caption of an image."""
+        body = await self.service.read(request, schema.CaptionBody)
+        model = self.catalogue.model(body.model, "caption")
+
+        def work(job: Job) -> schema.Captioned:
+            pixels = _pixels(model, body.image)  # in the thread of the job, one at a time
+            return schema.Captioned(caption=job.call(partial(model.loaded.look, pixels, body.top)))
 
         return await self.service.jobs.run(request, work)
 
@@ -334,11 +353,11 @@ def _model_card(model: ServedModel, max_tokens: int) -> schema.ModelCard:
     """`max_tokens`: the server's limit."""
     run, options, generates = model.run, model.options, model.can("generate")
     fields = {
-        "name": model.name, "task": run.recipe.task, "kind": run.recipe.model.kind, "parameters": run.num_parameters,
+        "name": model.name, "task": run.recipe.task, "kind": run.recipe.model.kind, "parameters": model.num_parameters,
         "source": model.directions[0].source if model.directions else None, "target": model.language,
         "directions": model.directions, "attends": model.attends,
         "confidence": model.searches and model.translator.checks.confidence is not None,
-        "report": model.has_report, "description": model_sentence(run),
+        "report": model.has_report, "description": model.description,
         "decoding": options if model.searches else None,
         "drawing": options.of_text(DEFAULT_MAX_TOKENS, max_tokens, sample=True) if generates else None,
         "abilities": sorted(model.abilities),
@@ -395,7 +414,18 @@ def routes(service: Service) -> APIRouter:
     for path, endpoint, body in (
         ("/detect", api.detect, schema.DetectBody), ("/inspect", api.inspect, schema.InspectBody),
         ("/next", api.next, schema.NextBody), ("/score", api.score, schema.ScoreBody),
-        ("/predict", api.predict, schema.PredictBody),
+        ("/predict", api.predict, schema.PredictBody), ("/caption", api.caption, schema.CaptionBody),
     ):  # fmt: skip
         post(path, endpoint, responses=failures, openapi_extra=request_body(body))
     return router
+
+
+def _pixels(model: ServedModel, image: str) -> Any:
+    """The pixels of an image in base64. Raises ApiError for anything else."""
+    try:
+        content = base64.b64decode(image, validate=True)
+        return model.loaded.image_pixels(content, "The image", MAX_IMAGE_PIXELS)
+    except DataError as error:
+        raise ApiError(400, str(error), "image") from error
+    except ValueError as error:
+        raise ApiError(400, "The image must be in base64.", "image") from error

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator
 
 from heed.serve.apis.schema import Answer, LogProb, Whole
 from heed.serve.engine.probabilities import NextToken
-from heed.tasks.predictor import Prediction
+from heed.tasks.predictor import Explanation, Prediction, SeenCaption
 from heed.text.language.identify import Detected
 
 Text = Annotated[str, Field(min_length=1)]
@@ -120,6 +120,16 @@ class PredictBody(_Body):
     inputs: Annotated[list[Text], Field(min_length=1, max_length=128, fail_fast=True)]
     top: Number = 1
     """Number of answers to each input, the most probable first."""
+    explain: bool = False
+    """Also tell what each most probable answer rests on; for at most 8 inputs to models with the ability `explain`."""
+
+
+class CaptionBody(_Body):
+    model: Name | None = None
+    image: Text
+    """The bytes of an image file (JPEG, PNG, GIF, WebP, BMP, TIFF) in base64."""
+    top: Number = 1
+    """Number of captions, the best first."""
 
 
 class DetectBody(_Body):
@@ -262,7 +272,16 @@ class Translated(Answer):
 class Predictions(Answer):
     """POST /api/predict: for each input its answers, the most probable first."""
 
-    outputs: list[list[Prediction]]
+    outputs: list[list[SerializeAsAny[Prediction]]]
+    """Those of taggers have `tokens` and `entities` too."""
+    explanations: list[Explanation] = Field(default=[])
+    """With `explain`, one for each input."""
+
+
+class Captioned(Answer):
+    """POST /api/caption: the best caption, and for each of its words where the model looked."""
+
+    caption: SeenCaption
 
 
 class NextWord(Answer):

@@ -14,6 +14,7 @@ from heed.core.own_files import open_own
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.documents.translation import Step
+from heed.report.description import model_sentence
 from heed.run import WEIGHTS, Run
 from heed.serve.engine.languages import Language, detector_of, language_pair
 from heed.serve.errors import MODEL_NOT_FOUND, ApiError
@@ -69,11 +70,20 @@ class Route:
 
 @dataclass(eq=False)
 class ServedModel:
-    """A run and the name that clients know it by."""
+    """A run and the name that clients know it by.
+
+    It is in memory, and so are the facts about it: its folder may be deleted, or replaced by another run's.
+    """
 
     name: str
     loaded: Predictor
     directions: tuple[Direction, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.fingerprint = self._fingerprint()
+        """Eight hexadecimal digits that identify the weights."""
+        self.num_parameters = self.run.num_parameters
+        self.description = model_sentence(self.run)
 
     @property
     def run(self) -> Run:
@@ -119,9 +129,10 @@ class ServedModel:
         return self.read_report() is not None
 
     def read_report(self) -> str | None:
-        """The text of its report.md; None without one, or if it is not a regular file of the run folder."""
+        """The text of its report.md; None without one, if it is not a regular file, or if it is another run's."""
         try:
-            return self.run.files.read(REPORT, MAX_REPORT_BYTES).decode(errors="replace")
+            report = self.run.files.read(REPORT, MAX_REPORT_BYTES).decode(errors="replace")
+            return report if self._fingerprint() == self.fingerprint else None
         except (MissingInputError, DataError):
             return None
 
@@ -133,9 +144,7 @@ class ServedModel:
         trace, _, _ = self.translator.trace("1", "1")
         return any(name.endswith("cross") for name in trace.weights)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """Eight hexadecimal digits that identify the weights."""
+    def _fingerprint(self) -> str:
         with open_own(self.run.folder, WEIGHTS) as file:
             head = file.read(1 << 20)
             size = os.fstat(file.fileno()).st_size
@@ -150,7 +159,7 @@ class ServedModel:
                 )
             _ = self.attends
         elif not self.searches:
-            self.loaded.predict(["1"])
+            self.loaded.warm_up()
         else:
             self.translator.generate([""], SearchOptions(beam_size=1, max_tokens=2))
 

@@ -14,7 +14,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.documents.translation import Step, Watch
-from heed.serve.engine.pace import SLICE, Pace
+from heed.serve.engine.pace import Pace, Slices
 from heed.serve.engine.scheduler import Outcome, Ticket
 from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError
@@ -44,8 +44,7 @@ class Job:
 
     def __init__(self, worker: Worker, limits: Limits, metrics: Metrics, seconds: float, pace: Pace) -> None:
         self._worker = worker
-        self._pace = pace
-        self._rested = 0.0  # time that the thread had computed when it last rested
+        self._slices = Slices(pace)
         self._metrics = metrics
         self._limits = limits
         self._admitted = time.monotonic()
@@ -63,9 +62,7 @@ class Job:
 
     def check(self) -> None:
         """Raise if the work was cancelled, or has taken too long. Rest if it has computed for long."""
-        if time.thread_time() - self._rested > SLICE:
-            self._pace.rest()
-            self._rested = time.thread_time()
+        self._slices.rest_if_due()
         if self._reason is not None:
             raise self._reason
         self._require_time()

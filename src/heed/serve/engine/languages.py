@@ -10,7 +10,7 @@ from typing import Literal
 from heed.core.errors import DataError, MissingInputError
 from heed.data.store import TokenStore
 from heed.run import Run
-from heed.tasks.prepare import read_valid, vocabulary_digests
+from heed.tasks.prepare import open_tokens, read_valid, vocabulary_digests
 from heed.text.language.codes import code_of, is_right_to_left, name_of
 from heed.text.language.identify import FREQUENT_WORDS, LanguageIdentifier
 
@@ -73,7 +73,7 @@ def sample_pairs(run: Run) -> Iterator[Pair]:
             if len(row) == 2:
                 yield data.languages(data.tag_of_validation), (row[0], row[1])
     with suppress(DataError, MissingInputError, OSError):
-        store = TokenStore.open(run.folder / "data" / "train")
+        store = open_tokens(run.folder)
         if vocabulary_digests(run.tokenizers).items() <= store.manifest.fingerprint.items():
             yield from _trained_on(run, store)
 

@@ -14,6 +14,8 @@ SLICE = 0.005
 """Seconds that a job computes before it rests. Most jobs are shorter."""
 SHARE = 0.2
 """Maximum share of the time that all jobs with more to do compute."""
+STRETCH = 4
+"""How many times longer than a slice it may take to compute one, on a busy machine, with a rest that fits."""
 
 
 class Pace:
@@ -27,10 +29,39 @@ class Pace:
         self._next = 0.0  # when the next slice may begin
         self._lock = threading.Lock()
 
-    def rest(self) -> None:
-        """Wait for the next slice. Call it from the thread of a job that has used one."""
+    def rest(self, taken: float = SLICE) -> None:
+        """Wait for the next slice. Call it from the thread of a job that has used one, in `taken` seconds.
+
+        Where other programs use the processors, a thread holds the interpreter longer for what it computes, so the
+        rests are longer by as much.
+        """
         with self._lock:
             now = self._clock()
             begin = max(now, self._next)
-            self._next = begin + SLICE / SHARE
+            self._next = begin + min(max(taken, SLICE), STRETCH * SLICE) / SHARE
         self._sleep(begin - now)
+
+
+class Slices:
+    """The slices of one job. Its `rest_if_due` costs next to nothing until it can be due."""
+
+    def __init__(
+        self, pace: Pace, clock: Callable[[], float] = time.monotonic, computed: Callable[[], float] = time.thread_time
+    ) -> None:
+        self._pace = pace
+        self._clock = clock
+        self._computed = computed  # asks the system, which takes several microseconds
+        self._rested = 0.0  # what the thread had computed when it last rested
+        self._begun = clock()
+        self._due = self._begun + SLICE  # at the earliest
+
+    def rest_if_due(self) -> None:
+        """Rest if the thread of this job has computed for a slice. Call it from that thread."""
+        now = self._clock()
+        if now < self._due:
+            return
+        used = self._computed() - self._rested
+        if used > SLICE:
+            self._pace.rest(now - self._begun)
+            self._rested, self._begun, used = self._computed(), self._clock(), 0.0
+        self._due = self._clock() + max(SLICE - used, 0.1 * SLICE)

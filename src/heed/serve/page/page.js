@@ -1,10 +1,13 @@
-// Web page of the server: panels to translate and to generate text, and the reports of its models.
+// Web page of the server: panels for each task of its models, and their reports.
 
 import { ask, askText, useKey } from "./api.js";
+import { captionPanel } from "./caption.js";
+import { classifyPanel } from "./classify.js";
 import { el } from "./dom.js";
 import { generatePanel } from "./generate.js";
 import { alertBox } from "./panel.js";
 import { report } from "./report.js";
+import { tagPanel } from "./tag.js";
 import { translatePanel } from "./translate.js";
 import { tabView } from "./view.js";
 
@@ -69,6 +72,9 @@ async function open() {
   const kinds = [
     ["Translate", ableTo("translate"), translatePanel],
     ["Write", ableTo("generate"), generatePanel],
+    ["Classify", ableTo("explain"), classifyPanel],
+    ["Tag", ableTo("annotate"), tagPanel],
+    ["Caption", ableTo("caption"), captionPanel],
   ].filter(([, models]) => models.length);
   if (!kinds.length) {
     main.replaceChildren(

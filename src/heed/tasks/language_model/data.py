@@ -6,7 +6,8 @@ from pydantic import model_validator
 
 from heed.decoding.scoring import TextAs
 from heed.tasks.data import DataConfig
-from heed.text.tokenizers import LineEnd
+from heed.text.tokenizers import LineEnd, Tokenizer
+from heed.text.tokenizers.backward import Backward
 
 
 class TextData(DataConfig):
@@ -26,6 +27,8 @@ class TextData(DataConfig):
     """Text for training the tokenizer, such as a word list; empty: the training text."""
     keep_blank_lines: bool = False
     """Keep blank lines, each as its line end alone."""
+    backward: bool = False
+    """Read each line from its end to its beginning, as the second language model of ELMo does."""
 
     @model_validator(mode="after")
     def _check_text(self) -> TextData:
@@ -33,4 +36,10 @@ class TextData(DataConfig):
             raise ValueError(
                 'data.keep_blank_lines and a data.line_end other than "eos" need data.text_as = "stream" or "windows"'
             )
+        if self.text_as != "lines" and self.backward:
+            raise ValueError('data.backward needs data.text_as = "lines"')
         return self
+
+    def reading(self, tokenizer: Tokenizer) -> Tokenizer:
+        """The tokenizer in the direction in which the text is read."""
+        return Backward(tokenizer) if self.backward else tokenizer

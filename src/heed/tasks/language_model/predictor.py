@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from heed.core.config import Document, build
 from heed.core.errors import UsageError
-from heed.data.store import TokenStore
 from heed.data.text_stream import TextStream
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import USUAL_LENGTH, SearchOptions
@@ -18,18 +17,19 @@ from heed.evaluation.likelihoods import evaluate_texts, read_by
 from heed.evaluation.test_set import HeldOut
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.embedding import TokenAttention, TokenVectors, generator_attention, generator_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
 from heed.tasks.predictor import ALONE, Combination, Predictor
-from heed.tasks.prepare import read_valid
+from heed.tasks.prepare import open_tokens, read_valid
 from heed.text.vocabulary import Vocabulary
 
 
 class LanguageModelPredictor(Predictor):
     """A trained language model, alone or in an ensemble."""
 
-    abilities = frozenset({"generate", "score", "inspect", "compress"})
+    abilities = frozenset({"generate", "score", "inspect", "compress", "embed"})
     run: Run
 
     def __init__(self, run: Run, combined: Combination = ALONE) -> None:
@@ -55,6 +55,8 @@ class LanguageModelPredictor(Predictor):
 
     def continuations(self, prompt: str = "", options: SearchOptions | None = None) -> list[Hypothesis]:
         """Continue a prompt, and return scores and tokens too. The default limit is 200 tokens."""
+        if self.data.backward:
+            raise UsageError(f"{self.run.folder} reads text from its end (data.backward), so it continues no text.")
         if options is None:
             options = self.run.recipe.decoding.of_text(sample=True)
         elif not options.max_tokens:
@@ -66,6 +68,21 @@ class LanguageModelPredictor(Predictor):
         if sources is not None:
             raise UsageError("a language model scores texts without sources.")
         return self.scorer(model=self.translator.model).score(targets).token_scores()
+
+    def can(self, ability: str) -> bool:
+        return super().can(ability) and not (ability == "embed" and self.run.blank_model.count_based)
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The features of the model after each token of each text, which it reads by itself."""
+        self.require("embed")
+        normalised = [self.data.normaliser.apply(text) for text in texts]
+        return generator_vectors(self.run.model, self.run.tokenizers["tgt"], normalised, self.run.device)
+
+    def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
+        """The self-attention between the tokens of each text."""
+        self.require("embed", "self-attention")
+        model: Any = self.run.new_model().to(self.run.device) if random_weights else self.run.model
+        return generator_attention(model, self.run.tokenizers["tgt"], texts, self.run.device)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Evaluate the validation text as a whole, read in the same way as users' texts."""
@@ -94,7 +111,7 @@ class LanguageModelPredictor(Predictor):
         """
         data, run = self.data, self.run
         reader = make_reader(data.text_as, model or run.model, run.device, run.recipe.training.context, stride)
-        return TextScorer(reader, run.tokenizers["tgt"], data.normaliser, data.line_end)
+        return TextScorer(reader, data.reading(run.tokenizers["tgt"]), data.normaliser, data.line_end)
 
     def adapting_scorer(self, options: Mapping[str, Any]) -> TextScorer:
         """A scorer with a copy of the model that adapts to the text (`options`: see `DynamicOptions`).
@@ -103,11 +120,13 @@ class LanguageModelPredictor(Predictor):
         """
         built = build(DynamicOptions, Document(options))
         reader = DynamicReader(self.run.model, self.run.device, built, self.training_text)
-        return TextScorer(reader, self.run.tokenizers["tgt"], self.data.normaliser, self.data.line_end)
+        return TextScorer(
+            reader, self.data.reading(self.run.tokenizers["tgt"]), self.data.normaliser, self.data.line_end
+        )
 
     def training_text(self) -> TextStream:
         """The training text. Raises MissingInputError if it was removed from the run folder."""
-        store = TokenStore.open(self.run.folder / "data" / "train")
+        store = open_tokens(self.run.folder)
         if self.data.text_as != "lines":
             return TextStream.of_store(store)
         return TextStream.of_lines([[*store.row("tgt", i).tolist(), Vocabulary.eos_id] for i in range(len(store))])

@@ -59,7 +59,7 @@ def prepare_language_model(
         )  # and the end of the line
     prepare.write_valid(folder, valid)
     seen = prepare.SeenRows(folder)
-    ids = _encoded(rows(False, "encoding"), tokenizers["tgt"], data, dropped, seen)
+    ids = _encoded(rows(False, "encoding"), data.reading(tokenizers["tgt"]), data, dropped, seen)
     files = {"text": fingerprint_file(data.resolve(data.text))}
     if data.vocabulary_text:
         files["vocabulary"] = fingerprint_file(data.resolve(data.vocabulary_text))

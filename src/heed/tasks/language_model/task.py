@@ -110,8 +110,8 @@ class LanguageModelTask(GenerationTask):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the text."""
-        return self.tokenizers["tgt"]
+        """The tokenizer of the text, in the direction in which it is read."""
+        return self.data.reading(self.tokenizers["tgt"])
 
     @property
     def context(self) -> int:

@@ -164,6 +164,11 @@ class TranslationData(DataConfig):
         return part.src_lang or self.src_lang, part.tgt_lang or self.tgt_lang
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        of_parts = (path for part in self.parts for path in (part.src, part.tgt, part.pairs) if path)
+        return (*super().paths, *of_parts)
+
+    @property
     def all_parts(self) -> list[PartConfig]:
         """All parts of the training data with their languages; the files of this table are the first."""
         own = PartConfig(

@@ -21,6 +21,7 @@ from heed.evaluation.test_set import HeldOut
 from heed.export.ctranslate2 import convert, open_engine
 from heed.report.validation import usability
 from heed.run import Run
+from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
 from heed.tasks.translation.calibration import Calibration, calibrate
@@ -35,7 +36,7 @@ from heed.text.tokenizers import Tokenizer
 class TranslationPredictor(Translating, Predictor):
     """A trained translator, alone or in a `Combination`."""
 
-    abilities = frozenset({"translate", "score", "inspect", "predict"})
+    abilities = frozenset({"translate", "score", "inspect", "predict", "embed"})
     run: Run
 
     def __init__(self, run: Run, combined: Combination = ALONE) -> None:
@@ -102,6 +103,22 @@ class TranslationPredictor(Translating, Predictor):
             [Prediction(each.text, each.confidence) for each in (hypothesis, *hypothesis.alternatives)][:top]
             for hypothesis in self.hypotheses(inputs, options)
         ]
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The features of the encoder at each token of each source."""
+        encoder = getattr(self.run.model, "encoder", None)
+        if encoder is None:
+            raise self._cannot("embed")
+        sources = [self.data.normaliser.apply(text) for text in texts]
+        return encoder_vectors(encoder, self.run.tokenizers["src"], sources, self.run.device)
+
+    def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
+        """The self-attention of the encoder between the tokens of each source."""
+        encoder: Any = getattr(self.run.new_model() if random_weights else self.run.model, "encoder", None)
+        if encoder is None:
+            raise self._cannot("inspect", "self-attention")
+        device = self.run.device
+        return encoder_attention(encoder.to(device), self.run.tokenizers["src"], texts, device)
 
     def calibrate(self, options: SearchOptions) -> Calibration:
         """Learn the confidence of translations from the validation data, and write it into the run folder."""

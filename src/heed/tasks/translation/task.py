@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.core.errors import UsageError
+from heed.core.run_files import RunFiles
 from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
 from heed.data.subword_dropout import SIDES, SubwordDropout
@@ -46,7 +47,7 @@ class TranslationTask(GenerationTask):
 
     @classmethod
     def fits(cls, model: Any) -> bool:
-        return hasattr(model, "advance") and bool(model.needs_source)
+        return hasattr(model, "advance") and bool(model.needs_source) and model.source == "tokens"
 
     @classmethod
     def measures(cls, metric: str) -> bool:
@@ -122,7 +123,7 @@ class TranslationTask(GenerationTask):
         return f"{tag}{src!r} → {tgt!r}"
 
     def weights_changed(self) -> None:
-        (self.folder / CONFIDENCE).unlink(missing_ok=True)
+        RunFiles(self.folder).remove(CONFIDENCE)
 
     def warnings(self) -> Sequence[str]:
         """A warning if the search would cut off outputs as long as the references, which is common with characters."""

@@ -63,13 +63,13 @@ def diagnose(
     problems: list[Finding] = []
     cut: list[Finding] = []
     held_out = [
-        HeldOutPairs(name, _until_error(pairs, name, problems))
+        HeldOutPairs(name, until_error(pairs, name, problems))
         for name, pairs in (("validation", valid), ("test", test))
         if pairs is not None
     ]
     src_scan, tgt_scan = LineScan("source"), LineScan("target")
     pair_scan = PairScan(pair_filter, in_one_file)
-    for number, (src, tgt) in enumerate(_until_error(train, "training", cut), start=1):
+    for number, (src, tgt) in enumerate(until_error(train, "training", cut), start=1):
         src_hash, pair_hash = hash_text(src), hash_pair(src, tgt)
         src_scan.add(number, src)
         tgt_scan.add(number, tgt)
@@ -106,12 +106,12 @@ def diagnose_text(
     problems: list[Finding] = []
     cut: list[Finding] = []
     held_out = [
-        HeldOutText(name, _until_error(lines, name, problems))
+        HeldOutText(name, until_error(lines, name, problems))
         for name, lines in (("validation", valid), ("test", test))
         if lines is not None
     ]
     scan, seen, repeated = LineScan("text"), HashSet(), Tally()
-    for number, line in enumerate(_until_error(train, "training", cut), start=1):
+    for number, line in enumerate(until_error(train, "training", cut), start=1):
         scan.add(number, line)
         key = hash_text(line)
         if len(line) >= HeldOutText.MIN_CHARACTERS and not seen.add(key):
@@ -130,7 +130,7 @@ def diagnose_text(
     )
 
 
-def _until_error(items: Iterable[T], name: str, problems: list[Finding]) -> Iterator[T]:
+def until_error(items: Iterable[T], name: str, problems: list[Finding]) -> Iterator[T]:
     """The items up to an error in the file, which becomes a finding; the rest of the diagnosis is still useful."""
     try:
         yield from items

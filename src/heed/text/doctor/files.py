@@ -59,12 +59,12 @@ def diagnose_files(
     )  # fmt: skip
     is_lines = train.pairs is None or train.record_format in ("tsv", "jsonl")
     fingerprints = {
-        name: _fingerprints(files.paths, files.record_format if files.pairs is not None else None)
+        name: fingerprints_of(files.paths, files.record_format if files.pairs is not None else None)
         for name, files in given.items()
     }
     return replace(
         diagnosis,
-        findings=sorted_findings([*diagnosis.findings, *_no_pair(left_out, diagnosis.num_pairs), *_crlf(fingerprints)]),
+        findings=sorted_findings([*diagnosis.findings, *_no_pair(left_out, diagnosis.num_pairs), *crlf(fingerprints)]),
         languages={side: named[side] or code for side, code in diagnosis.languages.items()},
         counted="line" if is_lines else "pair",
         fingerprints=fingerprints,
@@ -85,8 +85,8 @@ def diagnose_text_files(
     lines = {name: read_text(path, errors) for name, path in given.items()}
     train_lines = watched(lines["train"], "examining", "lines", quiet)
     diagnosis = diagnose_text(train_lines, lines.get("validation"), lines.get("test"))
-    fingerprints = {name: _fingerprints({"text": path}) for name, path in given.items()}
-    findings = sorted_findings([*diagnosis.findings, *_crlf(fingerprints)])
+    fingerprints = {name: fingerprints_of({"text": path}) for name, path in given.items()}
+    findings = sorted_findings([*diagnosis.findings, *crlf(fingerprints)])
     return replace(diagnosis, findings=findings, fingerprints=fingerprints)
 
 
@@ -102,7 +102,7 @@ def _no_pair(left_out: Mapping[str, Counter[str]], num_pairs: int) -> Iterator[F
             yield Finding("no-pair", severity, count, total, message, "They are left out.")
 
 
-def _fingerprints(paths: Mapping[str, str | Path], records: Format | None = None) -> dict[str, FileFingerprint]:
+def fingerprints_of(paths: Mapping[str, str | Path], records: Format | None = None) -> dict[str, FileFingerprint]:
     """The fingerprints of the files of a corpus; nothing for pipes, which can be read only once."""
     if any(map(is_stream, paths.values())):
         return {}
@@ -112,7 +112,7 @@ def _fingerprints(paths: Mapping[str, str | Path], records: Format | None = None
         return {}
 
 
-def _crlf(fingerprints: Mapping[str, Mapping[str, FileFingerprint]]) -> Iterator[Finding]:
+def crlf(fingerprints: Mapping[str, Mapping[str, FileFingerprint]]) -> Iterator[Finding]:
     """A finding for each file with Windows line ends."""
     for file in (file for parts in fingerprints.values() for file in parts.values()):
         if file["crlf_lines"]:

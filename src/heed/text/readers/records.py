@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.core.errors import DataError, UsageError
+from heed.core.json_text import parse_json
 from heed.text.archives import open_file, shown_name
 from heed.text.readers.corpus import CorpusFiles, Pair
 from heed.text.readers.lines import Errors, read_lines
@@ -28,17 +29,23 @@ JSON_KINDS = {
 
 def read_jsonl(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
     """A pair from each line, which is one JSON object. Raises DataError, with file and line, for anything else."""
+    for number, record in jsonl_records(files, errors):
+        yield _pair_of(record, files, f"{shown_name(files.pairs or '')}:{number}", errors)
+
+
+def jsonl_records(files: CorpusFiles, errors: Errors) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The object of each line, with its number. Raises DataError, with file and line, for anything else."""
     path = files.pairs or ""
     for number, line in enumerate(read_lines(path, errors), start=1):
         place = f"{shown_name(path)}:{number}"
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            record = parse_json(line)
+        except ValueError as error:
             reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply or a number too long"
             raise DataError(f"{place}: not JSON ({reason}). Each line must be one JSON object.") from error
         if not isinstance(record, dict):
             raise DataError(f"{place}: got {_kind(record)}; each line must be one JSON object.")
-        yield _pair_of(record, files, place, errors)
+        yield number, record
 
 
 def read_parquet(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
@@ -52,6 +59,13 @@ def read_parquet(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> 
         batches = (batch.to_pylist() for batch in table.iter_batches(columns=list(files.fields)))
         for number, record in enumerate(chain.from_iterable(batches), start=1):
             yield _pair_of(record, files, f"{path}, row {number}", errors)
+
+
+def parquet_records(files: CorpusFiles) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every row of a Parquet file with its number. Raises as `read_parquet`."""
+    with _open_parquet(files.pairs or "") as table:
+        batches = (batch.to_pylist() for batch in table.iter_batches())
+        yield from enumerate(chain.from_iterable(batches), start=1)
 
 
 def count_rows(path: str | Path) -> int:

@@ -51,7 +51,7 @@ def read_table(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> It
 
     Raises DataError, with file and line, for malformed CSV and for a row that lacks a column.
     """
-    rows, separator = _table(files, errors, left_out)
+    rows, separator = table_rows(files, errors, left_out)
     number, first = next(rows, (0, []))
     if not number:
         return
@@ -99,14 +99,14 @@ def _columns_of(files: CorpusFiles, errors: Errors) -> tuple[Columns | None, Seq
     if files.pairs is None or files.record_format not in ("tsv", "csv") or not Path(files.pairs).is_file():
         return None, ()  # a pipe can be read only once
     try:
-        rows, _ = _table(files, errors, Counter())
+        rows, _ = table_rows(files, errors, Counter())
         first = next((fields for _, fields in rows), None)
         return (find_columns(files, first, shown_name(files.pairs)), first) if first else (None, ())
     except (DataError, UsageError):  # reported when the pairs are read
         return None, ()
 
 
-def _table(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> tuple[Iterator[Row], str]:
+def table_rows(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> tuple[Iterator[Row], str]:
     """The rows, and a sentence that names the delimiter."""
     path = files.pairs or ""
     if files.record_format == "tsv":

@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,6 +21,7 @@ from typing import Annotated, Literal
 from heed.core.config import KeyOf
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write, format_bytes
+from heed.core.json_text import parse_json
 from heed.core.own_files import read_own
 from heed.core.run_files import RunFiles
 from heed.text.tokenizers.byte_level import Byte
@@ -117,7 +117,7 @@ def load_from_run(files: RunFiles, name: str) -> Tokenizer:
 def _tokenizer_in(content: bytes, path: str | Path) -> Tokenizer:
     try:
         return parse_tokenizer(content.decode())
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise DataError(f"{path}: not a JSON file. Give a tokenizer.json written by heed.") from error
     except DataError as error:
         raise DataError(f"{path}: {error} Give a tokenizer.json written by heed.") from error
@@ -135,8 +135,8 @@ def load_tokenizers(folder: Path, sides: tuple[str, ...]) -> dict[str, Tokenizer
 
 
 def parse_tokenizer(text: str) -> Tokenizer:
-    """The tokenizer whose JSON this is. Raises JSONDecodeError, or DataError for any other JSON."""
-    return TOKENIZERS[_kind(json.loads(text))].from_json(text)
+    """The tokenizer whose JSON this is. Raises ValueError, or DataError for any other JSON."""
+    return TOKENIZERS[_kind(parse_json(text))].from_json(text)
 
 
 def _kind(document: object) -> str:

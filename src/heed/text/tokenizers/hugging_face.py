@@ -19,6 +19,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from heed.core.config import show
 from heed.core.errors import DataError
+from heed.core.json_text import parse_json
 from heed.text.tokenizers.byte_level import BYTE_SYMBOLS, ByteLevel
 from heed.text.tokenizers.dropout import MergeDropout
 from heed.text.tokenizers.tokenizer import TokenizerOptions, checked, checked_for_training
@@ -41,10 +42,10 @@ class HuggingFace(ByteLevel):
 
     def __init__(self, text: str) -> None:
         self._text = text
-        require_unambiguous(json.loads(text).get("model"))
+        require_unambiguous(parse_json(text).get("model"))
         self._library = _parse(text)
         self._library.encode_special_tokens = True
-        document = json.loads(self._library.to_str())
+        document = parse_json(self._library.to_str())
         _refuse_foreign(document, self.model)
         ids = self._library.get_vocab()
         pieces = sorted(ids, key=lambda piece: ids[piece])
@@ -88,7 +89,7 @@ class Bpe(HuggingFace):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        model = json.loads(self._library.to_str())["model"]
+        model = parse_json(self._library.to_str())["model"]
         self._dropout = MergeDropout(model["vocab"], model["merges"], self._bytes, _words)
 
     @cached_property
@@ -99,7 +100,7 @@ class Bpe(HuggingFace):
         """
         library = _parse(self._text)
         library.encode_special_tokens = True
-        model = json.loads(library.to_str())["model"]
+        model = parse_json(library.to_str())["model"]
         library.model = models.BPE(model["vocab"], [(*merge,) for merge in model["merges"]], cache_capacity=0)
         return library
 
@@ -160,7 +161,7 @@ def _repeatable(text: str) -> str:
     need, in steps of 0.0001 above the lowest score. Here scores are rounded by far more than the sums differ, these
     bytes all get the lowest score, and equal scores are sorted alphabetically.
     """
-    document = json.loads(text)
+    document = parse_json(text)
     model = document["model"]
     special, pieces = model["vocab"][: len(SPECIAL_PIECES)], model["vocab"][len(SPECIAL_PIECES) :]
     lowest = min(score for _, score in pieces)

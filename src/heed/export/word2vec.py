@@ -1,0 +1,96 @@
+"""Word vectors to the text format of word2vec, which gensim and fastText read and write too, and back.
+
+The first line has the number of words and of features, each other line a word and its vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heed.core.config import to_toml
+from heed.core.errors import DataError, UsageError
+from heed.core.files import atomic_folder, atomic_write, storage_errors
+from heed.core.run_files import RunFiles
+from heed.models.word_vectors import SkipGramConfig
+from heed.nn.weight_file import save_weights
+from heed.recipe import recipe_type, task_of
+from heed.run import RECIPE, WEIGHTS, Run
+from heed.tasks.prepare import vocabulary_digests
+from heed.text.readers import read_text
+from heed.text.tokenizers import TokenizerConfig, save_in_run
+from heed.text.tokenizers.symbols import Word
+from heed.text.vocabulary import SPECIAL_PIECES
+from heed.training.config import TrainingConfig
+
+
+def export_word2vec(run: Run, path: Path) -> int:
+    """Write the vectors of a run's vocabulary; returns the number of words. Raises UsageError, StorageError."""
+    if not hasattr(run.blank_model, "windows"):
+        raise UsageError(f"{run.folder} has no word vectors: it is a {run.recipe.task} run.")
+    hood = run.predictor
+    with storage_errors("write the vectors", path=path), atomic_write(path, "w") as file:
+        file.write(f"{len(hood.words)} {hood.vectors.shape[1]}\n")
+        for word, vector in zip(hood.words, hood.vectors.tolist(), strict=True):
+            file.write(f"{word} {' '.join(format(value, '.9g') for value in vector)}\n")
+    return len(hood.words)
+
+
+def is_word2vec(path: Path) -> bool:
+    """Whether the first line of a file has two numbers, as that of word vectors has."""
+    fields = next(iter(read_text(path, "replace")), "").split()
+    return len(fields) == 2 and all(field.isdecimal() for field in fields)
+
+
+def import_word2vec(path: Path, out: Path) -> int:
+    """Make a run of word vectors from a file; returns the number of words.
+
+    Its output rows are 0, as in a new model. Raises MissingInputError, DataError and StorageError.
+    """
+    words, vectors = _read(path)
+    tokenizer = Word(words)
+    recipe = recipe_type(task_of("skip_gram"))(
+        task=task_of("skip_gram"),
+        tokenizer=TokenizerConfig(kind="word", vocab_size=len(tokenizer.vocabulary), min_frequency=1),
+        model=SkipGramConfig(d_model=vectors.shape[1]),
+        training=TrainingConfig(stop_metric="negative_sampling", optimizer="sgd", reduction="sum"),
+    )
+    inputs = torch.from_numpy(np.concatenate([np.zeros((len(SPECIAL_PIECES), vectors.shape[1]), np.float32), vectors]))
+    tensors = {"inputs": inputs, "outputs": torch.zeros_like(inputs)}
+    with storage_errors("write the run", path=out), atomic_folder(out) as new:
+        files = RunFiles(new)
+        with files.write(RECIPE, "w") as file:
+            file.write(to_toml(recipe))
+        save_in_run(tokenizer, files, "tokenizer.json")
+        save_weights(new / WEIGHTS, tensors, vocabulary_digests({"tgt": tokenizer}))
+    return len(words)
+
+
+def _read(path: Path) -> tuple[list[str], NDArray[np.float32]]:
+    """The words and their vectors [V, D], without special pieces and repetitions."""
+    lines = read_text(path)
+    try:
+        number, size = map(int, next(iter(lines), "").split())
+    except ValueError as error:
+        raise DataError(f"{path}, line 1: expected the number of words and of features.") from error
+    table = dict(_rows(path, lines, size))
+    words = [word for word in table if word not in SPECIAL_PIECES]
+    if not words:
+        raise DataError(f"{path} has no words; its first line announces {number:,}.")
+    return words, np.stack([table[word] for word in words])
+
+
+def _rows(path: Path, lines: Iterator[str], size: int) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    for line_number, line in enumerate(lines, start=2):
+        word, *numbers = line.rstrip(" ").split(" ")
+        try:
+            vector = np.array(numbers, dtype=np.float32)
+        except ValueError:
+            vector = np.empty(0, dtype=np.float32)
+        if not word or len(vector) != size or not np.isfinite(vector).all():
+            raise DataError(f"{path}, line {line_number}: expected a word and {size} numbers, got {line!r:.60}.")
+        yield word, vector

@@ -1,0 +1,215 @@
+"""Scores of labels and numbers: accuracy, F1 by label, exact match, correlations, and errors.
+
+An answer is text: a label; several labels, as a JSON list; or a number. Scores are computed from counts of each answer
+and its reference, so that intervals and tests follow as for all metrics of outputs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.metrics.metric import Metric, OutputMetric, Rows
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Accuracy(OutputMetric):
+    """Percentage of answers that are right; of several labels, all of them (exact match)."""
+
+    name = "accuracy"
+    title = "accuracy"
+
+    def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        return [[float(a == b), 1.0] for a, b in zip(outputs, references, strict=True)]
+
+    def value(self, totals: Floats) -> float:
+        return float(100 * totals[0] / totals[1])
+
+    def signature(self, intervals: int) -> str:
+        return super().signature(intervals).removeprefix("nrefs:1|") or "exact"
+
+
+@dataclass(frozen=True)
+class ExactMatch(Accuracy):
+    """Percentage of texts all of whose labels are right."""
+
+    name = "exact_match"
+    title = "exact match"
+
+    def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        pairs = zip(outputs, references, strict=True)
+        return [[float(set(labels_of(a)) == set(labels_of(b))), 1.0] for a, b in pairs]
+
+
+@dataclass(frozen=True)
+class LabelF1(OutputMetric):
+    """Base of F1 over labels: for each text and label, whether it is right, given, and in the reference."""
+
+    def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        given, true = [labels_of(text) for text in outputs], [labels_of(text) for text in references]
+        names = sorted({label for labels in true for label in labels})
+        place = {label: at for at, label in enumerate(names)}
+        other = len(names)  # labels that no reference has
+        rows = np.zeros((len(outputs), 3, other + 1))
+        for row, answer, reference in zip(rows, given, true, strict=True):
+            row[0, [place[label] for label in {*answer} & {*reference}]] = 1
+            np.add.at(row[1], [place.get(label, other) for label in {*answer}], 1)
+            row[2, [place[label] for label in {*reference}]] = 1
+        return rows.reshape(len(outputs), -1)
+
+
+@dataclass(frozen=True)
+class MacroF1(LabelF1):
+    """Mean over the labels of the references of F1, 2 right / (given + true), in per cent."""
+
+    name = "macro_f1"
+    title = "macro F1"
+
+    def value(self, totals: Floats) -> float:
+        right, given, true = totals.reshape(3, -1)
+        seen = true > 0
+        f1 = 2 * right[seen] / (given[seen] + true[seen])
+        return float(100 * f1.mean()) if seen.any() else 0.0
+
+    def signature(self, intervals: int) -> str:
+        return "average:macro|" + super().signature(intervals).removeprefix("nrefs:1|")
+
+
+@dataclass(frozen=True)
+class MicroF1(LabelF1):
+    """F1 of all labels of all texts together, in per cent."""
+
+    name = "micro_f1"
+    title = "micro F1"
+
+    def value(self, totals: Floats) -> float:
+        right, given, true = totals.reshape(3, -1).sum(1)
+        return float(100 * 2 * right / max(1.0, given + true))
+
+    def signature(self, intervals: int) -> str:
+        return "average:micro|" + super().signature(intervals).removeprefix("nrefs:1|")
+
+
+@dataclass(frozen=True)
+class Pearson(OutputMetric):
+    """Pearson's correlation of numbers with their references, in per cent."""
+
+    name = "pearson"
+    title = "Pearson"
+
+    def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        x, y = _numbers(outputs), _numbers(references)
+        x, y = x - y.mean(), y - y.mean()  # for precision; the correlation does not change
+        return np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
+
+    def value(self, totals: Floats) -> float:
+        n, x, y, xx, yy, xy = totals
+        variance = (xx - x * x / n) * (yy - y * y / n)
+        return float(100 * (xy - x * y / n) / np.sqrt(variance)) if variance > 1e-12 else 0.0
+
+    def sentence_value(self, counts: Floats) -> float:
+        return float("nan")
+
+
+@dataclass(frozen=True)
+class Spearman(Pearson):
+    """Spearman's rank correlation, in per cent: Pearson's of the ranks, with mean ranks of ties."""
+
+    name = "spearman"
+    title = "Spearman"
+
+    def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        ranks = (list(map(str, _ranks(_numbers(side)))) for side in (outputs, references))
+        return super().counts(*ranks)
+
+
+@dataclass(frozen=True)
+class MeanAbsoluteError(OutputMetric):
+    """Mean distance of numbers from their references, in their unit."""
+
+    name = "mean_absolute_error"
+    title = "mean absolute error"
+    higher_is_better = False
+
+    def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        errors = np.abs(_numbers(outputs) - _numbers(references))
+        return np.column_stack([errors, np.ones(len(errors))])
+
+    def value(self, totals: Floats) -> float:
+        return float(totals[0] / totals[1])
+
+
+class LogLoss(Metric):
+    """-log p of the true answer (nats), the mean over the texts; for a number, half its squared error in deviations."""
+
+    name = "log_loss"
+    title = "-log p per text"
+    higher_is_better = False
+    needs = "likelihoods"
+
+
+def labels_of(text: str) -> tuple[str, ...]:
+    """The labels of an answer: those of a JSON list, or the text itself."""
+    if text.startswith("["):
+        try:
+            labels = json.loads(text)
+            return tuple(map(str, labels)) if isinstance(labels, list) else (text,)
+        except ValueError:
+            return (text,)
+    return (text,)
+
+
+def _numbers(texts: Sequence[str]) -> Floats:
+    return np.array([float(text) for text in texts])
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks from 1; those of equal values are their mean."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[place])
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often each label was answered for each reference."""
+
+    labels: tuple[str, ...]
+    counts: NDArray[np.int64] = field(repr=False)
+    """[K references, K answers]."""
+
+    @staticmethod
+    def of(outputs: Sequence[str], references: Sequence[str]) -> Confusion:
+        """From single labels."""
+        labels = tuple(sorted({*outputs, *references}))
+        place = {label: at for at, label in enumerate(labels)}
+        counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
+        np.add.at(counts, ([place[label] for label in references], [place[label] for label in outputs]), 1)
+        return Confusion(labels, counts)
+
+    @cached_property
+    def rows(self) -> list[dict[str, str | int | float]]:
+        """For each label: its number in the references, precision, recall and F1 in per cent."""
+        right, given, true = np.diag(self.counts), self.counts.sum(0), self.counts.sum(1)
+        return [
+            {
+                "label": label, "number": int(true[at]), "precision": 100 * float(right[at]) / max(1, int(given[at])),
+                "recall": 100 * float(right[at]) / max(1, int(true[at])),
+                "f1": 200 * float(right[at]) / max(1, int(given[at] + true[at])),
+            }
+            for at, label in enumerate(self.labels)
+        ]  # fmt: skip
+
+    def largest(self, number: int) -> list[tuple[str, str, int]]:
+        """The most frequent errors: reference, answer, and their number."""
+        errors = self.counts - np.diag(np.diag(self.counts))
+        order = np.argsort(-errors, axis=None, kind="stable")[:number]
+        places = [divmod(int(at), len(self.labels)) for at in order]
+        return [(self.labels[i], self.labels[j], int(errors[i, j])) for i, j in places if errors[i, j]]

@@ -1,0 +1,153 @@
+"""Bidirectional recurrent readers of words: BiLSTM and BiGRU (Graves & Schmidhuber 2005; Huang et al. 2015).
+
+The input of a word is its vector, and for sources of words optionally features of its characters (Lample et al. 2016;
+Ma & Hovy 2016), vectors of its letter case and of its mark (the predicate, in semantic role labelling). Words that
+occur once in training are read as the unknown word with a probability, so that the unknown word is trained (Lample et
+al. 2016, section 4.3).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from heed.core.errors import UsageError
+from heed.models.model import ModelConfig, ReaderModel
+from heed.nn.characters import CHARACTERS, vectors
+from heed.nn.contract import Trace, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys, dropout
+from heed.nn.recurrent import Bidirectional, Cell, GRUCell, LSTMCell
+from heed.nn.word_source import NUM_CASES
+
+UNKNOWN_SITE = 1 << 10
+"""Dropout site of the words that are read as unknown."""
+
+
+class BiLstmConfig(ModelConfig):
+    """Sizes of a bidirectional LSTM."""
+
+    kind: Literal["bilstm"] = "bilstm"
+    """Kind of model: the key in `MODELS`."""
+    d_model: int = Field(default=100, ge=1)
+    """Size of the vectors of words."""
+    hidden_size: int = Field(default=200, ge=1)
+    """Size of the state in each direction."""
+    num_layers: int = Field(default=1, ge=1)
+    """Layers, each in both directions."""
+    characters: Literal["none", "lstm", "cnn"] = "none"
+    """Features of the characters of a word: none, a bidirectional LSTM, or a convolution (sources of words only)."""
+    character_size: int = Field(default=30, ge=1)
+    """Size of the vectors of characters."""
+    character_features: int = Field(default=50, ge=2)
+    """Number of features of the characters of a word."""
+    case_size: int = Field(default=0, ge=0)
+    """Size of the vectors of letter case: lower, upper, capital first, ... (0: none; sources of words only)."""
+    mark_size: int = Field(default=0, ge=0)
+    """Size of the vectors of marks (0: none; sources of words only)."""
+    dropout: float = Field(default=0.5, ge=0, lt=1)
+    """Dropout of the input and of the output of each layer (rounded to 1/256)."""
+    unknown_dropout: float = Field(default=0.5, ge=0, lt=1)
+    """Probability that a word that occurs once in training is read as unknown, in training."""
+
+    @model_validator(mode="after")
+    def _check_features(self) -> BiLstmConfig:
+        if self.characters == "lstm" and self.character_features % 2:
+            raise ValueError('model.character_features is shared by two directions with model.characters = "lstm": '
+                             "give an even number")  # fmt: skip
+        return self
+
+    def summary(self) -> str:
+        cells = {"bilstm": "LSTM", "bigru": "GRU"}
+        inputs = {"none": "", "lstm": " and a character LSTM", "cnn": " and a character CNN"}[self.characters]
+        layers = f"{self.num_layers} layer{'s' * (self.num_layers > 1)}"
+        return (
+            f"a bidirectional {cells[self.kind]} of {layers} with {self.hidden_size} features in each direction, over "
+            f"word vectors of {self.d_model}{inputs}"
+        )
+
+
+class BiGruConfig(BiLstmConfig):
+    """Sizes of a bidirectional GRU."""
+
+    kind: Literal["bigru"] = "bigru"  # type: ignore[assignment]
+    """Kind of model: the key in `MODELS`."""
+
+
+class BiLstm(ReaderModel):
+    """Features of each position from the words on both sides."""
+
+    Config: ClassVar[type[ModelConfig]] = BiLstmConfig
+    papers = "bidirectional LSTM tagging (Huang et al. 2015; Lample et al. 2016; Ma & Hovy 2016)"
+    cell: ClassVar[type[Cell]] = LSTMCell
+
+    def __init__(self, config: Any, vocabularies: Vocabularies) -> None:
+        super().__init__()
+        self.config = config
+        self.unknown_id = vocabularies.unk_id
+        self.first_singleton = vocabularies.src_size - vocabularies.num_singletons
+        _require_words(config, vocabularies)
+        self.embedding = vectors(vocabularies.src_size, config.d_model)
+        size = config.d_model
+        self.characters: nn.Module | None = None
+        if config.characters != "none":
+            kind = CHARACTERS[config.characters]
+            self.characters = kind(vocabularies.num_characters, config.character_size, config.character_features)
+            size += config.character_features
+        self.cases = vectors(NUM_CASES, config.case_size) if config.case_size else None
+        self.marks = vectors(vocabularies.num_marks + 1, config.mark_size) if config.mark_size else None
+        size += config.case_size + config.mark_size
+        self.num_features = 2 * config.hidden_size
+        sizes = [size] + [self.num_features] * (config.num_layers - 1)
+        self.layers = nn.ModuleList(Bidirectional(self.cell, size, config.hidden_size) for size in sizes)
+
+    def read(
+        self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
+    ) -> Float[Tensor, "B S D"]:
+        """The states of both directions at each position."""
+        x = self._drop(self._embed(source, dropout_keys), dropout_keys, 0)
+        for site, layer in enumerate(self.layers, start=1):
+            x, _ = layer(x, source.mask)
+            x = self._drop(x, dropout_keys, site)
+        return x
+
+    def _drop(self, x: Tensor, dropout_keys: DropoutKeys | None, site: int) -> Tensor:
+        return dropout(x, self.config.dropout, dropout_keys, site)
+
+    def _embed(self, source: Any, dropout_keys: DropoutKeys | None) -> Float[Tensor, "B S E"]:
+        inputs = [nn.functional.embedding(self._some_unknown(source.ids, dropout_keys), self.embedding)]
+        if self.characters is not None:
+            inputs.append(nn.functional.embedding(source.forms, self.characters(source.characters)))
+        if self.cases is not None:
+            inputs.append(nn.functional.embedding(source.cases, self.cases))
+        if self.marks is not None:
+            inputs.append(nn.functional.embedding(source.marks, self.marks))
+        return torch.cat(inputs, dim=-1)
+
+    def _some_unknown(self, ids: Int[Tensor, "B S"], dropout_keys: DropoutKeys | None) -> Int[Tensor, "B S"]:
+        """The ids, with some of the words that occur once in training replaced by the unknown word."""
+        if dropout_keys is None or not self.config.unknown_dropout:
+            return ids
+        kept = dropout_keys.fold(UNKNOWN_SITE).keep((ids.shape[1], 1), self.config.unknown_dropout)[..., 0]
+        return torch.where(kept | (ids < self.first_singleton), ids, self.unknown_id)
+
+
+class BiGru(BiLstm):
+    """The same with gated recurrent units."""
+
+    Config: ClassVar[type[ModelConfig]] = BiGruConfig
+    papers = "bidirectional GRU tagging (Cho et al. 2014; Yang et al. 2016)"
+    cell = GRUCell
+
+
+def _require_words(config: BiLstmConfig, vocabularies: Vocabularies) -> None:
+    """Raise UsageError for inputs that only sources of words have."""
+    given = {"characters": config.characters != "none", "case_size": config.case_size > 0}
+    if not vocabularies.num_characters and any(given.values()):
+        named = ", ".join(f"model.{key}" for key, value in given.items() if value)
+        raise UsageError(f"{named}: this task has no characters of words, which task tagging has. Leave it out.")
+    if config.mark_size and not vocabularies.num_marks:
+        raise UsageError("model.mark_size: the data has no marks. Name their column (--mark-column), or leave it out.")

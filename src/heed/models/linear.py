@@ -1,0 +1,411 @@
+"""Linear model over n-grams of words and characters: penalised (logistic) regression at its proper optimum.
+
+Features are the n-grams of a text that occur at least `min_count` times in training, with tf-idf values (1 + log of the
+count, times inverse document frequency) and unit norm for each kind: words, characters, and for pairs those of each
+text and those that both have. The scaling (tf-idf alone, or with Naive Bayes log-count ratios; Wang & Manning 2012,
+"Baselines and bigrams") and the strength C are those with the best likelihood on validation data, after a temperature.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from heed.models.model import Model, ModelConfig
+from heed.nn.contract import Vocabularies
+from heed.nn.incidence import Features, Incidence
+from heed.nn.links import LINKS, Link
+from heed.nn.penalised_regression import Optimum, fit
+from heed.statistical.text_ngrams import (
+    MAX_COUNT,
+    Counted,
+    Hashes,
+    NgramOrders,
+    Ngrams,
+    columns_of,
+    incidence,
+    ngrams_of,
+)
+
+Texts = tuple[str, ...]
+"""A text, or the two of a pair."""
+Rows = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]
+"""Rows of a sparse matrix: columns, where each row begins, and counts."""
+STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""Values of C that are tried."""
+_CHARACTERS = 1_000_000
+"""Characters of texts whose n-grams are computed at once."""
+_ROUGH = 1e-2
+"""Tolerance of the fits that are only compared."""
+MAX_ENTRIES = 60_000_000
+"""N-grams of all texts together, about 24 bytes each: in a larger corpus, only shorter n-grams are features."""
+_SAMPLE = 1000
+"""Texts by which their number is estimated."""
+MAX_WEIGHTS = 40_000_000
+"""Weights of all labels together: with many labels, fewer n-grams are features."""
+
+
+class LinearConfig(ModelConfig):
+    """Logistic regression over n-grams (regression, if labels are numbers)."""
+
+    kind: Literal["linear"] = "linear"
+    """Kind of model: the key in `MODELS`."""
+    words: int = Field(default=2, ge=1, le=5)
+    """Longest n-gram of words."""
+    min_characters: int = Field(default=2, ge=2)
+    """Shortest n-gram of characters."""
+    characters: int = Field(default=5, ge=0, le=10)
+    """Longest n-gram of characters (0: none)."""
+    min_count: int = Field(default=2, ge=1)
+    """Occurrences in training from which an n-gram is a feature."""
+    max_features: int = Field(default=1_000_000, ge=1)
+    """The most frequent n-grams of each kind that are features."""
+    scaling: Literal["auto", "tfidf", "naive_bayes"] = "auto"
+    """Scaling of the features ("auto": the better one on validation data)."""
+    strength: float = Field(default=0.0, ge=0)
+    """C, the weight of the data relative to the penalty (0: the best one on validation data)."""
+
+    def summary(self) -> str:
+        characters = f" and {self.min_characters} to {self.characters} characters" * bool(self.characters)
+        return f"a linear model over n-grams of 1 to {self.words} words{characters}"
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Training and validation texts with their targets."""
+
+    texts: Callable[[], Iterable[Texts]]
+    """The training texts; each call returns them anew."""
+    targets: Float[Tensor, "N C"]
+    """Their targets, as the link takes them."""
+    valid_texts: Sequence[Texts]
+    valid_targets: Float[Tensor, "M K"]
+    """For `Link.full_loss`."""
+    kind: str
+    """Kind of answer: a key of `LINKS`."""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """An n-gram of a text, and what it adds to the output of each label."""
+
+    ngram: str
+    begin: int
+    """Where it begins in the text's normal form, from 0."""
+    end: int
+    weights: tuple[float, ...]
+
+
+class LinearNgrams(Model):
+    """Outputs z = W x + b of a text's n-grams."""
+
+    Config = LinearConfig
+    count_based = True
+    reads_texts = True
+    papers = "logistic regression over n-grams (Wang & Manning 2012)"
+
+    def __init__(self, config: LinearConfig, vocabularies: Vocabularies) -> None:
+        super().__init__()
+        self.config = config
+        self.orders = NgramOrders(config.words, config.min_characters, config.characters)
+        self.num_labels = vocabularies.tgt_size
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self.kind = "label"
+
+    # --- estimation -------------------------------------------------------------------------------------
+
+    def estimate(self, examples: Examples) -> None:
+        """Choose the features, their scaling and C, and fit the weights."""
+        self.kind = examples.kind
+        self.orders = self._fitting_orders(examples)
+        vocabularies = self._count(examples)
+        blocks, names = self._incidences(examples, vocabularies)
+        features = Features(blocks)
+        self._hold(vocabularies, blocks, names, torch.zeros(sum(features.sizes) + 1, examples.targets.shape[1]))
+        scaling, strength, start = self._select(examples, features)
+        best = fit(features, examples.targets, self.link, strength, self._prior(features, examples, scaling), start)
+        self._set_weights(best, scaling, strength)
+
+    def _fitting_orders(self, examples: Examples) -> NgramOrders:
+        """The longest n-grams of the config, or the longest shorter ones that are not too many for the memory."""
+        config = self.config
+        sample = list(islice(examples.texts(), _SAMPLE))
+        characters = [order for order in (config.characters, 4, 3, 0) if order <= config.characters]
+        choices = [NgramOrders(config.words, config.min_characters, order) for order in characters]
+        for orders in (*choices, NgramOrders(1, config.min_characters, 0)):
+            self.orders = orders
+            number = sum(len(found.hashes) for blocks in self._ngrams(sample) for found in blocks)
+            if number * len(examples.targets) <= MAX_ENTRIES * len(sample):
+                break
+        return self.orders
+
+    def _count(self, examples: Examples) -> list[Hashes]:
+        counted: list[Counted] = []
+        for ngrams in self._ngrams(examples.texts()):
+            counted = counted or [Counted() for _ in ngrams]
+            for counts, hashes in zip(counted, ngrams, strict=True):
+                counts.add(hashes.hashes)
+        most = min(self.config.max_features, MAX_WEIGHTS // examples.targets.shape[1])
+        return [counts.frequent(self.config.min_count, most) for counts in counted]
+
+    def _ngrams(self, texts: Iterable[Texts]) -> Iterator[list[Any]]:
+        """The occurrences of each block, for chunks of texts."""
+        for chunk in _chunks(texts):
+            yield [found for found, _ in self._blocks(chunk)]
+
+    def _blocks(self, chunk: Sequence[Texts]) -> list[tuple[Any, Ngrams]]:
+        """The occurrences of each block in some texts: those of each text, and for pairs the common ones."""
+        sides = [ngrams_of(column, self.orders, salt) for salt, column in enumerate(zip(*chunk, strict=True))]
+        blocks = [(found, side) for side in sides for found in side.kinds]
+        if len(sides) == 2:
+            first, second = (ngrams_of(column, self.orders, 2) for column in zip(*chunk, strict=True))
+            blocks += [(_common(*kinds), second) for kinds in zip(first.kinds, second.kinds, strict=True)]
+        return blocks
+
+    def _incidences(
+        self, examples: Examples, vocabularies: Sequence[Hashes]
+    ) -> tuple[list[Incidence], list[list[str]]]:
+        """The features of the training texts, and the name of each n-gram."""
+        parts: list[list[Rows]] = [[] for _ in vocabularies]
+        names = [[""] * len(vocabulary) for vocabulary in vocabularies]
+        for chunk in _chunks(examples.texts()):
+            for at, (found, ngrams) in enumerate(self._blocks(chunk)):
+                _name(names[at], found, ngrams, vocabularies[at])
+                parts[at].append(incidence(found, vocabularies[at], len(chunk)))
+        blocks = []
+        for vocabulary, part in zip(vocabularies, parts, strict=True):
+            columns, offsets, numbers = _stacked(part)
+            counts = np.bincount(columns, minlength=len(vocabulary))
+            idf = np.log((1 + len(offsets) - 1) / (1 + counts)) + 1
+            blocks.append(Incidence(columns, offsets, torch.from_numpy(idf.astype(np.float32)), numbers))
+        return blocks, names
+
+    def _select(self, examples: Examples, features: Features) -> tuple[str, float, Tensor | None]:
+        """Scaling and C with the best likelihood on validation data, and weights to start from."""
+        config = self.config
+        scalings = [config.scaling] if config.scaling != "auto" else ["tfidf", "naive_bayes"]
+        if self.kind == "number":
+            scalings = ["tfidf"]
+        strengths = [config.strength] if config.strength else STRENGTHS
+        if len(scalings) == len(strengths) == 1 or not examples.valid_texts:
+            return scalings[0], strengths[0] if config.strength else 10.0, None
+        valid = self.features(examples.valid_texts)
+        best: tuple[float, str, float, Tensor | None] = (math.inf, scalings[0], 10.0, None)
+        for scaling in scalings:
+            prior, start, worse = self._prior(features, examples, scaling), None, 0
+            lowest = math.inf
+            for strength in strengths:
+                start = fit(features, examples.targets, self.link, strength, prior, start, _ROUGH).weights
+                outputs = self.link.full(valid.times(start))
+                loss = tempered_loss(self.link, outputs, examples.valid_targets)
+                worse = 0 if loss < lowest else worse + 1
+                lowest = min(lowest, loss)
+                if loss < best[0]:
+                    best = loss, scaling, strength, start
+                if worse == 2:
+                    break
+        return best[1:]
+
+    def _prior(self, features: Features, examples: Examples, scaling: str) -> Tensor | None:
+        """The prior scale of each weight: |r| of Naive Bayes, or None for equal ones."""
+        if scaling == "tfidf":
+            return None
+        positive = examples.targets
+        ratios = [_log_count_ratios(block, positive) for block in features.blocks]
+        return torch.cat([*ratios, positive.new_ones(1, positive.shape[1])])
+
+    # --- use --------------------------------------------------------------------------------------------
+
+    @property
+    def link(self) -> Link:
+        """The link from outputs to answers."""
+        return LINKS[self.kind]
+
+    @property
+    def weights(self) -> Tensor:
+        """Weights of all features, and the bias [J1, C]."""
+        return torch.from_numpy(self.arrays["weights"])
+
+    def features(self, texts: Sequence[Texts]) -> Features:
+        """The features of some texts."""
+        parts: list[list[Rows]] = []
+        for chunk in _chunks(texts):
+            found = [occurrences for occurrences, _ in self._blocks(chunk)]
+            parts = parts or [[] for _ in found]
+            for at, occurrences in enumerate(found):
+                parts[at].append(incidence(occurrences, self._vocabulary(at), len(chunk)))
+        scales = (torch.from_numpy(self.arrays[f"{at}.scale"]) for at in range(len(parts)))
+        return Features([_block(part, scale) for part, scale in zip(parts, scales, strict=True)])
+
+    def logits(self, texts: Sequence[Texts]) -> Float[Tensor, "N K"]:
+        """An output for each label; a number's, in units of its standard deviation."""
+        return self.link.full(self.features(texts).times(self.weights))
+
+    def contributions(self, texts: Texts) -> list[Contribution]:
+        """What each distinct known n-gram of a text adds to the outputs, without the bias."""
+        weights = torch.split(self.weights[:-1], [len(self._vocabulary(at)) for at in range(self.num_blocks)])
+        result = []
+        for at, (found, ngrams) in enumerate(self._blocks([texts])):
+            places = columns_of(found.hashes, self._vocabulary(at))
+            scale = torch.from_numpy(self.arrays[f"{at}.scale"])
+            columns, first, counts = np.unique(places, return_index=True, return_counts=True)
+            known = columns >= 0
+            columns, first, counts = columns[known], first[known], counts[known]
+            if not len(columns):
+                continue
+            entries = scale[columns] * torch.from_numpy(1 + np.log(np.minimum(counts, MAX_COUNT))).float()
+            values = self.link.full(weights[at][columns] * (entries / entries.norm())[:, None])
+            begin = int(ngrams.beginnings[0])
+            for place, value in zip(first.tolist(), values.tolist(), strict=True):
+                b, e = int(found.begin[place]), int(found.end[place])
+                result.append(Contribution(ngrams.joined[b:e].strip("\n"), b - begin, e - begin, tuple(value)))
+        return result
+
+    def top_ngrams(self, label: int, number: int) -> list[tuple[str, float]]:
+        """The n-grams with the largest weights for a label, each times its inverse document frequency."""
+        scales = torch.cat([torch.from_numpy(self.arrays[f"{at}.scale"]) for at in range(self.num_blocks)])
+        values = self.link.full(self.weights[:-1])[:, label]
+        if self.weights.shape[1] == 1 and self.kind == "label" and label == 0:
+            values = -self.weights[:-1, 0]
+        values = values * scales
+        best = values.topk(min(number, len(values)))
+        names = self._names()
+        return [(names(at), value) for value, at in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
+
+    @property
+    def num_blocks(self) -> int:
+        """Number of blocks of features: two kinds of each text, and for pairs of what both have."""
+        return sum(name.endswith(".scale") for name in self.arrays)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What was chosen: number of features, scaling, C, and the certificate of the optimum."""
+        how = self.arrays["how"].tolist()
+        return {
+            "features": len(self.weights) - 1,
+            "words": self.orders.words,
+            "characters": self.orders.characters,
+            "scaling": "naive_bayes" if how[0] else "tfidf",
+            "strength": how[1],
+            "relative_gradient": how[2],
+        }
+
+    # --- the arrays -------------------------------------------------------------------------------------
+
+    def _vocabulary(self, at: int) -> Hashes:
+        return self.arrays[f"{at}.hashes"].view(np.uint64)
+
+    def _names(self) -> Callable[[int], str]:
+        """The name of a feature, by its number over all blocks."""
+        sizes = [len(self._vocabulary(at)) for at in range(self.num_blocks)]
+
+        def name(number: int) -> str:
+            at = 0
+            while number >= sizes[at]:
+                number, at = number - sizes[at], at + 1
+            begin, end = self.arrays[f"{at}.name_ends"][number : number + 2].tolist()
+            return self.arrays[f"{at}.names"][begin:end].tobytes().decode(errors="replace").strip("\n")
+
+        return name
+
+    def _hold(
+        self, vocabularies: Sequence[Hashes], blocks: Sequence[Incidence], names: Sequence[Sequence[str]],
+        weights: Tensor,
+    ) -> None:  # fmt: skip
+        self.arrays = {"weights": weights.numpy(), "how": np.zeros(6)}
+        for at, (hashes, block, of_block) in enumerate(zip(vocabularies, blocks, names, strict=True)):
+            encoded = [name.encode("utf-8", "replace") for name in of_block]
+            self.arrays[f"{at}.hashes"] = hashes.view(np.int64)
+            self.arrays[f"{at}.scale"] = block.scale[:, 0].numpy()
+            self.arrays[f"{at}.names"] = np.frombuffer(b"".join(encoded) or b"\0", dtype=np.uint8)
+            self.arrays[f"{at}.name_ends"] = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
+
+    def _set_weights(self, best: Optimum, scaling: str, strength: float) -> None:
+        self.arrays["weights"] = np.ascontiguousarray(best.weights.numpy())
+        kind = list(LINKS).index(self.kind)
+        orders = self.orders.words, self.orders.characters
+        self.arrays["how"] = np.array([scaling == "naive_bayes", strength, best.relative_gradient, kind, *orders])
+
+    def state_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Tensor]:  # type: ignore[override]
+        """The arrays as tensors."""
+        return {name: torch.from_numpy(np.array(array)) for name, array in self.arrays.items()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Restore what `state_dict` returned."""
+        self.arrays = {name: tensor.numpy() for name, tensor in state_dict.items()}
+        kind, words, characters = (int(value) for value in self.arrays["how"][3:])
+        self.kind = list(LINKS)[kind]
+        self.orders = NgramOrders(words, self.config.min_characters, characters)
+
+
+def tempered_loss(link: Link, outputs: Float[Tensor, "N K"], targets: Float[Tensor, "N K"]) -> float:
+    """-log p (nats) summed over the rows, with the best of some temperatures."""
+    if not len(outputs):
+        return 0.0
+    return min(float(link.full_loss(outputs * scale, targets)) for scale in np.geomspace(0.1, 10, 41).tolist())
+
+
+def _log_count_ratios(block: Incidence, positive: Float[Tensor, "N C"]) -> Tensor:
+    """|r|: log of the ratio of an n-gram's share with a label to that without it, with one more count of each."""
+    counts = block.sums(positive) + 1
+    others = block.sums(1 - positive) + 1
+    ratio = (counts / counts.sum(0)).log() - (others / others.sum(0)).log()
+    return ratio.abs()
+
+
+def _common(first: Any, second: Any) -> Any:
+    """The occurrences of the second texts whose n-grams the first text has too."""
+    one, other = (_keyed(found) for found in (first, second))
+    kept = np.isin(other, one)
+    return type(second)(second.text[kept], second.hashes[kept], second.begin[kept], second.end[kept])
+
+
+def _keyed(found: Any) -> Hashes:
+    return found.hashes * np.uint64(0x9E3779B97F4A7C15) + found.text.astype(np.uint64)  # type: ignore[no-any-return]
+
+
+def _name(names: list[str], found: Any, ngrams: Ngrams, vocabulary: Hashes) -> None:
+    """Name the n-grams of a vocabulary that have no name yet and occur here."""
+    places = columns_of(found.hashes, vocabulary)
+    columns, first = np.unique(places, return_index=True)
+    for column, place in zip(columns.tolist(), first.tolist(), strict=True):
+        if column >= 0 and not names[column]:
+            names[column] = ngrams.joined[found.begin[place] : found.end[place]]
+
+
+def _stacked(parts: Sequence[Rows]) -> Rows:
+    """The rows of several matrices in sequence."""
+    columns = np.concatenate([columns for columns, _, _ in parts])
+    lengths = np.concatenate([np.diff(offsets) for _, offsets, _ in parts])
+    counts = np.concatenate([counts for _, _, counts in parts])
+    return columns, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), counts
+
+
+def _block(parts: Sequence[Rows], scale: Tensor) -> Incidence:
+    """The matrix of several ones in sequence."""
+    columns, offsets, counts = _stacked(parts)
+    return Incidence(columns, offsets, scale, counts)
+
+
+def _chunks(texts: Iterable[Texts]) -> Iterator[list[Texts]]:
+    """Groups of texts with about `_CHARACTERS` characters each."""
+    chunk: list[Texts] = []
+    size = 0
+    for row in texts:
+        chunk.append(row)
+        size += sum(map(len, row)) + 2
+        if size >= _CHARACTERS:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

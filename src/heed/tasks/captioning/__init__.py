@@ -1,0 +1,1 @@
+"""Captioning task: a sentence that describes an image."""

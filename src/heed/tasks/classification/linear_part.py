@@ -1,0 +1,51 @@
+"""The linear part of a classifier: its estimation, its file, and what is printed about it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from heed.core.progress import message
+from heed.core.run_files import RunFiles
+from heed.models.linear import LinearConfig, LinearNgrams
+from heed.nn.contract import Vocabularies
+from heed.nn.weight_file import read_weights, save_weights
+from heed.tasks.classification.labels import Labels
+from heed.tasks.classification.prepare import examples
+from heed.tasks.classification.scores import METRICS_OF, scores_of
+from heed.tasks.prepare import read_valid
+
+LINEAR = "linear.safetensors"
+"""The linear part of a run with a neural one."""
+
+
+def fit_linear(recipe: Any, folder: Path, quiet: bool) -> None:
+    """Fit the linear part of a classifier, print its validation score, and write it into the run folder."""
+    begin = time.perf_counter()
+    labels, valid = Labels.read(RunFiles(folder)), read_valid(folder)
+    model = LinearNgrams(LinearConfig(), Vocabularies(0, len(labels)))
+    given = examples(recipe, labels, valid)
+    model.estimate(given)
+    save_weights(folder / LINEAR, model.state_dict(), {"counted": "true"})
+    probabilities = labels.link.probabilities(model.logits(given.valid_texts)).tolist()
+    scores = scores_of(labels.kind, [labels.answer(row) for row in probabilities], [row[-1] for row in valid], 1000)
+    score = scores[METRICS_OF[labels.kind][0]]
+    report_linear(model, time.perf_counter() - begin, f"{score.name} {score.numbers}", quiet)
+
+
+def read_linear(folder: Path, recipe: Any, num_labels: int) -> LinearNgrams | None:
+    """The linear part of a run, if it has one."""
+    if not RunFiles(folder).has(LINEAR):
+        return None
+    model = LinearNgrams(LinearConfig(), Vocabularies(0, num_labels))
+    model.load_state_dict(read_weights(folder / LINEAR))
+    return model
+
+
+def report_linear(model: Any, loss_seconds: float, score: str, quiet: bool) -> None:
+    """Print what the linear model is, and its validation score."""
+    facts = model.facts
+    scaling = "Naive Bayes ratios" if facts["scaling"] == "naive_bayes" else "tf-idf"
+    what = f"{facts['features']:,} n-grams, {scaling}, C = {facts['strength']:g}"
+    message(f"linear model: {score} on validation ({what}; {loss_seconds:.1f} s)", quiet)

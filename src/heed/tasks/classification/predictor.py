@@ -1,0 +1,177 @@
+"""Predictor of classifiers: labels with probabilities, evaluation on tables, analysis of the validation data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heed.core.errors import UsageError
+from heed.models.linear import LinearNgrams
+from heed.tasks.classification.answer import Combination as Answer
+from heed.tasks.classification.explaining import explain
+from heed.tasks.classification.labels import THRESHOLD, Labels
+from heed.tasks.classification.linear_part import LINEAR, read_linear
+from heed.tasks.classification.prepare import encode
+from heed.tasks.classification.reading import neural_outputs
+from heed.tasks.classification.scoring import analyse, evaluate_table, test_table
+from heed.tasks.predictor import Explanation, Prediction, Predictor
+from heed.tasks.prepare import chunks
+from heed.text.readers.corpus import format_of
+from heed.text.readers.labelled import cells_of, open_labelled
+from heed.text.readers.lines import Errors
+
+Texts = tuple[str, ...]
+
+
+def _cells(answer: Prediction, with_probability: bool) -> list[str]:
+    """An answer and, if asked, its probability."""
+    probability = "" if answer.probability is None else f"{answer.probability:.4f}"
+    return [answer.text, probability][: 1 + with_probability]
+
+
+class ClassificationPredictor(Predictor):
+    """A trained classifier."""
+
+    abilities = frozenset({"predict", "explain"})
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The labels of the run."""
+        return Labels.read(self.run.files)
+
+    @cached_property
+    def answer(self) -> Answer:
+        """How the parts are combined."""
+        default = "linear" if self.run.recipe.model.kind == "linear" else "neural"
+        return Answer.read(self.run.files) or Answer(default, {default: 1.0})
+
+    @cached_property
+    def linear(self) -> LinearNgrams | None:
+        """The linear model, if the run has one."""
+        if self.run.recipe.model.kind == "linear":
+            model: LinearNgrams = self.run.model
+            return model
+        return read_linear(self.run.folder, self.run.recipe, len(self.labels))
+
+    @property
+    def num_texts(self) -> int:
+        """Texts of a row: 1, or 2 of pairs."""
+        return (
+            max(1, len(self.labels.columns) - 1) if self.labels.columns else len(self.run.recipe.data.text_column) or 1
+        )
+
+    def open(self) -> None:
+        """Read the parts that are used."""
+        for name in self.answer.factors:
+            _ = self.linear if name == "linear" else self.run.model
+
+    def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
+        """The `top` most probable labels of each text, the likeliest first; the texts of a pair are separated by a tab.
+
+        Several labels at once are one answer, a JSON list, unless `top` is more than 1. A number has no probability.
+        """
+        return self.predict_texts([self.split(line) for line in inputs], top)
+
+    def predict_texts(self, texts: Sequence[Texts], top: int = 1) -> list[list[Prediction]]:
+        """As `predict`, for texts or pairs."""
+        if not texts:
+            return []
+        return [self._predictions(row, top) for row in self.probabilities(texts).tolist()]
+
+    def split(self, line: str) -> Texts:
+        """The texts of a line. Raises UsageError for a wrong number of them."""
+        texts = tuple(line.split("\t")) if self.num_texts > 1 else (line,)
+        if len(texts) != self.num_texts:
+            raise UsageError(f"expected {self.num_texts} texts separated by tabs, got {len(texts)}: {line[:80]!r}.")
+        return texts
+
+    def _predictions(self, probabilities: Sequence[float], top: int) -> list[Prediction]:
+        labels = self.labels
+        if labels.kind == "number":
+            return [Prediction(labels.answer(probabilities))]
+        if labels.kind == "labels" and top == 1:
+            chosen = [p for p in probabilities if p > THRESHOLD]
+            return [Prediction(labels.answer(probabilities), min(chosen, default=1 - max(probabilities)))]
+        order = sorted(range(len(probabilities)), key=lambda at: -probabilities[at])
+        return [Prediction(labels.names[at], probabilities[at]) for at in order[:top]]
+
+    def probabilities(self, texts: Sequence[Texts]) -> Tensor:
+        """The probability of each label [N, K]; the number in units of its deviation."""
+        normalise = self.run.recipe.data.normaliser.apply
+        return self.labels.link.probabilities(self.outputs([tuple(map(normalise, row)) for row in texts]))
+
+    def outputs(self, texts: Sequence[Texts]) -> Tensor:
+        """The combined outputs [N, K] for normalised texts."""
+        return self.answer.outputs(self.parts(texts))
+
+    @torch.no_grad()
+    def parts(self, texts: Sequence[Texts], names: Sequence[str] = ()) -> dict[str, Tensor]:
+        """The outputs of each part that is used, or of those in `names`."""
+        parts = {}
+        names = names or list(self.answer.factors)
+        if "linear" in names and self.linear is not None:
+            parts["linear"] = self.linear.logits(texts)
+        if "neural" in names:
+            ids = encode(list(texts), self.tokenizers["src"], self.run.recipe.data.max_tokens)
+            parts["neural"] = neural_outputs(self.run.model, ids, self.run.device)
+        return parts
+
+    @property
+    def available(self) -> list[str]:
+        """The parts that the run has."""
+        has_linear = self.run.recipe.model.kind == "linear" or self.run.files.has(LINEAR)
+        return ["linear"] * has_linear + ["neural"] * (self.run.recipe.model.kind != "linear")
+
+    def explain(self, text: str) -> Explanation:
+        """The words and n-grams that the most probable label of a text rests on."""
+        return explain(self, self.split(text))
+
+    def predict_table(
+        self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
+    ) -> Iterator[str]:
+        """The rows of a table, as CSV (a TSV stays one), with columns for the answers.
+
+        Texts are read from the columns with the headings of the training table. A row without a text has empty answers.
+        """
+        opened = open_labelled(test_table(self, table, with_labels=False), errors, needs_labels=False)
+        separator = "\t" if format_of(table) == "tsv" else ","
+        names = [f"prediction{number or ''}" for number in [0, *range(2, top + 1)]]
+        heads = [cell for name in names for cell in (name, f"{name} probability")[: 1 + probabilities]]
+        if opened.heading is not None:
+            yield cells_of([*opened.heading, *heads], separator)
+        for rows in chunks(opened.rows, 1024):
+            found = iter(self.predict_texts([row.texts for row in rows if all(map(str.strip, row.texts))], top))
+            for row in rows:
+                answers = next(found) if all(map(str.strip, row.texts)) else []
+                cells = [cell for answer in answers for cell in _cells(answer, probabilities)]
+                yield cells_of([*row.cells, *cells, *[""] * (len(heads) - len(cells))], separator)
+
+    # --- evaluation -------------------------------------------------------------------------------------
+
+    def evaluate(self, table: Path) -> Any:
+        """Score the run on a table of texts and labels."""
+        return evaluate_table(self, table)
+
+    def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
+        """Scores of the linear part, the neural one and both on the validation data, errors and calibration."""
+        return analyse(self)
+
+    def commands(self, name: str) -> Sequence[str]:
+        return [
+            f"heed predict {name} < texts.txt > labels.txt",
+            f"heed predict {name} --table new.csv > predicted.csv",
+            f"heed evaluate {name} --table test.csv",
+        ]
+
+    def facts(self) -> Mapping[str, Any]:
+        labels = self.labels
+        facts: dict[str, Any] = {"answer": labels.kind}
+        if labels.kind != "number":
+            facts["labels"] = ", ".join(labels.names[:10]) + (", …" if len(labels.names) > 10 else "")
+        factors = ", ".join(f"{name} × {factor:.3g}" for name, factor in self.answer.factors.items())
+        return {**facts, "uses": f"{self.answer.name} ({factors})"}

@@ -1,0 +1,32 @@
+"""Outputs of the neural part of a classifier for encoded texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heed.data.batch import source_from_ids
+from heed.text.vocabulary import Vocabulary
+
+_TOKENS = 16384
+
+
+@torch.no_grad()
+def neural_outputs(model: Any, ids: Sequence[Sequence[int]], device: torch.device) -> Float[Tensor, "N K"]:
+    """An output for each label of each text, in batches by length."""
+    order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+    parts, begin = [], 0
+    while begin < len(order):
+        size = 1
+        while begin + size < len(order) and (size + 1) * (len(ids[order[begin + size]]) + 1) <= _TOKENS:
+            size += 1
+        rows = [ids[row] for row in order[begin : begin + size]]
+        source = source_from_ids(rows, Vocabulary.eos_id, Vocabulary.pad_id).to(device)
+        parts.append(model.head(model.read(source), source.mask).float().cpu())
+        begin += size
+    outputs = torch.cat(parts)
+    return outputs[torch.tensor(order).argsort()]

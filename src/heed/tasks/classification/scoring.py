@@ -1,0 +1,108 @@
+"""Evaluation of classifiers on tables, and the analysis of their validation data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heed.core.errors import DataError
+from heed.core.progress import message
+from heed.evaluation.evaluation import INTERVALS, Evaluation
+from heed.evaluation.leakage import check_leakage
+from heed.evaluation.test_set import HeldOut
+from heed.metrics.calibration import expected_calibration_error, reliability
+from heed.metrics.classification import Confusion
+from heed.tasks.classification.answer import combinations
+from heed.tasks.classification.prepare import targets_of
+from heed.tasks.classification.report import report_sections
+from heed.tasks.classification.rows import split
+from heed.tasks.classification.scores import statistics_of
+from heed.tasks.prepare import VALID, Row, read_valid
+from heed.text.readers.labelled import LabelledTable, open_labelled
+
+
+def read_test(predictor: Any, table: Path) -> list[Row]:
+    """The rows of a test table, texts and labels; rows without either are left out, and counted."""
+    rows: list[Row] = []
+    left_out = 0
+    opened = open_labelled(test_table(predictor, table))
+    for row in opened.rows:
+        if all(text.strip() for text in row.texts) and (row.labels or row.is_list):
+            rows.append((*row.texts, predictor.labels.written(row.labels)))
+        else:
+            left_out += 1
+    if left_out:
+        message(f"{table}: skipped {left_out:,} rows without a text or a label")
+    if not rows:
+        raise DataError(f"{table}: no rows with a text and a label.")
+    return rows
+
+
+def test_table(predictor: Any, table: Path, with_labels: bool = True) -> LabelledTable:
+    """A table with the columns that the run was trained on, if it has these headings."""
+    data, columns = predictor.run.recipe.data, predictor.labels.columns
+    plain = LabelledTable(table, (), None, data.label_separator)
+    if not columns:
+        given = tuple(data.text_column), data.label_column if with_labels else None
+        return LabelledTable(table, *given, data.label_separator)
+    heading = open_labelled(plain, needs_labels=False).heading or ()
+    names = {name.strip().casefold() for name in heading}
+    texts = columns[:-1] if all(name.strip().casefold() in names for name in columns[:-1]) else ()
+    label = columns[-1] if with_labels and columns[-1].strip().casefold() in names else None
+    return LabelledTable(table, texts, label, data.label_separator)
+
+
+def evaluate_table(predictor: Any, table: Path) -> Evaluation:
+    """The scores of a run on a table, with intervals; per label and the most frequent errors for one label."""
+    rows = read_test(predictor, table)
+    answers = [found[0].text for found in predictor.predict_texts([split(row)[0] for row in rows])]
+    references = [row[-1] for row in rows]
+    kind = predictor.labels.kind
+    statistics = statistics_of(kind, answers, references)
+    test = HeldOut((table.name,), [("\t".join(split(row)[0]), row[-1]) for row in rows])
+    valid = read_valid(predictor.run.folder) if predictor.run.files.has(VALID) else []
+    texts, valid_texts = ([("\t".join(split(row)[0]),) for row in each] for each in (rows, valid))
+    leakage = check_leakage(predictor.run, texts, valid_texts)
+    clean = np.ones(len(rows), dtype=bool)
+    clean[[line - 1 for line in (leakage.lines if leakage else ())]] = False
+    unseen = statistics if clean.any() and not clean.all() else {}
+    return Evaluation(
+        system=str(predictor.run.folder),
+        test=test,
+        run=predictor.run,
+        without_leaked={name: each.select(clean).score(INTERVALS) for name, each in unseen.items()},
+        num_clean=int(clean.sum()),
+        scores={name: each.score(INTERVALS) for name, each in statistics.items()},
+        how={"precision": predictor.run.precision}, leakage=leakage, num_rows=len(rows), statistics=statistics,
+        by_label=Confusion.of(answers, references).rows if kind == "label" else (),
+        confusions=Confusion.of(answers, references).largest(10) if kind == "label" else (),
+    )  # fmt: skip
+
+
+def analyse(predictor: Any) -> dict[str, Any]:
+    """Scores, errors and calibration on the validation data, as `validation.json` has them."""
+    rows, labels = read_valid(predictor.run.folder), predictor.labels
+    texts, references = [split(row)[0] for row in rows], [row[-1] for row in rows]
+    targets = targets_of(labels, references)
+    parts = predictor.parts(texts, predictor.available)
+    systems = []
+    for answer in combinations(labels.link, parts, targets):
+        answer = predictor.answer if answer.name == predictor.answer.name else answer
+        probabilities = labels.link.probabilities(answer.outputs(parts))
+        answers = [labels.answer(row) for row in probabilities.tolist()]
+        scores = [each.score(INTERVALS) for each in statistics_of(labels.kind, answers, references).values()]
+        systems.append((answer.name, scores, answers, probabilities))
+    name, scores, answers, probabilities = next(each for each in systems if each[0] == predictor.answer.name)
+    result: dict[str, Any] = {
+        "num_lines": len(rows), "scores": [score.to_json() for score in scores], "answer": name,
+        "systems": [{"name": each[0], "scores": [score.to_json() for score in each[1]]} for each in systems],
+    }  # fmt: skip
+    if labels.kind == "label":
+        confusion = Confusion.of(answers, references)
+        right = np.array([a == b for a, b in zip(answers, references, strict=True)])
+        bins = reliability(probabilities.max(1).values.double().numpy(), right)
+        result |= {"by_label": confusion.rows, "confusions": confusion.largest(10)}
+        result |= {"calibration_error": expected_calibration_error(bins)}
+    return {**result, "sections": report_sections(predictor, result)}

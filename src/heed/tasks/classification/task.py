@@ -1,0 +1,274 @@
+"""The task of classification: one label, several labels or a number for each text or pair of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heed.core.errors import UsageError
+from heed.core.run_files import RunFiles
+from heed.data.batch import Ids, source_from_ids
+from heed.data.loader import BatchLoader
+from heed.data.store import TokenStore
+from heed.metrics.metric import Score
+from heed.models import ReaderModel, build_model
+from heed.models.linear import LinearNgrams
+from heed.nn.contract import Smoothing, Source, State, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.pooling import PoolingHead
+from heed.nn.reader_heads import ReaderWithHead
+from heed.tasks import prepare
+from heed.tasks.classification.answer import BOTH, combinations
+from heed.tasks.classification.answer import Combination as Answer
+from heed.tasks.classification.data import HeadConfig, TableData
+from heed.tasks.classification.defaults import choose_classifier
+from heed.tasks.classification.labels import Labels
+from heed.tasks.classification.linear_part import fit_linear, read_linear
+from heed.tasks.classification.predictor import ClassificationPredictor
+from heed.tasks.classification.prepare import (
+    SIDES,
+    encode,
+    examples,
+    prepare_classifier,
+    targets_of,
+)
+from heed.tasks.classification.reading import neural_outputs
+from heed.tasks.classification.rows import split
+from heed.tasks.classification.scores import METRICS_OF, scores_of
+from heed.tasks.defaults import Choices, CorpusStats, Machine
+from heed.tasks.predictor import ALONE, Combination
+from heed.tasks.prepare import Row
+from heed.tasks.task import Examination, Loader, Loss, Task, Validation
+from heed.text.doctor import Diagnosis, diagnose_table
+from heed.text.tokenizers import Tokenizer
+from heed.text.vocabulary import Vocabulary
+
+LOSS = "log_loss"
+
+
+@dataclass(frozen=True)
+class LabelledBatch:
+    """Texts with their targets."""
+
+    source: Source
+    targets: Float[Tensor, "B K"]
+    rows: Int[Tensor, " B"]
+    segment: None = None
+    relative_length: float = 1.0
+
+    @property
+    def num_targets(self) -> int:
+        return len(self.rows)
+
+    @property
+    def num_positions(self) -> int:
+        return self.source.mask.numel()
+
+    @property
+    def num_real(self) -> int:
+        return int(self.source.mask.sum())
+
+    def halves(self) -> tuple[LabelledBatch, LabelledBatch]:
+        middle = len(self.rows) // 2
+        parts = slice(0, middle), slice(middle, None)
+        first, second = (LabelledBatch(self.source.part(p), self.targets[p], self.rows[p]) for p in parts)
+        return first, second
+
+    def to(self, device: torch.device) -> LabelledBatch:
+        return replace(self, source=self.source.to(device), targets=self.targets.to(device), rows=self.rows.to(device))
+
+
+class ClassificationTask(Task):
+    """From a text to its label, labels or number."""
+
+    name = "classification"
+    title = "Classifier"
+    row = "text"
+    Data = TableData
+    Head = HeadConfig
+    sides = SIDES
+    metrics = ("log_loss", *dict.fromkeys(name for names in METRICS_OF.values() for name in names))
+
+    # --- settings and preparation -----------------------------------------------------------------------
+
+    @classmethod
+    def fits(cls, model: Any) -> bool:
+        return issubclass(model, ReaderModel | LinearNgrams)
+
+    @classmethod
+    def check(cls, recipe: Any, is_new: bool) -> None:
+        answer, metric = recipe.data.answer, recipe.training.stop_metric
+        if answer != "auto" and metric not in (LOSS, *METRICS_OF[answer]):
+            allowed = " or ".join(f'"{name}"' for name in (LOSS, *METRICS_OF[answer]))
+            raise ValueError(f'data.answer = "{answer}" needs training.stop_metric = {allowed}, got "{metric}"')
+        if recipe.training.r_drop:
+            raise ValueError('training.r_drop requires task = "translation": set it to 0')
+
+    @classmethod
+    def examine(cls, data: TableData, quiet: bool) -> Examination:
+        if not data.table:
+            raise UsageError("data.table is missing: give --table F.")
+        valid = data.labelled(data.valid_table) if data.valid_table else None
+        return Examination(diagnose_table(data.labelled(data.table), valid, errors=data.errors, quiet=quiet))
+
+    @classmethod
+    def defaults(cls, stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
+        return choose_classifier(stats, machine, given)
+
+    @classmethod
+    def prepare(
+        cls, recipe: Any, folder: Path, diagnosis: Diagnosis, reuse: Mapping[str, Tokenizer] | None, quiet: bool
+    ) -> prepare.Corpus:
+        corpus = prepare_classifier(recipe, folder, diagnosis, reuse, quiet)
+        if recipe.head.linear and recipe.model.kind != "linear":
+            fit_linear(recipe, folder, quiet)
+        return corpus
+
+    @classmethod
+    def vocabularies(cls, sizes: Mapping[str, int]) -> Vocabularies:
+        return Vocabularies(sizes["src"], 2)  # the number of labels hardly changes the time
+
+    @classmethod
+    def read_vocabularies(cls, files: RunFiles, tokenizers: Mapping[str, Tokenizer]) -> Vocabularies:
+        return Vocabularies(len(tokenizers["src"].vocabulary), len(Labels.read(files)))
+
+    @classmethod
+    def new_model(cls, recipe: Any, vocabularies: Vocabularies) -> Any:
+        model = build_model(recipe.model, vocabularies)
+        if model.count_based:
+            return model
+        head = recipe.head
+        return ReaderWithHead(model, PoolingHead(model.num_features, vocabularies.tgt_size, head.pooling, head.dropout))
+
+    # --- training on a prepared run folder --------------------------------------------------------------
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The labels of the run."""
+        return Labels.read(RunFiles(self.folder))
+
+    @cached_property
+    def valid(self) -> list[Row]:
+        """The validation rows."""
+        return prepare.read_valid(self.folder)
+
+    @cached_property
+    def store(self) -> TokenStore:
+        """The training rows."""
+        return TokenStore.open(self.folder / "data" / "train")
+
+    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
+        return BatchLoader(
+            self.store, self._collate, tokens_per_batch=tokens_per_batch, seed=seed, rank=rank, world_size=world_size,
+            workers=workers,
+        )  # fmt: skip
+
+    def _collate(self, ids: Mapping[str, Sequence[Ids]], rows: NDArray[np.int64]) -> LabelledBatch:
+        source = source_from_ids(ids["src"], Vocabulary.eos_id, Vocabulary.pad_id)
+        targets = self.labels.targets(cast(Any, ids["label"]))
+        return LabelledBatch(source, targets, torch.from_numpy(np.array(rows, dtype=np.int64)))
+
+    def text_of(self, row: int) -> str:
+        return repr(self.tokenizers["src"].decode([self.store.row("src", row).tolist()])[0])
+
+    def sequences(self) -> Iterable[Sequence[int]]:
+        """The texts and targets that a linear model is estimated from (`heed.models.linear.Examples`)."""
+        return cast(Iterable[Sequence[int]], examples(self.recipe, self.labels, self.valid))
+
+    def loss(
+        self, model: Any, batch: Any, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
+        before: State | None = None,
+    ) -> Loss:  # fmt: skip
+        """-log p of the targets; for one of several labels, with label smoothing."""
+        features = model.read(batch.source, dropout_keys)
+        outputs = model.head(features, batch.source.mask, dropout_keys).float()
+        link, targets = self.labels.link, batch.targets
+        nll = link.full_loss(outputs, targets)
+        if not smoothing.epsilon or self.labels.kind != "label":
+            return Loss(nll, nll.detach(), batch.num_targets)
+        smooth = (1 - smoothing.epsilon) * targets + smoothing.epsilon / targets.shape[1]
+        return Loss(link.full_loss(outputs, smooth), nll.detach(), batch.num_targets)
+
+    def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> LabelledBatch:
+        size = max(2, min(round(length), self.recipe.data.max_tokens))
+        rows = max(1, self.recipe.training.tokens_per_batch // size)
+        ids = torch.randint(4, vocabularies.src_size, (rows, size - 1)).tolist()
+        targets = torch.nn.functional.one_hot(torch.arange(rows) % vocabularies.tgt_size, vocabularies.tgt_size)
+        source = source_from_ids(ids, Vocabulary.eos_id, Vocabulary.pad_id)
+        self.__dict__["labels"] = Labels("label", ("0", "1"))
+        return LabelledBatch(source, targets.float(), torch.arange(rows))
+
+    # --- validation -------------------------------------------------------------------------------------
+
+    @cached_property
+    def valid_targets(self) -> Tensor:
+        """Targets of the validation rows."""
+        return targets_of(self.labels, [row[-1] for row in self.valid])
+
+    @cached_property
+    def linear_outputs(self) -> Tensor | None:
+        """Outputs of the linear model for the validation rows, if the run has one."""
+        model = read_linear(self.folder, self.recipe, len(self.labels))
+        return model.logits([split(row)[0] for row in self.valid]) if model else None
+
+    def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
+        """Scores of the best combination of the linear and the neural part, which is kept with the weights."""
+        link = self.labels.link
+        texts = [split(row)[0] for row in self.valid]
+        parts: dict[str, Tensor] = {}
+        if model.count_based:
+            parts["linear"] = model.logits(texts)
+        else:
+            if self.linear_outputs is not None:
+                parts["linear"] = self.linear_outputs
+            ids = encode(texts, self.tokenizers["src"], self.recipe.data.max_tokens)
+            parts["neural"] = neural_outputs(model, ids, self.device)
+        references = [row[-1] for row in self.valid]
+        tried = [self._tried(answer, parts, references) for answer in combinations(link, parts, self.valid_targets)]
+        name = METRICS_OF[self.labels.kind][0]
+        best = max(tried, key=lambda each: (each.scores[name].value, -each.loss))
+        self.answer = best.answer
+        of_parts = [(each.answer.name, each.scores[name]) for each in tried if each.answer.name != BOTH]
+        alone = {f"{name}_{part}": replace(score, name=f"{score.name} ({part})") for part, score in of_parts}
+        loss = Score("-log p per text", min(each.loss for each in tried), f"unit:nat|n:{len(texts)}")
+        if model.count_based:
+            self.weights_changed()
+        return Validation({**best.scores, **(alone if len(alone) > 1 else {}), LOSS: loss})
+
+    def _tried(self, answer: Answer, parts: Mapping[str, Tensor], references: Sequence[str]) -> _Tried:
+        outputs = answer.outputs(parts)
+        answers = [self.labels.answer(row) for row in self.labels.link.probabilities(outputs).tolist()]
+        loss = float(self.labels.link.full_loss(outputs, self.valid_targets)) / len(references)
+        return _Tried(answer, scores_of(self.labels.kind, answers, references), loss)
+
+    answer: Answer | None = None
+    """The combination of the last validation."""
+
+    def weights_changed(self) -> None:
+        """Keep the combination that belongs to the weights that were just saved."""
+        if self.answer is not None:
+            self.answer.write(RunFiles(self.folder))
+
+    # --- prediction -------------------------------------------------------------------------------------
+
+    @classmethod
+    def predictor(cls, run: Any, combined: Combination = ALONE) -> ClassificationPredictor:
+        return ClassificationPredictor(run, combined)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A combination with its scores on the validation data."""
+
+    answer: Answer
+    scores: Mapping[str, Score]
+    loss: float

@@ -1,0 +1,1 @@
+"""Masked language modelling: an encoder that predicts masked pieces of a text from those around them."""

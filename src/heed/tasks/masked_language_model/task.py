@@ -1,0 +1,206 @@
+"""Masked language modelling task: cross-entropy of masked pieces given the text around them (Devlin et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heed.core.errors import UsageError
+from heed.data.masking import MaskedBatch, MaskedLoader, Masking
+from heed.data.store import TokenStore
+from heed.metrics.masked import score_masked
+from heed.models import ReaderModel, build_model
+from heed.nn.contract import Smoothing, State, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.masked_head import MaskedHead, MaskedHeadConfig
+from heed.nn.reader_heads import ReaderWithHead
+from heed.tasks import prepare
+from heed.tasks.defaults import Choices, CorpusStats, Machine
+from heed.tasks.masked_language_model.data import MaskedTextData
+from heed.tasks.masked_language_model.defaults import choose_masked_language_model
+from heed.tasks.masked_language_model.predictor import MaskedLanguageModelPredictor
+from heed.tasks.masked_language_model.prepare import MASK, SIDES, cut, prepare_text, require_text
+from heed.tasks.predictor import ALONE, Combination
+from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation
+from heed.text.doctor import Diagnosis, diagnose_text_files
+from heed.text.tokenizers import Tokenizer
+from heed.text.vocabulary import EOS_ID, PAD_ID, SPECIAL_PIECES
+
+VALIDATION_SEED, VALIDATION_EPOCH = 0, 0
+"""Keys of the masks of the validation text, which are the same in every run and at every update."""
+ROWS_AT_ONCE = 64
+
+
+class MaskedLanguageModelTask(Task):
+    """Prediction of masked pieces of a text from those around them."""
+
+    name = "masked-language-model"
+    title = "Masked language model"
+    Data = MaskedTextData
+    Head = MaskedHeadConfig
+    sides = SIDES
+    metrics = ("masked_perplexity", "masked_accuracy")
+    tokenizer_note = (
+        "only models with the same tokenizer can be compared by masked perplexity; --tokenizer-of RUN uses that run's"
+    )
+
+    # --- settings and preparation -----------------------------------------------------------------------
+
+    @classmethod
+    def fits(cls, model: Any) -> bool:
+        return issubclass(model, ReaderModel) and model.token_vectors is not ReaderModel.token_vectors
+
+    @classmethod
+    def check(cls, recipe: Any, is_new: bool) -> None:
+        if recipe.tokenizer.dropout:
+            raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
+        if recipe.training.r_drop:
+            raise ValueError('training.r_drop requires task = "translation": set it to 0')
+        needed, most = recipe.data.max_tokens + 2, getattr(recipe.model, "max_len", 0)
+        if getattr(recipe.model, "positions", "") == "learned" and needed > most:
+            raise ValueError(
+                f"data.max_tokens = {needed - 2} needs {needed} positions, with the ends of a line; model.max_len = "
+                f"{most}"
+            )
+
+    @classmethod
+    def examine(cls, data: MaskedTextData, quiet: bool) -> Examination:
+        require_text(data)
+        valid = data.resolve(data.valid_text) if data.valid_text else None
+        return Examination(diagnose_text_files(data.resolve(data.text), valid, errors=data.errors, quiet=quiet))
+
+    @classmethod
+    def defaults(cls, stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
+        return choose_masked_language_model(stats, machine, given)
+
+    @classmethod
+    def inherited_keys(cls, given: Mapping[str, Any]) -> Sequence[str]:
+        return ["data.max_tokens"]
+
+    @classmethod
+    def prepare(
+        cls, recipe: Any, folder: Path, diagnosis: Diagnosis, reuse: Mapping[str, Tokenizer] | None, quiet: bool
+    ) -> prepare.Corpus:
+        return prepare_text(recipe, folder, diagnosis.num_pairs, reuse, quiet)
+
+    @classmethod
+    def vocabularies(cls, sizes: Mapping[str, int]) -> Vocabularies:
+        return Vocabularies(sizes["src"], sizes["src"])
+
+    @classmethod
+    def require_tokenizers(cls, tokenizers: Mapping[str, Tokenizer], data: Any) -> None:
+        if MASK not in tokenizers["src"].vocabulary.tag_ids:
+            raise UsageError(
+                f"the other run's vocabulary has no <{MASK}>: only those of masked language models do. Train a new one."
+            )
+
+    @classmethod
+    def new_model(cls, recipe: Any, vocabularies: Vocabularies) -> ReaderWithHead:
+        """The reader, with an output layer that shares its token vectors."""
+        reader = build_model(recipe.model, vocabularies)
+        return ReaderWithHead(reader, MaskedHead(recipe.head, reader.token_vectors(), vocabularies.pad_id))
+
+    # --- training on a prepared run folder --------------------------------------------------------------
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the text."""
+        return self.tokenizers["src"]
+
+    @property
+    def store(self) -> TokenStore:
+        """The training data."""
+        return TokenStore.open(self.folder / "data" / "train")
+
+    @cached_property
+    def masking(self) -> Masking:
+        """The rule by which pieces are masked."""
+        data: MaskedTextData = self.recipe.data
+        return masking_of(self.tokenizer, data.mask_share, data.whole_words)
+
+    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
+        return MaskedLoader(
+            self.store, self.masking, tokens_per_batch=tokens_per_batch, seed=seed, rank=rank, world_size=world_size,
+            workers=workers,
+        )  # fmt: skip
+
+    def text_of(self, row: int) -> str:
+        return repr(self.tokenizer.decode([self.store.row("src", row).tolist()])[0])
+
+    def loss(
+        self, model: ReaderWithHead, batch: MaskedBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
+        before: State | None = None,
+    ) -> Loss:  # fmt: skip
+        features, head = model.read(batch.source, dropout_keys), model.head
+        assert isinstance(head, MaskedHead)
+        return Loss(*head.loss(features, batch.truth, batch.chosen, smoothing))
+
+    def validate(self, model: ReaderWithHead, metrics: Sequence[str]) -> Validation:
+        """Perplexity and accuracy at the masks of the validation text, which are always the same."""
+        nll_sum, num_right, num_masked = 0.0, 0, 0
+        samples: list[Sample] = []
+        for batch in self._validation_batches():
+            truth = batch.truth[batch.chosen]
+            log_probs = _predicted(model, batch)
+            nll_sum -= float(log_probs.gather(1, truth[:, None]).sum(dtype=torch.float64))
+            best = log_probs.argmax(1)
+            num_right, num_masked = num_right + int((best == truth).sum()), num_masked + len(truth)
+            samples = samples or [self._sample(batch, best)]
+        how = f"share:{self.recipe.data.mask_share}" + ("|whole words" if self.recipe.data.whole_words else "")
+        return Validation(score_masked(nll_sum, num_right, num_masked, how), samples)
+
+    def _validation_batches(self) -> Iterator[MaskedBatch]:
+        lines = self.tokenizer.encode([row[0] for row in prepare.read_valid(self.folder)])
+        parts = [part for ids in lines for part in cut(ids, self.recipe.data.max_tokens)]
+        order = sorted(range(len(parts)), key=lambda index: -len(parts[index]))
+        for rows in prepare.chunks(order, ROWS_AT_ONCE):
+            keys = DropoutKeys.for_step(VALIDATION_SEED, VALIDATION_EPOCH, torch.tensor(rows))
+            yield self.masking.batch([parts[row] for row in rows], rows, keys).to(self.device)
+
+    def _sample(self, batch: MaskedBatch, best: Tensor) -> Sample:
+        """The last row of a batch with its predictions, which is the shortest one."""
+        filled = batch.truth.clone()
+        filled[batch.chosen] = best
+        length = int(batch.source.mask[-1].sum()) - 1
+        rows = (ids[-1, :length].tolist() for ids in (batch.source.ids, filled, batch.truth))
+        return Sample(*("".join(self.tokenizer.pieces(row)) for row in rows))
+
+    def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> MaskedBatch:
+        tokens_per_batch = self.recipe.training.tokens_per_batch
+        tokens = max(2, min(round(length), tokens_per_batch, self.recipe.data.max_tokens))
+        num_rows, size = max(1, tokens_per_batch // tokens), vocabularies.src_size
+        ids = torch.randint(len(SPECIAL_PIECES), size - 1, (num_rows, tokens - 1)).tolist()
+        nothing = torch.zeros(size, dtype=torch.bool)
+        text = size - 1 - len(SPECIAL_PIECES)
+        share = self.recipe.data.mask_share
+        masking = Masking(share, False, size - 1, len(SPECIAL_PIECES), text, nothing, nothing, EOS_ID, PAD_ID)
+        return masking.batch(ids, range(num_rows), DropoutKeys.for_step(0, 0, torch.arange(num_rows)))
+
+    @classmethod
+    def predictor(cls, run: Any, combined: Combination = ALONE) -> MaskedLanguageModelPredictor:
+        return MaskedLanguageModelPredictor(run, combined)
+
+
+def masking_of(tokenizer: Tokenizer, share: float, whole_words: bool) -> Masking:
+    """The rule for the pieces of a tokenizer, whose words are separated by white space."""
+    vocabulary = tokenizer.vocabulary
+    pieces = [data.decode("utf-8", "replace") for data in tokenizer.bytes_of(range(len(vocabulary)))]
+    return Masking(
+        share, whole_words, vocabulary.tag_ids[MASK], len(SPECIAL_PIECES), len(vocabulary.text_pieces),
+        torch.tensor([piece[:1].isspace() for piece in pieces]),
+        torch.tensor([piece[-1:].isspace() for piece in pieces]),
+        vocabulary.eos_id, vocabulary.pad_id,
+    )  # fmt: skip
+
+
+@torch.inference_mode()
+def _predicted(model: ReaderWithHead, batch: MaskedBatch) -> Tensor:
+    """Log-probabilities [N, V] at the masks."""
+    features, head = model.read(batch.source), model.head
+    assert isinstance(head, MaskedHead)
+    return head.log_probs(features[batch.chosen])

@@ -1,0 +1,60 @@
+"""Batches of tagged sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heed.data.batch import Ids
+from heed.nn.word_source import WordSource
+from heed.tasks.tagging.words import word_source
+
+
+@dataclass(frozen=True)
+class TagBatch:
+    """Sentences with the tags of their words."""
+
+    source: WordSource
+    tags: Int[Tensor, "B W"]
+    rows: Int[Tensor, " B"]
+    segment: None = None
+    relative_length: float = 1.0
+
+    @property
+    def num_targets(self) -> int:
+        """Number of words."""
+        return int(self.source.words.sum())
+
+    @property
+    def num_positions(self) -> int:
+        return self.source.mask.numel()
+
+    @property
+    def num_real(self) -> int:
+        return int(self.source.mask.sum())
+
+    def halves(self) -> tuple[TagBatch, TagBatch]:
+        middle = len(self.rows) // 2
+        return self._part(slice(0, middle)), self._part(slice(middle, None))
+
+    def _part(self, rows: slice) -> TagBatch:
+        source = self.source.part(rows)
+        tags = self.tags[rows, : source.words.shape[1]]
+        return replace(self, source=source, tags=tags, rows=self.rows[rows])
+
+    def to(self, device: torch.device) -> TagBatch:
+        return replace(self, source=self.source.to(device), tags=self.tags.to(device), rows=self.rows.to(device))
+
+
+def collate(ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> TagBatch:
+    """A batch from the columns of the token store and the rows' indices in the corpus."""
+    source = word_source(ids)
+    tags = np.zeros(source.words.shape, dtype=np.int64)
+    tags[source.words.numpy()] = np.concatenate([np.asarray(row, dtype=np.int64) for row in ids["tags"]])
+    return TagBatch(source, torch.from_numpy(tags), torch.from_numpy(np.array(rows, dtype=np.int64)))

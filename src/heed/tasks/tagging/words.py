@@ -1,0 +1,162 @@
+"""Encoding of words: pieces, characters, letter case and marks of sentences, and batches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heed.data.batch import Ids
+from heed.nn.word_source import CHARACTER_PAD, CHARACTER_UNKNOWN, WordSource
+from heed.tasks.tagging.data import TagData
+from heed.tasks.tagging.labels import TagLabels
+from heed.text.tokenizers import Tokenizer
+from heed.text.vocabulary import Vocabulary
+
+MAX_CHARACTERS = 40
+"""Characters of a word that are read; of longer words the first and the last 20."""
+COLUMNS = ("src", "starts", "chars", "cases", "marks")
+"""Columns of the token store that describe the words; tags follow."""
+NO_TEXT = "\ufffd"
+"""What a token is read as that has no text, such as a control character."""
+_DIGITS = str.maketrans("123456789", "000000000")
+
+
+@dataclass(frozen=True)
+class Words:
+    """A sentence to tag."""
+
+    tokens: Sequence[str]
+    marks: Sequence[str] = ()
+    """A mark for each token, or none."""
+
+
+class WordEncoder:
+    """Turns sentences into the columns of the token store, for training and in use."""
+
+    def __init__(self, data: TagData, tokenizer: Tokenizer, labels: TagLabels) -> None:
+        self.data = data
+        self.tokenizer = tokenizer
+        self.labels = labels
+
+    def columns(self, sentences: Sequence[Words]) -> dict[str, list[list[int]]]:
+        """The ids of each sentence by column, without the end of the sentence."""
+        texts = [[normalised(token, self.data) for token in sentence.tokens] for sentence in sentences]
+        lines = [" ".join(looked_up(word, self.data) for word in words) for words in texts]
+        ids = self.tokenizer.encode(lines)
+        of_pieces = [self._word_of_piece(line, pieces) for line, pieces in zip(lines, ids, strict=True)]
+        marks = [self._marks(sentence) for sentence in sentences]
+        return {
+            "src": ids,
+            "starts": [_starts(words, len(text)) for words, text in zip(of_pieces, texts, strict=True)],
+            "chars": [[id for word in words for id in self._characters(word)] for words in texts],
+            "cases": [[case_of(word) for word in words] for words in texts],
+            "marks": marks,
+        }
+
+    def _word_of_piece(self, line: str, ids: Sequence[int]) -> list[int | None]:
+        """The number of the word of each piece."""
+        if line.count(" ") == len(ids) - 1:
+            return list(range(len(ids)))
+        return self.tokenizer.word_ids(line)
+
+    def _characters(self, word: str) -> list[int]:
+        """The ids of the characters of a word, and a separator."""
+        half = MAX_CHARACTERS // 2
+        read = word if len(word) <= MAX_CHARACTERS else word[:half] + word[-half:]
+        ids = self.labels.character_ids
+        return [*(ids.get(character, CHARACTER_UNKNOWN) for character in read), CHARACTER_PAD]
+
+    def _marks(self, sentence: Words) -> list[int]:
+        ids = self.labels.mark_ids
+        return [ids.get(mark, 1) for mark in sentence.marks] if sentence.marks else [0] * len(sentence.tokens)
+
+    def source(self, sentences: Sequence[Words]) -> WordSource:
+        """The sentences as one batch."""
+        return word_source(self.columns(sentences))
+
+
+def normalised(token: str, data: TagData) -> str:
+    """A token as one word: normalised, and with underscores for blanks inside."""
+    return "_".join(data.normaliser.apply(token).split()) or NO_TEXT
+
+
+def looked_up(word: str, data: TagData) -> str:
+    """A word as the vocabulary has it."""
+    word = word.lower() if data.lower_case else word
+    return word.translate(_DIGITS) if data.zero_digits else word
+
+
+def case_of(word: str) -> int:
+    """The pattern of letter case of a word, from 1 to 7: lower, upper, first letter, mixed, number, digits, other."""
+    if word.isdigit():
+        return 5
+    letters = [letter for letter in word if letter.isalpha()]
+    if not letters:
+        return 6 if any(map(str.isdigit, word)) else 7
+    if word.islower() or not any(letter.isupper() for letter in letters):
+        return 1
+    if word.isupper() and len(letters) > 1:
+        return 2
+    return 3 if word[0].isupper() and not any(map(str.isupper, word[1:])) else 4
+
+
+def _starts(word_of_piece: Sequence[int | None], number: int) -> list[int]:
+    """The position of the first piece of each of `number` words."""
+    starts: dict[int, int] = {}
+    for position, word in enumerate(word_of_piece):
+        if word is not None:
+            starts.setdefault(word, position)
+    return [starts[word] for word in range(number)]
+
+
+def word_source(columns: Mapping[str, Sequence[Ids]]) -> WordSource:
+    """A batch of sentences from their columns."""
+    starts = [np.asarray(row, dtype=np.int64) for row in columns["starts"]]
+    lengths = [len(row) for row in columns["src"]]
+    forms, characters = _distinct_words(columns["chars"])
+    per_position = {"forms": forms, "cases": columns["cases"], "marks": columns["marks"]}
+    spread = {
+        name: _padded([_spread(row, at, length) for row, at, length in zip(rows, starts, lengths, strict=True)])[0]
+        for name, rows in per_position.items()
+    }
+    ids = [np.append(np.asarray(row, dtype=np.int64), Vocabulary.eos_id) for row in columns["src"]]
+    padded, mask = _padded(ids, Vocabulary.pad_id)
+    first, words = _padded(starts)
+    return WordSource(
+        ids=torch.from_numpy(padded), mask=torch.from_numpy(mask), starts=torch.from_numpy(first),
+        words=torch.from_numpy(words), characters=torch.from_numpy(characters),
+        **{name: torch.from_numpy(rows) for name, rows in spread.items()},
+    )  # fmt: skip
+
+
+def _spread(values: Ids, starts: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """The value of a word at each of its positions, and 0 at the end of the sentence."""
+    positions = np.searchsorted(starts, np.arange(length), side="right") - 1
+    return np.append(np.asarray(values, dtype=np.int64)[positions.clip(min=0)], 0)
+
+
+def _distinct_words(rows: Iterable[Ids]) -> tuple[list[list[int]], NDArray[np.int64]]:
+    """The number of each word, from 1, and the characters of the distinct words, after an empty one."""
+    numbers: dict[bytes, int] = {}
+    forms: list[list[int]] = []
+    for row in rows:
+        ids = np.asarray(row, dtype=np.int64)
+        ends = np.flatnonzero(ids == CHARACTER_PAD)
+        begins = np.append(0, ends[:-1] + 1)
+        spelled = (ids[begin:end].tobytes() for begin, end in zip(begins, ends, strict=True))
+        forms.append([numbers.setdefault(word, len(numbers) + 1) for word in spelled])
+    words = [np.empty(0, dtype=np.int64), *(np.frombuffer(word, dtype=np.int64) for word in numbers)]
+    return forms, _padded(words, CHARACTER_PAD)[0]
+
+
+def _padded(rows: Sequence[NDArray[np.int64]], value: int = 0) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows of equal length, and where they are real."""
+    lengths = np.array([len(row) for row in rows])
+    mask = np.arange(max(1, int(lengths.max(initial=0)))) < lengths[:, None]
+    padded = np.full(mask.shape, value, dtype=np.int64)
+    padded[mask] = np.concatenate(rows) if len(rows) else []
+    return padded, mask

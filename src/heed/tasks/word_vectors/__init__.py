@@ -1,0 +1,1 @@
+"""The task of word vectors."""

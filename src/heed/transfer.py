@@ -1,0 +1,105 @@
+"""Transfer: the reader of one run, or its token vectors, as the beginning of a training of another task.
+
+The reader comes from a masked language model or any other reader with a head, from a translator's encoder (McCann et
+al. 2017, "CoVe"), from a language model (Howard & Ruder 2018), or from two (Peters et al. 2018, "ELMo"). Tokenizer
+and normaliser are the other run's, and the head is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from heed.core.errors import UsageError
+from heed.models.transfer import (
+    READER,
+    embedding_name,
+    embedding_weights,
+    reader_config,
+    reader_weights,
+    require_reader,
+)
+from heed.nn.weight_file import require_shapes, shapes_of
+from heed.run import WEIGHTS, Run
+from heed.tasks.defaults import Choices, CorpusStats, Machine
+from heed.tasks.prepare import vocabulary_digests
+from heed.tasks.task import Task
+
+RATE = 5e-4
+"""Peak rate of a transferred reader: lower than that of one with random weights, which it must not forget."""
+
+
+class Transfer:
+    """Parts of the weights of a run, `encoder` or `embeddings`, for the training of another task.
+
+    Raises UsageError if the run has no reader, or if a second run does not fit it.
+    """
+
+    def __init__(self, init: Run, parts: str, backward: Run | None = None) -> None:
+        self.init, self.parts, self.backward = init, parts, backward
+        if backward is not None:
+            backward.require_weights()
+            _require_backward(init, backward)
+        self.config = reader_config(init.recipe.model, backward.recipe.model if backward else None)
+
+    def choices(self, task: type[Task], stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
+        """The settings of the training that the user did not give: those of the reader, and of the task."""
+        inherited = {"data.normaliser": self.init.recipe.data.normaliser.model_dump()}
+        if self.parts == "encoder":
+            inherited |= {f"model.{name}": value for name, value in self.config.model_dump().items()}
+        inherited = {key: value for key, value in inherited.items() if key not in given and value is not None}
+        kind = {"model.kind": self.config.kind} if self.parts == "encoder" else {}
+        choices = task.defaults(stats, machine, {**kind, **given})
+        own = {key: value for key, value in choices.values.items() if not (kind and key.startswith("model."))}
+        reasons = {key: choices.reasons[key] for key in own} | dict.fromkeys(inherited, "as in --init")
+        if kind and "training.lr" in own and given.get("training.freeze") != "reader":
+            own["training.lr"], reasons["training.lr"] = RATE, "lower, because the reader is trained already"
+        return Choices(own | inherited, reasons)
+
+    def require_like(self, recipe: Any) -> None:
+        """Raise UsageError unless the recipe's model is the transferred reader, or has token vectors of its size."""
+        if self.parts == "encoder":
+            require_reader(recipe.model, self.config, f"--init {self.init.folder}")
+
+    def load(self, model: Any, config: Any) -> str:
+        """Copy the weights into a new model; returns what was copied, in words.
+
+        Raises UsageError or DataError if they do not fit.
+        """
+        parameters = dict(model.named_parameters())
+        weights = self._weights(config)
+        if missing := [name for name in weights if name not in parameters]:
+            raise UsageError(f"--init-parts {self.parts}: the model has no weight {missing[0]}.")
+        where = self.init.folder / WEIGHTS
+        require_shapes(shapes_of(weights), shapes_of({name: parameters[name] for name in weights}), where)
+        with torch.no_grad():
+            for name, tensor in weights.items():
+                parameters[name].copy_(tensor)
+        number = sum(tensor.numel() for tensor in weights.values())
+        source = " and ".join(str(run.folder) for run in (self.init, self.backward) if run)
+        return f"{number:,} of {sum(p.numel() for p in parameters.values()):,} parameters are those of {source}"
+
+    def _weights(self, config: Any) -> dict[str, torch.Tensor]:
+        trained = self.init.recipe.model
+        if self.parts == "embeddings":
+            return {READER + embedding_name(config): embedding_weights(trained, self.init.weights())}
+        weights = reader_weights(trained, self.init.weights())
+        if self.backward is not None:
+            weights |= reader_weights(self.backward.recipe.model, self.backward.weights(), "backward")
+        return {READER + name: tensor for name, tensor in weights.items()}
+
+
+def _require_backward(init: Run, backward: Run) -> None:
+    """Raise UsageError unless the runs are language models of both directions, with one vocabulary."""
+    directions = [bool(getattr(run.recipe.data, "backward", False)) for run in (init, backward)]
+    if directions != [False, True]:
+        raise UsageError(
+            "--init is the language model that reads forward, and --init-backward one that was trained with "
+            "--data.backward=true."
+        )
+    if {*vocabulary_digests(init.tokenizers).values()} != {*vocabulary_digests(backward.tokenizers).values()}:
+        raise UsageError(
+            f"{init.folder} and {backward.folder} have different vocabularies: train one with --tokenizer-of the other."
+        )

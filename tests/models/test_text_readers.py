@@ -1,0 +1,73 @@
+"""Tests of the readers for classification, against their definitions written out."""
+
+from __future__ import annotations
+
+import torch
+from random_models import VOCABULARIES, random_source, row_of
+
+from heed.models.bag import Bag, BagConfig
+from heed.models.cnn import Cnn, CnnConfig
+from heed.nn.contract import Trace
+from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.pooling import PoolingHead
+
+
+@torch.no_grad()
+def test_the_convolutional_reader_is_that_of_kim() -> None:
+    torch.manual_seed(1)
+    model = Cnn(CnnConfig(d_model=5, widths=(2, 3), num_filters=4), VOCABULARIES)
+    source = random_source([6, 4])
+    features = model.read(source)
+    for row in range(2):
+        length = int(source.mask[row].sum())
+        vectors = model.embedding[source.ids[row, :length]]
+        padded = torch.cat([vectors, torch.zeros(2, 5)])
+        for at in range(length):
+            expected = [
+                (linear.weight @ padded[at : at + width].flatten() + linear.bias).relu()
+                for linear, width in zip(model.filters, (2, 3), strict=True)
+            ]
+            torch.testing.assert_close(features[row, at], torch.cat(expected))
+
+
+@torch.no_grad()
+def test_the_bag_sums_vectors_of_tokens_and_ngrams() -> None:
+    model = Bag(BagConfig(d_model=4, order=3, num_buckets=7), VOCABULARIES)
+    model.ngrams.data.normal_()
+    source = row_of(random_source([5]), 0)
+    ids = source.ids[0].tolist()
+    for at in range(len(ids)):
+        expected = model.embedding[ids[at]].clone()
+        for length in (2, 3):
+            if at >= length - 1:
+                hashed = 0
+                for token in ids[at - length + 1 : at + 1]:
+                    hashed = hashed * 116049371 + token
+                expected += model.ngrams[hashed % 7]
+        torch.testing.assert_close(model.read(source)[0, at], expected)
+
+
+@torch.no_grad()
+def test_pooling_leaves_out_padding() -> None:
+    torch.manual_seed(2)
+    features, mask = torch.randn(2, 4, 3), torch.tensor([[True, True, False, False], [True] * 4])
+    short = features[:1, :2]
+    for pooling in ("mean", "max", "attention", "cls"):
+        head = PoolingHead(3, 2, pooling, 0.0)
+        torch.testing.assert_close(head(features, mask)[:1], head(short, mask[:1, :2]))
+    head, trace = PoolingHead(3, 2, "attention", 0.0), Trace()
+    pooled = head.pool(features, mask, trace)
+    scores = torch.tanh(short[0] @ head.hidden.weight.T + head.hidden.bias) @ head.query
+    torch.testing.assert_close(pooled[0], scores.softmax(0) @ short[0])
+    [weights] = trace.weights["pooling"]
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 1, 1))
+
+
+def test_dropout_of_the_head_depends_on_the_row_alone() -> None:
+    head = PoolingHead(8, 2, "max", 0.5)
+    features, mask = torch.randn(3, 4, 8), torch.ones(3, 4, dtype=torch.bool)
+    keys = DropoutKeys.for_step(1, 1, torch.arange(3))
+    together = head(features, mask, keys)
+    alone = head(features[1:2], mask[1:2], keys.select(torch.tensor([1])))
+    torch.testing.assert_close(together[1:2], alone)
+    assert not torch.allclose(together, head(features, mask))

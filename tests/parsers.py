@@ -1,0 +1,355 @@
+"""Readers of bytes from strangers: one table for the replay of nasty files, the law of linear work, and fuzzing.
+
+A parser gets bytes and a folder for files. It returns what it reads, or refuses with one of its errors; any other
+exception is a fault. Its work is counted in calls of functions, which depend on no clock.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Sequence
+from cProfile import Profile
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+import zstandard
+from pydantic import BaseModel
+from starlette.datastructures import Headers
+
+from heed.compress.container import SIGNATURE, unpack
+from heed.core.config import read_toml
+from heed.core.errors import HeedError
+from heed.core.run_manifest import read_digests
+from heed.core.sealed import sealed
+from heed.data.line_hashes import LineHashes
+from heed.data.store import TokenStore
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
+from heed.decoding.output_checks import Confidence
+from heed.decoding.phrases import Glossary
+from heed.documents.formats import FORMATS, translate_file
+from heed.documents.text_translator import TextTranslator
+from heed.documents.translation import Step, TranslateOptions
+from heed.evaluation.score_log import read_scores
+from heed.metrics.word_frequency import WordCounts
+from heed.nn.weight_file import read_header
+from heed.recipe import build_recipe
+from heed.report.validation import read_analysis
+from heed.run import Run
+from heed.serve.apis import heed_schema, libretranslate_fields, openai_schema
+from heed.serve.bodies import JSON, MULTIPART, URLENCODED, json_body
+from heed.serve.errors import ApiError
+from heed.statistical.arpa import read_arpa
+from heed.tasks.prepare import read_valid
+from heed.text.normalise import Normaliser
+from heed.text.readers import RECORD_READERS, CorpusFiles, read_lines, read_pairs
+from heed.text.readers.columns import Sides
+from heed.text.tokenizers import load_tokenizer
+from heed.training.manifest import checked_manifest
+from heed.training.metrics_log import read_metrics
+
+T = TypeVar("T")
+NASTY = Path(__file__).parent / "fixtures" / "nasty"
+"""A corpus of nasty inputs, named after the parser that they were made for: `json_body-deep`."""
+KEPT = sorted(NASTY.iterdir())
+MAX_BODY = 1 << 20
+LINES_READ = 20_000
+CALLS_AT_LEAST, CALLS_PER_BYTE = 100_000, 250
+"""Calls that a parser may make: for an input of any size, and for each byte of it."""
+
+
+@dataclass(frozen=True)
+class Parser:
+    """A reader, the errors by which it refuses an input, and inputs that grow."""
+
+    read: Callable[[Path, bytes], object]
+    grows: Sequence[tuple[bytes, bytes, bytes]]
+    """Each the beginning of an input, the part that is repeated, and its end."""
+    refusals: tuple[type[Exception], ...] = (HeedError,)
+
+    def accepts(self, folder: Path, data: bytes) -> bool:
+        """Read bytes in a folder of their own. Returns whether they were read; raises what is no refusal."""
+        try:
+            self.read(folder, data)
+        except self.refusals:
+            return False
+        return True
+
+    def calls(self, folder: Path, data: bytes) -> int:
+        """The number of calls of functions, of Python's and of C, while these bytes are read or refused."""
+        profile = Profile(subcalls=False)
+        profile.enable()
+        try:
+            self.accepts(folder, data)
+        finally:
+            profile.disable()
+        return sum(entry.callcount for entry in profile.getstats())
+
+
+def most_calls(data: bytes) -> int:
+    """The number of calls that a parser may make for an input."""
+    return CALLS_AT_LEAST + CALLS_PER_BYTE * len(data)
+
+
+def parser_of(path: Path) -> str:
+    """The name of the parser that a kept input was made for."""
+    return path.name.partition("-")[0].replace("_", " ")
+
+
+# --- readers --------------------------------------------------------------------------------------------
+
+
+class Echo:
+    """A searcher whose model translates each sentence to itself."""
+
+    def check(self) -> None:
+        """Somebody always waits."""
+
+    def translate(self, step: object, texts: Sequence[str], *_: object) -> list[Hypothesis]:
+        """Each text again."""
+        return [Hypothesis((), 0.0, 0.0, text=text) for text in texts]
+
+    def call(self, work: Callable[[], T]) -> T:
+        """What the work returns."""
+        return work()
+
+
+WORDS = SimpleNamespace(num_source_tokens=lambda text: len(text.split()), normaliser=Normaliser())
+ECHO = Step("echo", cast(Any, WORDS), SearchOptions(), "en")
+
+
+def document(name: str, folder: Path, data: bytes) -> object:
+    """Translate a file to its own language."""
+    return translate_file(name, data, TextTranslator(Echo(), [ECHO], TranslateOptions()), Sides("en", "de"))
+
+
+def records(name: str, folder: Path, data: bytes) -> object:
+    """Read pairs from a file."""
+    files = CorpusFiles(pairs=written(folder, name, data), src_lang="en", tgt_lang="de")
+    return [*islice(read_pairs(files), LINES_READ)]
+
+
+def lines(name: str, folder: Path, data: bytes) -> object:
+    """Read lines from a plain or compressed file."""
+    return [*islice(read_lines(written(folder, name, data)), LINES_READ)]
+
+
+def in_file(name: str, read: Callable[[Path], object], folder: Path, data: bytes) -> object:
+    """Read a file of this name in the folder."""
+    return read(written(folder, name, data))
+
+
+def in_folder(name: str, read: Callable[[Path], object], folder: Path, data: bytes) -> object:
+    """Read a folder with a file of this name."""
+    written(folder, name, data)
+    return read(folder)
+
+
+def resealed(name: str, read: Callable[[Path], object], folder: Path, data: bytes) -> object:
+    """Read a folder with a file of sealed JSON, whose seal is made to fit, so that what it says is read."""
+    try:
+        entries = json.loads(data)
+        data = sealed(entries).encode() if isinstance(entries, dict) else data
+    except (ValueError, RecursionError):
+        pass
+    return in_folder(name, read, folder, data)
+
+
+def form(media_type: str, folder: Path, data: bytes) -> object:
+    """Read a form of LibreTranslate's API."""
+    headers = Headers({"content-type": media_type})
+    fields = libretranslate_fields.read_fields({}, headers, data, MAX_BODY)
+    kind = libretranslate_fields.FileFields if "file" in fields else libretranslate_fields.TranslateFields
+    return libretranslate_fields.validated(kind, fields)
+
+
+BODIES: Sequence[type[BaseModel]] = (
+    openai_schema.CompletionRequest, heed_schema.TranslateBody, heed_schema.InspectBody, heed_schema.NextBody,
+    heed_schema.ScoreBody, heed_schema.GenerateBody, heed_schema.PredictBody, heed_schema.DetectBody,
+)  # fmt: skip
+
+
+def bodies(folder: Path, data: bytes) -> object:
+    """Read the body of a request as that of each route."""
+    refused = []
+    for kind in BODIES:
+        try:
+            return json_body(kind, Headers({"content-type": JSON}), data)
+        except ApiError as error:
+            refused.append(error)
+    raise refused[-1]
+
+
+def compressed_by_heed(folder: Path, data: bytes) -> object:
+    """Read a file of `heed compress` with a header of these bytes; its checksum is made to fit."""
+    body = SIGNATURE + len(data).to_bytes(4, "little") + data
+    return unpack(body + zlib.crc32(body).to_bytes(4, "little"))
+
+
+def recipe(path: Path) -> object:
+    """Read a recipe with its values."""
+    return build_recipe(read_toml(path))
+
+
+def store(folder: Path) -> object:
+    """Open a token store whose files are those of one row of two tokens, and read it."""
+    written(folder, "tgt.tok", b"\5\0\6\0")
+    written(folder, "tgt.off", bytes(8) + b"\2" + bytes(7))
+    opened = TokenStore.open(folder)
+    return [opened.row(side, number) for side in opened.sides for number in range(min(len(opened), 10))]
+
+
+def in_run(name: str, read: Callable[[Run], object], folder: Path, data: bytes) -> object:
+    """Read a run with a file of this name."""
+    written(folder, "recipe.toml", b"")
+    written(folder, name, data)
+    return read(Run(folder))
+
+
+def checkpoint(folder: Path) -> object:
+    """Compare the files of a checkpoint."""
+    return checked_manifest(folder, ["state.json"])
+
+
+def written(folder: Path, name: str, data: bytes) -> Path:
+    """A file with these bytes."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def glossary(path: Path) -> object:
+    """Read a glossary, and look its terms up."""
+    return Glossary.read(path, str).terms_for("a text of the house")
+
+
+# --- the table ------------------------------------------------------------------------------------------
+
+XML = [
+    (b"<tmx><body>", b"<tu><tuv xml:lang='en'><seg>a</seg></tuv><tuv xml:lang='de'><seg>b</seg></tuv></tu>",
+     b"</body></tmx>"),
+    (b"<tmx><body>", b"<tu><tuv xml:lang='en'><seg>a <ph>b</ph>", b""),
+    (b"<tmx><body><tu><tuv xml:lang='en'><seg>", b"a&amp;<bpt i='1'>b</bpt>", b"</seg></tuv></tu></body></tmx>"),
+    (b"<tmx>", b"<a>", b""), (b"<tmx>", b"<!-- a -->", b"</tmx>"), (b"<tmx ", b"a='' ", b"/>"),
+]  # fmt: skip
+ROWS = [
+    (b"", b"a,b\n", b""),
+    (b"en,de\n", b'"a ""b""",\n', b""),
+    (b"", b",", b""),
+    (b'"', b"a\n", b""),
+    (b"", b"\n", b""),
+]
+TABS = [(b"", b"a\tb\n", b""), (b"", b"a\t", b""), (b"", b"\t\n", b""), (b"en\tde\n", b"a\t\n", b"")]
+TEXT = [(b"", b"A dog. ", b""), (b"", b"a\n\n", b""), (b"", b"a", b""), (b"", b". ", b""), (b"", b'"Mr. ', b"")]
+HTML = [(b"", part, b"") for part in (b"<b> </b> ", b"<a ", b"<!--", b"<p>a <i>b</i></p>", b"&amp;", b"<code><b></i>")]
+SUBTITLES = [
+    (b"", b"1\n00:00:01,000 --> 00:00:02,000\nA dog.\n\n", b""), (b"", b"1\n00:00:01,000 --> 00:00:02,000\n\n", b""),
+    (b"", b"00:00:01,000 --> ", b""), (b"1\n00:00:01,000 --> 00:00:02,000\n", b"a <i>b</i>\n", b""), (b"", b"1\n", b""),
+]  # fmt: skip
+OBJECTS = [
+    (b'{"q":[', b'"a",', b'"a"]}'), (b'{"a":', b"[", b""), (b"{", b'"\\ud800":1,', b'"a":1}'),
+    (b'{"text":[', b"{},", b"{}]}"), (b"", b"9", b""),
+]  # fmt: skip
+LOG = [(b"", b'{"event":"train","step":1}\n', b""), (b"", b"{", b""), (b"", b"\n", b""), (b"", b"[[]\n", b"")]
+TOML = [
+    (b"a = [\n", b"1, # a\n", b"]"),
+    (b'a = """', b"\n", b'"""'),
+    (b"", b"[a]\n", b""),
+    (b"a = ", b"[", b""),
+    (b'a = "', b"a", b'"'),
+    (b"", b"a.", b"b = 1"),
+    (b"a = [", b"1,", b"]"),
+]
+ENTRIES = [
+    (b"\\data\\\nngram 1=9\n\n\\1-grams:\n", b"-1\ta\t-1\n", b"\\end\\\n"), (b"\\data\\\n", b"ngram 1=1\n", b""),
+    (b"\\data\\\nngram 1=1\n\n\\1-grams:\n-1\t", b"a ", b"\n\\end\\\n"), (b"", b"\n", b""),
+]  # fmt: skip
+PACKED = [(b"", b"a\n", b"")]
+TENSORS = [(b"{", b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},', b'"b":{}}'), (b'{"a":', b"[", b"")]
+SEALED = [(b'{"format":1,"sha256":{', b'"a":["b"],', b'"c":[]}}'), (b"{", b'"a":{', b"")]
+FIELDS = [(b"", b"q=a&", b""), (b"", b"&", b""), (b"", b"%", b""), (b"q=", b"+", b"")]
+PARTS = [
+    (b"", b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\na\r\n', b"--x--\r\n"),
+    (b"--x\r\n", b"a: b\r\n", b""), (b"--x\r\nContent-Disposition: form-data; ", b'name="', b""),
+    (b"", b"--x\r\n", b""),
+    (b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\n', b"\r\n--", b"\r\n--x--\r\n"),
+]  # fmt: skip
+PIECES = [
+    (b'{"model":{"type":"BPE","vocab":{', b'"a":1,', b'"b":2},"merges":[]}}'),
+    (b'{"heed":{"tokenizer":"word"},"pieces":[', b'"a",', b'"b"]}'), (b"", b"[", b""),
+    (b'{"model":{"type":"BPE","vocab":{},"merges":[', b'"a b",', b'"c d"]}}'),
+]  # fmt: skip
+NUMPY = b"\x93NUMPY\1\0\xff\xff"
+SERVER = (HeedError, ApiError)
+
+
+def header_of(folder: Path, data: bytes) -> object:
+    """Read a safetensors file with this header and eight bytes of data."""
+    return read_header(written(folder, "a.safetensors", len(data).to_bytes(8, "little") + data + bytes(8)))
+
+
+PARSERS: dict[str, Parser] = {
+    "html": Parser(partial(document, "a.html"), HTML),
+    "txt": Parser(partial(document, "a.txt"), TEXT),
+    "srt": Parser(partial(document, "a.srt"), SUBTITLES),
+    "csv document": Parser(partial(document, "a.csv"), ROWS),
+    "tsv document": Parser(partial(document, "a.tsv"), TABS),
+    "tmx document": Parser(partial(document, "a.tmx"), XML),
+    "csv": Parser(partial(records, "a.csv"), ROWS),
+    "tsv": Parser(partial(records, "a.tsv"), TABS),
+    "jsonl": Parser(partial(records, "a.jsonl"), [(b"", b'{"src":"a","tgt":"b"}\n', b""), *LOG]),
+    "tmx": Parser(partial(records, "a.tmx"), XML),
+    "lines": Parser(partial(lines, "a"), TEXT),
+    "gz": Parser(partial(lines, "a.gz"), PACKED),
+    "xz": Parser(partial(lines, "a.xz"), PACKED),
+    "zst": Parser(partial(lines, "a.zst"), PACKED),
+    "heed": Parser(compressed_by_heed, [(b'{"format":1,"a":"', b"a", b'"}'), (b"", b"[", b"")]),
+    "json body": Parser(bodies, OBJECTS, SERVER),
+    "json fields": Parser(partial(form, JSON), OBJECTS, SERVER),
+    "urlencoded form": Parser(partial(form, URLENCODED), FIELDS, SERVER),
+    "multipart form": Parser(partial(form, f"{MULTIPART}; boundary=x"), PARTS, SERVER),
+    "tokenizer": Parser(partial(in_file, "tokenizer.json", load_tokenizer), PIECES),
+    "recipe": Parser(partial(in_file, "recipe.toml", recipe), TOML),
+    "arpa": Parser(partial(in_file, "a.arpa", read_arpa), ENTRIES),
+    "safetensors": Parser(header_of, TENSORS),
+    "manifest": Parser(partial(resealed, "manifest.json", read_digests), SEALED),
+    "checkpoint manifest": Parser(partial(resealed, "manifest.json", checkpoint), SEALED),
+    "store manifest": Parser(partial(in_folder, "manifest.json", store), SEALED),
+    "metrics log": Parser(partial(in_folder, "metrics.jsonl", read_metrics), LOG),
+    "score log": Parser(partial(in_run, "scores.jsonl", read_scores), LOG),
+    "validation lines": Parser(partial(in_folder, "data/valid.jsonl", read_valid), [(b"", b'["a","b"]\n', b""), *LOG]),
+    "corpus facts": Parser(partial(in_run, "data/corpus.json", lambda run: run.corpus), OBJECTS),
+    "validation results": Parser(partial(in_run, "validation.json", lambda run: read_analysis(run, 1)), OBJECTS),
+    "word counts": Parser(
+        partial(in_run, "data/words.json", lambda run: WordCounts.read(run.files, "data/words.json")),
+        [(b'{"tokenizer":"13a","counts":{', b'"a":1,', b'"b":2}}'), *OBJECTS],
+    ),
+    "line hashes": Parser(
+        partial(in_run, "data/hashes/tgt.npy", lambda run: LineHashes.open(run.files, "data/hashes")),
+        [(NUMPY, b"[", b"\n"), (NUMPY, b"-", b"1\n"), (NUMPY, b"a", b"\n")],
+    ),
+    "confidence": Parser(partial(in_folder, "confidence.json", Confidence.read), OBJECTS),
+    "glossary": Parser(partial(in_file, "a.tsv", glossary), [(b"", b"a\tb\n", b""), *TABS]),
+}
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.ZstdCompressor().compress,
+}  # fmt: skip
+"""What growing inputs of a parser are packed by."""
+
+
+def grown(name: str, sample: tuple[bytes, bytes, bytes], times: int) -> bytes:
+    """An input in which a part is repeated."""
+    begin, part, end = sample
+    return PACK.get(name, bytes)(begin + part * times + end)
+
+
+assert {f".{name.removesuffix(' document')}" for name in PARSERS} >= set(FORMATS) - {".htm"}
+assert set(PARSERS) >= set(RECORD_READERS) - {"parquet"}  # a library's, which needs whole files

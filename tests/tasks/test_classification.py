@@ -1,0 +1,212 @@
+"""Tests of classification: from a table to a trained, resumed, scored and used classifier."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from command import call, quick_trainings
+from toy import without_shape_checks
+
+import heed
+from heed.nn.links import LINKS
+from heed.run import Run
+from heed.tasks.classification.answer import Combination, combinations, fit_factors
+from heed.tasks.classification.data import TableData
+from heed.tasks.classification.rows import TableRows, held_out
+
+__all__ = ["quick_trainings", "without_shape_checks"]
+
+GOOD, BAD = ["good", "great", "fine", "nice"], ["bad", "awful", "poor", "dull"]
+OTHERS = ["film", "story", "the", "a", "plot", "actor", "very", "was"]
+TINY = (
+    "--model.d_model=8", "--model.num_filters=4", "--tokenizer.vocab_size=300", "--training.tokens_per_batch=256",
+    "--training.max_steps=6", "--training.eval_every=2", "--training.save_every=2", "--training.warmup_steps=2",
+    "--precision=float32", "--quiet",
+)  # fmt: skip
+
+
+def rows(number: int, seed: int = 0) -> list[tuple[str, str]]:
+    """Sentences with their sentiment."""
+    source = random.Random(seed)
+    result = []
+    for _ in range(number):
+        label = source.choice(["pos", "neg"])
+        words = [*source.choices(OTHERS, k=4), source.choice(GOOD if label == "pos" else BAD)]
+        source.shuffle(words)
+        result.append((" ".join(words), label))
+    return result
+
+
+def write(path: Path, content: list[tuple[str, ...]], heading: str = "text,label") -> Path:
+    path.write_text("\n".join([heading, *(",".join(row) for row in content)]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with a linear and a neural part; `train.csv` and `test.csv` are in the same folder."""
+    folder = tmp_path_factory.mktemp("classifier")
+    write(folder / "train.csv", list(rows(160)))
+    write(folder / "test.csv", list(rows(60, seed=1)))
+    result = call("train", "--table", folder / "train.csv", "--out", folder / "run", *TINY)
+    assert result.code == 0, result.err
+    return folder / "run"
+
+
+def test_a_table_becomes_a_classifier_with_scores(trained: Path) -> None:
+    result = call("evaluate", trained, "--table", trained.parent / "test.csv", "--json", "--quiet")
+    assert result.code == 0, result.err
+    [evaluation] = json.loads(result.out)
+    scores = {score["name"]: score for score in evaluation["scores"]}
+    assert scores["accuracy"]["value"] > 95
+    assert scores["macro F1"]["low"] <= scores["macro F1"]["value"] <= scores["macro F1"]["high"]
+    assert {row["label"] for row in evaluation["by_label"]} == {"pos", "neg"}
+    report = (trained / "report.md").read_text()
+    assert "## Which part answers" in report
+    assert "`good`" in report.split("pos:")[1].split("- neg")[0]
+
+
+def test_predictions_are_labels_a_line(trained: Path) -> None:
+    assert call("predict", trained, stdin="the film was great\na dull plot\n").out == "pos\nneg\n"
+    top = call("predict", trained, "--top", "2", "--probabilities", stdin="the film was great\n").out.split("\t")
+    assert (top[0], top[2]) == ("pos", "neg")
+    assert float(top[1]) + float(top[3]) == pytest.approx(1, abs=2e-4)
+    [first], _ = heed.load(trained).predict(["a great film", "bad"])
+    assert first.text == "pos"
+
+
+def test_rows_of_a_table_are_printed_with_their_answers(trained: Path, tmp_path: Path) -> None:
+    table = write(tmp_path / "new.csv", [("1", '"great, nice"'), ("2", ""), ("3", "a poor film")], "id,text")
+    result = call("predict", trained, "--table", table)
+    assert result.out == 'id,text,prediction\n1,"great, nice",pos\n2,,\n3,a poor film,neg\n'
+    plain = tmp_path / "new.tsv"
+    plain.write_text("great film and a nice actor\t7\ndull story by a bad actor\t8\n")
+    lines = call("predict", trained, "--table", plain, "--probabilities").lines
+    assert [line.split("\t")[2] for line in lines] == ["pos", "neg"]
+
+
+def test_a_resumed_training_is_the_same(trained: Path, tmp_path: Path) -> None:
+    short = [flag for flag in TINY if "max_steps" not in flag]
+    out = tmp_path / "run"
+    call("train", "--table", trained.parent / "train.csv", "--out", out, *short, "--training.max_steps=4")
+    result = call("train", "--resume", out, "--training.max_steps=6", "--quiet")
+    assert result.code == 0, result.err
+    for name in ("model.safetensors", "answer.json", "linear.safetensors"):
+        assert (out / name).read_bytes() == (trained / name).read_bytes(), name
+
+
+def test_the_linear_model_alone_explains_itself(trained: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    result = call("train", "--table", trained.parent / "train.csv", "--out", out, "--model.kind=linear", "--quiet")
+    assert result.code == 0, result.err
+    predictor = heed.load(out)
+    linear = predictor.linear
+    assert linear is not None
+    assert linear.facts["relative_gradient"] <= 1e-3
+    number = predictor.labels.names.index("pos")
+    assert {ngram for ngram, _ in linear.top_ngrams(number, 20)} & set(GOOD)
+    found = linear.contributions(("a great film",))
+    total = sum(np.array(each.weights) for each in found)
+    bias = linear.link.full(linear.weights[-1:])
+    torch.testing.assert_close(torch.tensor(total).float() + bias[0], linear.logits([("a great film",)])[0])
+    assert call("info", out).code == 0
+
+
+def test_pairs_several_labels_and_numbers(tmp_path: Path) -> None:
+    source = random.Random(3)
+    pairs = []
+    for _ in range(120):
+        first, second = (source.choice(OTHERS) + " " + source.choice(GOOD + BAD) for _ in range(2))
+        pairs.append((first, second, "same" if (first in second) or source.random() < 0.5 else "other"))
+    table = write(tmp_path / "pairs.csv", pairs, "premise,hypothesis,label")
+    out = tmp_path / "pairs"
+    assert call("train", "--table", table, "--out", out, "--model.kind=linear", "--quiet").code == 0
+    assert call("predict", out, stdin="a film\ta film\n").out.strip() in ("same", "other")
+    refused = call("predict", out, stdin="only one text\n")
+    assert (refused.code, refused.err) == (
+        2, "error: expected 2 texts separated by tabs, got 1: 'only one text'.\n",
+    )  # fmt: skip
+    several = [(text, "pos|" + label if label == "neg" else label) for text, label in rows(120)]
+    table = write(tmp_path / "several.csv", several)
+    words = ("--label-separator", "|", "--model.kind=linear", "--quiet")
+    assert call("train", "--table", table, "--out", tmp_path / "several", *words).code == 0
+    assert json.loads(call("predict", tmp_path / "several", stdin="a dull plot\n").out) == ["pos", "neg"]
+    numbers = [(text, f"{len(text) / 7:.3f}") for text, _ in rows(120)]
+    table = write(tmp_path / "numbers.csv", numbers, "text,score")
+    assert call("train", "--table", table, "--out", tmp_path / "n", "--model.kind=linear", "--quiet").code == 0
+    assert Run(tmp_path / "n").recipe.data.answer == "number"
+    assert 1 < float(call("predict", tmp_path / "n", stdin="the film was good\n").out) < 5
+
+
+def test_rows_are_held_out_by_label_and_equal_texts_together(tmp_path: Path) -> None:
+    content = [*rows(300), *rows(300)[:100], *[("rare text " + str(i), "rare") for i in range(20)]]
+    data = TableData(table=str(write(tmp_path / "t.csv", content)))
+    held = held_out(TableRows(data, data.table), 60, 1, is_number=False)
+    texts = np.array([text for text, _ in content])
+    assert not set(texts[held]) & set(texts[~held])
+    counts = Counter(label for (_, label), is_held in zip(content, held, strict=True) if is_held)
+    assert 40 <= counts.total() <= 80
+    assert 1 <= counts["rare"] <= 5
+    assert held.tolist() != held_out(TableRows(data, data.table), 60, 2, is_number=False).tolist()
+
+
+@pytest.mark.parametrize("kind", list(LINKS))
+def test_factors_have_the_best_likelihood(kind: str) -> None:
+    torch.manual_seed(1)
+    link = LINKS[kind]
+    width = 1 if kind == "number" else 3
+    parts = [torch.randn(80, width), torch.randn(80, width)]
+    z = parts[0] + 0.5 * parts[1] + torch.randn(80, width)
+    targets = z if kind == "number" else torch.nn.functional.one_hot(z.argmax(1), 3).float()
+    factors = fit_factors(link, parts, targets)
+
+    def loss(scales: list[float]) -> float:
+        return float(link.full_loss(sum(s * part for s, part in zip(scales, parts, strict=True)), targets))
+
+    assert min(factors) > 0
+    for at in (0, 1):
+        for change in (0.98, 1.02):
+            assert loss(factors) <= loss([f * change if i == at else f for i, f in enumerate(factors)])
+
+
+def test_a_useless_part_gets_no_weight() -> None:
+    torch.manual_seed(1)
+    good = torch.randn(200, 3)
+    targets = torch.nn.functional.one_hot(good.argmax(1), 3).float()
+    noisy = good + torch.randn(200, 3)
+    [first, second] = fit_factors(LINKS["label"], [noisy, -targets], targets)
+    assert first > 0 and second == 0
+    found = combinations(LINKS["label"], {"linear": noisy, "neural": -targets}, targets)
+    assert [each.name for each in found] == ["linear", "neural", "both"]
+    assert Combination("linear", {"linear": 2.0}).outputs({"linear": noisy}).equal(2 * noisy)
+
+
+def test_an_answer_is_explained_by_words_and_ngrams(trained: Path) -> None:
+    predictor = heed.load(trained)
+    found = predictor.explain("the Film was great")
+    assert found.answer == "pos"
+    assert [word.text for word in found.words] == ["the", "Film", "was", "great"]
+    assert max(found.words, key=lambda word: word.weight).text == "great"
+    assert found.ngrams[0].weight > 0 and "grea" in "".join(ngram.text for ngram in found.ngrams)
+    outputs = predictor.outputs([("the Film was great",), ("the Film was",)])
+    odds = outputs[:, predictor.labels.numbers["pos"]] - outputs[:, predictor.labels.numbers["neg"]]
+    assert found.words[3].weight == pytest.approx(float(odds[0] - odds[1]), abs=1e-4)
+    long = predictor.explain(" ".join(["word"] * 300))
+    assert len(long.words) == 300
+
+
+def test_fewer_ngrams_are_features_of_a_larger_corpus(trained: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("heed.models.linear.MAX_ENTRIES", 5000)
+    out = tmp_path / "run"
+    table = trained.parent / "train.csv"
+    assert call("train", "--table", table, "--out", out, "--model.kind=linear", "--quiet").code == 0
+    predictor = heed.load(out)
+    assert (predictor.linear.facts["words"], predictor.linear.facts["characters"]) == (2, 0)
+    assert predictor.predict(["a great film"])[0][0].text == "pos"

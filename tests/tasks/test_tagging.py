@@ -1,0 +1,251 @@
+"""The task of tagging: encoding, training, probabilities by enumeration, and what recipes refuse."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from command import call
+from toy import events, unchecked_shapes
+from toy_tags import TINY, conll, rows, tiny_tagger, write_conll
+
+import heed
+from heed.core.errors import DataError, UsageError
+from heed.data.store import TokenStore
+from heed.nn.crf import Chain
+from heed.nn.reader_heads import ReaderWithHead
+from heed.nn.tag_head import TAG_HEADS
+from heed.tasks.prepare import read_valid
+from heed.tasks.tagging import tagger as tagger_module
+from heed.tasks.tagging.batch import collate
+from heed.tasks.tagging.data import TagData
+from heed.tasks.tagging.labels import TagLabels, legal_steps
+from heed.tasks.tagging.tagger import SpanMasses, cut, cuts_within
+from heed.tasks.tagging.words import WordEncoder, Words, case_of, normalised
+from heed.text.tag_schemes import spans
+from heed.text.tokenizers import TokenizerConfig, train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A tiny tagger that has learned the toy names."""
+    with unchecked_shapes():
+        return tiny_tagger(tmp_path_factory.mktemp("tagger"))
+
+
+def test_a_tagger_learns_names_it_saw_and_some_it_did_not(tagger: Any) -> None:
+    best = [event for event in events(tagger.run.folder) if event["event"] == "validation" and event["best"]]
+    assert best[-1]["entity_f1"] > 95
+    [[answer]] = tagger.predict(["Ann met the5 Oslo."])
+    assert answer.tokens == ("Ann", "met", "the5", "Oslo", ".")
+    assert answer.tags == ["I-PER", "O", "O", "I-LOC", "O"], "in the scheme of the file, IOB1"
+    assert [(e.text, e.type, e.start, e.end) for e in answer.entities] == [
+        ("Ann", "PER", 0, 3),
+        ("Oslo", "LOC", 13, 17),
+    ]
+    assert all(0.5 < entity.probability <= 1 for entity in answer.entities)
+
+
+def test_lists_of_words_and_texts_are_tagged_alike(tagger: Any) -> None:
+    [[text]], [[words]] = (
+        tagger.predict(["Bob Ray left a1 Rome !"]),
+        tagger.predict([["Bob", "Ray", "left", "a1", "Rome", "!"]]),
+    )
+    assert text == words
+    assert tagger.predict([""]) == [[type(text)("", 1.0)]]
+
+
+def test_neighbours_do_not_change_a_tagging(tagger: Any) -> None:
+    texts = ["Ann met a7 Oslo .", "x", "Dan Lee saw the3 New York !", "Ann met"]
+    together = tagger.predict(texts, top=2)
+    for text, answers in zip(texts, together, strict=True):
+        for answer, alone in zip(answers, tagger.predict([text], top=2)[0], strict=True):
+            assert answer.text == alone.text and answer.probability == pytest.approx(alone.probability, rel=1e-4)
+
+
+def test_several_taggings_are_in_the_order_of_their_probabilities(tagger: Any) -> None:
+    [answers] = tagger.predict(["Ann Rome"], top=10_000)
+    shares = [answer.probability for answer in answers]
+    assert shares == sorted(shares, reverse=True) and sum(shares) == pytest.approx(1)
+    assert len({answer.text for answer in answers}) > 3
+
+
+@pytest.mark.parametrize("scheme", ["iob2", "iobes"])
+def test_probabilities_of_spans_are_sums_over_all_taggings(scheme: Any) -> None:
+    letters = "BI" if scheme == "iob2" else "BIES"
+    labels = ("O", *(f"{letter}-{type}" for letter in letters for type in "XY"))
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    drawn = [torch.randn(shape).double() for shape in ((1, 3, len(labels)), (len(labels), len(labels)), (len(labels),))]
+    chain = Chain.of(*drawn, drawn[2], mask, legal_steps(labels, scheme))
+    masses = SpanMasses(chain, TagLabels(labels=labels, scheme=scheme, written=scheme))
+    sums: dict[Any, float] = {}
+    tags_of: dict[Any, tuple[int, ...]] = {}
+    marginals = np.zeros((3, len(labels)))
+    for ids in itertools.product(range(len(labels)), repeat=3):
+        share = float((chain.scores(torch.tensor([ids])) - chain.log_partition()).exp())
+        marginals[range(3), list(ids)] += share
+        for span in spans([labels[tag] for tag in ids]) if share else []:
+            sums[span] = sums.get(span, 0.0) + share
+            tags_of[span] = ids
+    for span, total in sums.items():
+        assert masses.probability_of(0, tags_of[span], span.start, span.end) == pytest.approx(total)
+    best = chain.best()[0][0].tags
+    assert masses.of_tags(0, best) == pytest.approx(marginals[range(3), best])
+
+
+def test_a_long_sentence_is_tagged_in_parts(tagger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tagger_module, "MAX_WORDS", 6)
+    words = ["Ann", "met", "a7", "Oslo", ".", "!", "Dan", "Lee", "saw", "the3", "New", "York", "!", "Cem"]
+    assert [len(part.tokens) for part in cut(Words(words), [6, 12])] == [6, 6, 2]
+    [[answer]] = tagger.predict([words])
+    parts = tagger.predict([words[:6], words[6:12], words[12:]])
+    assert answer.tags == [tag for [part] in parts for tag in part.tags]
+    assert answer.probability == pytest.approx(np.prod([part.probability for [part] in parts]))
+    assert [entity.text for entity in answer.entities] == [e.text for [part] in parts for e in part.entities]
+
+
+def test_parts_have_no_more_pieces_than_a_model_has_positions(tagger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cuts_within([2, 3, 5, 9, 10], 4) == [2, 3, 4]
+    assert cuts_within([9, 10, 11], 4) == [1], "a word of more pieces is a part of its own"
+    assert cuts_within([1, 2, 3], 3) == []
+    words = ["Ann", "met", "a7", "Oslo", ".", "Cem"]
+    config = tagger.run.model.reader.config.model_copy(update={})
+    object.__setattr__(config, "max_len", 4)
+    monkeypatch.setattr(tagger.run.model.reader, "config", config)
+    [[answer]] = tagger.predict([words])
+    monkeypatch.undo()
+    assert answer.tags == [tag for [part] in tagger.predict([words[:3], words[3:]]) for tag in part.tags]
+
+
+def test_the_store_has_the_words_and_tags_of_the_training_sentences(tagger: Any) -> None:
+    run = tagger.run
+    labels, store = tagger.labels, TokenStore.open(run.folder / "data" / "train")
+    assert len(store) + len(read_valid(run.folder)) == 200 and (labels.written, labels.scheme) == ("iob1", "iobes")
+    words = run.tokenizers["src"].decode([store.row("src", 0).tolist()])[0].split()
+    assert len(words) == len(store.row("tags", 0)) == len(store.row("cases", 0)) == len(store.row("marks", 0))
+    characters = ["", "?", *labels.characters]
+    spelled = "".join(characters[id] or " " for id in store.row("chars", 0)).split()
+    assert [word.lower()[:1] for word in spelled if "?" not in word] == [
+        word[:1] for word, form in zip(words, spelled, strict=True) if "?" not in form
+    ]
+    pieces = run.tokenizers["src"].vocabulary.pieces
+    counts: dict[str, int] = {}
+    for row in range(len(store)):
+        for id in store.row("src", row).tolist():
+            counts[pieces[id]] = counts.get(pieces[id], 0) + 1
+    once = {piece for piece, count in counts.items() if count == 1}
+    assert set(pieces[len(pieces) - labels.num_singletons :]) == once
+
+
+def test_equal_sentences_are_held_out_together(tmp_path: Path) -> None:
+    once = conll(rows(num_sentences=60))
+    (tmp_path / "x.conll").write_text(once + once + once)
+    with unchecked_shapes():
+        heed.train(
+            TINY | {"data.conll": str(tmp_path / "x.conll"), "training.max_steps": 1}, tmp_path / "run", quiet=True
+        )
+    times = Counter(text for text, _ in read_valid(tmp_path / "run"))
+    assert times and all(number % 3 == 0 for number in times.values())
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word"])
+def test_words_of_several_pieces_start_at_their_first(kind: Any) -> None:
+    lines = ["internationalisation is long", "a b"] * 5
+    tokenizer = train_tokenizer(TokenizerConfig(kind=kind, vocab_size=270, min_frequency=1), lines)
+    encoder = WordEncoder(TagData(), tokenizer, TagLabels(labels=("O",), scheme="plain", written="plain"))
+    columns = encoder.columns([Words(line.split()) for line in lines[:2]])
+    for line, ids, starts in zip(lines, columns["src"], columns["starts"], strict=False):
+        ends = [*starts[1:], len(ids)]
+        pieces = [tokenizer.decode([ids[a:b]])[0].strip() for a, b in zip(starts, ends, strict=True)]
+        assert pieces == line.split()
+
+
+def test_halves_of_a_batch_have_its_rows(tagger: Any) -> None:
+    store = TokenStore.open(tagger.run.folder / "data" / "train")
+    ids = {side: [store.row(side, row) for row in range(5)] for side in store.sides}
+    batch = collate(ids, range(5))
+    first, second = batch.halves()
+    assert (len(first.rows), len(second.rows)) == (2, 3)
+    assert first.num_targets + second.num_targets == batch.num_targets
+    assert second.source.key(0) == batch.source.key(2) and batch.num_real <= batch.num_positions
+
+
+@pytest.mark.parametrize(
+    ("word", "case"),
+    [("dog", 1), ("NASA", 2), ("Dog", 3), ("I", 3), ("McX", 4), ("12", 5), ("1-2", 6), (",", 7), ("犬", 1)],
+)
+def test_the_pattern_of_letter_case(word: str, case: int) -> None:
+    assert case_of(word) == case
+
+
+def test_odd_tokens_are_still_one_word() -> None:
+    assert normalised("10 000", TagData()) == "10_000"
+    assert normalised("\u00a0", TagData()) == normalised("\x07", TagData()) == "\ufffd"
+
+
+def test_a_softmax_and_other_models_train_too(tmp_path: Path) -> None:
+    with unchecked_shapes():
+        run = tiny_tagger(
+            tmp_path, head__kind="softmax", model__kind="bigru", model__characters="lstm", training__max_steps=20,
+            training__label_smoothing=0.1, data__mark_column=2, model__mark_size=4,
+        )  # fmt: skip
+    assert run.run.recipe.model.kind == "bigru" and run.labels.marks == (".", "CD", "NNP", "VB")
+    assert len(run.predict(["Ann met"])[0][0].tags) == 2
+
+
+def test_plain_tags_are_scored_by_accuracy(tmp_path: Path) -> None:
+    with unchecked_shapes():
+        run = tiny_tagger(tmp_path, data__tag_column=2, training__max_steps=60)
+    last = [event for event in events(run.run.folder) if event["event"] == "validation"][-1]
+    assert last["tag_accuracy"] > 90 and "entity_f1" not in last
+    assert run.run.recipe.training.stop_metric == "tag_accuracy" and run.run.recipe.head.kind == "softmax"
+    assert run.predict(["Ann met"])[0][0].entities == ()
+
+
+def test_a_resumed_training_is_the_same(tmp_path: Path) -> None:
+    with unchecked_shapes():
+        keys = TINY | {
+            "data.conll": str(write_conll(tmp_path)),
+            "training.schedule": "constant",
+            "training.max_steps": 60,
+        }
+        heed.train(keys, tmp_path / "whole", device="cpu", quiet=True)
+        heed.train(keys | {"training.max_steps": 45}, tmp_path / "halves", device="cpu", quiet=True)
+        resumed = call("train", "--resume", tmp_path / "halves", "--max-steps", 60)
+    assert resumed.code == 0, resumed.err
+    assert (tmp_path / "whole/model.safetensors").read_bytes() == (tmp_path / "halves/model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"training.label_smoothing": 0.1}, "a CRF has no label smoothing"),
+        ({"training.r_drop": 1.0}, "training.r_drop requires"),
+        ({"model.kind": "rnn", "model.character_features": None}, "needs a model.kind of bilstm, bigru"),
+        ({"data.conll": ""}, "data.conll is missing: give --conll F"),
+    ],
+)
+def test_contradictory_settings_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    given = TINY | {"data.conll": str(write_conll(tmp_path))} | changes
+    keys = {key: value for key, value in given.items() if value is not None}
+    with pytest.raises(UsageError, match=message):
+        heed.train(keys, tmp_path / "run", device="cpu", quiet=True)
+
+
+def test_a_damaged_list_of_labels_is_refused(tagger: Any, tmp_path: Path) -> None:
+    from heed.core.run_files import RunFiles
+
+    (tmp_path / "labels.json").write_text('{"labels": 3}')
+    with pytest.raises(DataError, match=r"labels.json is damaged: .*Put the run's own file back"):
+        TagLabels.read(RunFiles(tmp_path))
+    assert "labels.json" in (tagger.run.folder / "manifest.json").read_text()
+
+
+def test_a_reader_with_a_head_names_its_weights(tagger: Any) -> None:
+    assert isinstance(tagger.run.model, ReaderWithHead) and type(tagger.run.model.head) is TAG_HEADS["crf"]
+    assert {name.split(".")[0] for name, _ in tagger.run.model.named_parameters()} == {"reader", "head"}
