@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import runpy
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Self
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -70,9 +72,9 @@ class Program:
         """Kill it, if it still runs."""
         self._process.kill()
 
-    def output(self) -> tuple[bytes, bytes]:
+    def output(self, timeout: float = 120) -> tuple[bytes, bytes]:
         """Wait for the end. Returns what is left of stdout and of stderr, which a pipe must hold."""
-        self.wait()
+        self.wait(timeout)
         return self.stdout.read(), self.stderr.read()
 
 
@@ -99,3 +101,9 @@ def heed(*words: str) -> None:
 
     sys.argv = ["heed", *words]
     main()
+
+
+def script(path: Path, *words: str) -> None:
+    """The command `python PATH WORDS`."""
+    sys.argv, sys.path[:0] = [str(path), *words], [str(path.parent)]
+    runpy.run_path(str(path), run_name="__main__")

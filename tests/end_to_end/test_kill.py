@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from forked import Program, script
 
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "kill.py"
 
@@ -20,9 +20,11 @@ def number(name: str, table: str) -> int:
 
 
 def run(*arguments: str) -> str:
-    result = subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
+    """The table that the script prints."""
+    with Program(script, SCRIPT, *arguments) as program:
+        out, err = (pipe.decode() for pipe in program.output(timeout=3600))
+    assert program.poll() == 0, out + err
+    return out
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks and waits as Linux does")
