@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.data.batch import source_from_ids
+from heed.data.batch import SourceBatch, source_from_ids
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore, write_store
 from heed.evaluation.evaluation import Evaluation
@@ -44,35 +44,19 @@ class LineData(DataConfig):
 
 
 @dataclass(frozen=True)
-class CountBatch:
+class CountBatch(SourceBatch):
     """Lines with their numbers of words."""
 
     source: Source
     labels: Tensor
     rows: Tensor
-    segment: None = None
-    relative_length: float = 1.0
 
     @property
     def num_targets(self) -> int:
         return len(self.labels)
 
-    @property
-    def num_positions(self) -> int:
-        return self.source.mask.numel()
-
-    @property
-    def num_real(self) -> int:
-        return int(self.source.mask.sum())
-
-    def halves(self) -> tuple[CountBatch, CountBatch]:
-        middle = len(self.rows) // 2
-        parts = slice(0, middle), slice(middle, None)
-        first, second = (CountBatch(self.source.part(p), self.labels[p], self.rows[p]) for p in parts)
-        return first, second
-
-    def to(self, device: torch.device) -> CountBatch:
-        return replace(self, source=self.source.to(device), labels=self.labels.to(device), rows=self.rows.to(device))
+    def part(self, rows: slice) -> CountBatch:
+        return CountBatch(self.source.part(rows), self.labels[rows], self.rows[rows])
 
 
 def collate(ids: Mapping[str, Sequence[Any]], rows: Any) -> CountBatch:

@@ -84,14 +84,13 @@ def check(
         raise UsageError("give two parallel files, a file of pairs, --text or --conll and a file, or --table F.")
     files = files or []
     if table is not None:
-        texts = tuple(each for each in map(parse_column, text_column or ()) if each is not None)
-        label = parse_column(label_column)
-        whole, *others = (
-            LabelledTable(path, texts, label, label_separator) if path else None
-            for path in (table, *(_single(group, "--table") if group else None for group in (valid, test)))
-        )
-        assert whole is not None
-        diagnosis = diagnose_table(whole, *others, errors=errors, quiet=quiet)
+        columns_of = [column for column in map(parse_column, text_column or ()) if column is not None]
+        labelled = partial(
+            LabelledTable, text_columns=tuple(columns_of), label_column=parse_column(label_column),
+            label_separator=label_separator,
+        )  # fmt: skip
+        others = [labelled(_single(group, "--table")) if group else None for group in (valid, test)]
+        diagnosis = diagnose_table(labelled(table), *others, errors=errors, quiet=quiet)
     elif conll:
         held_out_files = [_single(group, "--conll") if group else None for group in (valid, test)]
         columns = Columns(parse_column(token_column), parse_column(tag_column), parse_column(mark_column))

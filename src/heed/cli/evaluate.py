@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heed.cli.evaluate_predictions import PredictionTests, print_heads
 from heed.cli.evaluate_text import TextOptions, evaluate_text
 from heed.cli.evaluate_translations import TestFiles, TranslationOptions, evaluate_translations
 from heed.cli.flags import flags_given, given
-from heed.cli.options import BadBytes, BeamFlags, Compute, Json, OnBadBytes, Quiet, search_options
+from heed.cli.options import BadBytes, BeamFlags, Compute, Json, Quiet, search_options
 from heed.core.errors import StorageError, UsageError
 from heed.core.progress import message, warn
 
 if TYPE_CHECKING:
     from heed.evaluation.evaluation import Evaluation
     from heed.run import Run
-    from heed.tasks.predictor import Predictor
 
 Runs = Annotated[list[Path] | None, typer.Argument(metavar="RUN", help="A run folder, or several to compare.")]
 Ensemble = Annotated[bool, typer.Option("--ensemble", help="Add a row for the ensemble of all runs.")]
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Learn confidences from validation data.")]
-
-
-@dataclass(frozen=True)
-class VectorTests:
-    """Test sets of word vectors, and trees for attention heads."""
-
-    similarity: Annotated[list[Path] | None, typer.Option(help="Judged pairs of words (repeatable).")] = None
-    analogies: Annotated[Path | None, typer.Option(help="Analogies of words.")] = None
-    trees: Annotated[Path | None, typer.Option(help="Trees, for attention heads.")] = None
 
 
 def evaluate(
@@ -43,11 +33,7 @@ def evaluate(
     texts: TextOptions,
     translations: TranslationOptions,
     search: BeamFlags,
-    table: Annotated[Path | None, typer.Option(help="Inputs with answers, for runs that predict.")] = None,
-    conll: Annotated[Path | None, typer.Option(help="CoNLL file, for taggers; columns as in training.")] = None,
-    vectors: VectorTests,
-    captions: Annotated[Path | None, typer.Option(help="Captions of images, for runs that caption.")] = None,
-    images: Annotated[Path | None, typer.Option(help="Their images: a folder or a .tar.")] = None,
+    predictions: PredictionTests,
     ensemble: Ensemble = False,
     calibrate: Calibrate = False,
     errors: BadBytes = "strict",
@@ -77,43 +63,16 @@ def evaluate(
         )
         _calibrate(folders, search, json_output, compute, quiet)
         return
-    if table is not None:
+    if kind := predictions.kind:
         _refuse(
             [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
-            "--table is for runs that predict answers such as labels",
+            kind,
         )
         _check_systems(folders, 1, texts, translations)
-        evaluated = [evaluate_table(table, [compute.load(folder) for folder in folders])]
-        _finish(evaluated, False, json_output, quiet)
-        return
-    if conll is not None:
-        _refuse(
-            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
-            "--conll is for taggers",
-        )
-        _check_systems(folders, 1, texts, translations)
-        _finish([_evaluate_tags(folders, conll, compute)], False, json_output, quiet)
-        return
-    if of_vectors := flags_given(vectors):
-        _refuse(
-            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
-            f"{' and '.join(of_vectors)}: a test set of its own",
-        )
-        _check_systems(folders, 1, texts, translations)
-        if vectors.trees is not None:
-            _refuse([flag for flag in of_vectors if flag != "--trees"], "--trees has a table of its own")
-            _evaluate_heads(folders, vectors.trees, errors, json_output, compute)
-            return
-        _finish(_evaluate_vectors(folders, vectors, errors, compute), False, json_output, quiet)
-        return
-    if captions is not None or images is not None:
-        _refuse(
-            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
-            "--captions and --images are for runs that caption images",
-        )
-        if captions is None or images is None:
-            raise UsageError("give --captions F and --images F together.")
-        _finish([_evaluate_captions(folders, captions, images, compute, quiet)], False, json_output, quiet)
+        if predictions.trees is not None:
+            print_heads(folders, predictions.trees, errors, json_output, compute)
+        else:
+            _finish(predictions.evaluate(folders, errors, compute, quiet), False, json_output, quiet)
         return
     _check_test(files, texts)
     _check_flags(texts, translations, search, compute, json_output)
@@ -126,62 +85,6 @@ def evaluate(
     else:
         evaluated = evaluate_translations(files, opened, translations, search, ensemble, errors, quiet)
     _finish(evaluated, translations.analysis, json_output, quiet)
-
-
-def evaluate_table(table: Path, predictors: Sequence[Predictor]) -> list[Evaluation]:
-    """Score runs that predict on one table, with tests of each against the first."""
-    from heed.evaluation.evaluation import compared
-
-    return compared([predictor.evaluate(table) for predictor in predictors])
-
-
-def _evaluate_captions(
-    folders: Sequence[Path], captions: Path, images: Path, compute: Compute, quiet: bool
-) -> list[Evaluation]:
-    if not folders:
-        raise UsageError("name a run to score.")
-    first, *others = map(compute.load, folders)
-    for predictor in (first, *others):
-        predictor.require("caption", "--captions")
-    evaluations: list[Evaluation] = first.evaluate_captions(captions, images, others, quiet)
-    return evaluations
-
-
-def _evaluate_tags(folders: Sequence[Path], conll: Path, compute: Compute) -> list[Evaluation]:
-    """The evaluation of each run on a CoNLL file, with tests against the first."""
-    from heed.evaluation.evaluation import compared, with_clean_scores
-    from heed.text.archives import is_stream
-
-    if len(folders) > 1 and is_stream(conll):
-        raise UsageError(f"{conll} cannot be read twice, for several runs: write it to a file first.")
-    predictors = [compute.load(folder) for folder in folders]
-    for predictor in predictors:
-        predictor.require("annotate", "--conll")
-    return compared(with_clean_scores([predictor.evaluate(conll) for predictor in predictors]))
-
-
-def _evaluate_vectors(
-    folders: Sequence[Path], tests: VectorTests, errors: OnBadBytes, compute: Compute
-) -> list[list[Evaluation]]:
-    """The evaluations of each test set of word vectors."""
-    from heed.evaluation.word_similarity import evaluate_analogies, evaluate_similarity
-
-    loaded = [compute.load(folder) for folder in folders]
-    for predictor in loaded:
-        predictor.require("embed", "--similarity" if tests.similarity else "--analogies")
-    evaluated = [evaluate_similarity(path, loaded, errors) for path in tests.similarity or ()]
-    return evaluated + ([evaluate_analogies(tests.analogies, loaded, errors)] if tests.analogies else [])
-
-
-def _evaluate_heads(folders: Sequence[Path], trees: Path, errors: OnBadBytes, as_json: bool, compute: Compute) -> None:
-    """Print the agreement of each run's attention heads with trees."""
-    from heed.evaluation.heads import evaluate_heads
-
-    reports = {str(folder): evaluate_heads(compute.load(folder), trees, errors) for folder in folders}
-    if as_json:
-        print(json.dumps([{"run": run, **report.to_json()} for run, report in reports.items()], ensure_ascii=False))
-    else:
-        print("\n\n".join(f"{run}, {trees.name}, {report.render()}" for run, report in reports.items()))
 
 
 def _load(folders: Sequence[Path], tag: str | None, of_text: bool, compute: Compute) -> list[Run]:

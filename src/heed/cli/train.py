@@ -316,11 +316,14 @@ def _show_choices(plan: Plan) -> None:
 
 
 def _show_expectation(plan: Plan) -> None:
+    from heed.models import MODELS
     from heed.planner import estimate_training
 
     expected = estimate_training(plan)
-    no_updates = "expected: a few seconds, because the model is count-based"
-    message(expected.render(plan.vocabularies is not None) if expected else no_updates)
+    if expected is not None:
+        message(expected.render(plan.vocabularies is not None))
+    elif MODELS[plan.recipe.model.kind].count_based:
+        message("expected: a few seconds, because the model is count-based")
     if expected and (warning := expected.warning(plan.recipe.training)):
         warn(warning)
 

@@ -14,9 +14,10 @@ a batch differ from epoch to epoch.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -71,6 +72,45 @@ class TrainingBatch(Protocol):
     def to(self, device: torch.device) -> Self:
         """The same batch on another device."""
         ...
+
+
+class SourceBatch(ABC):
+    """Base of the batches of tasks that read whole sources: independent rows of a source with their targets.
+
+    A subclass is a frozen dataclass with the fields `source` and `rows`.
+    """
+
+    source: Any
+    rows: Int[Tensor, " B"]
+
+    @property
+    def segment(self) -> None:
+        return None
+
+    @property
+    def relative_length(self) -> float:
+        return 1.0
+
+    @property
+    def num_positions(self) -> int:
+        return int(self.source.mask.numel())
+
+    @property
+    def num_real(self) -> int:
+        return int(self.source.mask.sum())
+
+    def halves(self) -> tuple[Self, Self]:
+        middle = len(self.rows) // 2
+        return self.part(slice(0, middle)), self.part(slice(middle, None))
+
+    @abstractmethod
+    def part(self, rows: slice) -> Self:
+        """Some of the rows, without columns that are all padding."""
+
+    def to(self, device: torch.device) -> Self:
+        named = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        moved = {name: value.to(device) for name, value in named.items() if hasattr(value, "to")}
+        return replace(self, **moved)  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)

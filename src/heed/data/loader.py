@@ -85,8 +85,8 @@ class BatchLoader(Generic[B]):
     def _made_here(self, turn: _Turn) -> tuple[Position, B]:
         epoch, segmented = self._segmented
         if epoch == turn.epoch:
-            return self.batch(turn, {side: [rows[row] for row in turn.item] for side, rows in segmented.items()})
-        return self.batch(turn, ids_of(self.store, self.subword_dropout, turn.epoch, turn.item))
+            return self._batch(turn, {side: [rows[row] for row in turn.item] for side, rows in segmented.items()})
+        return self._batch(turn, ids_of(self.store, self.subword_dropout, turn.epoch, turn.item))
 
     def _made_by_workers(self, schedule: Iterator[_Turn]) -> Generator[tuple[Position, B], None, None]:
         """Each of n workers makes every n-th batch, so that they return in the order of the schedule."""
@@ -97,10 +97,9 @@ class BatchLoader(Generic[B]):
                 worker.begin(turn.epoch, turn.item)
                 begun.append(turn)
                 if ids is not None:
-                    yield self.batch(begun.popleft(), ids)
+                    yield self._batch(begun.popleft(), ids)
 
-    def batch(self, turn: _Turn, ids: Mapping[str, Sequence[Ids]]) -> tuple[Position, B]:
-        """The batch of a turn and the position after it; a task whose batches depend on the epoch overrides this."""
+    def _batch(self, turn: _Turn, ids: Mapping[str, Sequence[Ids]]) -> tuple[Position, B]:
         return turn.after, self.made(ids, turn.item, turn.epoch)
 
     def made(self, ids: Mapping[str, Sequence[Ids]], rows: NDArray[np.int64], epoch: int) -> B:

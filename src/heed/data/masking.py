@@ -8,7 +8,7 @@ position), so it does not depend on the batch, the rank or a resume, and differs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.data.batch import Ids, source_from_ids
+from heed.data.batch import Ids, SourceBatch, source_from_ids
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
 from heed.nn.contract import TokenSource
@@ -28,7 +28,7 @@ IN_TEN_MASKED, IN_TEN_RANDOM = 8, 1
 
 
 @dataclass(frozen=True)
-class MaskedBatch:
+class MaskedBatch(SourceBatch):
     """Rows in which some pieces are masked."""
 
     source: TokenSource
@@ -40,30 +40,12 @@ class MaskedBatch:
     rows: Int[Tensor, " B"]
     """Index of each row in the corpus: the key of its dropout masks."""
     num_targets: int
-    segment: None = None
-    relative_length: float = 1.0
 
-    @property
-    def num_positions(self) -> int:
-        return self.source.mask.numel()
-
-    @property
-    def num_real(self) -> int:
-        return int(self.source.mask.sum())
-
-    def halves(self) -> tuple[MaskedBatch, MaskedBatch]:
-        middle = len(self.rows) // 2
-        return self._part(slice(0, middle)), self._part(slice(middle, None))
-
-    def _part(self, rows: slice) -> MaskedBatch:
+    def part(self, rows: slice) -> MaskedBatch:
         source = self.source.part(rows)
         longest = source.ids.shape[1]
         chosen = self.chosen[rows, :longest]
         return MaskedBatch(source, self.truth[rows, :longest], chosen, self.rows[rows], int(chosen.sum()))
-
-    def to(self, device: torch.device) -> MaskedBatch:
-        source, truth, chosen = self.source.to(device), self.truth.to(device), self.chosen.to(device)
-        return replace(self, source=source, truth=truth, chosen=chosen, rows=self.rows.to(device))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Each task chooses its own defaults (`Task.defaults`) from a `CorpusStats` and a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,6 +94,24 @@ class Choices:
 
     values: Mapping[str, Any]
     reasons: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TextModelSize:
+    """Sizes of a model of running text, for texts of at most `max_characters`."""
+
+    max_characters: float
+    vocab_size: int
+    d_model: int
+    num_layers: int
+    length: int
+    """Tokens that the model reads at once."""
+    dropout: float
+
+    @staticmethod
+    def fitting(sizes: Sequence[TextModelSize], num_characters: float) -> TextModelSize:
+        """The first size for so long a text."""
+        return next(size for size in sizes if num_characters <= size.max_characters)
 
 
 CPU_MINUTES = 45.0

@@ -77,7 +77,7 @@ class HeedApi:
         model = self.catalogue.models.get(name)
         text = model.read_report() if model is not None else None
         if text is None:
-            raise ApiError(404, "There is no model of this name with a report.")
+            raise ApiError(404, "No model of this name has a report.")
         return PlainTextResponse(text, media_type="text/markdown; charset=utf-8")
 
     async def detect(self, request: Request) -> schema.DetectedLanguages:

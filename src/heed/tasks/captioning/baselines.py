@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 
 from heed.data.image_store import ImageStore
-from heed.data.store import TokenStore
 from heed.nn.images import PATCH, ImageSource
 from heed.run import Run
 from heed.tasks.captioning.batches import split
 from heed.tasks.captioning.prepare import TRAIN_IMAGES
+from heed.tasks.prepare import open_tokens
 
 AT_ONCE = 256
 """Images whose features are computed at once."""
@@ -30,7 +30,7 @@ def baseline_captions(run: Run, images: NDArray[np.uint8]) -> dict[str, list[str
     """The captions of images `[N, 3, S, S]` by each baseline; empty if the run's training data was removed."""
     if not run.files.has(TRAIN_IMAGES):
         return {}
-    store, train = TokenStore.open(run.folder / "data" / "train"), ImageStore.open(run.folder / TRAIN_IMAGES)
+    store, train = open_tokens(run.folder), ImageStore.open(run.folder / TRAIN_IMAGES)
     captions = [
         run.tokenizers["tgt"].decode([ids.tolist() for ids in split(store.row("tgt", row))])
         for row in range(len(store))

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heed.data.augmentation import Augmentation
-from heed.data.batch import Batch, Ids, collate
+from heed.data.batch import Batch, Ids, SourceBatch, collate
 from heed.data.image_store import ImageStore
 from heed.data.loader import BatchLoader
-from heed.data.schedule import Position, Turn
 from heed.data.store import TokenStore
 from heed.nn.caption_head import CaptionHead
 from heed.nn.contract import Autoregressive, Smoothing, State
@@ -31,7 +30,7 @@ from heed.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class CaptionBatch:
+class CaptionBatch(SourceBatch):
     """Images, and their captions in the order of the images."""
 
     source: ImageSource
@@ -43,8 +42,6 @@ class CaptionBatch:
     """The number of each caption among those of its image."""
     rows: Int[Tensor, " B"]
     """Index of each image in the corpus."""
-    segment: None = None
-    relative_length: float = 1.0
 
     @property
     def num_targets(self) -> int:
@@ -58,22 +55,12 @@ class CaptionBatch:
     def num_real(self) -> int:
         return self.text.num_real + self.source.mask.numel()
 
-    def halves(self) -> tuple[CaptionBatch, CaptionBatch]:
-        middle = len(self.rows) // 2
-        cut = int((self.image_of < middle).sum())
-        return self._part(0, middle, slice(0, cut)), self._part(middle, len(self.rows), slice(cut, None))
-
-    def _part(self, begin: int, end: int, captions: slice) -> CaptionBatch:
-        images = slice(begin, end)
+    def part(self, rows: slice) -> CaptionBatch:
+        begin, end, _ = rows.indices(len(self.rows))
+        captions = slice(int((self.image_of < begin).sum()), int((self.image_of < end).sum()))
         return CaptionBatch(
-            self.source.part(images), self.text.part(captions), self.image_of[captions] - begin, self.number[captions],
-            self.rows[images],
-        )  # fmt: skip
-
-    def to(self, device: torch.device) -> CaptionBatch:
-        return replace(
-            self, source=self.source.to(device), text=self.text.to(device), image_of=self.image_of.to(device),
-            number=self.number.to(device), rows=self.rows.to(device),
+            self.source.part(rows), self.text.part(captions), self.image_of[captions] - begin, self.number[captions],
+            self.rows[rows],
         )  # fmt: skip
 
 
@@ -112,10 +99,10 @@ class CaptionLoader(BatchLoader[CaptionBatch]):
         super().__init__(store, collate, **options)
         self.augmentation = augmentation
 
-    def batch(self, turn: Turn[NDArray[np.int64]], ids: Mapping[str, Sequence[Ids]]) -> tuple[Position, CaptionBatch]:
-        after, batch = super().batch(turn, ids)
-        pixels = self.augmentation.apply(batch.source.pixels.numpy(), turn.epoch, turn.item)
-        return after, replace(batch, source=ImageSource(torch.from_numpy(pixels)))
+    def made(self, ids: Mapping[str, Sequence[Ids]], rows: NDArray[np.int64], epoch: int) -> CaptionBatch:
+        batch = super().made(ids, rows, epoch)
+        pixels = self.augmentation.apply(batch.source.pixels.numpy(), epoch, rows)
+        return replace(batch, source=ImageSource(torch.from_numpy(pixels)))
 
 
 def features_of(model: Autoregressive, batch: CaptionBatch, dropout_keys: DropoutKeys | None = None) -> Tensor:

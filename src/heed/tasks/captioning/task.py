@@ -85,7 +85,7 @@ class CaptioningTask(Task):
     @property
     def store(self) -> TokenStore:
         """The captions of each training image."""
-        return TokenStore.open(self.folder / "data" / "train")
+        return prepare.open_tokens(self.folder)
 
     @cached_property
     def valid_images(self) -> ImageStore:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
-from heed.data.batch import Ids, source_from_ids
+from heed.data.batch import Ids, SourceBatch, source_from_ids
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
 from heed.metrics.metric import Score
@@ -56,35 +56,19 @@ LOSS = "log_loss"
 
 
 @dataclass(frozen=True)
-class LabelledBatch:
+class LabelledBatch(SourceBatch):
     """Texts with their targets."""
 
     source: Source
     targets: Float[Tensor, "B K"]
     rows: Int[Tensor, " B"]
-    segment: None = None
-    relative_length: float = 1.0
 
     @property
     def num_targets(self) -> int:
         return len(self.rows)
 
-    @property
-    def num_positions(self) -> int:
-        return self.source.mask.numel()
-
-    @property
-    def num_real(self) -> int:
-        return int(self.source.mask.sum())
-
-    def halves(self) -> tuple[LabelledBatch, LabelledBatch]:
-        middle = len(self.rows) // 2
-        parts = slice(0, middle), slice(middle, None)
-        first, second = (LabelledBatch(self.source.part(p), self.targets[p], self.rows[p]) for p in parts)
-        return first, second
-
-    def to(self, device: torch.device) -> LabelledBatch:
-        return replace(self, source=self.source.to(device), targets=self.targets.to(device), rows=self.rows.to(device))
+    def part(self, rows: slice) -> LabelledBatch:
+        return LabelledBatch(self.source.part(rows), self.targets[rows], self.rows[rows])
 
 
 class ClassificationTask(Task):
@@ -164,7 +148,7 @@ class ClassificationTask(Task):
     @cached_property
     def store(self) -> TokenStore:
         """The training rows."""
-        return TokenStore.open(self.folder / "data" / "train")
+        return prepare.open_tokens(self.folder)
 
     def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
         return BatchLoader(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from heed.models import MODELS
@@ -12,6 +12,7 @@ from heed.tasks.defaults import (
     Chosen,
     CorpusStats,
     Machine,
+    TextModelSize,
     given_number,
     held_out,
     num_heads,
@@ -22,26 +23,13 @@ from heed.tasks.defaults import (
     without,
 )
 
-
-@dataclass(frozen=True)
-class Size:
-    """Sizes for a text of at most `max_characters`."""
-
-    max_characters: float
-    vocab_size: int
-    d_model: int
-    num_layers: int
-    context: int
-    dropout: float
-
-
 # Not measured yet.
 SIZES = (
-    Size(2e6, 1000, 256, 4, 128, 0.3),
-    Size(2e7, 4000, 256, 4, 128, 0.2),
-    Size(2e8, 8000, 512, 8, 256, 0.1),
-    Size(2e9, 16000, 512, 12, 512, 0.1),
-    Size(float("inf"), 32000, 768, 12, 1024, 0.0),
+    TextModelSize(2e6, 1000, 256, 4, 128, 0.3),
+    TextModelSize(2e7, 4000, 256, 4, 128, 0.2),
+    TextModelSize(2e8, 8000, 512, 8, 256, 0.1),
+    TextModelSize(2e9, 16000, 512, 12, 512, 0.1),
+    TextModelSize(float("inf"), 32000, 768, 12, 1024, 0.0),
 )
 QUICK_MINUTES = 2.0
 """Time limit below which a count-based model is chosen."""
@@ -56,14 +44,14 @@ def choose_language_model(stats: CorpusStats, machine: Machine, given: Mapping[s
     if kind not in MODELS or MODELS[kind].count_based:
         return without(_count_based(stats, given, kind, why), given)
     characters = stats.num_rows * (stats.characters_per_row + 1)
-    size = next(size for size in SIZES if characters <= size.max_characters)
+    size = TextModelSize.fitting(SIZES, characters)
     if machine.device == "cpu":
         size = replace(
-            size, d_model=min(size.d_model, 256), num_layers=min(size.num_layers, 4), context=min(size.context, 128)
+            size, d_model=min(size.d_model, 256), num_layers=min(size.num_layers, 4), length=min(size.length, 128)
         )
     d_model = given_number(given, "model.d_model", size.d_model)
     reads = MODELS[kind].reads
-    context = given_number(given, "training.context", RECURRENT_CONTEXT if reads == "stream" else size.context)
+    context = given_number(given, "training.context", RECURRENT_CONTEXT if reads == "stream" else size.length)
     text = f"{characters:,.0f} characters"
     vocab_size = vocabulary(given, size.vocab_size, text)
     batches, tokens_per_update = _batches(machine, given, reads, context)
@@ -120,7 +108,7 @@ _HOW_READ = {
 }
 
 
-def _shape(kind: str, size: Size, d_model: int, context: int, text: str) -> Chosen:
+def _shape(kind: str, size: TextModelSize, d_model: int, context: int, text: str) -> Chosen:
     """Sizes of a GPT or a recurrent network; other models keep their own."""
     positions: Chosen = {"model.max_len": (context, "as many positions as the context has tokens")}
     dropout = (size.dropout, f"{text}: more dropout for a smaller text")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from heed.tasks.defaults import (
@@ -11,6 +11,7 @@ from heed.tasks.defaults import (
     Chosen,
     CorpusStats,
     Machine,
+    TextModelSize,
     given_number,
     num_heads,
     tokens_per_epoch,
@@ -20,38 +21,25 @@ from heed.tasks.defaults import (
     without,
 )
 
-
-@dataclass(frozen=True)
-class Size:
-    """Sizes for a text of at most `max_characters`."""
-
-    max_characters: float
-    vocab_size: int
-    d_model: int
-    num_layers: int
-    max_tokens: int
-    dropout: float
-
-
 SIZES = (
-    Size(2e6, 2000, 256, 4, 128, 0.1),
-    Size(2e7, 8000, 256, 4, 128, 0.1),
-    Size(2e8, 16000, 512, 8, 254, 0.1),
-    Size(2e9, 32000, 768, 12, 254, 0.1),
-    Size(float("inf"), 32000, 768, 12, 510, 0.1),
+    TextModelSize(2e6, 2000, 256, 4, 128, 0.1),
+    TextModelSize(2e7, 8000, 256, 4, 128, 0.1),
+    TextModelSize(2e8, 16000, 512, 8, 254, 0.1),
+    TextModelSize(2e9, 32000, 768, 12, 254, 0.1),
+    TextModelSize(float("inf"), 32000, 768, 12, 510, 0.1),
 )
 
 
 def choose_masked_language_model(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
     """Choose a pre-norm Transformer encoder that fits the text and the machine, around the keys `given`."""
     characters = stats.num_rows * (stats.characters_per_row + 1)
-    size = next(size for size in SIZES if characters <= size.max_characters)
+    size = TextModelSize.fitting(SIZES, characters)
     if machine.device == "cpu":
-        size = replace(size, d_model=min(size.d_model, 256), num_layers=min(size.num_layers, 4), max_tokens=126)
+        size = replace(size, d_model=min(size.d_model, 256), num_layers=min(size.num_layers, 4), length=126)
     text = f"{characters:,.0f} characters"
     vocab_size = vocabulary(given, size.vocab_size, text)
     d_model = given_number(given, "model.d_model", size.d_model)
-    max_tokens = given_number(given, "data.max_tokens", size.max_tokens)
+    max_tokens = given_number(given, "data.max_tokens", size.length)
     batch = given_number(given, "training.tokens_per_batch", 4096 if machine.device == "cpu" else 32768)
     tokens = tokens_per_epoch(stats, given, given_number(given, "tokenizer.vocab_size", vocab_size[0]))
     eval_every = updates_per_epoch(tokens, given, batch * machine.num_processes)

@@ -115,7 +115,7 @@ class MaskedLanguageModelTask(Task):
     @property
     def store(self) -> TokenStore:
         """The training data."""
-        return TokenStore.open(self.folder / "data" / "train")
+        return prepare.open_tokens(self.folder)
 
     @cached_property
     def masking(self) -> Masking:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,45 +11,27 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.data.batch import Ids
+from heed.data.batch import Ids, SourceBatch
 from heed.nn.word_source import WordSource
 from heed.tasks.tagging.words import word_source
 
 
 @dataclass(frozen=True)
-class TagBatch:
+class TagBatch(SourceBatch):
     """Sentences with the tags of their words."""
 
     source: WordSource
     tags: Int[Tensor, "B W"]
     rows: Int[Tensor, " B"]
-    segment: None = None
-    relative_length: float = 1.0
 
     @property
     def num_targets(self) -> int:
         """Number of words."""
         return int(self.source.words.sum())
 
-    @property
-    def num_positions(self) -> int:
-        return self.source.mask.numel()
-
-    @property
-    def num_real(self) -> int:
-        return int(self.source.mask.sum())
-
-    def halves(self) -> tuple[TagBatch, TagBatch]:
-        middle = len(self.rows) // 2
-        return self._part(slice(0, middle)), self._part(slice(middle, None))
-
-    def _part(self, rows: slice) -> TagBatch:
+    def part(self, rows: slice) -> TagBatch:
         source = self.source.part(rows)
-        tags = self.tags[rows, : source.words.shape[1]]
-        return replace(self, source=source, tags=tags, rows=self.rows[rows])
-
-    def to(self, device: torch.device) -> TagBatch:
-        return replace(self, source=self.source.to(device), tags=self.tags.to(device), rows=self.rows.to(device))
+        return TagBatch(source, self.tags[rows, : source.words.shape[1]], self.rows[rows])
 
 
 def collate(ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> TagBatch:

@@ -115,7 +115,7 @@ class TaggingTask(Task):
     @property
     def store(self) -> TokenStore:
         """The training data."""
-        return TokenStore.open(self.folder / "data" / "train")
+        return prepare.open_tokens(self.folder)
 
     @cached_property
     def labels(self) -> TagLabels:

@@ -95,7 +95,7 @@ class WordVectorTask(Task):
     @cached_property
     def store(self) -> TokenStore:
         """The training text."""
-        return TokenStore.open(self.folder / "data" / "train")
+        return prepare.open_tokens(self.folder)
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
