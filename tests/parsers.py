@@ -11,6 +11,7 @@ import json
 import lzma
 import zlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from cProfile import Profile
 from dataclasses import dataclass
 from functools import partial
@@ -76,6 +77,9 @@ class Parser:
 
     def accepts(self, folder: Path, data: bytes) -> bool:
         """Read bytes in a folder of their own. Returns whether they were read; raises what is no refusal."""
+        return in_a_thread(partial(self._accepts, folder, data))
+
+    def _accepts(self, folder: Path, data: bytes) -> bool:
         try:
             self.read(folder, data)
         except self.refusals:
@@ -84,14 +88,23 @@ class Parser:
 
     def calls(self, folder: Path, data: bytes) -> int:
         """The number of calls of functions, of Python's and of C, while these bytes are read or refused."""
-        self.accepts(folder, data)  # what is made once is not counted
+        return in_a_thread(partial(self._calls, folder, data))
+
+    def _calls(self, folder: Path, data: bytes) -> int:
+        self._accepts(folder, data)  # what is made once is not counted
         profile = Profile(subcalls=False)
         profile.enable()
         try:
-            self.accepts(folder, data)
+            self._accepts(folder, data)
         finally:
             profile.disable()
         return sum(entry.callcount for entry in profile.getstats())
+
+
+def in_a_thread(work: Callable[[], T]) -> T:
+    """The result of work in a thread of its own, as a server's job: a browser's event loop may run in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 def most_calls(data: bytes) -> int:

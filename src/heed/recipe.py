@@ -102,6 +102,13 @@ def _recipe_type(task: type[Task]) -> type[Recipe]:
     )
 
 
+@cache
+def _task_type(tasks: tuple[str, ...]) -> type[Config]:
+    """The schema of a recipe's task alone, whose errors name the tasks."""
+    names: Any = Literal[tasks]
+    return create_model("Recipe", __base__=Config, task=(names, ...))
+
+
 def task_of(kind: str) -> str:
     """The first task for which models of this kind can be trained."""
     return next(name for name in TASKS if task_type(name).fits(MODELS[kind]))
@@ -115,9 +122,7 @@ def build_recipe(document: Document, overrides: Mapping[str, object] = {}) -> Re
     if not isinstance(task, str) or task not in TASKS:
         named = {key: value for key, value in document.values.items() if key == "task"}
         chosen = {key: value for key, value in overrides.items() if key == "task"}
-        names: Any = Literal[tuple(TASKS)]
-        schema = create_model("Recipe", __base__=Config, task=(names, ...))
-        build(schema, replace(document, values=named), chosen)
+        build(_task_type(tuple(TASKS)), replace(document, values=named), chosen)
         raise UsageError("the recipe has no task.")
     schema = recipe_type(task)
     document, overrides = _without_other_tasks(task, document, overrides)
