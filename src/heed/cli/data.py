@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +24,9 @@ from heed.cli.options import (
 )  # fmt: skip
 from heed.core.errors import UsageError
 
+if TYPE_CHECKING:
+    from heed.text.readers.labelled import LabelledTable
+
 app = typer.Typer(help="Examine data before training.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -31,7 +35,26 @@ def data() -> None:
     """Examine data before training."""
 
 
+@dataclass(frozen=True)
+class TableFlags:
+    """A table of texts with labels, and its columns."""
+
+    table: Annotated[str | None, typer.Option(metavar="F", help="A table of texts with labels, instead.")] = None
+    text_column: Annotated[list[str] | None, typer.Option(metavar="C", help="Column of the texts of a table.")] = None
+    label_column: Annotated[str | None, typer.Option(metavar="C", help="Column of the labels of a table.")] = None
+    label_separator: Annotated[str, typer.Option(help="Between several labels in a cell of a table.")] = ""
+
+    def read(self, path: str) -> LabelledTable:
+        """A table with these columns."""
+        from heed.text.readers import parse_column
+        from heed.text.readers.labelled import LabelledTable
+
+        columns = [column for column in map(parse_column, self.text_column or ()) if column is not None]
+        return LabelledTable(path, tuple(columns), parse_column(self.label_column), self.label_separator)
+
+
 def check(
+    *,
     files: Annotated[
         list[str] | None,
         typer.Argument(
@@ -45,10 +68,7 @@ def check(
     token_column: TokenColumn = None,
     tag_column: TagColumn = None,
     mark_column: MarkColumn = None,
-    table: Annotated[str | None, typer.Option(metavar="F", help="A table of texts with labels, instead.")] = None,
-    text_column: Annotated[list[str] | None, typer.Option(metavar="C", help="Column of the texts of a table.")] = None,
-    label_column: Annotated[str | None, typer.Option(metavar="C", help="Column of the labels of a table.")] = None,
-    label_separator: Annotated[str, typer.Option(help="Between several labels in a cell of a table.")] = "",
+    labelled: TableFlags,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
     src_lang: Annotated[str, typer.Option(help="Language of the source, such as en; required for TMX.")] = "",
@@ -76,21 +96,15 @@ def check(
     from heed.text.doctor.tags import diagnose_conll_files
     from heed.text.readers import CorpusFiles, parse_column
     from heed.text.readers.conll import Columns
-    from heed.text.readers.labelled import LabelledTable
 
     if conll and text:
         raise UsageError("--conll and --text are different kinds of files: leave one out.")
-    if (table is None) == (not files):
+    if (labelled.table is None) == (not files):
         raise UsageError("give two parallel files, a file of pairs, --text or --conll and a file, or --table F.")
     files = files or []
-    if table is not None:
-        columns_of = [column for column in map(parse_column, text_column or ()) if column is not None]
-        labelled = partial(
-            LabelledTable, text_columns=tuple(columns_of), label_column=parse_column(label_column),
-            label_separator=label_separator,
-        )  # fmt: skip
-        others = [labelled(_single(group, "--table")) if group else None for group in (valid, test)]
-        diagnosis = diagnose_table(labelled(table), *others, errors=errors, quiet=quiet)
+    if labelled.table is not None:
+        others = [labelled.read(_single(group, "--table")) if group else None for group in (valid, test)]
+        diagnosis = diagnose_table(labelled.read(labelled.table), *others, errors=errors, quiet=quiet)
     elif conll:
         held_out_files = [_single(group, "--conll") if group else None for group in (valid, test)]
         columns = Columns(parse_column(token_column), parse_column(tag_column), parse_column(mark_column))

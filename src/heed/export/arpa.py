@@ -6,19 +6,15 @@ from pathlib import Path
 
 import torch
 
-from heed.core.config import to_toml
 from heed.core.errors import UsageError
-from heed.core.files import atomic_folder, storage_errors
 from heed.core.progress import warn
-from heed.core.run_files import RunFiles
+from heed.export.imported_run import write_run
 from heed.models.ngram import NgramConfig
-from heed.nn.weight_file import save_weights
 from heed.recipe import recipe_type, task_of
-from heed.run import RECIPE, WEIGHTS, Run
+from heed.run import Run
 from heed.statistical.arpa import read_arpa, write_arpa
 from heed.statistical.backoff import BackoffModel
-from heed.tasks.prepare import vocabulary_digests
-from heed.text.tokenizers import TokenizerConfig, save_in_run
+from heed.text.tokenizers import TokenizerConfig
 from heed.text.tokenizers.symbols import Word
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.training.config import TrainingConfig
@@ -55,10 +51,5 @@ def import_arpa(path: Path, out: Path) -> list[int]:
         training=TrainingConfig(stop_metric="perplexity"),
     )
     tensors = {name: torch.from_numpy(array) for name, array in model.arrays().items()}
-    with storage_errors("write the run", path=out), atomic_folder(out) as new:
-        files = RunFiles(new)
-        with files.write(RECIPE, "w") as file:
-            file.write(to_toml(recipe))
-        save_in_run(tokenizer, files, "tokenizer.json")
-        save_weights(new / WEIGHTS, tensors, {"counted": "true", **vocabulary_digests({"tgt": tokenizer})})
+    write_run(out, recipe, tokenizer, "tgt", tensors, {"counted": "true"})
     return model.num_ngrams

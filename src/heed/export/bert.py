@@ -17,22 +17,20 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from heed.core.config import to_toml
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, storage_errors
 from heed.core.json_text import parse_json
-from heed.core.run_files import RunFiles
 from heed.export.gpt2 import HEED, read_json
+from heed.export.imported_run import write_run
 from heed.models.encoder import EncoderConfig
 from heed.models.transformer import ACTIVATIONS
 from heed.nn.contract import Vocabularies
 from heed.nn.masked_head import MaskedHeadConfig
-from heed.nn.weight_file import read_header, require_shapes, save_weights, shapes_of
+from heed.nn.weight_file import read_header, require_shapes, shapes_of
 from heed.recipe import recipe_type, task_of
-from heed.run import RECIPE, WEIGHTS, Run
+from heed.run import WEIGHTS, Run
 from heed.tasks import task_type
-from heed.tasks.prepare import vocabulary_digests
-from heed.text.tokenizers import MAX_BYTES, TOKENIZERS, Tokenizer, TokenizerConfig, parse_tokenizer, save_in_run
+from heed.text.tokenizers import MAX_BYTES, TOKENIZERS, Tokenizer, TokenizerConfig, parse_tokenizer
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.training.config import TrainingConfig
 
@@ -202,12 +200,7 @@ def import_bert(folder: Path, out: Path) -> int:
     with torch.device("meta"):
         blank = task.new_model(recipe, Vocabularies(size, size))
     require_shapes(shapes_of(weights), shapes_of(dict(blank.named_parameters())), folder / WEIGHTS)
-    with storage_errors("write the run", path=out), atomic_folder(out) as new:
-        files = RunFiles(new)
-        with files.write(RECIPE, "w") as file:
-            file.write(to_toml(recipe))
-        save_in_run(tokenizer, files, TOKENIZER)
-        save_weights(new / WEIGHTS, weights, vocabulary_digests({"src": tokenizer}))
+    write_run(out, recipe, tokenizer, "src", weights)
     return sum(weight.numel() for weight in weights.values())
 
 

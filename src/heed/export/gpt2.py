@@ -24,19 +24,18 @@ from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
-from heed.core.config import Config, to_toml
+from heed.core.config import Config
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, storage_errors
 from heed.core.json_text import parse_json
-from heed.core.run_files import RunFiles
 from heed.decoding.scoring import TextAs
+from heed.export.imported_run import write_run
 from heed.models.gpt import Gpt, GptConfig
 from heed.nn.contract import Vocabularies
-from heed.nn.weight_file import read_header, require_shapes, save_weights, shapes_of
+from heed.nn.weight_file import read_header, require_shapes, shapes_of
 from heed.recipe import Recipe, recipe_type, task_of
-from heed.run import RECIPE, WEIGHTS, Run
+from heed.run import WEIGHTS, Run
 from heed.tasks import task_type
-from heed.tasks.prepare import vocabulary_digests
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import (
     MAX_BYTES,
@@ -45,7 +44,6 @@ from heed.text.tokenizers import (
     Tokenizer,
     TokenizerConfig,
     load_tokenizer,
-    save_in_run,
 )
 from heed.text.tokenizers.hugging_face import Bpe
 from heed.text.vocabulary import SPECIAL_PIECES
@@ -185,12 +183,7 @@ def import_gpt2(folder: Path, out: Path) -> int:
         model=config,
         training=TrainingConfig(stop_metric="perplexity", context=context, label_smoothing=0.0),
     )
-    with storage_errors("write the run", path=out), atomic_folder(out) as new:
-        files = RunFiles(new)
-        with files.write(RECIPE, "w") as file:
-            file.write(to_toml(recipe))
-        save_in_run(tokenizer, files, TOKENIZER)
-        save_weights(new / WEIGHTS, weights, vocabulary_digests({"tgt": tokenizer}))
+    write_run(out, recipe, tokenizer, "tgt", weights)
     return sum(weight.numel() for weight in weights.values())
 
 

@@ -12,17 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heed.core.config import to_toml
 from heed.core.errors import DataError, UsageError
-from heed.core.files import atomic_folder, atomic_write, storage_errors
-from heed.core.run_files import RunFiles
+from heed.core.files import atomic_write, storage_errors
+from heed.export.imported_run import write_run
 from heed.models.word_vectors import SkipGramConfig
-from heed.nn.weight_file import save_weights
 from heed.recipe import recipe_type, task_of
-from heed.run import RECIPE, WEIGHTS, Run
-from heed.tasks.prepare import vocabulary_digests
+from heed.run import Run
 from heed.text.readers import read_text
-from heed.text.tokenizers import TokenizerConfig, save_in_run
+from heed.text.tokenizers import TokenizerConfig
 from heed.text.tokenizers.symbols import Word
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.training.config import TrainingConfig
@@ -61,12 +58,7 @@ def import_word2vec(path: Path, out: Path) -> int:
     )
     inputs = torch.from_numpy(np.concatenate([np.zeros((len(SPECIAL_PIECES), vectors.shape[1]), np.float32), vectors]))
     tensors = {"inputs": inputs, "outputs": torch.zeros_like(inputs)}
-    with storage_errors("write the run", path=out), atomic_folder(out) as new:
-        files = RunFiles(new)
-        with files.write(RECIPE, "w") as file:
-            file.write(to_toml(recipe))
-        save_in_run(tokenizer, files, "tokenizer.json")
-        save_weights(new / WEIGHTS, tensors, vocabulary_digests({"tgt": tokenizer}))
+    write_run(out, recipe, tokenizer, "tgt", tensors)
     return len(words)
 
 

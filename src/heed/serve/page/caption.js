@@ -1,9 +1,9 @@
 // Panel for captioning an image: it is made small in the browser and sent; the caption comes with what the model looked at.
 
 import { ask } from "./api.js";
-import { el, select } from "./dom.js";
+import { el } from "./dom.js";
 import { captionView } from "./glances.js";
-import { alertBox, latest } from "./panel.js";
+import { alertBox, latest, modelChoice } from "./panel.js";
 
 const LONGEST = 512; // pixels of the longer side of what is sent
 const MOST = 3; // captions that are shown
@@ -33,19 +33,9 @@ export function captionPanel(served, modelInUse) {
     chosen,
   );
   const view = el("div", { role: "status" });
-  const card = el("div", { class: "card" }, modelChoice(), drop, box.node);
+  const card = el("div", { class: "card" }, modelChoice(models, state, modelInUse, caption), drop, box.node);
   const node = el("div", {}, card, view);
   return { node, focus: () => chosen.focus(), shown: () => modelInUse(state.model.name) };
-
-  function modelChoice() {
-    if (models.length < 2) return null;
-    const names = models.map(({ name }) => [name, name]);
-    return select("Model", names, state.model.name, (name) => {
-      state.model = models.find((each) => each.name === name);
-      modelInUse(name);
-      caption();
-    });
-  }
 
   async function open(file) {
     box.clear();

@@ -1,8 +1,8 @@
 // Panel for classifying a text: probabilities as bars, and the words and n-grams that the answer rests on.
 
 import { ask } from "./api.js";
-import { el, percent, select, setNumber } from "./dom.js";
-import { after, alertBox, latest, onControlEnter } from "./panel.js";
+import { el, percent, setNumber } from "./dom.js";
+import { after, alertBox, latest, modelChoice, onControlEnter } from "./panel.js";
 
 const PAUSE = 400; // milliseconds without a keystroke before the text is classified
 const MOST = 10; // labels that are shown
@@ -31,18 +31,8 @@ export function classifyPanel(served, modelInUse) {
     el("div", { class: "pane" }, label, area, el("div", { class: "under" }, el("span", {}), go)),
     el("div", { class: "pane" }, bars),
   );
-  const card = el("div", { class: "card" }, modelChoice(), panes, box.node, basis);
+  const card = el("div", { class: "card" }, modelChoice(models, state, modelInUse, classify), panes, box.node, basis);
   return { node: card, focus: () => area.focus(), shown: () => modelInUse(state.model.name) };
-
-  function modelChoice() {
-    if (models.length < 2) return null;
-    const names = models.map(({ name }) => [name, name]);
-    return select("Model", names, state.model.name, (name) => {
-      state.model = models.find((each) => each.name === name);
-      modelInUse(name);
-      classify();
-    });
-  }
 
   function classify() {
     soon.cancel();

@@ -1,9 +1,9 @@
 // Panel for generating text: continuations of a prompt, likely next words, and probabilities.
 
 import { ask, follow } from "./api.js";
-import { doubt, el, percent, select, setNumber } from "./dom.js";
+import { doubt, el, percent, setNumber } from "./dom.js";
 import { nextView } from "./next.js";
-import { after, alertBox, insideView, latest, onControlEnter } from "./panel.js";
+import { after, alertBox, insideView, latest, modelChoice, onControlEnter } from "./panel.js";
 import { samplingFields } from "./sampling.js";
 
 const PAUSE = 400; // milliseconds without a keystroke before the next words are requested
@@ -42,7 +42,7 @@ export function generatePanel(served, modelInUse) {
     el("div", { class: "pane" }, label, area, sampling.node, buttons),
     el("div", { class: "pane" }, next.node),
   );
-  const card = el("div", { class: "card" }, modelChoice(), panes, box.node, facts, list);
+  const card = el("div", { class: "card" }, modelChoice(models, state, modelInUse, modelChosen), panes, box.node, facts, list);
   halt.disabled = true;
   modelChosen();
   return {
@@ -51,17 +51,7 @@ export function generatePanel(served, modelInUse) {
     shown: () => modelInUse(state.model.name),
   };
 
-  function modelChoice() {
-    if (models.length < 2) return null;
-    const names = models.map(({ name }) => [name, name]);
-    return select("Model", names, state.model.name, (name) => {
-      state.model = models.find((each) => each.name === name);
-      modelChosen();
-    });
-  }
-
   function modelChosen() {
-    modelInUse(state.model.name);
     sampling.setDefaults(state.model.drawing);
     area.lang = state.model.target?.code ?? "";
     refreshNext();

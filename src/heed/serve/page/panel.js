@@ -1,6 +1,6 @@
 // Parts shared by the panels: error messages, cancellable work, and the inspection.
 
-import { el } from "./dom.js";
+import { el, select } from "./dom.js";
 import { inspectionView } from "./view.js";
 
 /** Shows one error at a time, with a button to try again where that can help. */
@@ -29,6 +29,17 @@ export function alertBox() {
       node.replaceChildren(el("div", { class: "alert" }, el("span", {}, error.message + wait), button));
     },
   };
+}
+
+/** A choice of the model in `state.model`; nothing for a single one. `chosen` follows each choice. */
+export function modelChoice(models, state, modelInUse, chosen) {
+  if (models.length < 2) return null;
+  const names = models.map(({ name }) => [name, name]);
+  return select("Model", names, state.model.name, (name) => {
+    state.model = models.find((each) => each.name === name);
+    modelInUse(name);
+    chosen();
+  });
 }
 
 /** Runs one piece of work at a time. A new one cancels the one before. */

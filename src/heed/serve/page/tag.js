@@ -1,9 +1,9 @@
 // Panel for taggers: the entities of a text, or the tag of each of its words.
 
 import { ask } from "./api.js";
-import { el, select } from "./dom.js";
+import { el } from "./dom.js";
 import { markedText, taggedWords, typesOf } from "./entities.js";
-import { alertBox, latest, onControlEnter } from "./panel.js";
+import { alertBox, latest, modelChoice, onControlEnter } from "./panel.js";
 
 const MOST = 128; // lines of a request
 
@@ -29,20 +29,14 @@ export function tagPanel(served, modelInUse) {
     el("div", { class: "pane" }, output),
   );
   return {
-    node: el("div", {}, el("div", { class: "card" }, modelChoice(), panes, box.node, facts)),
+    node: el("div", {}, el("div", { class: "card" }, modelChoice(models, state, modelInUse, clear), panes, box.node, facts)),
     focus: () => area.focus(),
     shown: () => modelInUse(state.model.name),
   };
 
-  function modelChoice() {
-    if (models.length < 2) return null;
-    const names = models.map(({ name }) => [name, name]);
-    return select("Model", names, state.model.name, (name) => {
-      state.model = models.find((each) => each.name === name);
-      modelInUse(name);
-      output.replaceChildren();
-      facts.textContent = "";
-    });
+  function clear() {
+    output.replaceChildren();
+    facts.textContent = "";
   }
 
   async function tag() {

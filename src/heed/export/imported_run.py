@@ -1,0 +1,33 @@
+"""Run folder of an imported model: recipe, tokenizer and weights, without data or checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from heed.core.config import to_toml
+from heed.core.files import atomic_folder, storage_errors
+from heed.core.run_files import RunFiles
+from heed.nn.weight_file import save_weights
+from heed.recipe import Recipe
+from heed.run import RECIPE, WEIGHTS
+from heed.tasks.prepare import vocabulary_digests
+from heed.text.tokenizers import Tokenizer, save_in_run
+
+
+def write_run(
+    out: Path, recipe: Recipe, tokenizer: Tokenizer, side: str, weights: Mapping[str, Tensor],
+    metadata: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Write the run folder `out`, completely or not at all.
+
+    `side`: the side of the data whose tokenizer it is. `metadata`: kept with the weights.
+    """
+    with storage_errors("write the run", path=out), atomic_folder(out) as new:
+        files = RunFiles(new)
+        with files.write(RECIPE, "w") as file:
+            file.write(to_toml(recipe))
+        save_in_run(tokenizer, files, "tokenizer.json")
+        save_weights(new / WEIGHTS, weights, {**(metadata or {}), **vocabulary_digests({side: tokenizer})})
