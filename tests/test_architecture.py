@@ -273,6 +273,28 @@ def test_openings_are_told_from_other_calls(code: str, found: set[str]) -> None:
     assert openings(ast.parse(code)) == found
 
 
+WALL_CLOCK = {"time.time", "time.time_ns", "time.gmtime", "time.localtime", "datetime.now", "datetime.utcnow"}
+DATED = {
+    "heed.serve.telemetry": {"time.gmtime"},  # lines of the log
+    "heed.serve.apis.openai": {"time.time"},  # a field of OpenAI's answers
+    "heed.evaluation.score_log": {"datetime.now"},  # entries of the log of scores
+}
+"""Where a date is written. Whatever is measured or waited for uses a clock that is never set back."""
+
+
+def test_time_is_measured_by_clocks_that_are_never_set_back() -> None:
+    found: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & WALL_CLOCK
+        assert not any(isinstance(node, ast.ImportFrom) and node.module == "time" for node in ast.walk(tree)), (
+            f"{module} imports from time: call time.monotonic() by its whole name"
+        )
+        if calls:
+            found[module] = calls
+    assert found == DATED
+
+
 @pytest.mark.parametrize(
     ("importer", "imported", "allowed"),
     [
@@ -333,6 +355,9 @@ NAMED_ELSEWHERE = {
     "heed.planner": "`encoder` is a part of a model in --init-parts",
     "heed.transfer": "`encoder` is a part of a model in --init-parts",
     "heed.export.word2vec": "writes and reads one kind of model",
+    "heed.nn.characters": "a BiLSTM or a CNN over characters, which are parts of readers",
+    "heed.training.config": "a schedule is called `linear`",
+    "heed.training.schedules": "a schedule is called `linear`",
     "heed.inspect.inspection": "the kind of an inspection, in its JSON",
     "heed.statistical.compressors": "the name of a compressor",
 }

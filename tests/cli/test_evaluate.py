@@ -193,7 +193,7 @@ def test_tokenised_text_is_not_tokenised_again(translator: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
-        ((), 2, "give --src F --ref F (or --pairs F) for translation runs, or --text F"),
+        ((), 2, "give --src F --ref F (or --pairs F) for translation runs, --text F for language models"),
         (("--src", "test.aa"), 2, "give one --ref F for each --src F."),
         (("--src", "test.aa", "--ref", "test.bb", "--text", "x"), 2, "give --src F --ref F"),
         (("--src", "test.aa", "--ref", "train.bb"), 65, "line k of one must be the translation of line k"),

@@ -195,7 +195,7 @@ def test_waiting_threads_sleep_soon_unless_the_user_chose_otherwise(
     """In a separate process: the variable must be set before PyTorch is imported, so when `heed` starts."""
     program = (
         "import os, sys, heed.cli.main as m\n"
-        "m.app = lambda **_: print(os.environ.get('GOMP_SPINCOUNT'), 'torch' in sys.modules)\n"
+        "m.command_line = lambda: lambda **_: print(os.environ.get('GOMP_SPINCOUNT'), 'torch' in sys.modules)\n"
         "m.main()\n"
     )
     clean = {name: text for name, text in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}

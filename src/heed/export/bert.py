@@ -20,6 +20,7 @@ from torch import Tensor
 from heed.core.config import to_toml
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, storage_errors
+from heed.core.json_text import parse_json
 from heed.core.run_files import RunFiles
 from heed.export.gpt2 import HEED, read_json
 from heed.models.encoder import EncoderConfig
@@ -148,7 +149,7 @@ def export_bert(run: Run, folder: Path) -> bool:
 
 def _write_tokenizer(run: Run, config: EncoderConfig, folder: Path) -> None:
     """The tokenizer, which adds the begin and the ends of texts as the model reads them."""
-    tokenizer = json.loads(run.files.read(TOKENIZER, MAX_BYTES))
+    tokenizer = parse_json(run.files.read(TOKENIZER, MAX_BYTES))
     begin, end = SPECIAL_PIECES[1:3]
     first = [_special(begin, 0)] * config.begin
     one = [*first, _text("A", 0), _special(end, 0)]

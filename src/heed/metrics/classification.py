@@ -6,7 +6,6 @@ and its reference, so that intervals and tests follow as for all metrics of outp
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.core.json_text import parse_json
 from heed.metrics.metric import Metric, OutputMetric, Rows
 
 Floats = NDArray[np.float64]
@@ -159,7 +159,7 @@ def labels_of(text: str) -> tuple[str, ...]:
     """The labels of an answer: those of a JSON list, or the text itself."""
     if text.startswith("["):
         try:
-            labels = json.loads(text)
+            labels = parse_json(text)
             return tuple(map(str, labels)) if isinstance(labels, list) else (text,)
         except ValueError:
             return (text,)

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heed.core.errors import DataError
+from heed.core.json_text import parse_json
 from heed.core.run_files import RunFiles
 from heed.nn.links import Link
 
@@ -48,7 +49,7 @@ class Combination:
             return None
         advice = "Put the run's own file back."
         try:
-            fields = json.loads(files.read(ANSWER, otherwise=advice))
+            fields = parse_json(files.read(ANSWER, otherwise=advice))
             factors = {name: float(factor) for name, factor in fields["factors"].items() if name in PARTS}
             return Combination(str(fields["name"]), factors)
         except (ValueError, TypeError, LookupError, AttributeError) as error:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from heed.core.errors import DataError, MissingInputError
+from heed.core.json_text import parse_json
 from heed.core.own_files import LARGE
 from heed.core.run_files import RunFiles
 from heed.metrics.classification import labels_of
@@ -109,7 +110,7 @@ class Labels:
         """The labels of a run folder. Raises MissingInputError or DataError."""
         advice = "Put the run's own file back."
         try:
-            fields: dict[str, Any] = json.loads(files.read(LABELS, LARGE, advice))
+            fields: dict[str, Any] = parse_json(files.read(LABELS, LARGE, advice))
             lists = {name: tuple(fields.pop(name)) for name in ("names", "counts", "columns")}
             labels = Labels(**{**fields, **lists})
             if labels.kind not in LINKS or not math.isfinite(labels.mean + labels.scale):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.core.errors import DataError
+from heed.core.json_text import parse_json
 from heed.text.archives import shown_name
 from heed.text.readers.corpus import CorpusFiles, format_of
 from heed.text.readers.label_columns import SAMPLE_ROWS, Choice, choose_columns
@@ -138,7 +139,7 @@ def _labels(table: LabelledTable, cell: Any) -> tuple[tuple[str, ...], bool]:
 def _list_in(cell: str) -> Any:
     """The list that a cell contains as JSON; the cell itself if it is none."""
     try:
-        return json.loads(cell)
+        return parse_json(cell)
     except ValueError:
         return cell
 
