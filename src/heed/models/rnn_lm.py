@@ -166,7 +166,7 @@ class Recurrent(LanguageModel):
 
     def _layers(
         self, ids: Int[Tensor, "B T"], state: RecurrentState
-    ) -> tuple[list[Float[Tensor, "T B D"]], Float[Tensor, "T B D"], list[States]]:
+    ) -> tuple[list[Float[Tensor, "T B _"]], Float[Tensor, "T B D"], list[States]]:
         """The outputs of all layers, after the embeddings; that of the last one without dropout; and the states."""
         config, dropout_keys = self.config, state.dropout_keys
         x = plain = self._dropped(self._embed(ids.t(), dropout_keys), config.input_dropout, state, site=0)  # [T, B, D]
