@@ -99,7 +99,8 @@ class ImageEncoder(nn.Module):
         )
         self.norm = _normalisation(channels[-1])
         for module in self.modules():
-            if isinstance(module, nn.Conv2d):
+            # On the meta device there is nothing to draw, and PyTorch would import its compiler for it.
+            if isinstance(module, nn.Conv2d) and not module.weight.is_meta:
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
