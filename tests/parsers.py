@@ -84,6 +84,7 @@ class Parser:
 
     def calls(self, folder: Path, data: bytes) -> int:
         """The number of calls of functions, of Python's and of C, while these bytes are read or refused."""
+        self.accepts(folder, data)  # what is made once is not counted
         profile = Profile(subcalls=False)
         profile.enable()
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from dataclasses import dataclass
 from functools import cache
@@ -163,7 +164,8 @@ def damaged_nasty_inputs_are_read_or_refused(
     subjects: Subjects, path: Path, name: str, edits: list[tuple[float, int, bytes]]
 ) -> None:
     """For each reader of bytes from strangers, and any kept input, whomever it was made for."""
-    PARSERS[name].accepts(subjects.folder / "parsers", damaged(path.read_bytes(), edits))
+    with ThreadPoolExecutor(1) as pool:  # a browser's event loop may run in this thread
+        pool.submit(PARSERS[name].accepts, subjects.folder / "parsers", damaged(path.read_bytes(), edits)).result()
 
 
 # Recipes
