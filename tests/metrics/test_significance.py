@@ -145,13 +145,13 @@ def test_few_lines_have_only_the_randomisation_test(num_lines, has_bootstrap):
 
 
 def test_equal_draws_are_scored_once_and_each_has_its_score():
-    class Counted:
-        scored = []
+    scored = []
 
+    class Ratio:
         def value(self, totals):
-            self.scored.append(totals.tolist())
+            scored.append(totals.tolist())
             return totals[0] / totals[1]
 
     totals = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [3.0, 4.0], [3.0, 4.0]])
-    assert values(Counted(), totals).tolist() == [0.5, 0.75, 0.5, 0.75, 0.75]
-    assert Counted.scored == [[1.0, 2.0], [3.0, 4.0]]
+    assert values(Ratio(), totals).tolist() == [0.5, 0.75, 0.5, 0.75, 0.75]
+    assert scored == [[1.0, 2.0], [3.0, 4.0]]
