@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import io
-import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -16,7 +13,6 @@ from typing import TextIO
 import pytest
 
 from heed.cli.main import main
-from heed.nn.device import best_precision
 
 COMPUTING = (
     "train",
@@ -31,18 +27,6 @@ COMPUTING = (
     "neighbours",
 )
 """Verbs that take --threads."""
-
-
-_best_precision_once = functools.cache(best_precision)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_trainings() -> Iterator[None]:
-    """For the modules that import this: files are not flushed to the device, and the machine is measured once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        patch.setattr("heed.tasks.defaults.best_precision", _best_precision_once)
-        yield
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import os
 import pkgutil
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,6 +53,17 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data: {folder} does not exist; set HEED_SHARED_DATA to another folder")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_trainings() -> Iterator[None]:
+    """Files are not flushed to the device, and the machine is measured once."""
+    from heed.nn.device import best_precision
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        patch.setattr("heed.tasks.defaults.best_precision", functools.cache(best_precision))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,12 @@ from command import call
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from toy import prepared, trainer_of, write_pairs
+from toy import prepared, trainer_of, without_shape_checks, write_pairs
 
 from heed.integrity import verify
 from heed.run import Run
+
+__all__ = ["without_shape_checks"]
 
 OPTIONAL = ["data/hashes", "data/words.json", "scores.jsonl", "validation.json", "report.md", "metrics.jsonl"]
 """What may be removed from a run that is then still used and resumed."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from command import call, quick_trainings
+from command import call
 from random_models import random_source
 from toy import WORDS, prepared, trained, trainer_of, unchecked_shapes, with_weights, write_lines
 from trainings import content
@@ -21,7 +21,7 @@ from heed.run import WEIGHTS, Run, load_weights
 from heed.training.config import TrainingConfig
 from heed.training.layers import from_the_top, trained_names
 
-__all__ = ["quick_trainings", "trained"]
+__all__ = ["trained"]
 
 QUICK = ("--training.max_steps=4", "--training.precision=float32", "--training.warmup_steps=2", "--quiet", "--force")
 SMALL = ("--model.d_model=16", "--model.num_layers=1", "--tokenizer.kind=word", "--tokenizer.min_frequency=1")

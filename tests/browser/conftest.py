@@ -96,9 +96,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One for all tests of a process."""
+    """One for the tests of this folder. It ends with them, as its event loop would be in the way of those of others."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -132,7 +132,7 @@ def observed(page: Page, seen: Seen) -> Iterator[Page]:
     assert seen.foreign == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared_page(browser: Browser) -> Iterator[Page]:
     """A page that tests use in turn: another one takes longer to make than most tests."""
     with new_context(browser) as context:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command import call, quick_trainings
+from command import call
 from tiny_speakers import CHARACTERS, train_speaker
 from toy import WORDS, tiny_keys, trainer_of, unchecked_shapes, without_shape_checks, write_lines, write_pairs
 
@@ -13,7 +13,7 @@ from heed.core.config import Document
 from heed.execute import prepare_run
 from heed.planner import Planner, TrainOptions
 
-__all__ = ["quick_trainings", "without_shape_checks"]
+__all__ = ["without_shape_checks"]
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import call, quick_trainings
+from command import call
 from rank_processes import FORKS
 from toy import unchecked_shapes, write_lines, write_pairs
 
@@ -23,8 +23,6 @@ from heed.core.run_files import RunFiles
 from heed.integrity import verify
 from heed.run import Run
 from heed.tasks.prepare import VALID
-
-__all__ = ["quick_trainings"]
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir")

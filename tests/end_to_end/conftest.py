@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command import quick_trainings
 from toy import prepared, trainer_of, unchecked_shapes, without_shape_checks
 
-__all__ = ["quick_trainings", "without_shape_checks"]
+__all__ = ["without_shape_checks"]
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from heed.run import Run
 
 
 def test_the_demo_trains_scores_and_translates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    demo(out=tmp_path / "demo", max_time="2s", pairs=1000, device="cpu", threads=1, quiet=True)
+    demo(out=tmp_path / "demo", max_time="1s", pairs=400, device="cpu", threads=1, quiet=True)
     lines = capsys.readouterr().out.splitlines()
     scores = [line for line in lines if "BLEU" in line or "chrF" in line]
     assert len(scores) == 4

@@ -89,7 +89,7 @@ def exact_matches(model: Model, task: str, questions: list[Digits]) -> float:
 
 def test_a_transformer_learns_to_reverse_in_seconds() -> None:
     model = new_model("transformer")
-    learn(model, batches("reverse", 64), num_updates=600, lr=5e-3)
+    learn(model, batches("reverse", 16), num_updates=800, lr=5e-3)
     assert exact_matches(model, "reverse", HELD_OUT) >= 0.95
 
 

@@ -10,7 +10,7 @@ from sacrebleu.significance import PairedTest, _bootstrap_resample
 
 from heed.metrics import output_metric
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
-from heed.metrics.significance import compare, paired_bootstrap, paired_randomisation
+from heed.metrics.significance import compare, paired_bootstrap, paired_randomisation, values
 
 ORACLES = {"bleu": BLEU, "chrf": CHRF, "chrf++": lambda: CHRF(word_order=2), "ter": TER}
 
@@ -142,3 +142,16 @@ def test_few_lines_have_only_the_randomisation_test(num_lines, has_bootstrap):
     actual = compare(LikelihoodStatistics.of(texts[:num_lines]), LikelihoodStatistics.of(texts[num_lines:]))
     assert (actual.p_bootstrap is not None) == has_bootstrap
     assert 0 < actual.p_randomisation <= 1
+
+
+def test_equal_draws_are_scored_once_and_each_has_its_score():
+    scored = []
+
+    class Ratio:
+        def value(self, totals):
+            scored.append(totals.tolist())
+            return totals[0] / totals[1]
+
+    totals = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [3.0, 4.0], [3.0, 4.0]])
+    assert values(Ratio(), totals).tolist() == [0.5, 0.75, 0.5, 0.75, 0.75]
+    assert scored == [[1.0, 2.0], [3.0, 4.0]]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import quick_trainings
 from safetensors.torch import load_file
 from toy import (
     prepared,
@@ -39,7 +38,7 @@ from heed.run import WEIGHTS, Run
 from heed.tasks.prepare import read_valid
 from heed.training.metrics_log import read_metrics
 
-__all__ = ["quick_trainings", "without_shape_checks"]
+__all__ = ["without_shape_checks"]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from command import call, quick_trainings
+from command import call
 from toy import without_shape_checks
 
 import heed
@@ -21,7 +21,7 @@ from heed.tasks.classification.answer import Combination, combinations, fit_fact
 from heed.tasks.classification.data import TableData
 from heed.tasks.classification.rows import TableRows, held_out
 
-__all__ = ["quick_trainings", "without_shape_checks"]
+__all__ = ["without_shape_checks"]
 
 GOOD, BAD = ["good", "great", "fine", "nice"], ["bad", "awful", "poor", "dull"]
 OTHERS = ["film", "story", "the", "a", "plot", "actor", "very", "was"]

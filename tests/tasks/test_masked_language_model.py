@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from command import call, quick_trainings
+from command import call
 from toy import WORDS, events, unchecked_shapes, without_shape_checks, write_lines
 from trainings import content
 
 from heed.data.schedule import START
 from heed.run import Run
 
-__all__ = ["quick_trainings", "without_shape_checks"]
+__all__ = ["without_shape_checks"]
 
 TINY = (
     "--model.d_model=32", "--model.d_ff=64", "--model.num_heads=2", "--model.num_layers=1", "--model.dropout=0.0",

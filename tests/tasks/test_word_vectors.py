@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 from command import call as command
-from command import quick_trainings
 from toy import write_lines
 from trainings import content, gradients
 
@@ -23,8 +22,6 @@ from heed.planner import TrainOptions
 from heed.run import Run
 from heed.training.config import TrainingConfig
 from heed.training.trainer import Trainer
-
-__all__ = ["quick_trainings"]
 
 QUICK = {
     "task": "word-vectors", "training.max_steps": 150, "training.eval_every": 75, "training.save_every": 75,

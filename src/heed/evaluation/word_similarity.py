@@ -24,6 +24,7 @@ from heed.metrics.significance import (
     interval,
     resampled_totals,
     shifted_p_value,
+    values,
 )
 from heed.metrics.similarity import resampled_spearman, spearman, spearman_interval
 from heed.tasks.embedding import Floats, unit
@@ -120,7 +121,7 @@ class Answers:
         """The score with its interval; `asked`: number of all questions."""
         low = high = None
         if len(self.rows) > 1:
-            low, high = interval([self.value(totals) for totals in resampled_totals(self.rows, INTERVALS)])
+            low, high = interval(values(self, resampled_totals(self.rows, INTERVALS)))
         signature = f"3CosAdd|questions:{len(self.rows)}/{asked}|bs:{INTERVALS}|seed:{SEED}"
         return Score(name, self.value(self.rows.sum(axis=0)), signature, low, high)
 

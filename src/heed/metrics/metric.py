@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError, UsageError
-from heed.metrics.significance import SEED, interval, resampled_totals
+from heed.metrics.significance import SEED, interval, resampled_totals, values
 
 Rows = NDArray[np.float64] | Sequence[Sequence[float]]
 
@@ -155,7 +155,7 @@ class SentenceStatistics:
         intervals = intervals if len(self.rows) > 1 else 0
         low = high = None
         if intervals:
-            low, high = interval([self.value(totals) for totals in resampled_totals(self.rows, intervals)])
+            low, high = interval(values(self, resampled_totals(self.rows, intervals)))
         value = self.value(self.rows.sum(axis=0))
         return Score(self.metric.title, value, self.metric.signature(intervals), low, high)
 
