@@ -9,6 +9,7 @@ from toy import tiny_keys, without_shape_checks
 
 from heed.core.config import Document, keys, read_toml, to_toml
 from heed.core.errors import UsageError
+from heed.core.toml import parse_toml
 from heed.planner import Planner, TrainOptions
 from heed.recipe import Recipe, build_recipe, recipe_type
 from heed.tasks import TASKS
@@ -97,3 +98,9 @@ def test_an_old_run_with_ineffective_subword_dropout_is_still_read() -> None:
 
 def test_every_key_of_a_recipe_is_documented() -> None:
     assert not [field.key for task in TASKS for field in keys(recipe_type(task)) if not field.docstring]
+
+
+def test_a_key_of_another_task_is_refused_with_its_line() -> None:
+    document = parse_toml(b'task = "translation"\n[data]\ntext = "a.txt"\n', "recipe.toml")
+    with pytest.raises(UsageError, match=r"^recipe\.toml:3: data\.text is not read for task 'translation': leave it"):
+        build_recipe(document)

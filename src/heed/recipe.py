@@ -140,7 +140,7 @@ def _without_other_tasks(
     table = document.values.get("data")
     if isinstance(table, dict):
         if "format" not in document.values:
-            _refuse_foreign(task, table, foreign)
+            _refuse_foreign(task, table, foreign, document)
         kept = {name: value for name, value in table.items() if name not in foreign}
         document = replace(document, values={**document.values, "data": kept})
     names = {key: key.split(".")[1] for key in overrides if key.startswith("data.")}
@@ -148,11 +148,17 @@ def _without_other_tasks(
     return document, {key: value for key, value in overrides.items() if names.get(key) not in foreign}
 
 
-def _refuse_foreign(task: str, values: Mapping[str, object], foreign: Mapping[str, object]) -> None:
-    """Raise UsageError if a key of another task is set. Tables of options have always been ignored."""
+def _refuse_foreign(
+    task: str, values: Mapping[str, object], foreign: Mapping[str, object], document: Document | None = None
+) -> None:
+    """Raise UsageError if a key of another task is set. Tables of options have always been ignored.
+
+    `document`: where the values are from, if not from the command line.
+    """
     for name, value in values.items():
         if name in foreign and value != foreign[name] and not isinstance(value, dict):
-            raise UsageError(f"data.{name} is not read for task {task!r}: leave it out.")
+            place = f"{document.name}:{document.line_of(('data', name))}: " if document and document.name else ""
+            raise UsageError(f"{place}data.{name} is not read for task {task!r}: leave it out.")
 
 
 def _foreign_data(task: str) -> dict[str, Any]:

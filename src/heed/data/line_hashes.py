@@ -7,6 +7,7 @@ both sides together. They reveal whether a given line was in the training data, 
 from __future__ import annotations
 
 import os
+import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -40,8 +41,12 @@ def hashes_of(row: Row) -> dict[str, int]:
     return {"src": hash_text(src), "tgt": hash_text(tgt), "pair": hash_pair(src, tgt)}
 
 
-MAX_HEADER = 1000
-"""Characters of the header of a file of hashes, which is parsed as Python; NumPy's have a hundred."""
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00(?P<length>..)"
+    rb"(?P<text>\{'descr': '<u8', 'fortran_order': False, 'shape': \((?P<count>\d{1,15}),\), \} *\n)",
+    re.DOTALL,
+)
+"""The beginning of a file of hashes. NumPy's own reader parses any header as Python, with any of Python's errors."""
 
 
 class LineHasher:
@@ -123,14 +128,13 @@ class LineHashes:
 
 def _mapped(files: RunFiles, name: str, advice: str) -> NDArray[np.uint64]:
     with files.open(name, advice) as file:
-        np.lib.format.read_magic(file)
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=MAX_HEADER)
-        if dtype != DTYPE or len(shape) != 1:
-            raise ValueError(f"{Path(name).name} holds {dtype} numbers in {len(shape)} dimensions")
-        size = os.fstat(file.fileno()).st_size - file.tell()
-        if size != shape[0] * dtype.itemsize:
-            raise ValueError(f"{Path(name).name} has {size} bytes for {shape[0]} numbers")
-        return np.asarray(np.memmap(file, dtype, "r", offset=file.tell(), shape=shape))
+        header = _HEADER.match(file.read(1000))
+        if header is None or int.from_bytes(header["length"], "little") != len(header["text"]):
+            raise ValueError(f"{Path(name).name} does not begin as an array of 64-bit numbers")
+        count, size = int(header["count"]), os.fstat(file.fileno()).st_size - header.end()
+        if size != count * DTYPE.itemsize:
+            raise ValueError(f"{Path(name).name} has {size} bytes for {count} numbers")
+        return np.asarray(np.memmap(file, DTYPE, "r", offset=header.end(), shape=(count,)))
 
 
 def _among(hashes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.bool_]:

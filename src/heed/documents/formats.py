@@ -80,11 +80,11 @@ def _encoding_of(data: bytes, name: str, suffix: str) -> str:
 
 
 def _decoded(data: bytes, encoding: str, name: str, errors: Errors) -> str:
-    if encoding == "utf-8-sig":
-        return "".join(map(LineDecoder(name, errors).decode, io.BytesIO(data)))
     try:
         return data.decode(encoding, errors)
     except UnicodeDecodeError as error:
+        if encoding == "utf-8-sig":  # which line is wrong, and why
+            return "".join(map(LineDecoder(name, errors).decode, io.BytesIO(data)))
         raise DataError(
             f"{name}: byte {error.start + 1} is not valid {encoding.upper()}. Save the file again."
         ) from error
