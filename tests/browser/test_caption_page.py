@@ -13,8 +13,9 @@ from serving import Live, serving
 import heed
 
 if TYPE_CHECKING:
-    from browser.conftest import Seen
     from playwright.sync_api import Browser, Page
+
+    from browser.conftest import Seen
 
 toy_images = pytest.importorskip("toy_images", reason="images need the package pillow")
 

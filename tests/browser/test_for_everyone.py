@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from browser.stand_in import URL, StandIn, inspection, model
 from browser.test_translate_page import opened, translate
 

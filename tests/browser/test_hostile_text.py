@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from browser.stand_in import REPORT, URL, StandIn, inspection, model, translated
 from browser.test_translate_page import opened, translate
-
 from heed.inspect.page_file import Languages, ModelCard, render
 
 if TYPE_CHECKING:

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from browser.stand_in import RUNS, SEE_EACH_TEXT
 from serving import Held, Live, held, serving
 
 import heed
+from browser.stand_in import RUNS, SEE_EACH_TEXT
 from heed.tasks.predictor import Predictor
 
 if TYPE_CHECKING:
-    from browser.conftest import Seen
     from playwright.sync_api import Browser, Page
+
+    from browser.conftest import Seen
 
 TEXT = "ba ce di\n\n  fo gu"
 

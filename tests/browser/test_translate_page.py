@@ -6,11 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from browser.stand_in import SEE_EACH_TEXT, URL, StandIn, events, hypothesis, inspection, model, translated
 
 if TYPE_CHECKING:
-    from browser.conftest import Seen
     from playwright.sync_api import Locator, Page
+
+    from browser.conftest import Seen
 
 TEXT = "ba ce di"
 

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from browser.stand_in import RUNS, inspection
 from command import call
 
+from browser.stand_in import RUNS, inspection
+
 if TYPE_CHECKING:
-    from browser.conftest import Seen
     from playwright.sync_api import BrowserContext, Locator, Page
+
+    from browser.conftest import Seen
 
 SOURCE = "ba ce di fo"
 
