@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from heed.serve.apis.heed_schema import TranslateBody
 from heed.serve.apis.openai_schema import CompletionRequest
 from heed.serve.bodies import MAX_MEMBERS, form_of, json_body, json_of
+from heed.serve.engine.admission import READ_AT_ONCE
 from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.tasks.predictor import Predictor
@@ -109,7 +110,10 @@ def test_unpaired_surrogates_are_no_error_of_the_server(live: Live, field: str) 
     assert live.post("/api/translate", {"text": "ba", "keep": ["\ud800"], "prefix": "\ud800"}).status < 500
 
 
-def test_bodies_are_read_outside_of_the_event_loop(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("padding", "are_in_jobs"), [(0, False), (READ_AT_ONCE, True)])
+def test_large_bodies_are_read_in_jobs_and_small_ones_at_once(
+    padding: int, are_in_jobs: bool, live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads = []
 
     def noted(body: bytes | str) -> Any:
@@ -119,8 +123,8 @@ def test_bodies_are_read_outside_of_the_event_loop(live: Live, monkeypatch: pyte
     monkeypatch.setattr("heed.serve.bodies.json_of", noted)
     monkeypatch.setattr("heed.serve.apis.libretranslate_fields.json_of", noted)
     for path, body in (("/translate", REQUEST), ("/api/translate", {"text": "ba"}), ("/v1/completions", ONE)):
-        assert live.post(path, body).status == 200
-    assert threads == ["heed job"] * 3
+        assert live.post(path, json.dumps(body).encode() + b" " * padding).status == 200
+    assert [thread == "heed job" for thread in threads] == [are_in_jobs] * 3
 
 
 def test_bodies_are_read_after_the_key_and_within_the_queue(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
