@@ -18,7 +18,7 @@ from heed.serve.service import Service
 
 WATCH_EVERY = 0.25
 """Seconds between two looks at the connections."""
-COLLECT_EVERY = 30.0
+COLLECT_EVERY = 300.0
 """Seconds between two collections of all garbage."""
 NEW_OBJECTS = 50_000
 """New objects after which Python looks for garbage among them, which holds up everybody. A body may have as many."""
