@@ -6,13 +6,16 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from command import call
 from toy import WORDS, events, unchecked_shapes, without_shape_checks, write_lines
 from trainings import content
 
+import heed
 from heed.data.schedule import START
+from heed.nn.contract import TokenSource
 from heed.run import Run
 
 __all__ = ["without_shape_checks"]
@@ -57,6 +60,18 @@ def test_several_masks_have_the_product_of_their_probabilities(run: Path) -> Non
     assert sorted(probabilities, reverse=True) == [*probabilities]
 
 
+def test_vectors_are_the_features_of_the_encoder_whatever_the_batch(run: Path) -> None:
+    predictor, texts = heed.load(run), ["the ba sees one kan", "the", ""]
+    vectors = predictor.embed(texts)
+    ids = torch.tensor([[*predictor.tokenizers["src"].encode(texts[:1])[0], 2]])
+    with torch.no_grad():
+        features = predictor.run.model.read(TokenSource(ids, torch.ones_like(ids, dtype=torch.bool)))[0, :-1]
+    np.testing.assert_allclose(vectors[0], features.mean(0).numpy(), atol=1e-6)
+    for text, vector in zip(texts, vectors, strict=True):
+        np.testing.assert_allclose(predictor.embed(text), vector, atol=1e-6)
+    assert not vectors[2].any()
+
+
 def test_a_line_without_a_mask_is_refused(run: Path) -> None:
     result = call("predict", run, stdin="the ba sees one kan\n")
     assert result.code == 2
@@ -68,8 +83,6 @@ def test_scores_are_pseudo_log_likelihoods(run: Path) -> None:
     line, opened = "the ba sees one kan", Run(run)
     ids = opened.tokenizers["src"].encode([line])[0]
     mask = opened.tokenizers["src"].vocabulary.tag_ids["mask"]
-    from heed.nn.contract import TokenSource
-
     total = 0.0
     model: torch.nn.Module = opened.model
     for place, id in enumerate(ids):

@@ -68,6 +68,25 @@ def test_neighbours_do_not_change_a_tagging(tagger: Any) -> None:
             assert answer.text == alone.text and answer.probability == pytest.approx(alone.probability, rel=1e-4)
 
 
+def test_vectors_of_words_are_what_the_head_reads_whatever_the_batch(
+    tagger: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["Ann met the5 Oslo.", "", "Oslo!", "Bob Ray saw a1 Rome ."]
+    together = tagger.token_vectors(texts)
+    assert [list(each.tokens) for each in together[:3]] == [["Ann", "met", "the5", "Oslo", "."], [], ["Oslo", "!"]]
+    for text, found in zip(texts, together, strict=True):
+        np.testing.assert_allclose(tagger.token_vectors([text])[0].vectors, found.vectors, atol=1e-6)
+    source = tagger.tagger.encoder.source([Words(together[0].tokens)])
+    with torch.no_grad():
+        features = source.of_words(tagger.run.model.read(source))[0]
+    np.testing.assert_allclose(together[0].vectors, features.numpy(), atol=1e-6)
+    np.testing.assert_allclose(tagger.embed(texts)[0], features.numpy().mean(0), atol=1e-6)
+    assert not tagger.embed("").any()
+    assert tagger.neighbours("Oslo", 3)
+    monkeypatch.setattr(tagger_module, "MAX_WORDS", 2)  # a long sentence is read in parts
+    assert tagger.token_vectors(texts)[0].vectors.shape == together[0].vectors.shape
+
+
 def test_several_taggings_are_in_the_order_of_their_probabilities(tagger: Any) -> None:
     [answers] = tagger.predict(["Ann Rome"], top=10_000)
     shares = [answer.probability for answer in answers]

@@ -170,7 +170,10 @@ class Predictor:
 
     def warm_up(self) -> None:
         """Run the model once, for runs that do not generate text from text."""
-        self.predict(["1"])
+        if self.can("predict"):
+            self.predict(["1"])
+        elif self.can("embed"):
+            self.token_vectors(["1"])
 
     def convert(self) -> None:
         """Write the files that make later use faster into the run folder."""
@@ -334,5 +337,5 @@ class Predictor:
     def _cannot(self, ability: str, by: str = "") -> UsageError:
         return UsageError(
             f"{by or ability} needs a run that can {ability}; {self.run.folder} is a {self.run.recipe.task} run, "
-            f"which can {', '.join(sorted(self.abilities))}."
+            f"which can {', '.join(sorted(filter(self.can, self.abilities)))}."
         )

@@ -19,6 +19,7 @@ from heed.nn.masked_head import MaskedHead
 from heed.nn.reader_heads import ReaderWithHead
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.embedding import TokenVectors, encoder_vectors
 from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.prepare import MASK
 from heed.tasks.predictor import Prediction, Predictor
@@ -34,7 +35,7 @@ MAX_ANALYSED = 50_000
 class MaskedLanguageModelPredictor(Predictor):
     """A trained masked language model."""
 
-    abilities = frozenset({"predict", "score"})
+    abilities = frozenset({"predict", "score", "embed"})
     run: Run
 
     @property
@@ -51,6 +52,9 @@ class MaskedLanguageModelPredictor(Predictor):
     def model(self) -> ReaderWithHead:
         """The encoder with its head."""
         return cast(ReaderWithHead, self.run.model)
+
+    def warm_up(self) -> None:
+        self.predict([f"<{MASK}>"])
 
     # --- public methods ---------------------------------------------------------------------------------
 
@@ -72,6 +76,11 @@ class MaskedLanguageModelPredictor(Predictor):
         """A scorer by pseudo-log-likelihood."""
         reader = PseudoReader(self.model, self._mask_id, self.data.max_tokens, self.run.device)
         return TextScorer(reader, self.tokenizer, self.data.normaliser, "none")
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The features of the encoder at each token of each text."""
+        normalised = [self.data.normaliser.apply(text) for text in texts]
+        return encoder_vectors(self.model.reader, self.tokenizer, normalised, self.run.device)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Scores at the masks of the validation text, and the pseudo-perplexity of its first lines."""

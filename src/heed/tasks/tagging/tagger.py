@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from heed.nn.crf import Chain
 from heed.tasks.tagging.labels import TagLabels
@@ -51,22 +52,27 @@ class Tagger:
 
     def tags(self, sentences: Sequence[Words]) -> list[list[str]]:
         """The most probable tags of each sentence, without probabilities."""
-        taggings = self._all(sentences, lambda chains: self._best_tags(chains.searched))
+        taggings = self._all(sentences, lambda part: self._best_tags(self._chains(part).searched))
         return [[tag for part in parts for tag in part] for parts in taggings]
 
     def taggings(self, sentences: Sequence[Words], number: int = 1) -> list[list[Tagging]]:
         """The `number` most probable tag sequences of each sentence, the best first; of a cut one only the best."""
-        parts = self._all(sentences, lambda chains: self._with_probabilities(chains, number))
+        parts = self._all(sentences, lambda part: self._with_probabilities(self._chains(part), number))
         return [each[0] if len(each) == 1 else [_joined([part[0] for part in each])] for each in parts]
 
-    def _all(self, sentences: Sequence[Words], read: Any) -> list[list[Any]]:
-        """What `read` returns for the parts of each sentence."""
+    def vectors(self, sentences: Sequence[Words]) -> list[NDArray[np.float32]]:
+        """The features [W, D] that the head reads of each sentence; a sentence may be empty."""
+        empty = np.empty((0, self.model.reader.num_features), dtype=np.float32)
+        parts = iter(self._all([sentence for sentence in sentences if sentence.tokens], self._vectors))
+        return [np.concatenate(next(parts)) if sentence.tokens else empty for sentence in sentences]
+
+    def _all(self, sentences: Sequence[Words], read: Callable[[Sequence[Words]], Sequence[Any]]) -> list[list[Any]]:
+        """What `read` returns for the parts of each sentence, which it gets in batches."""
         parts = [(row, part) for row, sentence in enumerate(sentences) for part in self._parts(sentence)]
         results: list[list[Any]] = [[] for _ in sentences]
         found: dict[int, Any] = {}
         for batch in _batches([len(part.tokens) for _, part in parts]):
-            chains = self._chains([parts[index][1] for index in batch])
-            found.update(zip(batch, read(chains), strict=True))
+            found.update(zip(batch, read([parts[index][1] for index in batch]), strict=True))
         for index, (row, _) in enumerate(parts):
             results[row].append(found[index])
         return results
@@ -84,11 +90,19 @@ class Tagger:
         return [small for part, at in zip(parts, cuts, strict=True) for small in cut(part, at)]
 
     @torch.no_grad()
-    def _chains(self, sentences: Sequence[Words]) -> Chains:
+    def _features(self, sentences: Sequence[Words]) -> tuple[Tensor, Tensor]:
+        """The features of each word [B, W, D], and which words are real [B, W]."""
         source = self.encoder.source(sentences).to(self.device)
-        features = source.of_words(self.model.read(source))
-        head = self.model.head
-        return Chains(head.chain(features, source.words), head.searched(features, source.words))
+        return source.of_words(self.model.read(source)), source.words
+
+    @torch.no_grad()
+    def _chains(self, sentences: Sequence[Words]) -> Chains:
+        features, words = self._features(sentences)
+        return Chains(self.model.head.chain(features, words), self.model.head.searched(features, words))
+
+    def _vectors(self, sentences: Sequence[Words]) -> list[NDArray[np.float32]]:
+        features = self._features(sentences)[0].float().cpu().numpy()
+        return [table[: len(each.tokens)].copy() for table, each in zip(features, sentences, strict=True)]
 
     def _best_tags(self, chain: Chain) -> list[list[str]]:
         names = self.labels.labels
