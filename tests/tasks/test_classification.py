@@ -134,7 +134,7 @@ def test_the_linear_model_alone_explains_itself(trained: Path, tmp_path: Path) -
     torch.testing.assert_close(torch.tensor(total).float() + bias[0], linear.logits([("a great film",)])[0])
     assert call("info", out).code == 0
     refused = call("embed", out, stdin="a film\n")
-    assert refused.code == 2 and "which can explain, predict" in refused.err
+    assert refused.code == 2 and "which can explain, predict, read" in refused.err
 
 
 def test_pairs_several_labels_and_numbers(tmp_path: Path) -> None:

@@ -60,6 +60,27 @@ def test_several_masks_have_the_product_of_their_probabilities(run: Path) -> Non
     assert sorted(probabilities, reverse=True) == [*probabilities]
 
 
+def test_a_reading_has_the_likely_words_at_each_word_and_mask(run: Path) -> None:
+    predictor = heed.load(run)
+    line = "the ba sees one kan"
+    reading = predictor.read(line)
+    assert [word.text for word in reading.words] == ["the ", "ba ", "sees ", "one ", "kan ", ""]
+    for place, word in enumerate(line.split()):
+        masked = " ".join("<mask>" if at == place else other for at, other in enumerate(line.split()))
+        [[*likely]] = predictor.predict([masked], top=12)
+        [token] = reading.words[place].tokens
+        assert [choice.text.strip() for choice in token.choices] == [each.text for each in likely]
+        assert [choice.prob for choice in token.choices] == pytest.approx([each.probability for each in likely], 1e-3)
+        rank = [each.text for each in likely].index(word)
+        assert token.rank == rank + 1
+        assert reading.words[place].prob == token.prob == pytest.approx(likely[rank].probability, 1e-3)
+    mask = predictor.read("the ba sees one <mask>").words[4]
+    assert (mask.kind, mask.prob, mask.tokens[0].rank) == ("tag", None, None)
+    assert mask.tokens[0].choices[0].text.strip() == "kan"
+    assert sorted(reading.trace.weights) == ["encoder.0.self"]
+    assert [place.stop for place in reading.places] == [1, 2, 3, 4, 5, 6]
+
+
 def test_vectors_are_the_features_of_the_encoder_whatever_the_batch(run: Path) -> None:
     predictor, texts = heed.load(run), ["the ba sees one kan", "the", ""]
     vectors = predictor.embed(texts)

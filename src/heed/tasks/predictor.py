@@ -1,7 +1,7 @@
 """Predictor contract: the methods of a trained run, independent of its task.
 
 `heed.load` returns a predictor. The commands, the server, the evaluation and the report depend on its abilities
-("translate", "generate", "score", "predict"), not on its task.
+("translate", "generate", "score", "predict", ...), not on its task.
 """
 
 from __future__ import annotations
@@ -196,6 +196,10 @@ class Predictor:
     def explain(self, text: str) -> Explanation:
         """What the answer to an input rests on."""
         raise self._cannot("explain")
+
+    def read(self, text: str) -> Any:
+        """Read a text; returns a `heed.tasks.reading.Reading`, with the answer and what it rests on."""
+        raise self._cannot("read")
 
     def predict_table(
         self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"

@@ -17,11 +17,12 @@ from heed.tasks.classification.explaining import explain
 from heed.tasks.classification.labels import THRESHOLD, Labels
 from heed.tasks.classification.linear_part import LINEAR, read_linear
 from heed.tasks.classification.prepare import encode
-from heed.tasks.classification.reading import neural_outputs
+from heed.tasks.classification.reading import neural_outputs, read
 from heed.tasks.classification.scoring import analyse, evaluate_table, test_table
 from heed.tasks.embedding import TokenVectors, vectors_of_ids
 from heed.tasks.predictor import Explanation, Prediction, Predictor
 from heed.tasks.prepare import chunks
+from heed.tasks.reading import Reading
 from heed.text.readers.corpus import format_of
 from heed.text.readers.labelled import cells_of, open_labelled
 from heed.text.readers.lines import Errors
@@ -38,7 +39,7 @@ def _cells(answer: Prediction, with_probability: bool) -> list[str]:
 class ClassificationPredictor(Predictor):
     """A trained classifier."""
 
-    abilities = frozenset({"predict", "explain", "embed"})
+    abilities = frozenset({"predict", "explain", "read", "embed"})
 
     @cached_property
     def labels(self) -> Labels:
@@ -137,6 +138,10 @@ class ClassificationPredictor(Predictor):
     def explain(self, text: str) -> Explanation:
         """The words and n-grams that the most probable label of a text rests on."""
         return explain(self, self.split(text))
+
+    def read(self, text: str) -> Reading:
+        """The words of a text, the probability of each label, what the likeliest rests on, and attention, if any."""
+        return read(self, self.split(text))
 
     def predict_table(
         self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"

@@ -12,10 +12,12 @@ from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.embedding import TokenVectors
 from heed.tasks.predictor import AnswerOptions, Prediction, Predictor
+from heed.tasks.reading import Reading
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.evaluation import evaluate_file, evaluate_valid
 from heed.tasks.tagging.labels import TagLabels
 from heed.tasks.tagging.prediction import prediction_of
+from heed.tasks.tagging.reading import read
 from heed.tasks.tagging.streams import answered
 from heed.tasks.tagging.tagger import Tagger, Tagging
 from heed.tasks.tagging.words import WordEncoder, Words
@@ -25,7 +27,7 @@ from heed.text.words import joined_words, split_words
 class TaggingPredictor(Predictor):
     """A trained tagger."""
 
-    abilities = frozenset({"predict", "annotate", "embed"})
+    abilities = frozenset({"predict", "annotate", "read", "embed"})
     run: Run
 
     @property
@@ -64,6 +66,10 @@ class TaggingPredictor(Predictor):
         words = [[word.text for word in split_words(text)] for text in texts]
         vectors = self.tagger.vectors([Words(each) for each in words])
         return [TokenVectors(each, table) for each, table in zip(words, vectors, strict=True)]
+
+    def read(self, text: str) -> Reading:
+        """The words of a text, its most probable taggings, the lattice of tags, and attention, if any."""
+        return read(self.tagger, text)
 
     def annotate(self, groups: Iterable[Sequence[str]], options: AnswerOptions) -> Iterator[list[str]]:
         """Tag the lines of a CoNLL file or of plain text, which come in groups; yields the lines of output likewise."""

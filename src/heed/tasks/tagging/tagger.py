@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heed.nn.contract import Trace
 from heed.nn.crf import Chain
 from heed.tasks.tagging.labels import TagLabels
 from heed.tasks.tagging.words import WordEncoder, Words
@@ -60,6 +61,11 @@ class Tagger:
         parts = self._all(sentences, lambda part: self._with_probabilities(self._chains(part), number))
         return [each[0] if len(each) == 1 else [_joined([part[0] for part in each])] for each in parts]
 
+    def masses(self, sentence: Words) -> list[tuple[SpanMasses, tuple[int, ...]]]:
+        """The probabilities of tags in each part of a sentence, and the tags of the most probable tagging."""
+        [parts] = self._all([sentence], self._masses)
+        return parts
+
     def vectors(self, sentences: Sequence[Words]) -> list[NDArray[np.float32]]:
         """The features [W, D] that the head reads of each sentence; a sentence may be empty."""
         empty = np.empty((0, self.model.reader.num_features), dtype=np.float32)
@@ -99,6 +105,21 @@ class Tagger:
     def _chains(self, sentences: Sequence[Words]) -> Chains:
         features, words = self._features(sentences)
         return Chains(self.model.head.chain(features, words), self.model.head.searched(features, words))
+
+    def _masses(self, sentences: Sequence[Words]) -> list[tuple[SpanMasses, tuple[int, ...]]]:
+        chains = [self._chains([sentence]) for sentence in sentences]
+        return [(SpanMasses(each.scored, self.labels), tuple(each.searched.best()[0][0].tags)) for each in chains]
+
+    def traced(self, sentence: Words) -> tuple[Trace, list[int], int] | None:
+        """The attention over a sentence, the position of each word in it, and their number; None for one in parts."""
+        if len(self._parts(sentence)) > 1:
+            return None
+        trace = Trace()
+        source = self.encoder.source([sentence]).to(self.device)
+        with torch.no_grad():
+            self.model.read(source, trace=trace)
+        added = int(getattr(self.model.reader, "num_added", 0))
+        return trace, [start + added for start in source.starts[0].tolist()], source.ids.shape[1] + added
 
     def _vectors(self, sentences: Sequence[Words]) -> list[NDArray[np.float32]]:
         features = self._features(sentences)[0].float().cpu().numpy()
@@ -157,11 +178,23 @@ class SpanMasses:
         whole = np.logaddexp.reduce(self.before[row, self.lengths[row] - 1])
         return float(np.exp(min(0.0, inside + self._ended(row, ids[end - 1], end) - whole)))
 
+    def marginals(self, row: int) -> NDArray[np.float64]:
+        """P(y_t) [W, K]."""
+        masses = self.before[row, : self.lengths[row]] + self.after[row, : self.lengths[row]]
+        shares: NDArray[np.float64] = np.exp(masses - np.logaddexp.reduce(masses, axis=-1, keepdims=True))
+        return shares
+
+    def steps(self, row: int) -> NDArray[np.float64]:
+        """P(y_t, y_t+1) [W - 1, K, K]."""
+        length = self.lengths[row]
+        before, after = self.before[row, : length - 1, :, None], self.after[row, 1:length, None]
+        joint = before + self.transitions + self.emissions[row, 1:length, None] + after
+        shares: NDArray[np.float64] = np.exp(joint - np.logaddexp.reduce(joint, axis=(1, 2), keepdims=True))
+        return shares
+
     def of_tags(self, row: int, ids: Sequence[int]) -> tuple[float, ...]:
         """P(y_t) of each word's tag, the marginals."""
-        masses = self.before[row, : len(ids)] + self.after[row, : len(ids)]
-        shares = masses[np.arange(len(ids)), list(ids)] - np.logaddexp.reduce(masses, axis=-1)
-        return tuple(np.exp(shares).tolist())
+        return tuple(self.marginals(row)[np.arange(len(ids)), list(ids)].tolist())
 
     def _ended(self, row: int, tag: int, end: int) -> float:
         """The log-mass of the rest of the sentence after a span that ends before word `end`."""
