@@ -81,6 +81,22 @@ def test_a_reading_has_the_likely_words_at_each_word_and_mask(run: Path) -> None
     assert [place.stop for place in reading.places] == [1, 2, 3, 4, 5, 6]
 
 
+def test_its_heads_are_compared_with_trees(run: Path, tmp_path: Path) -> None:
+    heads = {1: (2, "det"), 2: (3, "nsubj"), 3: (0, "root"), 4: (5, "nummod"), 5: (3, "obj")}
+    sentences = []
+    for subject, verb in (("ba", "one"), ("ce", "two"), ("di", "three")):
+        words = ["the", subject, "sees", verb, "kan"]
+        rows = [f"{id}\t{word}\t_\tX\t_\t_\t{heads[id][0]}\t{heads[id][1]}\t_\t_" for id, word in enumerate(words, 1)]
+        sentences += [*rows, ""]
+    result = call("evaluate", run, "--trees", write_lines(tmp_path / "t.conllu", sentences), "--json")
+    assert result.code == 0, result.err
+    [report] = json.loads(result.out)
+    assert report["num_sentences"] == 3
+    assert all(row["head"].startswith("layer 0, head ") for row in report["rows"])
+    [attention] = heed.load(run).self_attention(["the ba sees one kan"])
+    assert attention.weights.shape == (2, 5, 5)
+
+
 def test_vectors_are_the_features_of_the_encoder_whatever_the_batch(run: Path) -> None:
     predictor, texts = heed.load(run), ["the ba sees one kan", "the", ""]
     vectors = predictor.embed(texts)

@@ -56,12 +56,12 @@ class TokenAttention:
 def encoder_attention(
     reader: Any, tokenizer: Tokenizer, texts: Sequence[str], device: torch.device
 ) -> list[TokenAttention]:
-    """The self-attention of a reader on each text, without the end of the text."""
+    """The self-attention of a reader on each text, without the begin and the end of the text."""
 
     def read(ids: Sequence[Sequence[int]], trace: Trace) -> None:
         reader.read(source_from_ids(ids, EOS_ID, PAD_ID).to(device), trace=trace)
 
-    return _attention(read, 0, tokenizer, texts)
+    return _attention(read, int(getattr(reader, "num_added", 0)), tokenizer, texts)
 
 
 def generator_attention(

@@ -18,7 +18,7 @@ from heed.evaluation.test_set import HeldOut
 from heed.nn.reader_heads import ReaderWithHead
 from heed.report.validation import measured
 from heed.run import Run
-from heed.tasks.embedding import TokenVectors, encoder_vectors
+from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.prepare import MASK
 from heed.tasks.masked_language_model.reading import read, text_log_probs
@@ -87,6 +87,11 @@ class MaskedLanguageModelPredictor(Predictor):
         """The features of the encoder at each token of each text."""
         normalised = [self.data.normaliser.apply(text) for text in texts]
         return encoder_vectors(self.model.reader, self.tokenizer, normalised, self.run.device)
+
+    def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
+        """The self-attention of the encoder between the tokens of each text."""
+        model: Any = self.run.new_model() if random_weights else self.model
+        return encoder_attention(model.to(self.run.device).reader, self.tokenizer, texts, self.run.device)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Scores at the masks of the validation text, and the pseudo-perplexity of its first lines."""
