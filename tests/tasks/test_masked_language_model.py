@@ -92,7 +92,7 @@ def test_its_heads_are_compared_with_trees(run: Path, tmp_path: Path) -> None:
     assert result.code == 0, result.err
     [report] = json.loads(result.out)
     assert report["num_sentences"] == 3
-    assert all(row["head"].startswith("layer 0, head ") for row in report["rows"])
+    assert all(row["head"].startswith("encoder.0 head ") for row in report["rows"])
     [attention] = heed.load(run).self_attention(["the ba sees one kan"])
     assert attention.weights.shape == (2, 5, 5)
 
