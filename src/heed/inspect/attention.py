@@ -60,13 +60,13 @@ def word_attention_within(trace: Trace, words: Sequence[slice]) -> list[Attentio
 
 
 def pooled_words(trace: Trace, words: Sequence[slice]) -> tuple[float, ...] | None:
-    """The weight of each word in the vector of a text; None if it was not computed by attention, or by several."""
+    """The weight of each word in the vector of a text; None if attention to its positions did not compute it."""
     parts = trace.weights.get("pooling", [])
-    if len(parts) != 1 or not words:
+    unread = words[-1].stop - parts[0].shape[3] if len(parts) == 1 and words else -1
+    if unread < 0:
         return None
     weights = parts[0][0, 0, 0].float()
-    unread = weights.new_zeros(words[-1].stop - len(weights))  # a begin, which heads do not see
-    weights = torch.cat((unread, weights))
+    weights = torch.cat((weights.new_zeros(unread), weights))  # heads do not see a begin
     return tuple(round(float(weights[word].sum()), 4) for word in words)
 
 

@@ -17,9 +17,9 @@ export function answerBar({ text, probability }) {
 }
 
 /** The text with its words marked, and the n-grams for and against the answer. */
-export function explanationNodes({ answer, words, ngrams }) {
+export function explanationParts({ answer, words, ngrams }) {
   const most = Math.max(1e-9, ...words.map(({ weight }) => Math.abs(weight)));
-  const marked = words.flatMap(({ text, weight }) => [weightMark(text, weight, most), " "]);
+  const marked = words.flatMap(({ text, weight }) => [markedWord(text, weight, most), " "]);
   const parts = [
     el("h2", {}, `What speaks for “${answer}”`),
     el("p", { class: "marked", dir: "auto" }, ...marked),
@@ -36,8 +36,8 @@ export function explanationNodes({ answer, words, ngrams }) {
   return parts;
 }
 
-function weightMark(text, weight, most) {
-  const node = el("span", { class: weight < 0 ? "weighed against" : "weighed for", title: withSign(weight) }, text);
+function markedWord(text, weight, most) {
+  const node = el("span", { class: weight < 0 ? "weighed against" : "weighed for", title: signedWeight(weight) }, text);
   setNumber(node, "strength", Math.abs(weight) / most);
   return node;
 }
@@ -48,13 +48,13 @@ function ngramList(ngrams) {
     el(
       "li",
       {},
-      weightMark(text.replaceAll(" ", "␣"), weight, most),
-      el("span", { class: "quiet" }, ` ${withSign(weight)}`),
+      markedWord(text.replaceAll(" ", "␣"), weight, most),
+      el("span", { class: "quiet" }, ` ${signedWeight(weight)}`),
     ),
   );
   return el("ul", { class: "ngrams", dir: "auto" }, ...items);
 }
 
-function withSign(weight) {
+function signedWeight(weight) {
   return `${weight < 0 ? "−" : "+"}${Math.abs(weight).toFixed(2)}`;
 }

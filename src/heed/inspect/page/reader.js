@@ -1,6 +1,6 @@
 // All views of a text that a reader read: its words, the answer, tags, likely words at masks, and attention.
 
-import { answerBar, explanationNodes } from "./answers.js";
+import { answerBar, explanationParts } from "./answers.js";
 import { choicesView, leastSure } from "./choices.js";
 import { el, percent, setNumber, visible } from "./dom.js";
 import { attentionOf, heatMapView } from "./heat_map.js";
@@ -34,7 +34,8 @@ export function readerView(data, languages) {
     ...(attention ? [["Attention", heatMapView(data, languages, state, () => paint())]] : []),
   ];
   const panels = views.map(([name, view]) => [name, view.node]);
-  const tabs = panels.length > 1 ? tabView(panels, () => paint()) : { node: panels[0]?.[1], shown: () => panels[0]?.[0] };
+  const [only, ...others] = panels;
+  const tabs = others.length ? tabView(panels, () => paint()) : { node: only?.[1], shown: () => only?.[0] };
 
   function paint() {
     const now = [state.layer, state.head].join();
@@ -84,7 +85,7 @@ function answerView({ answers, explanation, pooling, target }) {
     { class: "basis" },
     el("div", { class: "answers" }, ...answers.map(answerBar)),
     ...(pooling && Math.max(...pooling) > Math.min(...pooling) ? pooledNodes(pooling, target) : []),
-    ...(explanation ? explanationNodes(explanation) : []),
+    ...(explanation ? explanationParts(explanation) : []),
   );
 }
 

@@ -1,6 +1,6 @@
 // Panel for classifying a text: probabilities as bars, and the words and n-grams that the answer rests on.
 
-import { answerBar, explanationNodes } from "./answers.js";
+import { answerBar, explanationParts } from "./answers.js";
 import { ask } from "./api.js";
 import { el } from "./dom.js";
 import { after, alertBox, latest, modelChoice, onControlEnter } from "./panel.js";
@@ -51,7 +51,7 @@ export function classifyPanel(served, modelInUse) {
       async (signal) => {
         const answer = await ask("api/predict", body, signal);
         bars.replaceChildren(...answer.outputs[0].map(answerBar));
-        basis.replaceChildren(...(answer.explanations ?? []).flatMap(explanationNodes));
+        basis.replaceChildren(...(answer.explanations ?? []).flatMap(explanationParts));
       },
       (error) => box.show(error, classify),
     );

@@ -17,8 +17,9 @@ from heed.tasks.classification.explaining import explain
 from heed.tasks.classification.labels import THRESHOLD, Labels
 from heed.tasks.classification.linear_part import LINEAR, read_linear
 from heed.tasks.classification.prepare import encode
-from heed.tasks.classification.reading import neural_outputs, read
+from heed.tasks.classification.reading import neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, test_table
+from heed.tasks.classification.text_reading import read
 from heed.tasks.embedding import TokenVectors, vectors_of_ids
 from heed.tasks.predictor import Explanation, Prediction, Predictor
 from heed.tasks.prepare import chunks
