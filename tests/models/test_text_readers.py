@@ -52,7 +52,7 @@ def test_pooling_leaves_out_padding() -> None:
     torch.manual_seed(2)
     features, mask = torch.randn(2, 4, 3), torch.tensor([[True, True, False, False], [True] * 4])
     short = features[:1, :2]
-    for pooling in ("mean", "max", "attention", "cls"):
+    for pooling in ("mean", "max", "attention", "cls", "concat"):
         head = PoolingHead(3, 2, pooling, 0.0)
         torch.testing.assert_close(head(features, mask)[:1], head(short, mask[:1, :2]))
     head, trace = PoolingHead(3, 2, "attention", 0.0), Trace()
@@ -61,6 +61,16 @@ def test_pooling_leaves_out_padding() -> None:
     torch.testing.assert_close(pooled[0], scores.softmax(0) @ short[0])
     [weights] = trace.weights["pooling"]
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 1, 1))
+
+
+@torch.no_grad()
+def test_concatenated_pooling_has_the_last_the_largest_and_the_mean() -> None:
+    """[h_T, maxpool(H), meanpool(H)] (Howard & Ruder 2018, section 3.3)."""
+    features, mask = torch.randn(2, 4, 3), torch.tensor([[True, True, False, False], [True] * 4])
+    pooled = PoolingHead(3, 2, "concat", 0.0).pool(features, mask)
+    for row, length in enumerate((2, 4)):
+        h = features[row, :length]
+        torch.testing.assert_close(pooled[row], torch.cat((h[-1], h.max(0).values, h.mean(0))))
 
 
 def test_dropout_of_the_head_depends_on_the_row_alone() -> None:
