@@ -63,9 +63,15 @@ _OUTER = {
 }
 
 
-def _names(num_layers: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+_NEXT_SENTENCE = {"head.next_sentence.pool": "bert.pooler.dense", "head.next_sentence.output": "cls.seq_relationship"}
+
+
+def _names(num_layers: int, next_sentence: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each weight: its name in heed, and the names in BERT of its parts."""
     yield from ((name, (theirs,)) for name, theirs in _OUTER.items())
+    if next_sentence:
+        for name, theirs in _NEXT_SENTENCE.items():
+            yield from ((f"{name}.{kind}", (f"{theirs}.{kind}",)) for kind in ("weight", "bias"))
     for number in range(num_layers):
         ours, theirs = f"reader.blocks.{number}.", f"bert.encoder.layer.{number}."
         for kind in ("weight", "bias"):
@@ -79,16 +85,20 @@ def to_bert(weights: Weights, config: EncoderConfig) -> dict[str, Tensor]:
     """The weights under the names of `transformers`; the output weight is the embedding and is not repeated."""
     return {
         bert_name: part.contiguous().clone()
-        for name, bert_names in _names(config.num_layers)
+        for name, bert_names in _names(config.num_layers, _predicts_next(weights))
         for bert_name, part in zip(bert_names, weights[name].chunk(len(bert_names)), strict=True)
     }
 
 
-def from_bert(weights: Weights, num_layers: int) -> dict[str, Tensor]:
+def _predicts_next(weights: Weights) -> bool:
+    return any(name.startswith("head.next_sentence.") for name in weights)
+
+
+def from_bert(weights: Weights, num_layers: int, next_sentence: bool = False) -> dict[str, Tensor]:
     """The weights under heed's names, in float32."""
     return {
         name: torch.cat([weights[bert_name] for bert_name in bert_names]).float().contiguous()
-        for name, bert_names in _names(num_layers)
+        for name, bert_names in _names(num_layers, next_sentence)
     }
 
 
@@ -133,8 +143,10 @@ def export_bert(run: Run, folder: Path) -> bool:
     config, head = run.recipe.model, getattr(run.recipe, "head", None)
     if not isinstance(config, EncoderConfig) or not isinstance(head, MaskedHeadConfig):
         raise UsageError(f"{run.folder}: only masked language models of kind encoder can be exported as BERT.")
-    reading = run.recipe.data.model_dump(include={"max_tokens", "normaliser"})
+    reading = run.recipe.data.model_dump(include={"max_tokens", "normaliser", "next_sentence"})
     document = {**bert_config(config, head, run.vocabularies), BEGIN: config.begin, HEED: reading}
+    if reading["next_sentence"]:
+        document["architectures"] = ["BertForPreTraining"]
     weights = to_bert(run.weights(), config)
     portable = is_portable(run.recipe.tokenizer.kind)
     with storage_errors("write the model", path=folder), atomic_folder(folder) as new:
@@ -159,12 +171,14 @@ def import_bert(folder: Path, out: Path) -> int:
     size = len(tokenizer.vocabulary)
     if document.get("vocab_size") != size:
         raise DataError(f"{folder}: the model has {document.get('vocab_size')} pieces, but its tokenizer has {size:,}.")
-    weights = _in_order(_read_weights(folder / WEIGHTS, config.num_layers), order)
+    reading = document.get(HEED, AS_IT_IS)
+    weights = _read_weights(folder / WEIGHTS, config.num_layers, bool(reading.get("next_sentence")))
+    weights = _in_order(weights, order)
     kind = next(kind for kind, tokenizers in TOKENIZERS.items() if tokenizers is type(tokenizer))
     task = task_type(MASKED)
     recipe = recipe_type(MASKED)(
         task=MASKED,
-        data=task.Data.model_validate({"max_tokens": config.max_len - 2, **document.get(HEED, AS_IT_IS)}),
+        data=task.Data.model_validate({"max_tokens": config.max_len - 2, **reading}),
         tokenizer=TokenizerConfig.model_validate({"kind": kind, "vocab_size": size, "uncased": tokenizer.uncased}),
         model=config,
         head=head,
@@ -201,14 +215,14 @@ def _read_config(document: Mapping[str, Any], path: Path) -> tuple[EncoderConfig
         raise DataError(f"{path} does not describe a BERT: {error}.") from error
 
 
-def _read_weights(path: Path, num_layers: int) -> dict[str, Tensor]:
+def _read_weights(path: Path, num_layers: int, next_sentence: bool) -> dict[str, Tensor]:
     path = path.resolve()  # downloaded models are often links
     present = read_header(path).tensors.keys()
-    needed = [bert_name for _, bert_names in _names(num_layers) for bert_name in bert_names]
+    needed = [bert_name for _, bert_names in _names(num_layers, next_sentence) for bert_name in bert_names]
     if missing := [name for name in needed if name not in present]:
         raise DataError(f"{path} has no weight {missing[0]!r}, so it is not the model that {CONFIG} describes.")
     try:
-        return from_bert(load_file(path), num_layers)
+        return from_bert(load_file(path), num_layers, next_sentence)
     except (SafetensorError, OSError) as error:
         raise DataError(f"{path} cannot be read: {error}.") from error
 
