@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+import pytest
 import torch
 from random_models import VOCABULARIES, random_source, row_of
 
@@ -9,7 +12,7 @@ from heed.models.bag import Bag, BagConfig
 from heed.models.cnn import Cnn, CnnConfig
 from heed.nn.contract import Trace
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.pooling import PoolingHead
+from heed.nn.pooling import Pooling, PoolingHead
 
 
 @torch.no_grad()
@@ -61,6 +64,17 @@ def test_pooling_leaves_out_padding() -> None:
     torch.testing.assert_close(pooled[0], scores.softmax(0) @ short[0])
     [weights] = trace.weights["pooling"]
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 1, 1))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("pooling", get_args(Pooling))
+def test_pooling_computes_in_the_precision_of_the_features(pooling: Pooling) -> None:
+    features, mask = torch.randn(2, 4, 3), torch.tensor([[True, True, False, False], [True] * 4])
+    head = PoolingHead(3, 2, pooling, 0.5)
+    expected = head(features, mask)
+    found = head.bfloat16()(features.bfloat16(), mask)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), expected, rtol=0.05, atol=0.05)
 
 
 @torch.no_grad()

@@ -54,7 +54,7 @@ class PoolingHead(nn.Module):
             scores = self.hidden(features).tanh() @ self.query
             weights = scores.masked_fill(~mask, -torch.inf).softmax(1)
         else:
-            weights = mask / mask.sum(1, keepdim=True)
+            weights = (mask / mask.sum(1, keepdim=True)).to(features.dtype)
         if trace is not None:
             trace.record("pooling", weights[:, None, None])
         mean: Tensor = (weights[..., None] * features.masked_fill(~mask[..., None], 0)).sum(1)
