@@ -209,11 +209,12 @@ def test_models_without_an_encoder_are_refused(folder: Path, tmp_path: Path) -> 
     assert "need --init RUN" in tag(folder, tmp_path / "tagger", "--init-parts", "encoder").err
 
 
-def test_gradual_unfreezing_resumes_exactly(folder: Path, tmp_path: Path) -> None:
+@every_task
+def test_gradual_unfreezing_resumes_exactly(train: Any, folder: Path, tmp_path: Path) -> None:
     words = ("--init", folder / "masked", "--init-parts", "encoder", "--training.unfreeze_every=1",
              "--training.layer_decay=0.5", "--training.tokens_per_batch=400")  # fmt: skip
     for out, steps in (("whole", 6), ("parts", 2)):
-        result = tag(folder, tmp_path / out, *words, "--training.schedule=constant", steps=steps)
+        result = train(folder, tmp_path / out, *words, "--training.schedule=constant", steps=steps)
         assert result.code == 0, result.err
     assert call("train", "--resume", tmp_path / "parts", "--max-steps", "6", "--quiet").code == 0
     assert content(tmp_path / "parts") == content(tmp_path / "whole")
