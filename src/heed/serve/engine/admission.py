@@ -1,15 +1,12 @@
-"""Admission of requests: limits, deadlines, and cancellation when a client disconnects.
-
-Each job has a thread of its own, which is a daemon: the end of the process waits for none, whatever it does.
-"""
+"""Admission of requests: limits, deadlines, and cancellation when a client disconnects."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -17,6 +14,7 @@ from starlette.requests import Request
 from heed.serve.engine.job import RETRY_AFTER, ClientLeftError, Job
 from heed.serve.engine.outlet import Outlet
 from heed.serve.engine.pace import Pace
+from heed.serve.engine.threads import JobThreads
 from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
@@ -34,6 +32,7 @@ class Jobs:
         self._metrics = metrics
         self._pace = Pace()
         self._jobs: set[Job] = set()
+        self._threads = JobThreads()
         self.is_draining = False
         """Whether new requests are refused, as the server is shutting down."""
 
@@ -47,6 +46,7 @@ class Jobs:
         self.is_draining = True
         for job in self._jobs:
             job.cancel(_shutting_down())
+        self._threads.close()
 
     def _admit(self, seconds: float) -> Job:
         if self.is_draining:
@@ -64,10 +64,11 @@ class Jobs:
 
         def run() -> None:
             with suppress(RuntimeError):  # the loop has ended
-                _complete(future, lambda: work(job))
-                loop.call_soon_threadsafe(self._ended, job)
+                complete = _completion(future, lambda: work(job))
+                loop.call_soon_threadsafe(self._ended, job)  # first: whoever gets the result may ask again
+                complete()
 
-        threading.Thread(target=run, name="heed job", daemon=True).start()
+        self._threads.run(run)
         return asyncio.wrap_future(future)
 
     def _ended(self, job: Job) -> None:
@@ -131,14 +132,12 @@ async def _disconnect(http: Request) -> None:
             return
 
 
-def _complete(future: Future[T], work: Callable[[], T]) -> None:
-    """Do the work, and give its result or error to the future."""
+def _completion(future: Future[T], work: Callable[[], T]) -> Callable[[], None]:
+    """Do the work; the function that gives its result or error to the future."""
     try:
-        result = work()
+        return partial(future.set_result, work())
     except BaseException as error:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
+        return partial(future.set_exception, error)
 
 
 def _ignore(future: asyncio.Future[T]) -> None:
