@@ -86,13 +86,13 @@ class Tagger:
     def _parts(self, sentence: Words) -> list[Words]:
         """A sentence in parts that the model can read: of at most `MAX_WORDS` words, and of its number of positions."""
         parts = cut(sentence, [*range(MAX_WORDS, len(sentence.tokens), MAX_WORDS)])
-        positions = getattr(self.model.reader.config, "max_len", 0) - getattr(self.model.reader, "num_added", 0) - 1
-        if positions <= 0:
+        most = self.model.reader.config.max_positions
+        if most is None:
             return parts
         columns = self.encoder.columns(parts)
         starts = zip(columns["starts"], map(len, columns["src"]), strict=True)
         ends = [[*of_part[1:], length] for of_part, length in starts]
-        cuts = [cuts_within(of_part, positions) for of_part in ends]
+        cuts = [cuts_within(of_part, most - 1) for of_part in ends]
         return [small for part, at in zip(parts, cuts, strict=True) for small in cut(part, at)]
 
     @torch.no_grad()
