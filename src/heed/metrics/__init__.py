@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from heed.core.errors import UsageError
+from heed.metrics.answers import AnswerF1, AnswerMatch
 from heed.metrics.cider import CiderD
 from heed.metrics.classification import (
     Accuracy,
@@ -63,6 +64,8 @@ METRICS: dict[str, type[Metric]] = {
     "spearman": Spearman,
     "mean_absolute_error": MeanAbsoluteError,
     "log_loss": LogLoss,
+    "answer_match": AnswerMatch,
+    "answer_f1": AnswerF1,
 }
 
 TRANSLATION_METRICS = ("bleu", "chrf", "ter")

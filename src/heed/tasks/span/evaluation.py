@@ -1,0 +1,76 @@
+"""Evaluation of extractive answers on tables of questions, and the analysis of the validation data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from heed.core.errors import DataError
+from heed.core.progress import message
+from heed.evaluation.evaluation import INTERVALS, Evaluation
+from heed.evaluation.leakage import check_leakage
+from heed.evaluation.test_set import HeldOut
+from heed.metrics import METRICS
+from heed.metrics.metric import SentenceStatistics
+from heed.tasks.prepare import VALID, Row, read_valid
+from heed.tasks.span.prepare import seen_text
+from heed.tasks.span.rows import question_of, row_of
+from heed.text.readers.questions import Question, QuestionTable
+
+SCORES = ("answer_match", "answer_f1")
+
+
+def statistics_of(outputs: Sequence[str], references: Sequence[str]) -> dict[str, SentenceStatistics]:
+    """The counts of each question by metric; references are JSON lists of answers."""
+    metrics: dict[str, Any] = {name: METRICS[name]() for name in SCORES}
+    return {name: metric.statistics(outputs, references) for name, metric in metrics.items()}
+
+
+def read_test(table: QuestionTable) -> list[Question]:
+    """The questions of a test table; those without a text are left out, and counted."""
+    every = list(table)
+    questions = [each for each in every if each.question.strip() and each.context.strip()]
+    if len(questions) < len(every):
+        message(f"{table.path}: skipped {len(every) - len(questions):,} questions without a text")
+    if not questions:
+        raise DataError(f"{table.path}: no questions with a text.")
+    return questions
+
+
+def evaluate_table(predictor: Any, path: Path) -> Evaluation:
+    """The scores of a run on a table of questions."""
+    questions = read_test(QuestionTable(path, predictor.run.recipe.data.errors))
+    run = predictor.run
+    valid = [(seen_text(each),) for each in valid_questions(run)] if run.files.has(VALID) else []
+    leakage = check_leakage(run, [(seen_text(each),) for each in questions], valid)
+    return evaluate_questions(predictor, questions, path.name, leakage=leakage)
+
+
+def valid_questions(run: Any) -> list[Question]:
+    """The validation questions of a run."""
+    return [question_of(row, number) for number, row in enumerate(read_valid(run.folder), start=1)]
+
+
+def evaluate_questions(predictor: Any, questions: Sequence[Question], name: str, **more: Any) -> Evaluation:
+    """The scores of a run on questions, whose answers must be known."""
+    outputs = [found[0].text for found in predictor.answer(questions)]
+    rows: list[Row] = [row_of(question) for question in questions]
+    statistics = statistics_of(outputs, [row[-1] for row in rows])
+    return Evaluation(
+        system=str(predictor.run.folder),
+        test=HeldOut((name,), rows, unit="question"),
+        run=predictor.run,
+        scores={name: each.score(INTERVALS) for name, each in statistics.items()},
+        how={"precision": predictor.run.precision},
+        num_rows=len(rows),
+        statistics=statistics,
+        **more,
+    )
+
+
+def analyse(predictor: Any) -> Mapping[str, Any]:
+    """The scores on the validation data, as `validation.json` has them."""
+    evaluation = evaluate_questions(predictor, valid_questions(predictor.run), "validation")
+    scores = [score.to_json() for score in evaluation.scores.values()]
+    return {"num_lines": len(evaluation.test.rows), "scores": scores}

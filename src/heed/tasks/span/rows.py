@@ -1,0 +1,55 @@
+"""Rows of the validation data, and the questions that are held out for it: a context with all its questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+
+from heed.core.json_text import parse_json
+from heed.tasks import prepare
+from heed.tasks.span.data import SpanData
+from heed.text.readers.questions import Answer, Question
+
+
+def row_of(question: Question) -> prepare.Row:
+    """A question as text: question, context, places of its spans, and its answers as a JSON list."""
+    rest = {
+        "answers": _pairs(question.answers or ()), "candidates": _pairs(question.candidates), "mark": question.mark,
+        "id": question.id, "group": question.group,
+    }  # fmt: skip
+    answers = json.dumps(question.texts, ensure_ascii=False)
+    return question.question, question.context, json.dumps(rest, ensure_ascii=False), answers
+
+
+def question_of(row: prepare.Row, number: int = 0) -> Question:
+    """The question of a row that `row_of` made. Raises ValueError, TypeError or LookupError for another one."""
+    rest = parse_json(row[2])
+    answers, candidates = (tuple(Answer(*each) for each in rest[name]) for name in ("answers", "candidates"))
+    return Question(number, row[0], row[1], answers, candidates, rest["mark"], rest["id"], rest["group"])
+
+
+def _pairs(answers: tuple[Answer, ...]) -> list[tuple[str, int | None]]:
+    return [(answer.text, answer.start) for answer in answers]
+
+
+def valid_questions(data: SpanData, seed: int, num_questions: int) -> Iterator[Question]:
+    """The validation questions: those of their own file, or of the contexts that are held out."""
+    every = iter(data.questions(data.valid_table)) if data.valid_table else _held(data, seed, num_questions, True)
+    return islice((each for each in every if _is_usable(each)), data.max_valid)
+
+
+def train_questions(data: SpanData, seed: int, num_questions: int) -> Iterator[Question]:
+    """The training questions that have texts."""
+    every = iter(data.questions(data.table)) if data.valid_table else _held(data, seed, num_questions, False)
+    return (each for each in every if _is_usable(each))
+
+
+def _held(data: SpanData, seed: int, num_questions: int, held: bool) -> Iterator[Question]:
+    number = data.num_held_out
+    questions = data.questions(data.table)
+    return (q for q in questions if prepare.is_held_out(q.context, num_questions, number, seed) == held)
+
+
+def _is_usable(question: Question) -> bool:
+    return bool(question.question.strip() and question.context.strip())
