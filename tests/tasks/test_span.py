@@ -47,7 +47,7 @@ def test_a_model_learns_to_answer_and_when_there_is_no_answer(reader: Any) -> No
 
 def test_the_answers_of_a_context_are_all_its_spans_and_none(reader: Any) -> None:
     question = Question(1, "Where is Cem?", "Cem went to Oslo, house 12.")
-    [answers] = reader.answer([question], top=1000)
+    [answers] = reader.extract([question], top=1000)
     num_words, longest = 8, reader.run.recipe.head.max_words
     assert len(answers) == sum(min(longest, num_words - i) for i in range(num_words)) + 1
     shares = [answer.probability for answer in answers]

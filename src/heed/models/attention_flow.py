@@ -15,6 +15,8 @@ attention (Chen et al., section 3.2: question encoding). What is said of the con
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -70,23 +72,45 @@ class AttentionFlow(BiLstm):
         self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
         """The states of both directions at each position of both texts."""
-        segments = segments_of(source.ids, self.eos_id, 2)
-        other = (segments[:, :, None] != segments[:, None]) & source.mask[:, None]
+        first = segments_of(source.ids, self.eos_id, 2) == 0
+        sides = Sides(source.mask & first, source.mask & ~first)
         x = self._drop(self._embed(source, dropout_keys), dropout_keys, 0)
         keys = torch.relu(self.alignment(x))
-        aligned = attend(keys @ keys.transpose(1, 2), other) @ x
+        aligned = sides.exchange(keys, x, lambda a, b: a @ b.transpose(1, 2))
         h, _ = self.first(torch.cat((x, aligned), -1), source.mask)
         h = self._drop(h, dropout_keys, ALIGNED_SITE)
-        u, v, w = self.similarity.weight
-        scores = (h @ u)[:, :, None] + (h @ v)[:, None] + (h * w) @ h.transpose(1, 2)
-        c = attend(scores, other) @ h
-        asked = attend(self.summary(h).transpose(1, 2), (source.mask & (segments == 0))[:, None]) @ h
+        c = sides.exchange(h, h, self._similarities)
+        asked = attend(self.summary(h).transpose(1, 2), sides.first[:, None]) @ h
         x = torch.relu(self.flow(torch.cat((h, c, h * c, asked.expand_as(h)), -1)))
         x = self._drop(x, dropout_keys, FLOW_SITE)
         for site, layer in enumerate(self.layers, start=1):
             x, _ = layer(x, source.mask)
             x = self._drop(x, dropout_keys, site)
         return x
+
+    def _similarities(self, a: Float[Tensor, "B T D"], b: Float[Tensor, "B S D"]) -> Float[Tensor, "B T S"]:
+        """u · a_i + v · b_j + w · (a_i ⊙ b_j)."""
+        u, v, w = self.similarity.weight.unbind(0)
+        return (a @ u)[:, :, None] + (b @ v)[:, None] + (a * w) @ b.transpose(1, 2)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Which positions are those of the first text, which is the shorter one as a rule, and of the second."""
+
+    first: Bool[Tensor, "B S"]
+    second: Bool[Tensor, "B S"]
+
+    def exchange(
+        self, keys: Float[Tensor, "B S K"], values: Float[Tensor, "B S D"], scores: Callable[[Tensor, Tensor], Tensor]
+    ) -> Float[Tensor, "B S D"]:
+        """For each position the mean of the values of the other text, weighted by attention; 0 without one."""
+        size = int(self.first.sum(1).max())  # the first text is at the beginning of each row
+        head = keys[:, :size]
+        of_first = attend(scores(keys, head), self.first[:, None, :size]) @ values[:, :size]
+        of_second = attend(scores(head, keys), self.second[:, None]) @ values
+        of_second = nn.functional.pad(of_second, (0, 0, 0, keys.shape[1] - size))
+        return torch.where(self.first[..., None], of_second, of_first)
 
 
 def attend(scores: Float[Tensor, "B T S"], mask: Bool[Tensor, "B #T S"]) -> Float[Tensor, "B T S"]:

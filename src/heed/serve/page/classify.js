@@ -1,7 +1,8 @@
 // Panel for classifying a text: probabilities as bars, and the words and n-grams that the answer rests on.
 
 import { ask } from "./api.js";
-import { el, percent, setNumber } from "./dom.js";
+import { bar } from "./bars.js";
+import { el, setNumber } from "./dom.js";
 import { after, alertBox, latest, modelChoice, onControlEnter } from "./panel.js";
 
 const PAUSE = 400; // milliseconds without a keystroke before the text is classified
@@ -49,26 +50,12 @@ export function classifyPanel(served, modelInUse) {
     work.run(
       async (signal) => {
         const answer = await ask("api/predict", body, signal);
-        bars.replaceChildren(...answer.outputs[0].map(bar));
+        bars.replaceChildren(...answer.outputs[0].map((each) => bar(each)));
         basis.replaceChildren(...(answer.explanations ?? []).flatMap(explained));
       },
       (error) => box.show(error, classify),
     );
   }
-}
-
-/** An answer with its probability as a bar. A number has no probability. */
-function bar({ text, probability }) {
-  if (probability === null) return el("p", { class: "answer-number" }, text);
-  const track = el("span", { class: "track" }, el("span", { class: "fill" }));
-  setNumber(track, "share", probability);
-  return el(
-    "div",
-    { class: "answer" },
-    el("span", { class: "answer-name", dir: "auto" }, text),
-    track,
-    el("span", { class: "answer-share" }, percent(probability)),
-  );
 }
 
 /** The text with its words marked, and the n-grams for and against the answer. */

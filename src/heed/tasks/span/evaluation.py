@@ -14,8 +14,10 @@ from heed.evaluation.test_set import HeldOut
 from heed.metrics import METRICS
 from heed.metrics.metric import SentenceStatistics
 from heed.tasks.prepare import VALID, Row, read_valid
+from heed.tasks.span.baselines import baseline_answer, baseline_name
 from heed.tasks.span.prepare import seen_text
 from heed.tasks.span.rows import question_of, row_of
+from heed.text.readers.lines import Errors
 from heed.text.readers.questions import Question, QuestionTable
 
 SCORES = ("answer_match", "answer_f1")
@@ -54,15 +56,29 @@ def valid_questions(run: Any) -> list[Question]:
 
 def evaluate_questions(predictor: Any, questions: Sequence[Question], name: str, **more: Any) -> Evaluation:
     """The scores of a run on questions, whose answers must be known."""
-    outputs = [found[0].text for found in predictor.answer(questions)]
+    outputs = [found[0].text for found in predictor.extract(questions)]
+    how = {"precision": predictor.run.precision}
+    return evaluate_answers(str(predictor.run.folder), predictor.run, questions, outputs, name, how=how, **more)
+
+
+def evaluate_baseline(path: Path, errors: Errors) -> Evaluation:
+    """The scores of the answers without a model."""
+    questions = read_test(QuestionTable(path, errors))
+    outputs = [baseline_answer(each) for each in questions]
+    return evaluate_answers(baseline_name(questions), None, questions, outputs, path.name)
+
+
+def evaluate_answers(
+    system: str, run: Any, questions: Sequence[Question], outputs: Sequence[str], name: str, **more: Any
+) -> Evaluation:
+    """The scores of answers."""
     rows: list[Row] = [row_of(question) for question in questions]
     statistics = statistics_of(outputs, [row[-1] for row in rows])
     return Evaluation(
-        system=str(predictor.run.folder),
+        system=system,
         test=HeldOut((name,), rows, unit="question"),
-        run=predictor.run,
+        run=run,
         scores={name: each.score(INTERVALS) for name, each in statistics.items()},
-        how={"precision": predictor.run.precision},
         num_rows=len(rows),
         statistics=statistics,
         **more,

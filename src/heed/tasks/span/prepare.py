@@ -48,8 +48,10 @@ def prepare_spans(
 
     tokenizers = reuse or prepare.train_tokenizers(recipe.tokenizer, SIDES, lines, num_questions, folder, quiet=quiet)
     tokenizer = tokenizers["src"]
-    labels = SpanWords(characters=_characters(questions("reading characters"))).model_copy(
-        update={"num_singletons": _num_singletons(tokenizer, lines()) if recipe.tokenizer.kind == "word" else 0}
+    has_own_words = recipe.tokenizer.kind == "word" and not reuse
+    labels = SpanWords(
+        characters=_characters(questions("reading characters")),
+        num_singletons=_num_singletons(tokenizer, lines()) if has_own_words else 0,
     )
     labels.write(RunFiles(folder))
     encoder = PairEncoder(WordEncoder(data, tokenizer, labels), data.max_tokens, data.overlap)
