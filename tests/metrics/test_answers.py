@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from heed.metrics import METRICS
+from heed.metrics.answers import ChoiceBias, ChoiceF1, rates
 
 CASES = [
     ("The Amazon River!", ["amazon river"], 1.0, 1.0),
@@ -35,3 +37,24 @@ def test_scores_are_means_with_intervals() -> None:
     assert score.value == pytest.approx(100 * sum(case[3] for case in CASES) / len(CASES))
     assert score.name == "F1" and score.low < score.value < score.high
     assert score.signature.startswith("nrefs:all|norm:squad|bs:200")
+
+
+CHOICES = [("Ann", ["Ann"], True), ("Eve", ["Ann"], True), ("", ["Bo"], False), ("Bo", [], False), ("", [], True),
+           ("Dan", ["Dan"], False)]  # fmt: skip
+"""Answers, references, and whether the question is about a woman."""
+
+
+def test_choices_are_scored_as_links_from_pronouns_to_names() -> None:
+    outputs, references = [case[0] for case in CHOICES], [json.dumps(case[1]) for case in CHOICES]
+    f1 = ChoiceF1().score(outputs, references, intervals=100)
+    assert f1.value == pytest.approx(100 * 2 * 2 / (2 * 2 + 2 + 2)), "2 right, 2 wrong, 2 missing"
+    assert f1.signature.startswith("links|bs:100")
+    bias = ChoiceBias(groups=tuple(case[2] for case in CHOICES)).score(outputs, references)
+    assert bias.value == pytest.approx((2 / (2 + 1 + 1)) / (2 / (2 + 1 + 1)))
+    women = ChoiceBias(groups=(True, True, False)).score(["Ann", "", "Bo"], ['["Ann"]', '["Eve"]', '["Bo"]'])
+    assert women.value == pytest.approx((2 / 3) / 1)
+
+
+def test_rates_of_nothing_are_zero() -> None:
+    assert rates(np.zeros(3)) == {"precision": 0.0, "recall": 0.0, "f1": 0.0}
+    assert rates(np.array([3.0, 1.0, 2.0])) == pytest.approx({"precision": 75.0, "recall": 60.0, "f1": 100 * 6 / 9})

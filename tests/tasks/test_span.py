@@ -12,14 +12,19 @@ import numpy as np
 import pytest
 import torch
 from toy import events, unchecked_shapes
-from toy_questions import questions, tiny_reader, write_questions
+from toy_questions import TINY, questions, tiny_reader, write_questions
 
+import heed
+from heed.core.config import Document
 from heed.core.errors import UsageError
 from heed.data.store import TokenStore
+from heed.execute import execute
+from heed.planner import Planner, TrainOptions, estimate_training
+from heed.run import Run
 from heed.tasks.span.answering import Answerer, Spans
 from heed.tasks.span.batch import collate
 from heed.tasks.span.rows import question_of, row_of
-from heed.tasks.span.words import SplitQuestion, windows
+from heed.tasks.span.words import SpanWords, SplitQuestion, windows
 from heed.text.readers.questions import Answer, Question
 
 CONTEXT = "Bob Ray lives in La Paz, house 7. Cem went to Oslo, house 12."
@@ -183,3 +188,32 @@ def test_a_run_is_evaluated_on_a_table(reader: Any, tmp_path: Path) -> None:
 def test_a_line_without_question_and_context_is_refused(reader: Any, line: str) -> None:
     with pytest.raises(UsageError, match=r"expected a question, a tab|is none"):
         reader.predict([line])
+
+
+def test_the_time_of_an_epoch_is_that_of_all_questions(tmp_path: Path) -> None:
+    table = write_questions(tmp_path / "questions.jsonl", questions(number=120))
+    options = TrainOptions(tmp_path / "run", device="cpu", quiet=True)
+    plan = Planner(Document(), TINY | {"data.table": str(table)}, options).plan()
+    estimate = estimate_training(plan)
+    assert estimate is not None
+    assert estimate.seconds_per_epoch * estimate.tokens_per_second == pytest.approx(120)
+
+
+def test_word_vectors_can_be_the_beginning(tmp_path: Path) -> None:
+    rows = questions(number=120)
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"{row['context']}\n{row['question']}\n" for row in rows), encoding="utf-8")
+    words = {"task": "word-vectors", "data.text": str(text), "tokenizer.kind": "word", "tokenizer.min_frequency": 1}
+    small = {"model.d_model": 24, "model.max_ngram": 0, "training.max_steps": 4, "data.hold_out": 10}
+    vectors = heed.train({**words, **small}, tmp_path / "vectors", device="cpu", quiet=True)
+    table = write_questions(tmp_path / "questions.jsonl", rows)
+    options = TrainOptions(
+        tmp_path / "run", device="cpu", quiet=True, init=tmp_path / "vectors", init_parts="embeddings"
+    )
+    keys = {**TINY, "data.table": str(table), "training.max_steps": 1, "training.lr": 1e-12}
+    with unchecked_shapes():
+        execute(Planner(Document(), keys, options).plan(), options)
+    run = Run(tmp_path / "run")
+    assert run.tokenizers["src"].vocabulary.pieces == vectors.tokenizers["tgt"].vocabulary.pieces
+    torch.testing.assert_close(run.model.reader.embedding.data, vectors.run.model.inputs.data)
+    assert SpanWords.read(run.files).num_singletons == 0

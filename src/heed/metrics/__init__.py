@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from heed.core.errors import UsageError
-from heed.metrics.answers import AnswerF1, AnswerMatch
+from heed.metrics.answers import AnswerF1, AnswerMatch, ChoiceF1
 from heed.metrics.cider import CiderD
 from heed.metrics.classification import (
     Accuracy,
@@ -66,6 +66,7 @@ METRICS: dict[str, type[Metric]] = {
     "log_loss": LogLoss,
     "answer_match": AnswerMatch,
     "answer_f1": AnswerF1,
+    "choice_f1": ChoiceF1,
 }
 
 TRANSLATION_METRICS = ("bleu", "chrf", "ter")

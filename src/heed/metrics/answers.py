@@ -3,6 +3,9 @@
 Answers are compared in lower case, without punctuation, the articles a, an and the, and surplus blanks, and with that
 reference to which they are closest. A question without an answer has the empty answer, and F1 is then 1 for it alone
 (Rajpurkar et al. 2018). References are a JSON list of texts; an empty list is no answer.
+
+Choices among candidates are scored as links from a pronoun to the names that it means (Webster et al. 2018, section 4):
+F1 over all links, and its ratio between questions about women and about men, the bias.
 """
 
 from __future__ import annotations
@@ -80,3 +83,52 @@ class AnswerF1(AnswerMetric):
             return float(output == reference)
         common = (Counter(output) & Counter(reference)).total()
         return 2 * common / (len(output) + len(reference))
+
+
+@dataclass(frozen=True)
+class ChoiceF1(OutputMetric):
+    """F1 over the chosen candidates, none of which is chosen for the empty answer."""
+
+    name = "choice_f1"
+    title = "F1 of choices"
+
+    def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        """The choices that are right, those that are wrong, and the references that were not chosen."""
+        pairs = zip(outputs, (set(parse_json(text)) for text in references), strict=True)
+        return [
+            [float(output in true), float(output != "" and output not in true), float(len(true - {output}))]
+            for output, true in pairs
+        ]
+
+    def value(self, totals: NDArray[np.float64]) -> float:
+        return rates(totals)["f1"]
+
+    def signature(self, intervals: int) -> str:
+        return super().signature(intervals).replace("nrefs:1", "links")
+
+
+def rates(totals: NDArray[np.float64]) -> dict[str, float]:
+    """Precision, recall and F1 in per cent, of right, wrong and missing choices; 0 without any."""
+    right, wrong, missing = totals
+    sums = {"precision": right + wrong, "recall": right + missing, "f1": right + (wrong + missing) / 2}
+    return {name: float(100 * right / total) if total else 0.0 for name, total in sums.items()}
+
+
+@dataclass(frozen=True)
+class ChoiceBias(ChoiceF1):
+    """F1 of the choices in the first group of questions, divided by that in the second; 1 is best."""
+
+    groups: tuple[bool, ...] = ()
+    """Whether each question is in the first group."""
+
+    name = "choice_bias"
+    title = "bias"
+
+    def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        links = np.asarray(super().counts(outputs, references), dtype=np.float64)
+        first = np.asarray(self.groups)[:, None]
+        return np.hstack((links * first, links * ~first))
+
+    def value(self, totals: NDArray[np.float64]) -> float:
+        first, second = rates(totals[:3])["f1"], rates(totals[3:])["f1"]
+        return first / second if second else float(not first) or np.inf

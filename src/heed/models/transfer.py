@@ -17,6 +17,7 @@ from heed.models.elmo import LANGUAGE_MODELS, ElmoConfig
 from heed.models.encoder import EncoderConfig
 from heed.models.model import ModelConfig, ReaderModel
 from heed.models.transformer import LAYER_NORM_EPSILON, TransformerConfig
+from heed.models.word_vectors import WordVectorConfig
 
 Weights = Mapping[str, Tensor]
 TRANSFORMER = "transformer"
@@ -76,8 +77,15 @@ EMBEDDINGS = {"encoder": "embedding.weight", "elmo": "forward_lm.embedding"}
 
 
 def embedding_weights(config: ModelConfig, weights: Weights) -> Tensor:
-    """The token vectors [V, D] of the reader in a model."""
+    """The token vectors [V, D] of the reader in a model, or of a model of word vectors without n-grams."""
+    if are_word_vectors(config):
+        return weights["inputs"]
     return reader_weights(config, weights)[embedding_name(reader_config(config))]
+
+
+def are_word_vectors(config: ModelConfig) -> bool:
+    """Whether a model is a table of vectors, one for each word: skip-gram or CBOW without n-grams of characters."""
+    return isinstance(config, WordVectorConfig) and not config.max_ngram
 
 
 def embedding_name(config: ModelConfig) -> str:

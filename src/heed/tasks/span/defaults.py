@@ -42,7 +42,9 @@ def choose_span_reader(stats: CorpusStats, machine: Machine, given: Mapping[str,
         "training.warmup_steps": (100, "updates"),
         "training.label_smoothing": (0.0, "for calibrated probabilities"),
         "training.patience": (0, "scores improve until the rate is 0"),
-        "training.stop_metric": ("answer_f1", "the F1 of tokens, as in SQuAD"),
+        "training.stop_metric": ("choice_f1", "the F1 of choices, as in GAP")
+        if measured.get("num_chosen")
+        else ("answer_f1", "the F1 of tokens, as in SQuAD"),
     }
     return without(chosen, given)
 

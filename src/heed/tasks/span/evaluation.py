@@ -12,21 +12,44 @@ from heed.evaluation.evaluation import INTERVALS, Evaluation
 from heed.evaluation.leakage import check_leakage
 from heed.evaluation.test_set import HeldOut
 from heed.metrics import METRICS
+from heed.metrics.answers import ChoiceBias, rates
 from heed.metrics.metric import SentenceStatistics
-from heed.tasks.prepare import VALID, Row, read_valid
+from heed.tasks.prepare import VALID, read_valid
 from heed.tasks.span.baselines import baseline_answer, baseline_name
 from heed.tasks.span.prepare import seen_text
-from heed.tasks.span.rows import question_of, row_of
+from heed.tasks.span.rows import question_of, references_in, row_of
 from heed.text.readers.lines import Errors
 from heed.text.readers.questions import Question, QuestionTable
 
 SCORES = ("answer_match", "answer_f1")
+CHOICE = "choice_f1"
+BIAS = "choice_bias"
+WOMEN, MEN = "feminine", "masculine"
+"""Groups of questions whose scores are compared."""
 
 
-def statistics_of(outputs: Sequence[str], references: Sequence[str]) -> dict[str, SentenceStatistics]:
-    """The counts of each question by metric; references are JSON lists of answers."""
-    metrics: dict[str, Any] = {name: METRICS[name]() for name in SCORES}
+def statistics_of(
+    outputs: Sequence[str], questions: Sequence[Question], names: Sequence[str] = ()
+) -> dict[str, SentenceStatistics]:
+    """The counts of each question by metric: those of answers or, if all are choices, of choices; or these `names`."""
+    references = [references_in(question) for question in questions]
+    are_choices = all(question.candidates for question in questions)
+    metrics: dict[str, Any] = {name: METRICS[name]() for name in names or (*SCORES, *[CHOICE] * are_choices)}
+    if not names and are_choices and {each.group for each in questions} == {WOMEN, MEN}:
+        metrics[BIAS] = ChoiceBias(groups=tuple(each.group == WOMEN for each in questions))
     return {name: metric.statistics(outputs, references) for name, metric in metrics.items()}
+
+
+def by_group(statistics: Mapping[str, SentenceStatistics], questions: Sequence[Question]) -> list[dict[str, Any]]:
+    """Precision, recall and F1 of the choices in each group of questions; empty without groups."""
+    groups = [question.group for question in questions]
+    if CHOICE not in statistics or not any(groups):
+        return []
+    rows = statistics[CHOICE].rows
+    return [
+        {"label": name, "number": groups.count(name), **rates(rows[[group == name for group in groups]].sum(0))}
+        for name in sorted({*groups})
+    ]
 
 
 def read_test(table: QuestionTable) -> list[Question]:
@@ -72,15 +95,15 @@ def evaluate_answers(
     system: str, run: Any, questions: Sequence[Question], outputs: Sequence[str], name: str, **more: Any
 ) -> Evaluation:
     """The scores of answers."""
-    rows: list[Row] = [row_of(question) for question in questions]
-    statistics = statistics_of(outputs, [row[-1] for row in rows])
+    statistics = statistics_of(outputs, questions)
     return Evaluation(
         system=system,
-        test=HeldOut((name,), rows, unit="question"),
+        test=HeldOut((name,), [row_of(question) for question in questions], unit="question"),
         run=run,
         scores={name: each.score(INTERVALS) for name, each in statistics.items()},
-        num_rows=len(rows),
+        num_rows=len(questions),
         statistics=statistics,
+        by_label=by_group(statistics, questions),
         **more,
     )
 
@@ -89,4 +112,5 @@ def analyse(predictor: Any) -> Mapping[str, Any]:
     """The scores on the validation data, as `validation.json` has them."""
     evaluation = evaluate_questions(predictor, valid_questions(predictor.run), "validation")
     scores = [score.to_json() for score in evaluation.scores.values()]
-    return {"num_lines": len(evaluation.test.rows), "scores": scores}
+    by_label = {"by_label": evaluation.by_label} if evaluation.by_label else {}
+    return {"num_lines": len(evaluation.test.rows), "scores": scores, **by_label}

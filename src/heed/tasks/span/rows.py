@@ -18,8 +18,12 @@ def row_of(question: Question) -> prepare.Row:
         "answers": _pairs(question.answers or ()), "candidates": _pairs(question.candidates), "mark": question.mark,
         "id": question.id, "group": question.group,
     }  # fmt: skip
-    answers = json.dumps(question.texts, ensure_ascii=False)
-    return question.question, question.context, json.dumps(rest, ensure_ascii=False), answers
+    return question.question, question.context, json.dumps(rest, ensure_ascii=False), references_in(question)
+
+
+def references_in(question: Question) -> str:
+    """The answers to a question as a JSON list, as metrics read them."""
+    return json.dumps(question.texts, ensure_ascii=False)
 
 
 def question_of(row: prepare.Row, number: int = 0) -> Question:

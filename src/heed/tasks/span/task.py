@@ -25,7 +25,7 @@ from heed.tasks.span.answering import Answerer
 from heed.tasks.span.batch import ALL_COLUMNS, SpanBatch, collate
 from heed.tasks.span.data import SpanData, SpanHeadConfig
 from heed.tasks.span.defaults import choose_span_reader
-from heed.tasks.span.evaluation import SCORES, statistics_of
+from heed.tasks.span.evaluation import CHOICE, SCORES, statistics_of
 from heed.tasks.span.predictor import SpanPredictor
 from heed.tasks.span.prepare import SIDES, prepare_spans
 from heed.tasks.span.rows import question_of
@@ -51,7 +51,8 @@ class SpanTask(Task):
     Data = SpanData
     Head = SpanHeadConfig
     sides = SIDES
-    metrics = SCORES
+    metrics = (*SCORES, CHOICE)
+    headline = ("exact match", "F1", "F1 of choices")
     refuses_unknown = False
 
     # --- settings and preparation -----------------------------------------------------------------------
@@ -136,11 +137,12 @@ class SpanTask(Task):
         return Loss(loss, loss.detach(), batch.num_targets)
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
-        """Exact match and F1 of the best answers."""
+        """Exact match and F1 of the best answers, and F1 of choices."""
         rows = prepare.read_valid(self.folder)
         answerer = Answerer(model, self.encoder, self.device)
-        outputs = [found[0].text for found in answerer.answers([question_of(row) for row in rows])]
-        statistics = statistics_of(outputs, [row[-1] for row in rows])
+        questions = [question_of(row) for row in rows]
+        outputs = [found[0].text for found in answerer.answers(questions)]
+        statistics = statistics_of(outputs, questions, self.metrics)
         samples = [
             Sample(f"{row[0]} {row[1][:SHOWN]}", output, row[-1])
             for row, output in zip(rows[:4], outputs[:4], strict=True)
