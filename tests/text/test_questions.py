@@ -72,9 +72,9 @@ def test_an_answer_is_found_at_its_place_or_at_the_nearest_one() -> None:
 
 
 NASTY: list[tuple[str, Any, type[HeedError], str]] = [
-    ("no question", {"context": "x", "answer": "x"}, UsageError, "has no column called question or query"),
-    ("no context", {"question": "x", "answer": "x"}, UsageError, "has no column called context or passage"),
-    ("no answer", {"question": "x", "context": "y"}, UsageError, "has no column called answer or answers"),
+    ("no question", {"context": "x", "answer": "x"}, DataError, "has no column called question or query"),
+    ("no context", {"question": "x", "answer": "x"}, DataError, "has no column called context or passage"),
+    ("no answer", {"question": "x", "context": "y"}, DataError, "has no column called answer or answers"),
     ("a number", row(question=5), DataError, "'question' is a number; it must be a string."),
     ("no place", row(start="here"), DataError, "'start' is 'here'; it must be a whole number, counted from 0."),
     ("answers", row(answer=[5]), DataError, "an answer is a number; it must be a string, or"),

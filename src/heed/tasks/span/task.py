@@ -32,8 +32,7 @@ from heed.tasks.span.rows import question_of
 from heed.tasks.span.words import PairEncoder, SpanWords
 from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation
 from heed.tasks.words import WordEncoder
-from heed.text.doctor import Diagnosis
-from heed.text.doctor.questions import diagnose_questions
+from heed.text.doctor import Diagnosis, diagnose_questions
 from heed.text.tokenizers import Tokenizer
 
 EXPECTED = SpanWords(characters=tuple(map(chr, range(33, 127))))

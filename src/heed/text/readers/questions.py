@@ -83,8 +83,8 @@ class QuestionTable:
     def __iter__(self) -> Iterator[Question]:
         """The questions in order, one record in memory at a time.
 
-        Raises MissingInputError for a file that cannot be read, DataError for a malformed one, and UsageError for one
-        without the columns.
+        Raises MissingInputError for a file that cannot be read, DataError for a malformed one or one without
+        the columns, and UsageError for an unknown format.
         """
         num_questions = 0
         for place, number, record in _records(self.path, self.errors):
@@ -139,7 +139,7 @@ def _paragraphs(path: str | Path) -> Iterator[Record]:
 
 
 def questions_of(record: Record, number: int, place: str, needs_answers: bool = True) -> Iterator[Question]:
-    """The questions of a record in any layout. Raises DataError for a malformed one, UsageError for missing columns."""
+    """The questions of a record in any layout. Raises DataError for a malformed one, or one without the columns."""
     if not isinstance(record, Mapping):
         raise DataError(f"{place}: got {_kind(record)}; a paragraph is a JSON object.")
     folded = {str(name).strip().casefold(): value for name, value in record.items()}
@@ -160,7 +160,7 @@ def questions_of(record: Record, number: int, place: str, needs_answers: bool = 
 def _flat(record: Record, number: int, place: str, needs_answers: bool) -> Question:
     answers = _answers(record, place)
     if answers is None and needs_answers:
-        raise UsageError(f"{place} has no column called answer or answers, but {listed(list(record))}.")
+        raise DataError(f"{place} has no column called answer or answers, but {listed(list(record))}.")
     return Question(
         number, _text(record, QUESTION, place), _text(record, CONTEXT, place), answers,
         tuple(_answer(each, place) for each in _list(record.get("candidates"), "candidates", place)),
@@ -239,7 +239,7 @@ def _text(record: Record, names: Sequence[str], place: str) -> str:
     """The text of the first of these columns."""
     name = next((name for name in names if name in record), None)
     if name is None:
-        raise UsageError(f"{place} has no column called {' or '.join(names)}, but {listed(list(record))}.")
+        raise DataError(f"{place} has no column called {' or '.join(names)}, but {listed(list(record))}.")
     if not isinstance(record[name], str):
         raise DataError(f"{place}: {name!r} is {_kind(record[name])}; it must be a string.")
     return _whole(record[name], name, place)
