@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heed.metrics import METRICS
-from heed.metrics.answers import ChoiceBias, ChoiceF1, rates
+from heed.metrics.answers import ChoiceBias, ChoiceF1, agreement, rates
 
 CASES = [
     ("The Amazon River!", ["amazon river"], 1.0, 1.0),
@@ -53,6 +53,11 @@ def test_choices_are_scored_as_links_from_pronouns_to_names() -> None:
     assert bias.value == pytest.approx((2 / (2 + 1 + 1)) / (2 / (2 + 1 + 1)))
     women = ChoiceBias(groups=(True, True, False)).score(["Ann", "", "Bo"], ['["Ann"]', '["Eve"]', '["Bo"]'])
     assert women.value == pytest.approx((2 / 3) / 1)
+
+
+def test_agreement_is_the_share_of_annotators() -> None:
+    assert agreement("Oslo", '["oslo", "Rome", "the Oslo", "Oslo!"]') == 0.75
+    assert agreement("", "[]") == 1.0
 
 
 def test_rates_of_nothing_are_zero() -> None:

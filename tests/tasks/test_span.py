@@ -133,8 +133,8 @@ def test_marks_show_what_a_question_and_its_context_have_in_common() -> None:
     of_asked, of_words = split.marks
     assert of_asked == ["question", "question", "found", "question", "question"]
     assert of_words == ["mark", "alike", "same", "alike", ""]
-    chosen = Question(1, "she", "Ann met Eve", candidates=(Answer("Eve", 8), Answer("Ann", 0)))
-    assert SplitQuestion.of(chosen).marks[1] == ["candidate", "", "candidate"]
+    chosen = Question(1, "she", "Ann met Eve. Ann sang.", candidates=(Answer("Eve", 8), Answer("Ann", 0)))
+    assert SplitQuestion.of(chosen).marks[1] == ["candidate", "", "candidate", "", "named", "", ""]
 
 
 def test_an_answer_is_the_fewest_words_that_contain_it() -> None:
@@ -217,3 +217,10 @@ def test_word_vectors_can_be_the_beginning(tmp_path: Path) -> None:
     assert run.tokenizers["src"].vocabulary.pieces == vectors.tokenizers["tgt"].vocabulary.pieces
     torch.testing.assert_close(run.model.reader.embedding.data, vectors.run.model.inputs.data)
     assert SpanWords.read(run.files).num_singletons == 0
+
+
+def test_the_analysis_compares_probabilities_with_annotators(reader: Any) -> None:
+    analysis = reader.analyse()
+    assert [score["name"] for score in analysis["scores"]] == ["exact match", "F1"]
+    assert 0 <= analysis["calibration_error"] < 0.3
+    assert analysis["sections"][0].startswith("## Probabilities")

@@ -38,6 +38,13 @@ def references_of(text: str) -> list[str]:
     return answers or [""]
 
 
+def agreement(output: str, reference: str) -> float:
+    """The share of the answers of a JSON list to which an answer is equal: of annotators who gave it."""
+    tokens = tokens_of(output)
+    answers = references_of(reference)
+    return sum(tokens == tokens_of(answer) for answer in answers) / len(answers)
+
+
 @dataclass(frozen=True)
 class AnswerMetric(OutputMetric):
     """Base: a value from 0 to 1 for each question, that of the closest reference; the score is the mean in per cent."""

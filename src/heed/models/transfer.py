@@ -17,10 +17,11 @@ from heed.models.elmo import LANGUAGE_MODELS, ElmoConfig
 from heed.models.encoder import EncoderConfig
 from heed.models.model import ModelConfig, ReaderModel
 from heed.models.transformer import LAYER_NORM_EPSILON, TransformerConfig
-from heed.models.word_vectors import WordVectorConfig
 
 Weights = Mapping[str, Tensor]
 TRANSFORMER = "transformer"
+WORD_VECTORS = ("skip_gram", "cbow")
+"""Kinds of models that are tables of word vectors."""
 READER = "reader."
 """Prefix of the weights of a reader with a head (`heed.nn.reader_heads`)."""
 
@@ -85,7 +86,7 @@ def embedding_weights(config: ModelConfig, weights: Weights) -> Tensor:
 
 def are_word_vectors(config: ModelConfig) -> bool:
     """Whether a model is a table of vectors, one for each word: skip-gram or CBOW without n-grams of characters."""
-    return isinstance(config, WordVectorConfig) and not config.max_ngram
+    return config.kind in WORD_VECTORS and not getattr(config, "max_ngram", 0)
 
 
 def embedding_name(config: ModelConfig) -> str:

@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from heed.core.errors import DataError
 from heed.core.progress import message
 from heed.evaluation.evaluation import INTERVALS, Evaluation
 from heed.evaluation.leakage import check_leakage
 from heed.evaluation.test_set import HeldOut
 from heed.metrics import METRICS
-from heed.metrics.answers import ChoiceBias, rates
+from heed.metrics.answers import ChoiceBias, agreement, rates
+from heed.metrics.calibration import Bin, expected_calibration_error, reliability
 from heed.metrics.metric import SentenceStatistics
+from heed.report.markdown import table
 from heed.tasks.prepare import VALID, read_valid
 from heed.tasks.span.baselines import baseline_answer, baseline_name
 from heed.tasks.span.prepare import seen_text
@@ -109,8 +113,25 @@ def evaluate_answers(
 
 
 def analyse(predictor: Any) -> Mapping[str, Any]:
-    """The scores on the validation data, as `validation.json` has them."""
-    evaluation = evaluate_questions(predictor, valid_questions(predictor.run), "validation")
-    scores = [score.to_json() for score in evaluation.scores.values()]
+    """Scores and calibration on the validation data, as `validation.json` has them."""
+    questions = valid_questions(predictor.run)
+    found = [answers[0] for answers in predictor.extract(questions)]
+    evaluation = evaluate_answers("", predictor.run, questions, [answer.text for answer in found], "validation")
+    shares = [agreement(a.text, references_in(q)) for a, q in zip(found, questions, strict=True)]
+    bins = reliability(np.array([answer.probability for answer in found]), np.array(shares))
     by_label = {"by_label": evaluation.by_label} if evaluation.by_label else {}
-    return {"num_lines": len(evaluation.test.rows), "scores": scores, **by_label}
+    return {
+        "num_lines": len(questions), "scores": [score.to_json() for score in evaluation.scores.values()], **by_label,
+        "calibration_error": expected_calibration_error(bins), "sections": [_probabilities(bins)],
+    }  # fmt: skip
+
+
+def _probabilities(bins: list[Bin]) -> str:
+    """The section of the report on how far probabilities can be trusted."""
+    rows = [[f"{100 * each.probability:.0f} %", f"{each.count:,}", f"{100 * each.share:.0f} %"] for each in bins]
+    shown = table([["probability", "questions", "given by annotators"], *rows], right=range(3))
+    error = 100 * expected_calibration_error(bins)
+    return (
+        "## Probabilities\n\nThe probability of an answer is that of its place and its words, as one annotator marks "
+        f"them. It is off by {error:.1f} points on average (expected calibration error, ten bins).\n\n{shown}"
+    )

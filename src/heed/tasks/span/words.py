@@ -25,9 +25,10 @@ from heed.text.vocabulary import Vocabulary
 from heed.text.words import Word, split_words
 
 LABELS = "labels.json"
-MARKS = ("", "other", "question", "found", "alike", "same", "mark", "candidate")
+MARKS = ("", "other", "question", "found", "alike", "same", "mark", "candidate", "named")
 """Marks: none, and after one that is not used: of the question a word, and one that the context has; of the context a
-word that begins like one of the question, and one that is in it; the word that is asked about, and candidates."""
+word that begins like one of the question, and one that is in it; the word that is asked about; candidates, and their
+words elsewhere."""
 ALIKE = 5
 """Letters at the beginning that words share to be alike."""
 MAX_QUESTION_WORDS = 100
@@ -116,7 +117,10 @@ class SplitQuestion:
         same, alike = {*asked} & {*words}, {word[:ALIKE] for word in asked if len(word) >= ALIKE}
         of_asked = ["found" if word in same else "question" for word in asked]
         of_words = ["same" if word in same else "alike" if word[:ALIKE] in alike else "" for word in words]
-        for first, further in self.cells(self.question.candidates):
+        chosen = self.cells(self.question.candidates)
+        named = {words[at] for first, further in chosen for at in range(first, first + further + 1)}
+        of_words = ["named" if word in named else mark for word, mark in zip(words, of_words, strict=True)]
+        for first, further in chosen:
             of_words[first : first + further + 1] = ["candidate"] * (further + 1)
         if (mark := self.question.mark) is not None:
             of_words = ["mark" if w.start <= mark < w.end else m for w, m in zip(self.words, of_words, strict=True)]
