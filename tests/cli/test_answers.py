@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_train_says_what_it_reads_and_reports(folder: Path) -> None:
     log = (folder / "train.log").read_text()
-    assert "train: 300 questions, 6" in log and "without an answer about 300 contexts" in log
+    assert "train: 300 questions about 300 contexts of" in log and "without an answer: 69;" in log
     assert "answer_f1" in log
     report = (folder / "run/report.md").read_text()
     assert report.startswith("# Extractive answers") and "exact match" in report

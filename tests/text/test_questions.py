@@ -122,7 +122,10 @@ def test_the_doctor_finds_what_is_wrong_with_answers(tmp_path: Path) -> None:
     assert expected.items() <= found.items()
     assert diagnosis.num_pairs == 35 and diagnosis.statistics["num_unanswered"] == 1
     assert diagnosis.statistics["answer_words"] == 1
-    assert "35 questions, 1 without an answer, 1 with candidates about 1 contexts" in diagnosis.summary[0]
+    assert (
+        "35 questions about 1 context of 13 words on average; without an answer: 1; with candidates: 1; all"
+        in diagnosis.summary[0]
+    )
 
 
 def test_the_doctor_stops_if_most_answers_are_elsewhere(tmp_path: Path) -> None:

@@ -141,7 +141,8 @@ class SpanTask(Task):
         answerer = Answerer(model, self.encoder, self.device)
         questions = [question_of(row) for row in rows]
         outputs = [found[0].text for found in answerer.answers(questions)]
-        statistics = statistics_of(outputs, questions, self.metrics)
+        has_choices = any(each.candidates for each in questions) or self.recipe.training.stop_metric == CHOICE
+        statistics = statistics_of(outputs, questions, (*SCORES, *[CHOICE] * has_choices))
         samples = [
             Sample(f"{row[0]} {row[1][:SHOWN]}", output, row[-1])
             for row, output in zip(rows[:4], outputs[:4], strict=True)

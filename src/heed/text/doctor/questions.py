@@ -107,8 +107,8 @@ class QuestionScan:
 
     @property
     def longest_answer(self) -> int:
-        """Words that all but a hundredth of the answers have at most."""
-        left = LONG_ANSWER * self.answer_words.total()
+        """Words that all but a hundredth of the answers have at most; all, if they are chosen among candidates."""
+        left = (1.0 if self.num_chosen else LONG_ANSWER) * self.answer_words.total()
         for words, count in sorted(self.answer_words.items()):
             left -= count
             if left <= 0:
@@ -183,12 +183,15 @@ def _fingerprint(table: QuestionTable) -> FileFingerprint:
 
 
 def _summary(scan: QuestionScan) -> str:
-    unanswered = f", {scan.num_unanswered:,} without an answer" * (scan.num_unanswered > 0)
-    choice = f", {scan.num_chosen:,} with candidates" * (scan.num_chosen > 0)
+    unanswered = f"without an answer: {scan.num_unanswered:,}; " * (scan.num_unanswered > 0)
+    choice = f"with candidates: {scan.num_chosen:,}; " * (scan.num_chosen > 0)
     words = scan.context_words / max(1, scan.num_questions)
+    share = "all" if scan.num_chosen else "99 % of the"
+    number = len(scan.contexts)
+    contexts = f"{number:,} context{'s' * (number != 1)} of {words:.0f} words on average"
     return (
-        f"train: {scan.num_usable:,} questions{unanswered}{choice} about {len(scan.contexts):,} contexts of "
-        f"{words:.0f} words on average; 99 % of the answers have at most {scan.longest_answer} words."
+        f"train: {scan.num_usable:,} questions about {contexts}; "
+        f"{unanswered}{choice}{share} answers have at most {scan.longest_answer} words."
     )
 
 
