@@ -16,7 +16,8 @@ from toy_questions import TINY, questions, tiny_reader, write_questions
 
 import heed
 from heed.core.config import Document
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, UsageError
+from heed.core.run_files import RunFiles
 from heed.data.store import TokenStore
 from heed.execute import execute
 from heed.planner import Planner, TrainOptions, estimate_training
@@ -224,3 +225,32 @@ def test_the_analysis_compares_probabilities_with_annotators(reader: Any) -> Non
     assert [score["name"] for score in analysis["scores"]] == ["exact match", "F1"]
     assert 0 <= analysis["calibration_error"] < 0.3
     assert analysis["sections"][0].startswith("## Probabilities")
+
+
+@pytest.mark.parametrize("kind", ["encoder", "bigru", "attention_flow"])
+def test_any_reader_answers_with_the_positions_that_it_has(kind: str, tmp_path: Path) -> None:
+    sizes = {
+        "encoder": {
+            "tokenizer__kind": "bpe", "tokenizer__vocab_size": 300, "model__d_model": 16, "model__d_ff": 16,
+            "model__num_heads": 2, "model__num_layers": 1, "model__max_len": 64, "data__max_tokens": 40,
+        },
+    }.get(kind, {"model__d_model": 8})  # fmt: skip
+    table = write_questions(tmp_path / "questions.jsonl", questions(number=60))
+    keys = {key: value for key, value in TINY.items() if not key.startswith("model.")} | {
+        "data.table": str(table), "model.kind": kind, "training.max_steps": 2, "data.hold_out": 10, "data.overlap": 8,
+        **{name.replace("__", "."): value for name, value in sizes.items()},
+    }  # fmt: skip
+    with unchecked_shapes():
+        reader = heed.train(keys, tmp_path / "run", device="cpu", quiet=True)
+    long = " ".join(CONTEXT for _ in range(20))
+    [[answer]] = reader.predict([f"Where is Cem?\t{long}"])
+    assert long[answer.start : answer.end] == answer.text and 0 < answer.probability < 1
+    if kind == "encoder":
+        [parts] = reader.answerer._windows([SplitQuestion.of(Question(1, "Where is Cem?", long))])
+        assert len(parts) > 5 and all(len(row["src"]) + 1 <= 64 for _, row in parts)
+
+
+def test_damaged_labels_are_named(reader: Any, tmp_path: Path) -> None:
+    (tmp_path / "labels.json").write_text('{"characters": 5}')
+    with pytest.raises(DataError, match=r"labels.json is damaged"):
+        SpanWords.read(RunFiles(tmp_path))

@@ -158,10 +158,11 @@ class PairEncoder:
         for number in range(len(questions)):
             of_question = {name: asked[name][number] for name in COLUMNS}
             of_context = {name: context[name][number] for name in COLUMNS}
+            spelled = _split(of_context["chars"])
             size = len(of_context["src"])
             ends = [*of_context["starts"][1:], size] if of_context["starts"] else []
             parts = windows(ends, self.max_tokens, self.overlap)
-            rows.append([(begin, _joined(of_question, _part(of_context, begin, end))) for begin, end in parts])
+            rows.append([(begin, _joined(of_question, _part(of_context, spelled, begin, end))) for begin, end in parts])
         return rows
 
 
@@ -188,15 +189,16 @@ def windows(ends: Sequence[int], most: int, overlap: int) -> list[tuple[int, int
     return result
 
 
-def _part(columns: Mapping[str, Sequence[int]], begin: int, end: int) -> dict[str, list[int]]:
-    """The columns of the words from `begin` to `end`."""
+def _part(
+    columns: Mapping[str, Sequence[int]], spelled: Sequence[Sequence[int]], begin: int, end: int
+) -> dict[str, list[int]]:
+    """The columns of the words from `begin` to `end`; `spelled` has the characters of each word."""
     starts = columns["starts"]
     first = starts[begin] if begin < len(starts) else 0
     last = starts[end] if end < len(starts) else len(columns["src"])
-    spelled = _split(columns["chars"])[begin:end]
     return {
         "src": list(columns["src"][first:last]), "starts": [at - first for at in starts[begin:end]],
-        "chars": [id for word in spelled for id in word], "cases": list(columns["cases"][begin:end]),
+        "chars": [id for word in spelled[begin:end] for id in word], "cases": list(columns["cases"][begin:end]),
         "marks": list(columns["marks"][begin:end]),
     }  # fmt: skip
 
