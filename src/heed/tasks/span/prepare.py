@@ -13,7 +13,7 @@ from heed.data.store import write_store
 from heed.nn.word_source import FIRST_CHARACTER, NUM_CASES
 from heed.tasks import prepare
 from heed.tasks.span.batch import ALL_COLUMNS
-from heed.tasks.span.rows import row_of, train_questions, valid_questions
+from heed.tasks.span.rows import require_divided, row_of, train_questions, valid_questions
 from heed.tasks.span.words import MARKS, MAX_QUESTION_WORDS, Cell, PairEncoder, Row, SpanWords, SplitQuestion
 from heed.tasks.words import WordEncoder, looked_up, normalised
 from heed.text.readers import fingerprint_file
@@ -35,8 +35,8 @@ def prepare_spans(
 ) -> prepare.Corpus:
     """Hold out contexts, list the characters, train a tokenizer (or `reuse` one), and encode."""
     data = recipe.data
-    prepare.require_enough(num_questions, data.num_held_out) if not data.valid_table else None
     valid = [row_of(question) for question in valid_questions(data, recipe.seed, num_questions)]
+    require_divided(data, num_questions, len(valid))
     prepare.write_valid(folder, valid)
 
     def questions(title: str) -> Iterator[Question]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from itertools import islice
 
+from heed.core.errors import DataError
 from heed.core.json_text import parse_json
 from heed.tasks import prepare
 from heed.tasks.span.data import SpanData
@@ -41,6 +42,18 @@ def valid_questions(data: SpanData, seed: int, num_questions: int) -> Iterator[Q
     """The validation questions: those of their own file, or of the contexts that are held out."""
     every = iter(data.questions(data.valid_table)) if data.valid_table else _held(data, seed, num_questions, True)
     return islice((each for each in every if _is_usable(each)), data.max_valid)
+
+
+def require_divided(data: SpanData, num_questions: int, num_valid: int) -> None:
+    """Raise DataError if there are no validation questions, or if they would be most of all."""
+    advice = "Give separate validation questions (--valid-table)"
+    if not data.valid_table and 2 * num_valid > num_questions:
+        raise DataError(
+            f"the contexts that were held out have {num_valid:,} of the {num_questions:,} questions. {advice}, or lower "
+            "data.hold_out."
+        )
+    if not num_valid:
+        raise DataError(f"no context was held out, because there are so few. {advice}, or raise data.hold_out.")
 
 
 def train_questions(data: SpanData, seed: int, num_questions: int) -> Iterator[Question]:
