@@ -49,8 +49,8 @@ def require_divided(data: SpanData, num_questions: int, num_valid: int) -> None:
     advice = "Give separate validation questions (--valid-table)"
     if not data.valid_table and 2 * num_valid > num_questions:
         raise DataError(
-            f"the contexts that were held out have {num_valid:,} of the {num_questions:,} questions. {advice}, or lower "
-            "data.hold_out."
+            f"the contexts that were held out have {num_valid:,} of the {num_questions:,} questions. {advice}, or "
+            "lower data.hold_out."
         )
     if not num_valid:
         raise DataError(f"no context was held out, because there are so few. {advice}, or raise data.hold_out.")
