@@ -15,7 +15,7 @@ from torch import Tensor
 from heed.nn.contract import Trace
 from heed.nn.crf import Chain
 from heed.tasks.tagging.labels import TagLabels
-from heed.tasks.tagging.words import WordEncoder, Words
+from heed.tasks.words import WordEncoder, Words
 from heed.text.tag_schemes import Span, spans
 
 MAX_WORDS = 1000
@@ -41,7 +41,7 @@ class Tagging:
 class Tagger:
     """Tags sentences with a model."""
 
-    def __init__(self, model: Any, encoder: WordEncoder, device: torch.device) -> None:
+    def __init__(self, model: Any, encoder: WordEncoder[TagLabels], device: torch.device) -> None:
         self.model = model
         self.encoder = encoder
         self.device = device
