@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Literal
 
 from pydantic import ValidationError
@@ -109,8 +110,9 @@ def _digests(vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[str, str]:
 def can_search(options: SearchOptions) -> bool:
     """Whether the engine can do what the options ask for; PyTorch's search can do everything."""
     defaults = SearchOptions()
+    obeyed = _OBEYED | ({"no_repeat"} if options.width == 1 else set())  # a beam keeps other candidates
     is_known = all(
-        name in _OBEYED or name in _WITHOUT_EFFECT or value == getattr(defaults, name) for name, value in options
+        name in obeyed or name in _WITHOUT_EFFECT or value == getattr(defaults, name) for name, value in options
     )
     return is_known and (options.length_norm == "mean" or options.length_penalty == 0 or options.width == 1)
 
@@ -151,8 +153,9 @@ class CTranslate2Engine:
     ) -> dict[Request, list[Hypothesis]]:
         """The hypotheses of each request, best first and without texts.
 
-        A request that PyTorch's search must handle is missing from the result: it has constraints, it is too long, one
-        of its best hypotheses is longer than the options allow, or one contains a token that no output may contain.
+        A request that PyTorch's search must handle is missing from the result: it has constraints, it is too long, a
+        hypothesis contains a token that no output may contain, or one of the best of several hypotheses is longer than
+        the options allow. The output of greedy search is cut off there.
         `with_tokens`: compute the log-probability of each token, which takes about as long as greedy search.
         `num_batches`: into how many batches the requests are split, unless they need more (0: one for each worker).
         """
@@ -166,17 +169,24 @@ class CTranslate2Engine:
             length_penalty=alpha, patience=1, min_decoding_length=0,
             max_decoding_length=max(options.limit(len(request.source)) for request in rows), max_input_length=0,
             return_scores=True, max_batch_size=_batch_size(len(rows), num_batches, options),
+            no_repeat_ngram_size=options.no_repeat,
         )  # fmt: skip
         penalty = LengthPenalty(options.length_penalty, options.length_norm)
         searched: dict[Request, list[Hypothesis]] = {}
+        cut_off: dict[Request, list[Hypothesis]] = {}
         for request, result in zip(rows, results, strict=True):
             if any(not self._never.isdisjoint(pieces) for pieces in result.hypotheses):
                 continue
             ended = zip(result.hypotheses, result.scores, strict=True)
             best = [self._hypothesis(*each, alpha, penalty) for each in ended][: options.num_searched]
-            if all(len(hypothesis.ids) < options.limit(len(request.source)) for hypothesis in best):
+            limit = options.limit(len(request.source))
+            if all(len(hypothesis.ids) < limit for hypothesis in best):
                 searched[request] = best
-        return self._with_tokens(searched, options, penalty, num_batches) if with_tokens else searched
+            elif options.width == 1:
+                cut_off[request] = [replace(best[0], ids=best[0].ids[: limit - 1], finished=False)]
+        if with_tokens:
+            searched = self._with_tokens(searched, options, penalty, num_batches)
+        return searched | self._with_tokens(cut_off, options, penalty, num_batches)
 
     def _with_tokens(
         self,
@@ -185,7 +195,7 @@ class CTranslate2Engine:
         penalty: LengthPenalty,
         num_batches: int,
     ) -> dict[Request, list[Hypothesis]]:
-        """The same hypotheses with the log-probabilities of their tokens."""
+        """The same hypotheses with the log-probabilities of their tokens, and scores that are made of them."""
         pairs = [(request, hypothesis) for request, best in searched.items() for hypothesis in best]
         scored = self._translator.score_batch(
             [self._source(request) for request, _ in pairs],
@@ -194,9 +204,9 @@ class CTranslate2Engine:
         )  # fmt: skip
         with_tokens: dict[Request, list[Hypothesis]] = {request: [] for request in searched}
         for (request, hypothesis), result in zip(pairs, scored, strict=True):
-            log_prob = math.fsum(result.log_probs)
-            score = log_prob / penalty.divisor(len(result.log_probs))
-            tokens = tuple(result.log_probs)
+            tokens = tuple(result.log_probs[: None if hypothesis.finished else -1])  # without an end that it has not
+            log_prob = math.fsum(tokens)
+            score = log_prob / penalty.divisor(len(tokens))
             with_tokens[request].append(replace(hypothesis, log_prob=log_prob, score=score, token_log_probs=tokens))
         return with_tokens
 
@@ -227,13 +237,16 @@ def searcher_with_fallback(
     """A searcher that uses the engine where it can; `fallback` for all other requests.
 
     `best_of`: see `heed.decoding.line_translator.LineTranslator`. `with_tokens`: see `CTranslate2Engine.search`.
+    Several threads may search at once; the fallback is called by one at a time.
     """
+    lock = Lock()
 
     def search(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         searched = engine.search(requests, options, with_tokens)
         best = {request: best_of(hypotheses, options) for request, hypotheses in searched.items()}
         if rest := [request for request in requests if request not in best]:
-            best.update(fallback(rest, options))
+            with lock:
+                best.update(fallback(rest, options))
         return best
 
     return search

@@ -8,8 +8,10 @@ without it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Self
 
 from heed.core.errors import DataError
@@ -23,6 +25,9 @@ from heed.decoding.sentences import MAX_CHARACTERS, MAX_TOKENS, split_if_long, t
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import LineEnd, Tokenizer
 from heed.text.vocabulary import UNK_ID
+
+PART = 256
+"""Lines that one of several threads translates at once."""
 
 
 class LineTranslator:
@@ -40,11 +45,12 @@ class LineTranslator:
         self.before_source = list(before_source)
         self.detokenizer = Detokenizer(tgt_tokenizer, line_end)
         self._searcher = searcher
+        self._num_threads = 1
 
-    def searched_by(self, searcher: Searcher) -> Self:
-        """A copy that uses another searcher, such as the scheduler of a server."""
+    def searched_by(self, searcher: Searcher, num_threads: int = 1) -> Self:
+        """A copy that uses another searcher, such as the scheduler of a server, in several threads for many lines."""
         other = copy(self)
-        other._searcher = searcher
+        other._searcher, other._num_threads = searcher, num_threads
         return other
 
     def translate(
@@ -59,12 +65,30 @@ class LineTranslator:
         requests = self.requests(lines, constraints, options.ban)
         if any(len(request.source) > MAX_TOKENS for request in requests):
             return self._translate_long(lines, options, constraints)
-        distinct = sorted({request for request in requests if request.source})
-        hypotheses = self._checked(self._searcher(distinct, options), options)
+        hypotheses = self._best({request for request in requests if request.source}, options)
         return [
             hypotheses[request] if request.source else Hypothesis((), 0.0, 0.0, text=line)
             for line, request in zip(lines, requests, strict=True)
         ]
+
+    def _best(self, distinct: Iterable[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        """The best hypothesis of each request, checked. Threads check some of many requests while others search."""
+        requests = sorted(distinct)
+        if self._num_threads == 1 or len(requests) <= PART:
+            return self._searched(options, requests)
+        requests.sort(key=lambda request: -len(request.source))  # the last to finish are short
+        parts = [requests[first : first + PART] for first in range(0, len(requests), PART)]
+        best: dict[Request, Hypothesis] = {}
+        pool = ThreadPoolExecutor(self._num_threads)
+        try:
+            for part in pool.map(partial(self._searched, options), parts):
+                best |= part
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return best
+
+    def _searched(self, options: SearchOptions, requests: Sequence[Request]) -> dict[Request, Hypothesis]:
+        return self._checked(self._searcher(requests, options), options)
 
     def _translate_long(
         self, lines: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None

@@ -31,6 +31,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -122,8 +123,12 @@ class _Limit:
     times: int
 
     def exceeded(self, units: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """(length, number of occurrences) of the runs that occur too often."""
-        for period in range(self.shortest, min(self.longest, len(units) // (self.times + 1)) + 1):
+        """(length, number of occurrences) of the runs that occur too often.
+
+        A run of p units that occurs one time too often has at least `times` * p units that occur before.
+        """
+        num_repeated = len(units) - len(set(units))
+        for period in range(self.shortest, min(self.longest, num_repeated // self.times) + 1):
             same = map(str.__eq__, units, units[period:])
             streak = max((sum(1 for _ in run) for equal, run in groupby(same) if equal), default=0)
             if streak // period + 1 > self.times:
@@ -223,6 +228,7 @@ def _translatable(text: str) -> list[str]:
     return plain if plain else [word.lower() for word in words if text.upper() == text]
 
 
+@lru_cache(maxsize=100_000)
 def _strip_signs(word: str) -> str:
     if word.isalnum():  # most words
         return word
@@ -344,7 +350,10 @@ class OutputChecks:
                         checked[request] = _replaced(best[request], other, options.nbest)
                         break
             flagged = [request for request in flagged if not checked[request].fallback]
-        return {request: replace(hypothesis, flags=flags[request]) for request, hypothesis in checked.items()}
+        return {
+            request: hypothesis if hypothesis.flags == flags[request] else replace(hypothesis, flags=flags[request])
+            for request, hypothesis in checked.items()
+        }
 
 
 def _replaced(best: Hypothesis, chosen: Hypothesis, nbest: int) -> Hypothesis:

@@ -95,9 +95,8 @@ class Translating(ABC):
         )
         assert self.engine is not None
         with_tokens = with_tokens or self.checks.confidence is not None
-        return translator.searched_by(
-            searcher_with_fallback(self.engine, translator.best_of, self.search_with_pytorch, with_tokens)
-        )
+        search = searcher_with_fallback(self.engine, translator.best_of, self.search_with_pytorch, with_tokens)
+        return translator.searched_by(search, num_threads=self.engine.num_workers + 1)
 
     def check_input(self, lines: Sequence[str], quiet: bool = False) -> None:
         """Warn about lines that are XML, differ from the run's text, or are in its target language."""
