@@ -27,7 +27,7 @@ from heed.tasks.tagging.batch import collate
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.labels import TagLabels, legal_steps
 from heed.tasks.tagging.tagger import SpanMasses, cut, cuts_within
-from heed.tasks.tagging.words import WordEncoder, Words, case_of, normalised
+from heed.tasks.words import WordEncoder, Words, case_of, normalised
 from heed.text.tag_schemes import spans
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 

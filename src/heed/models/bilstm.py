@@ -31,6 +31,7 @@ UNKNOWN_SITE = 1 << 10
 class BiLstmConfig(ModelConfig):
     """Sizes of a bidirectional LSTM."""
 
+    cell: ClassVar[str] = "LSTM"
     kind: Literal["bilstm"] = "bilstm"
     """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=100, ge=1)
@@ -64,11 +65,10 @@ class BiLstmConfig(ModelConfig):
         return self
 
     def summary(self) -> str:
-        cells = {"bilstm": "LSTM", "bigru": "GRU"}
         inputs = {"none": "", "lstm": " and a character LSTM", "cnn": " and a character CNN"}[self.characters]
         layers = f"{self.num_layers} layer{'s' * (self.num_layers > 1)}"
         return (
-            f"a bidirectional {cells[self.kind]} of {layers} with {self.hidden_size} features in each direction, over "
+            f"a bidirectional {self.cell} of {layers} with {self.hidden_size} features in each direction, over "
             f"word vectors of {self.d_model}{inputs}"
         )
 
@@ -76,6 +76,7 @@ class BiLstmConfig(ModelConfig):
 class BiGruConfig(BiLstmConfig):
     """Sizes of a bidirectional GRU."""
 
+    cell = "GRU"
     kind: Literal["bigru"] = "bigru"  # type: ignore[assignment]
     """Kind of model: the key in `MODELS`."""
 
@@ -104,7 +105,12 @@ class BiLstm(ReaderModel):
         self.marks = vectors(vocabularies.num_marks + 1, config.mark_size) if config.mark_size else None
         size += config.case_size + config.mark_size
         self.num_features = 2 * config.hidden_size
-        sizes = [size] + [self.num_features] * (config.num_layers - 1)
+        self._add_layers(size)
+
+    def _add_layers(self, num_inputs: int) -> None:
+        """The layers above the input vectors of words."""
+        config = self.config
+        sizes = [num_inputs] + [self.num_features] * (config.num_layers - 1)
         self.layers = nn.ModuleList(Bidirectional(self.cell, size, config.hidden_size) for size in sizes)
 
     def read(

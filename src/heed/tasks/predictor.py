@@ -193,6 +193,10 @@ class Predictor:
         """Tag a stream of lines, rows of tokens or sentences, which come in groups; yields the lines of output."""
         raise self._cannot("annotate")
 
+    def extract(self, questions: Sequence[Any], top: int = 1) -> Any:
+        """Return the `top` most probable answers to each `heed.text.readers.questions.Question`, best first."""
+        raise self._cannot("extract")
+
     def explain(self, text: str) -> Explanation:
         """What the answer to an input rests on."""
         raise self._cannot("explain")
@@ -323,6 +327,10 @@ class Predictor:
     def evaluate(self, table: Path) -> Any:
         """Score the run on a file of inputs and answers; returns a `heed.evaluation.evaluation.Evaluation`."""
         raise self._cannot("predict")
+
+    def baselines(self, table: Path) -> Sequence[Any]:
+        """The `Evaluation` of each simple method that the run is compared with on a file of inputs and answers."""
+        return ()
 
     def evaluate_captions(
         self, captions: Path, images: Path, others: Sequence[Predictor] = (), quiet: bool = False

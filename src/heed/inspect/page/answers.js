@@ -2,18 +2,17 @@
 
 import { el, percent, setNumber } from "./dom.js";
 
-/** An answer with its probability as a bar. A number has no probability. */
-export function answerBar({ text, probability }) {
+/** An answer with its probability as a bar, in a node. A number has no probability. */
+export function answerBar({ text, probability }, node = el("div", { class: "answer" })) {
   if (probability === null) return el("p", { class: "answer-number" }, text);
   const track = el("span", { class: "track" }, el("span", { class: "fill" }));
   setNumber(track, "share", probability);
-  return el(
-    "div",
-    { class: "answer" },
+  node.append(
     el("span", { class: "answer-name", dir: "auto" }, text),
     track,
     el("span", { class: "answer-share" }, percent(probability)),
   );
+  return node;
 }
 
 /** The text with its words marked, and the n-grams for and against the answer. */

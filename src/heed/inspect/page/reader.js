@@ -83,7 +83,7 @@ function answerView({ answers, explanation, pooling, target }) {
   return el(
     "div",
     { class: "basis" },
-    el("div", { class: "answers" }, ...answers.map(answerBar)),
+    el("div", { class: "answers" }, ...answers.map((each) => answerBar(each))),
     ...(pooling && Math.max(...pooling) > Math.min(...pooling) ? pooledNodes(pooling, target) : []),
     ...(explanation ? explanationParts(explanation) : []),
   );

@@ -273,7 +273,7 @@ class Predictions(Answer):
     """POST /api/predict: for each input its answers, the most probable first."""
 
     outputs: list[list[SerializeAsAny[Prediction]]]
-    """Those of taggers have `tokens` and `entities` too."""
+    """Those of taggers have `tokens` and `entities` too, answers to questions `start` and `end`."""
     explanations: list[Explanation] = Field(default=[])
     """With `explain`, one for each input."""
 

@@ -1,5 +1,6 @@
 // Web page of the server: panels for each task of its models, and their reports.
 
+import { answerPanel } from "./answer.js";
 import { ask, askText, useKey } from "./api.js";
 import { captionPanel } from "./caption.js";
 import { classifyPanel } from "./classify.js";
@@ -75,6 +76,7 @@ async function open() {
     ["Write", ableTo("generate"), generatePanel],
     ["Classify", ableTo("explain"), classifyPanel],
     ["Tag", ableTo("annotate"), tagPanel],
+    ["Answer", ableTo("extract"), answerPanel],
     ["Caption", ableTo("caption"), captionPanel],
     ["Inside", ableTo("read"), readPanel],
   ].filter(([, models]) => models.length);

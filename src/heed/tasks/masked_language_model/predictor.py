@@ -96,7 +96,7 @@ class MaskedLanguageModelPredictor(Predictor):
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Scores at the masks of the validation text, and the pseudo-perplexity of its first lines."""
         analysis = dict(super().analyse(quiet))
-        rows = read_valid(self.run.folder)
+        rows = [row[:1] for row in read_valid(self.run.folder)]
         lengths = (len(ids) for ids in self.tokenizer.encode([line for (line,) in rows]))
         computed = accumulate(length * (length + 1) for length in lengths)
         number = sum(positions <= MAX_ANALYSED for positions in computed)

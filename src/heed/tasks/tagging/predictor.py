@@ -20,7 +20,7 @@ from heed.tasks.tagging.prediction import prediction_of
 from heed.tasks.tagging.reading import read
 from heed.tasks.tagging.streams import answered
 from heed.tasks.tagging.tagger import Tagger, Tagging
-from heed.tasks.tagging.words import WordEncoder, Words
+from heed.tasks.words import WordEncoder, Words
 from heed.text.words import joined_words, split_words
 
 

@@ -12,7 +12,7 @@ from heed.nn.contract import Trace
 from heed.tasks.reading import Lattice, Reading, of_kind
 from heed.tasks.tagging.prediction import prediction_of
 from heed.tasks.tagging.tagger import Tagger
-from heed.tasks.tagging.words import Words
+from heed.tasks.words import Words
 from heed.text.words import split_words
 
 MOST_TAGGINGS = 5

@@ -15,7 +15,7 @@ from torch import Tensor
 from heed.nn.contract import Trace
 from heed.nn.crf import Chain
 from heed.tasks.tagging.labels import TagLabels
-from heed.tasks.tagging.words import WordEncoder, Words
+from heed.tasks.words import WordEncoder, Words
 from heed.text.tag_schemes import Span, spans
 
 MAX_WORDS = 1000
@@ -41,7 +41,7 @@ class Tagging:
 class Tagger:
     """Tags sentences with a model."""
 
-    def __init__(self, model: Any, encoder: WordEncoder, device: torch.device) -> None:
+    def __init__(self, model: Any, encoder: WordEncoder[TagLabels], device: torch.device) -> None:
         self.model = model
         self.encoder = encoder
         self.device = device
@@ -86,13 +86,13 @@ class Tagger:
     def _parts(self, sentence: Words) -> list[Words]:
         """A sentence in parts that the model can read: of at most `MAX_WORDS` words, and of its number of positions."""
         parts = cut(sentence, [*range(MAX_WORDS, len(sentence.tokens), MAX_WORDS)])
-        positions = getattr(self.model.reader.config, "max_len", 0) - getattr(self.model.reader, "num_added", 0) - 1
-        if positions <= 0:
+        most = self.model.reader.config.max_positions
+        if most is None:
             return parts
         columns = self.encoder.columns(parts)
         starts = zip(columns["starts"], map(len, columns["src"]), strict=True)
         ends = [[*of_part[1:], length] for of_part, length in starts]
-        cuts = [cuts_within(of_part, positions) for of_part in ends]
+        cuts = [cuts_within(of_part, most - 1) for of_part in ends]
         return [small for part, at in zip(parts, cuts, strict=True) for small in cut(part, at)]
 
     @torch.no_grad()
