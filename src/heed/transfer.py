@@ -15,6 +15,7 @@ import torch
 from heed.core.errors import UsageError
 from heed.models.transfer import (
     READER,
+    are_word_vectors,
     embedding_name,
     embedding_weights,
     reader_config,
@@ -42,7 +43,10 @@ class Transfer:
         if backward is not None:
             backward.require_weights()
             _require_backward(init, backward)
-        self.config = reader_config(init.recipe.model, backward.recipe.model if backward else None)
+        trained: Any = init.recipe.model
+        if parts == "encoder" or not are_word_vectors(trained):
+            trained = reader_config(trained, backward.recipe.model if backward else None)
+        self.config = trained
 
     def choices(self, task: type[Task], stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
         """The settings of the training that the user did not give: those of the reader, and of the task."""

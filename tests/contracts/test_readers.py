@@ -26,7 +26,7 @@ every_reader = pytest.mark.parametrize("name", READERS)
 WITHOUT_ATTENTION = ("cnn", "bag", "bag, without positions")
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
-RECURRENT = {"bilstm", "bigru", "elmo", "elmo, one direction"}
+RECURRENT = {"bilstm", "bigru", "elmo", "elmo, one direction", "attention_flow"}
 """Readers without attention over the whole source."""
 
 

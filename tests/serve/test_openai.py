@@ -34,10 +34,10 @@ def spelled(logprobs: Any) -> str:
 
 
 def test_models_are_listed_and_retrieved(client: OpenAI) -> None:
-    assert [model.id for model in client.models.list()] == ["lm"]
+    assert [model.id for model in client.models.list()] == ["en-de", "de-fr", "lm"]
     assert client.models.retrieve("lm").owned_by == "heed"
     with pytest.raises(openai.NotFoundError) as error:
-        client.models.retrieve("en-de")
+        client.models.retrieve("fr-de")
     assert error.value.code == "model_not_found"
 
 
@@ -175,7 +175,7 @@ def test_a_stream_consists_of_events_and_ends_with_done(live: Live) -> None:
         ({"n": 0}, "n"),
         ({"n": 3, "best_of": 2}, "best_of"),
         ({"best_of": 2, "stream": True}, "best_of"),
-        ({"prompt": ["x"] * 100_000}, "prompt"),
+        ({"prompt": ["x"] * 10_000}, "prompt"),
         ({"prompt": [10**6]}, "prompt"),
         ({"prompt": []}, "prompt"),
         ({"prompt": "x" * 20_000}, "text"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -39,9 +40,9 @@ def predict(
     """Predict an answer to each line of stdin, or to each image.
 
     An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
-    Taggers read CoNLL files, to whose rows they add a column of tags, or plain sentences.
-    The texts of a pair are separated by a tab. With --table, the rows of a table are printed with columns for the
-    answers and their probabilities. The name of an image and a tab come before its captions.
+    Taggers read CoNLL files, to whose rows they add a column of tags, or plain sentences. The texts of a pair, and a
+    question and the text with its answer, are separated by a tab. With --table, the rows of a table are printed with
+    columns for the answers and their probabilities. The name of an image and a tab come before its captions.
 
     Examples:
 
@@ -52,6 +53,8 @@ def predict(
       heed predict runs/names < in.conll > out.conll
 
       heed predict runs/topics --table new.csv > predicted.csv
+
+      heed predict runs/answers --json < questions.tsv
 
       heed predict runs/captions --images photos.tar
     """
@@ -90,14 +93,15 @@ def predict(
 
 
 def _plain(answers: Sequence[Prediction], with_probabilities: bool) -> str:
+    from heed.text.readers.tables import one_line
+
     cells = []
     for answer in answers:
-        cells.append(answer.text)
+        cells.append(one_line(answer.text))
         if with_probabilities and answer.probability is not None:
             cells.append(f"{answer.probability:.4f}")
     return "\t".join(cells)
 
 
 def _record(line: str, answers: Sequence[Prediction]) -> str:
-    predictions = [{"text": answer.text, "probability": answer.probability} for answer in answers]
-    return json.dumps({"input": line, "predictions": predictions}, ensure_ascii=False)
+    return json.dumps({"input": line, "predictions": [asdict(answer) for answer in answers]}, ensure_ascii=False)

@@ -47,7 +47,7 @@ CPU_SECONDS = 600
 """Time of computing for a file. The other process ends this one much earlier if nobody waits."""
 TEXTS_AT_ONCE = 1024
 """Texts of one question."""
-PRIORITY = 5
+PRIORITY = 10
 """Steps of priority below that of the other process."""
 
 

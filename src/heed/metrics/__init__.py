@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from heed.core.errors import UsageError
+from heed.metrics.answers import AnswerF1, AnswerMatch, ChoiceF1
 from heed.metrics.cider import CiderD
 from heed.metrics.classification import (
     Accuracy,
@@ -65,6 +66,9 @@ METRICS: dict[str, type[Metric]] = {
     "spearman": Spearman,
     "mean_absolute_error": MeanAbsoluteError,
     "log_loss": LogLoss,
+    "answer_match": AnswerMatch,
+    "answer_f1": AnswerF1,
+    "choice_f1": ChoiceF1,
 }
 
 TRANSLATION_METRICS = ("bleu", "chrf", "ter")

@@ -54,9 +54,9 @@ class Service:
         self.admit(request, bearer_key(request))
 
     async def read(self, request: Request, kind: type[M]) -> M:
-        """The JSON body of an admitted request, read by a job. Raises ApiError."""
+        """The JSON body of an admitted request. Raises ApiError."""
         body = await request.body()
-        return await self.jobs.run(request, lambda job: json_body(kind, request.headers, body))
+        return await self.jobs.read(request, body, lambda job: json_body(kind, request.headers, body))
 
     def reported(self, error: Exception, event: str = "stream_failed") -> ApiError:
         """The error to send to a client. An unexpected one is logged, and its message is not sent."""

@@ -90,7 +90,7 @@ class LibreTranslateApi:
             except ApiError as error:
                 return key, error
 
-        key, fields = await self.service.jobs.run(request, read)
+        key, fields = await self.service.jobs.read(request, body, read)
         self.service.admit(request, key or bearer_key(request))
         if isinstance(fields, ApiError):
             raise fields

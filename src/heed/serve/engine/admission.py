@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from heed.serve.bodies import JSON, media_type_of
 from heed.serve.engine.job import RETRY_AFTER, ClientLeftError, Job
 from heed.serve.engine.outlet import Outlet
 from heed.serve.engine.pace import Pace
@@ -21,6 +21,9 @@ from heed.serve.limits import Limits
 from heed.serve.telemetry import Metrics
 
 T = TypeVar("T")
+
+READ_AT_ONCE = 4096
+"""Bytes of a body that is read on the event loop."""
 
 
 class Jobs:
@@ -60,20 +63,27 @@ class Jobs:
     def _begin(self, job: Job, work: Callable[[Job], T]) -> asyncio.Future[T]:
         self._jobs.add(job)
         self._metrics.at_work.set(self.num_admitted)
-        loop, future = asyncio.get_running_loop(), Future[T]()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
 
         def run() -> None:
+            complete = _completion(future, lambda: work(job))
             with suppress(RuntimeError):  # the loop has ended
-                complete = _completion(future, lambda: work(job))
-                loop.call_soon_threadsafe(self._ended, job)  # first: whoever gets the result may ask again
-                complete()
+                loop.call_soon_threadsafe(self._end, job, complete)
 
         self._threads.run(run)
-        return asyncio.wrap_future(future)
+        return future
 
-    def _ended(self, job: Job) -> None:
+    def _end(self, job: Job, complete: Callable[[], None]) -> None:
         self._jobs.discard(job)
         self._metrics.at_work.set(self.num_admitted)
+        complete()
+
+    async def read(self, http: Request, body: bytes, work: Callable[[Job], T]) -> T:
+        """What a function makes of a body: in a job, or at once from JSON that takes less time than starting one."""
+        if len(body) > READ_AT_ONCE or media_type_of(http.headers) != JSON:
+            return await self.run(http, work)
+        return work(self._admit(self._limits.seconds))
 
     async def run(self, http: Request, work: Callable[[Job], T], seconds: float | None = None) -> T:
         """The result of the work. Raises ApiError; ClientLeftError when the client has disconnected."""
@@ -132,8 +142,8 @@ async def _disconnect(http: Request) -> None:
             return
 
 
-def _completion(future: Future[T], work: Callable[[], T]) -> Callable[[], None]:
-    """Do the work; the function that gives its result or error to the future."""
+def _completion(future: asyncio.Future[T], work: Callable[[], T]) -> Callable[[], None]:
+    """Do the work; the function that gives its result or error to the future, in the thread of the loop."""
     try:
         return partial(future.set_result, work())
     except BaseException as error:

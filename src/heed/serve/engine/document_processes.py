@@ -38,7 +38,7 @@ class DocumentProcess:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "heed.documents.isolated", str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL, start_new_session=True,  # an interrupt is for the server
+                stdin=subprocess.DEVNULL, process_group=0,  # an interrupt is for the server
             )  # fmt: skip
         self.is_fit = True
         """Whether it can translate another file."""

@@ -71,7 +71,7 @@ class EngineQueue:
             self._start()
             for ticket in tickets:
                 self._add(ticket)
-            self._wake.notify_all()
+            self._wake.notify(len(tickets))
 
     def cancel(self, tickets: Sequence[Ticket]) -> None:
         """Cancel searches. One that runs is finished, and its outcome dropped."""
