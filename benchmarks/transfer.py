@@ -85,19 +85,30 @@ class Task:
     updates: int
     metric: str = "accuracy"
 
+    @property
+    def tags(self) -> bool:
+        """Whether words are tagged."""
+        return self.metric == "entity_f1"
+
     def flags(self, name: str, texts: Path) -> list[str]:
         """The training and validation data."""
-        kind, flag, ending = ("tagging", "conll", "conll") if name == "chunks" else ("classification", "table", "csv")
+        kind, flag, ending = ("tagging", "conll", "conll") if self.tags else ("classification", "table", "csv")
         files = [str(texts / f"{name}.{part}.{ending}") for part in ("train", "valid")]
-        alone = [] if name == "chunks" else ["--head.linear=false", "--head.dropout=0.3"]
+        alone = [] if self.tags else ["--head.linear=false", "--head.dropout=0.3"]
         return ["--task", kind, f"--{flag}", files[0], f"--valid-{flag}", files[1], *alone]
 
     def test(self, name: str, texts: Path) -> Path:
         """The test set."""
-        return texts / (f"{name}.test.conll" if name == "chunks" else f"{name}.test.csv")
+        return texts / f"{name}.test.{'conll' if self.tags else 'csv'}"
 
 
-TASKS = {"trec": Task(400), "sick": Task(500), "chunks": Task(600, "entity_f1"), "sst2": Task(700)}
+TASKS = {
+    "trec": Task(400),
+    "sick": Task(500),
+    "chunks": Task(600, "entity_f1"),
+    "names": Task(500, "entity_f1"),
+    "sst2": Task(700),
+}
 
 
 def pretrain(texts: Path, out: Path) -> None:

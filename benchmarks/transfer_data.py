@@ -2,7 +2,8 @@
 
     python benchmarks/transfer_data.py --data DIR --out DATA
 
-`DIR` has the folders `imdb`, `wikitext2`, `multi30k`, `conll2000`, `sst`, `trec_qc` and `sick`. Written are:
+`DIR` has the folders `imdb`, `wikitext2`, `multi30k`, `conll2000`, `wnut17`, `sst`, `trec_qc` and `sick`.
+Written are:
 
 - `english.txt`: paragraphs of IMDB's training reviews, WikiText-2's sentences without `<unk>` and Multi30k's captions,
   in an order that does not depend on the machine; `sentences.txt`: the same, a sentence a line;
@@ -157,6 +158,13 @@ def chunks(data: Path, out: Path) -> None:
             (out / f"chunks.{name}.conll").write_text("\n\n".join(each) + "\n", encoding="utf-8")
 
 
+def names(data: Path, out: Path) -> None:
+    """Sentences of WNUT-17 with words and tags of names."""
+    for part, file in (("train", "train"), ("valid", "dev"), ("test", "test")):
+        lines = (line.split("\t") for line in lines_of(data / "wnut17" / f"{file}.conll.xz"))
+        write_lines(out / f"names.{part}.conll", (" ".join(filter(None, cells)) for cells in lines))
+
+
 def main() -> None:
     """Write all files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -172,6 +180,7 @@ def main() -> None:
             write_lines(options.out / f"{name}.{language}", map(words, lines))
     classified(options.data, options.out)
     chunks(options.data, options.out)
+    names(options.data, options.out)
 
 
 if __name__ == "__main__":

@@ -189,6 +189,8 @@ def test_every_reader_task_begins_with_every_trained_reader(
     assert recipe.model.kind == ("elmo" if begin in ("elmo", "gpt") else "encoder")
     most = recipe.model.max_positions
     assert most is None or recipe.data.max_tokens < most
+    evaluation = heed.load(tmp_path / "tuned").evaluate(folder / ("tagged" if train is tag else "table.csv"))
+    assert evaluation.num_rows > 10 and evaluation.leakage
     output = heed.load(tmp_path / "tuned").predict([" ".join(["the"] * 30)])  # more tokens than positions
     assert len(output) == 1
 

@@ -118,11 +118,15 @@ class LineHashes:
         )
 
     def found(self, rows: Sequence[Row]) -> dict[str, NDArray[np.bool_]]:
-        """Masks of the rows that are among the lines, by kind [num_rows]."""
+        """Masks of the rows that are among the lines, by the kinds that the rows have [num_rows].
+
+        A reader of texts that began as a translator has seen pairs too, which a text is not.
+        """
         keys = [hashes_of(row) for row in rows]
         return {
             kind: _among(hashes, np.array([key[kind] for key in keys], dtype=DTYPE))
             for kind, hashes in self.hashes.items()
+            if all(kind in key for key in keys)
         }
 
 
