@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections import Counter
@@ -15,6 +16,7 @@ from command import call
 from toy import without_shape_checks
 
 import heed
+from heed.nn.contract import TokenSource
 from heed.nn.links import LINKS
 from heed.run import Run
 from heed.tasks.classification.answer import Combination, combinations, fit_factors
@@ -92,6 +94,20 @@ def test_rows_of_a_table_are_printed_with_their_answers(trained: Path, tmp_path:
     assert [line.split("\t")[2] for line in lines] == ["pos", "neg"]
 
 
+def test_vectors_are_the_features_of_the_reader_whatever_the_batch(trained: Path, tmp_path: Path) -> None:
+    predictor, texts = heed.load(trained), ["the film was great", "", "a dull plot", "plot " * 400, "bad"]
+    vectors = predictor.embed(texts)
+    ids = [row[: predictor.run.recipe.data.max_tokens] for row in predictor.tokenizers["src"].encode(texts)]
+    for text, row, vector in zip(texts, ids, vectors, strict=True):
+        read = TokenSource(torch.tensor([[*row, 2]]), torch.ones(1, len(row) + 1, dtype=torch.bool))
+        features = predictor.run.model.reader.read(read)[0, : len(row)]
+        expected = features.mean(0) if row else torch.zeros(len(vector))
+        np.testing.assert_allclose(vector, expected.detach().numpy(), atol=1e-6)
+        np.testing.assert_allclose(predictor.embed(text), vector, atol=1e-6)
+    result = call("embed", trained, stdin="\n".join(texts) + "\n")
+    np.testing.assert_allclose(np.load(io.BytesIO(result.stdout)), vectors, atol=1e-6)
+
+
 def test_a_resumed_training_is_the_same(trained: Path, tmp_path: Path) -> None:
     short = [flag for flag in TINY if "max_steps" not in flag]
     out = tmp_path / "run"
@@ -117,6 +133,8 @@ def test_the_linear_model_alone_explains_itself(trained: Path, tmp_path: Path) -
     bias = linear.link.full(linear.weights[-1:])
     torch.testing.assert_close(torch.tensor(total).float() + bias[0], linear.logits([("a great film",)])[0])
     assert call("info", out).code == 0
+    refused = call("embed", out, stdin="a film\n")
+    assert refused.code == 2 and "which can explain, predict, read" in refused.err
 
 
 def test_pairs_several_labels_and_numbers(tmp_path: Path) -> None:

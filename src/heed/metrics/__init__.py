@@ -31,7 +31,7 @@ from heed.metrics.likelihood import (
     PerplexityPerWord,
     TextLikelihood,
 )
-from heed.metrics.masked import MaskedAccuracy, MaskedPerplexity
+from heed.metrics.masked import MaskedAccuracy, MaskedPerplexity, NextSentenceAccuracy, NextSentenceLoss
 from heed.metrics.metric import Metric, OutputMetric, Score, SentenceStatistics, require_parallel
 from heed.metrics.significance import SEED, interval, resampled_totals
 from heed.metrics.similarity import NegativeSampling
@@ -55,6 +55,8 @@ METRICS: dict[str, type[Metric]] = {
     "bits_per_byte": BitsPerByte,
     "masked_perplexity": MaskedPerplexity,
     "masked_accuracy": MaskedAccuracy,
+    "next_sentence_loss": NextSentenceLoss,
+    "next_sentence_accuracy": NextSentenceAccuracy,
     "negative_sampling": NegativeSampling,
     "accuracy": Accuracy,
     "macro_f1": MacroF1,

@@ -1,7 +1,7 @@
 """Predictor contract: the methods of a trained run, independent of its task.
 
 `heed.load` returns a predictor. The commands, the server, the evaluation and the report depend on its abilities
-("translate", "generate", "score", "predict"), not on its task.
+("translate", "generate", "score", "predict", ...), not on its task.
 """
 
 from __future__ import annotations
@@ -170,7 +170,10 @@ class Predictor:
 
     def warm_up(self) -> None:
         """Run the model once, for runs that do not generate text from text."""
-        self.predict(["1"])
+        if self.can("predict"):
+            self.predict(["1"])
+        elif self.can("embed"):
+            self.token_vectors(["1"])
 
     def convert(self) -> None:
         """Write the files that make later use faster into the run folder."""
@@ -197,6 +200,10 @@ class Predictor:
     def explain(self, text: str) -> Explanation:
         """What the answer to an input rests on."""
         raise self._cannot("explain")
+
+    def read(self, text: str) -> Any:
+        """Read a text; returns a `heed.tasks.reading.Reading`, with the answer and what it rests on."""
+        raise self._cannot("read")
 
     def predict_table(
         self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
@@ -342,5 +349,5 @@ class Predictor:
     def _cannot(self, ability: str, by: str = "") -> UsageError:
         return UsageError(
             f"{by or ability} needs a run that can {ability}; {self.run.folder} is a {self.run.recipe.task} run, "
-            f"which can {', '.join(sorted(self.abilities))}."
+            f"which can {', '.join(sorted(filter(self.can, self.abilities)))}."
         )

@@ -2,6 +2,7 @@
 
 import { el } from "./dom.js";
 import { captionView } from "./glances.js";
+import { readerView } from "./reader.js";
 import { inspectionView } from "./view.js";
 
 const { model, inspection, made_by: madeBy } = JSON.parse(document.getElementById("data").textContent);
@@ -20,8 +21,11 @@ document
       ` · ${model.description} · ${madeBy}`,
     ),
   );
-const isImage = inspection.task === "image";
-const warnings = isImage ? [] : [
+const views = {
+  image: () => captionView(inspection.caption, () => el("img", { src: inspection.image, alt: "" })),
+  reader: () => readerView(inspection, model.languages),
+};
+const warnings = inspection.task in views ? [] : [
   ...inspection.flags.map((flag) => `The best output failed an output check: ${flag}.`),
   ...(inspection.finished ? [] : ["The output was cut off at its maximum length."]),
   ...(inspection.confidence === null
@@ -30,4 +34,7 @@ const warnings = isImage ? [] : [
 ];
 document
   .querySelector("main")
-  .append(...warnings.map((text) => el("p", { class: "note" }, text)), isImage ? captionView(inspection.caption, () => el("img", { src: inspection.image, alt: "" })) : inspectionView(inspection, model.languages));
+  .append(
+    ...warnings.map((text) => el("p", { class: "note" }, text)),
+    (views[inspection.task] ?? (() => inspectionView(inspection, model.languages)))(),
+  );

@@ -1,7 +1,7 @@
 // Panel for questions about a text: the answer is marked in it, and the next best answers are shown as bars.
 
 import { ask } from "./api.js";
-import { bar } from "./bars.js";
+import { answerBar } from "./answers.js";
 import { el } from "./dom.js";
 import { markedText } from "./entities.js";
 import { alertBox, latest, modelChoice, onControlEnter } from "./panel.js";
@@ -70,7 +70,7 @@ export function answerPanel(served, modelInUse) {
   function show(context, answers) {
     const choices = answers.map((answer) => {
       const node = el("button", { type: "button", class: "answer choice", onclick: () => mark(answer, node) });
-      return bar({ ...answer, text: answer.text || NOTHING }, node);
+      return answerBar({ ...answer, text: answer.text || NOTHING }, node);
     });
     bars.replaceChildren(...choices);
     mark(answers[0], choices[0]);

@@ -7,6 +7,7 @@ import { classifyPanel } from "./classify.js";
 import { el } from "./dom.js";
 import { generatePanel } from "./generate.js";
 import { alertBox } from "./panel.js";
+import { readPanel } from "./read.js";
 import { report } from "./report.js";
 import { tagPanel } from "./tag.js";
 import { translatePanel } from "./translate.js";
@@ -77,6 +78,7 @@ async function open() {
     ["Tag", ableTo("annotate"), tagPanel],
     ["Answer", ableTo("extract"), answerPanel],
     ["Caption", ableTo("caption"), captionPanel],
+    ["Inside", ableTo("read"), readPanel],
   ].filter(([, models]) => models.length);
   if (!kinds.length) {
     main.replaceChildren(

@@ -26,6 +26,7 @@ CPU_MINUTES = 15.0
 
 _POOLING = {
     "cnn": ("max", "the strongest window of each filter, as in the paper"),
+    "elmo": ("concat", "the end of the text, the maximum and the mean, as in ULMFiT"),
     "bag": ("mean", "the mean of all vectors, as in the paper"),
 }
 

@@ -19,8 +19,11 @@ from heed.tasks.classification.linear_part import LINEAR, read_linear
 from heed.tasks.classification.prepare import encode
 from heed.tasks.classification.reading import neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, test_table
+from heed.tasks.classification.text_reading import read
+from heed.tasks.embedding import TokenVectors, vectors_of_ids
 from heed.tasks.predictor import Explanation, Prediction, Predictor
 from heed.tasks.prepare import chunks
+from heed.tasks.reading import Reading
 from heed.text.readers.corpus import format_of
 from heed.text.readers.labelled import cells_of, open_labelled
 from heed.text.readers.lines import Errors
@@ -37,7 +40,7 @@ def _cells(answer: Prediction, with_probability: bool) -> list[str]:
 class ClassificationPredictor(Predictor):
     """A trained classifier."""
 
-    abilities = frozenset({"predict", "explain"})
+    abilities = frozenset({"predict", "explain", "read", "embed"})
 
     @cached_property
     def labels(self) -> Labels:
@@ -58,6 +61,9 @@ class ClassificationPredictor(Predictor):
             return model
         return read_linear(self.run.folder, self.run.recipe, len(self.labels))
 
+    def can(self, ability: str) -> bool:
+        return super().can(ability) and not (ability == "embed" and self.run.recipe.model.kind == "linear")
+
     @property
     def num_texts(self) -> int:
         """Texts of a row: 1, or 2 of pairs."""
@@ -69,6 +75,9 @@ class ClassificationPredictor(Predictor):
         """Read the parts that are used."""
         for name in self.answer.factors:
             _ = self.linear if name == "linear" else self.run.model
+
+    def warm_up(self) -> None:
+        self.predict_texts([("1",) * self.num_texts])
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """The `top` most probable labels of each text, the likeliest first; the texts of a pair are separated by a tab.
@@ -131,6 +140,10 @@ class ClassificationPredictor(Predictor):
         """The words and n-grams that the most probable label of a text rests on."""
         return explain(self, self.split(text))
 
+    def read(self, text: str) -> Reading:
+        """The words of a text, the probability of each label, what the likeliest rests on, and attention, if any."""
+        return read(self, self.split(text))
+
     def predict_table(
         self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
     ) -> Iterator[str]:
@@ -150,6 +163,17 @@ class ClassificationPredictor(Predictor):
                 answers = next(found) if all(map(str.strip, row.texts)) else []
                 cells = [cell for answer in answers for cell in _cells(answer, probabilities)]
                 yield cells_of([*row.cells, *cells, *[""] * (len(heads) - len(cells))], separator)
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The features of the reader at each token of each text; those of a pair follow each other.
+
+        A text is cut where the classifier cuts it (`data.max_tokens`).
+        """
+        self.require("embed")
+        data, tokenizer = self.run.recipe.data, self.tokenizers["src"]
+        rows = [self.split(text) if text else ("",) * self.num_texts for text in map(data.normaliser.apply, texts)]
+        ids = encode(rows, tokenizer, data.max_tokens)
+        return vectors_of_ids(self.run.model.reader, tokenizer, ids, self.run.device)
 
     # --- evaluation -------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heed.data.batch import source_from_ids
+from heed.nn.dropout_keys import DropoutKeys
 from heed.text.vocabulary import Vocabulary
 
 _TOKENS = 16384
@@ -26,7 +27,18 @@ def neural_outputs(model: Any, ids: Sequence[Sequence[int]], device: torch.devic
             size += 1
         rows = [ids[row] for row in order[begin : begin + size]]
         source = source_from_ids(rows, Vocabulary.eos_id, Vocabulary.pad_id).to(device)
-        parts.append(model.head(model.read(source), source.mask).float().cpu())
+        parts.append(outputs_of(model, source).float().cpu())
         begin += size
     outputs = torch.cat(parts)
     return outputs[torch.tensor(order).argsort()]
+
+
+def outputs_of(model: Any, source: Any, dropout_keys: DropoutKeys | None = None) -> Float[Tensor, "B K"]:
+    """The outputs of a reader with a pooling head; the first position is that of [CLS] where the reader has one."""
+    mask = source.mask
+    if model.head.pooling == "cls":
+        features, mask = model.read_begun(source, dropout_keys)[:, :1], mask[:, :1]
+    else:
+        features = model.read(source, dropout_keys)
+    outputs: Tensor = model.head(features, mask, dropout_keys)
+    return outputs

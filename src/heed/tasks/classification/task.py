@@ -41,7 +41,7 @@ from heed.tasks.classification.prepare import (
     prepare_classifier,
     targets_of,
 )
-from heed.tasks.classification.reading import neural_outputs
+from heed.tasks.classification.reading import neural_outputs, outputs_of
 from heed.tasks.classification.rows import split
 from heed.tasks.classification.scores import METRICS_OF, scores_of
 from heed.tasks.defaults import Choices, CorpusStats, Machine
@@ -94,6 +94,12 @@ class ClassificationTask(Task):
         if answer != "auto" and metric not in (LOSS, *METRICS_OF[answer]):
             allowed = " or ".join(f'"{name}"' for name in (LOSS, *METRICS_OF[answer]))
             raise ValueError(f'data.answer = "{answer}" needs training.stop_metric = {allowed}, got "{metric}"')
+        most = recipe.model.max_positions
+        if is_new and most is not None and recipe.data.max_tokens >= most:
+            raise ValueError(
+                f"data.max_tokens = {recipe.data.max_tokens} and the end of a text need {recipe.data.max_tokens + 1} "
+                f"positions, but the reader has {most}"
+            )
         if recipe.training.r_drop:
             raise ValueError('training.r_drop requires task = "translation": set it to 0')
 
@@ -173,8 +179,7 @@ class ClassificationTask(Task):
         before: State | None = None,
     ) -> Loss:  # fmt: skip
         """-log p of the targets; for one of several labels, with label smoothing."""
-        features = model.read(batch.source, dropout_keys)
-        outputs = model.head(features, batch.source.mask, dropout_keys).float()
+        outputs = outputs_of(model, batch.source, dropout_keys).float()
         link, targets = self.labels.link, batch.targets
         nll = link.full_loss(outputs, targets)
         if not smoothing.epsilon or self.labels.kind != "label":
