@@ -21,6 +21,14 @@ _SITE = 700
 """Site of the dropout, apart from those of readers."""
 
 
+def attention_weights(
+    hidden: nn.Module, query: Float[Tensor, " D"], features: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]
+) -> Float[Tensor, "B S"]:
+    """The share of each position, softmax(query · tanh(hidden(h_i))); 0 for padding (Yang et al. 2016)."""
+    scores: Tensor = hidden(features).tanh() @ query
+    return scores.masked_fill(~mask, -torch.inf).softmax(1)
+
+
 class PoolingHead(nn.Module):
     """Outputs [B, K] of pooled features."""
 
@@ -52,8 +60,7 @@ class PoolingHead(nn.Module):
         if self.pooling == "mean":
             weights = mask / mask.sum(1, keepdim=True)
         else:
-            scores = self.hidden(features).tanh() @ self.query
-            weights = scores.masked_fill(~mask, -torch.inf).softmax(1)
+            weights = attention_weights(self.hidden, self.query, features, mask)
         if trace is not None:
             trace.record("pooling", weights[:, None, None])
         return (weights[..., None] * features.masked_fill(~mask[..., None], 0)).sum(1)

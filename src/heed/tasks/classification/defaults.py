@@ -24,6 +24,10 @@ CPU_MINUTES = 15.0
 """Default time limit on a CPU."""
 
 
+_DOCUMENTS: Chosen = {
+    "data.max_tokens": (2000, "the rest of a longer document is read by the linear model only"),
+    "data.normaliser.strip_control": (False, "line breaks end sentences"),
+}
 _POOLING = {
     "cnn": ("max", "the strongest window of each filter, as in the paper"),
     "bag": ("mean", "the mean of all vectors, as in the paper"),
@@ -49,7 +53,10 @@ def choose_classifier(stats: CorpusStats, machine: Machine, given: Mapping[str, 
             "model.kind": (kind, "given"),
         }
         return without({**chosen, **words}, given)
-    return without({**chosen, **_neural(stats, machine, given, kind)}, given)
+    chosen |= _neural(stats, machine, given, kind)
+    if kind in MODELS and MODELS[kind].source == "documents":
+        chosen |= _DOCUMENTS
+    return without(chosen, given)
 
 
 def _held_out(stats: CorpusStats, given: Mapping[str, Any]) -> Chosen:

@@ -15,9 +15,8 @@ from heed.models.linear import LinearNgrams
 from heed.tasks.classification.answer import Combination as Answer
 from heed.tasks.classification.explaining import explain
 from heed.tasks.classification.labels import THRESHOLD, Labels
-from heed.tasks.classification.linear_part import LINEAR, read_linear
-from heed.tasks.classification.prepare import encode
-from heed.tasks.classification.reading import neural_outputs
+from heed.tasks.classification.linear_part import outputs_on_valid, read_linear
+from heed.tasks.classification.reading import Reading, neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, test_table
 from heed.tasks.predictor import Explanation, Prediction, Predictor
 from heed.tasks.prepare import chunks
@@ -57,6 +56,11 @@ class ClassificationPredictor(Predictor):
             model: LinearNgrams = self.run.model
             return model
         return read_linear(self.run.folder, self.run.recipe, len(self.labels))
+
+    @property
+    def reading(self) -> Reading:
+        """How texts become what the neural part reads."""
+        return Reading.of(self.run.recipe)
 
     @property
     def num_texts(self) -> int:
@@ -110,22 +114,23 @@ class ClassificationPredictor(Predictor):
         return self.answer.outputs(self.parts(texts))
 
     @torch.no_grad()
-    def parts(self, texts: Sequence[Texts], names: Sequence[str] = ()) -> dict[str, Tensor]:
+    def parts(self, texts: Sequence[Texts], names: Sequence[str] | None = None) -> dict[str, Tensor]:
         """The outputs of each part that is used, or of those in `names`."""
         parts = {}
-        names = names or list(self.answer.factors)
+        names = list(self.answer.factors) if names is None else names
         if "linear" in names and self.linear is not None:
             parts["linear"] = self.linear.logits(texts)
         if "neural" in names:
-            ids = encode(list(texts), self.tokenizers["src"], self.run.recipe.data.max_tokens)
-            parts["neural"] = neural_outputs(self.run.model, ids, self.run.device)
+            ids = self.reading.encode(texts, self.tokenizers["src"])
+            parts["neural"] = neural_outputs(self.run.model, self.reading, ids, self.run.device)
         return parts
 
-    @property
-    def available(self) -> list[str]:
-        """The parts that the run has."""
-        has_linear = self.run.recipe.model.kind == "linear" or self.run.files.has(LINEAR)
-        return ["linear"] * has_linear + ["neural"] * (self.run.recipe.model.kind != "linear")
+    def parts_on_valid(self, texts: Sequence[Texts]) -> dict[str, Tensor]:
+        """The outputs of each part that the run has for its validation texts, as if no part had been fitted on them."""
+        parts = self.parts(texts, ["neural"] if self.run.recipe.model.kind != "linear" else [])
+        if self.linear is not None:
+            parts["linear"] = outputs_on_valid(self.run.folder, self.linear, texts)
+        return parts
 
     def explain(self, text: str) -> Explanation:
         """The words and n-grams that the most probable label of a text rests on."""
