@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,7 +14,7 @@ from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from heed.tasks.predictor import Prediction
+    from heed.tasks.predictor import AttendedSentence, Prediction
 
 
 def predict(
@@ -85,7 +86,8 @@ def predict(
         return
     for lines in groups_as_they_come(errors):
         for line, answers in zip(lines, loaded.predict(lines, top), strict=True):
-            write_line(_record(line, answers) if json_lines else _plain(answers, probabilities))
+            plain = _plain(answers, probabilities)
+            write_line(_record(line, answers, loaded.attend(line)) if json_lines else plain)
         flush()
 
 
@@ -98,6 +100,7 @@ def _plain(answers: Sequence[Prediction], with_probabilities: bool) -> str:
     return "\t".join(cells)
 
 
-def _record(line: str, answers: Sequence[Prediction]) -> str:
+def _record(line: str, answers: Sequence[Prediction], attended: Sequence[AttendedSentence] = ()) -> str:
     predictions = [{"text": answer.text, "probability": answer.probability} for answer in answers]
-    return json.dumps({"input": line, "predictions": predictions}, ensure_ascii=False)
+    sentences = {"sentences": [asdict(sentence) for sentence in attended]} if attended else {}
+    return json.dumps({"input": line, "predictions": predictions, **sentences}, ensure_ascii=False)

@@ -1,7 +1,8 @@
 // Panel for classifying a text: probabilities as bars, and the words and n-grams that the answer rests on.
 
+import { answerBar, explanationParts } from "./answers.js";
 import { ask } from "./api.js";
-import { el, percent, setNumber } from "./dom.js";
+import { el } from "./dom.js";
 import { after, alertBox, latest, modelChoice, onControlEnter } from "./panel.js";
 
 const PAUSE = 400; // milliseconds without a keystroke before the text is classified
@@ -45,66 +46,14 @@ export function classifyPanel(served, modelInUse) {
       return;
     }
     const explain = state.model.abilities.includes("explain");
-    const body = { model: state.model.name, inputs: [text.trim().replace(/\s*\n\s*/g, " ")], top: MOST, explain };
+    const body = { model: state.model.name, inputs: [text.trim()], top: MOST, explain };
     work.run(
       async (signal) => {
         const answer = await ask("api/predict", body, signal);
-        bars.replaceChildren(...answer.outputs[0].map(bar));
-        basis.replaceChildren(...(answer.explanations ?? []).flatMap(explained));
+        bars.replaceChildren(...answer.outputs[0].map(answerBar));
+        basis.replaceChildren(...(answer.explanations ?? []).flatMap(explanationParts));
       },
       (error) => box.show(error, classify),
     );
   }
-}
-
-/** An answer with its probability as a bar. A number has no probability. */
-function bar({ text, probability }) {
-  if (probability === null) return el("p", { class: "answer-number" }, text);
-  const track = el("span", { class: "track" }, el("span", { class: "fill" }));
-  setNumber(track, "share", probability);
-  return el(
-    "div",
-    { class: "answer" },
-    el("span", { class: "answer-name", dir: "auto" }, text),
-    track,
-    el("span", { class: "answer-share" }, percent(probability)),
-  );
-}
-
-/** The text with its words marked, and the n-grams for and against the answer. */
-function explained({ answer, words, ngrams }) {
-  const most = Math.max(1e-9, ...words.map(({ weight }) => Math.abs(weight)));
-  const marked = words.flatMap(({ text, weight }) => [mark(text, weight, most), " "]);
-  const parts = [
-    el("h2", {}, `What speaks for “${answer}”`),
-    el("p", { class: "marked", dir: "auto" }, ...marked),
-    el(
-      "p",
-      { class: "quiet" },
-      el("span", { class: "word for" }, "for"),
-      " and ",
-      el("span", { class: "word against" }, "against"),
-      " this answer: the change of its log-odds if the word is left out.",
-    ),
-  ];
-  if (ngrams.length) parts.push(el("h3", {}, "Strongest n-grams of the linear model"), ngramList(ngrams));
-  return parts;
-}
-
-function mark(text, weight, most) {
-  const node = el("span", { class: weight < 0 ? "word against" : "word for", title: signed(weight) }, text);
-  setNumber(node, "strength", Math.abs(weight) / most);
-  return node;
-}
-
-function ngramList(ngrams) {
-  const most = Math.max(...ngrams.map(({ weight }) => Math.abs(weight)));
-  const items = ngrams.map(({ text, weight }) =>
-    el("li", {}, mark(text.replaceAll(" ", "␣"), weight, most), el("span", { class: "quiet" }, ` ${signed(weight)}`)),
-  );
-  return el("ul", { class: "ngrams", dir: "auto" }, ...items);
-}
-
-function signed(weight) {
-  return `${weight < 0 ? "−" : "+"}${Math.abs(weight).toFixed(2)}`;
 }

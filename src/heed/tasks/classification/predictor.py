@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ from torch import Tensor
 from heed.core.errors import UsageError
 from heed.models.linear import LinearNgrams
 from heed.tasks.classification.answer import Combination as Answer
+from heed.tasks.classification.attending import attended_sentences
 from heed.tasks.classification.explaining import explain
 from heed.tasks.classification.labels import THRESHOLD, Labels
 from heed.tasks.classification.linear_part import outputs_on_valid, read_linear
 from heed.tasks.classification.reading import Reading, neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, test_table
-from heed.tasks.predictor import Explanation, Prediction, Predictor
+from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor
 from heed.tasks.prepare import chunks
 from heed.text.readers.corpus import format_of
 from heed.text.readers.labelled import cells_of, open_labelled
@@ -134,7 +136,11 @@ class ClassificationPredictor(Predictor):
 
     def explain(self, text: str) -> Explanation:
         """The words and n-grams that the most probable label of a text rests on."""
-        return explain(self, self.split(text))
+        return replace(explain(self, self.split(text)), sentences=self.attend(text))
+
+    def attend(self, text: str) -> tuple[AttendedSentence, ...]:
+        """The attention to sentences and words, if the answer uses a reader that has both."""
+        return attended_sentences(self, self.split(text))
 
     def predict_table(
         self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
