@@ -22,10 +22,13 @@ from heed.nn.links import LINKS
 from heed.run import Run
 from heed.tasks.classification.answer import Combination, combinations, fit_factors
 from heed.tasks.classification.data import TableData
+from heed.tasks.classification.defaults import LEAST_UPDATES
 from heed.tasks.classification.linear_part import HELD_OUT
 from heed.tasks.classification.prepare import targets_of
 from heed.tasks.classification.reading import LONGEST_SENTENCE, Reading
 from heed.tasks.classification.rows import TableRows, held_out, split
+from heed.tasks.classification.task import ClassificationTask
+from heed.tasks.defaults import CorpusStats, Machine
 from heed.tasks.prepare import read_valid
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 from heed.text.vocabulary import EOS_ID
@@ -272,3 +275,10 @@ def test_documents_are_read_sentence_by_sentence() -> None:
     assert reading.source(reading.encode([("",), ("a",)], tokenizer)).key(0) == ((EOS_ID,),)
     pair = Reading(9, as_documents=True).encode([("one. Two", "three")], tokenizer)[0]
     assert [tokenizer.decode([each])[0] for each in sentences_of(pair, EOS_ID)] == ["one.", "thre"]
+
+
+def test_a_small_corpus_is_not_given_up_before_it_is_learned() -> None:
+    machine = Machine("cpu", 2, 8 << 30, "float32", 1.0)
+    small = ClassificationTask.defaults(CorpusStats(300, 300.0), machine, {}).values
+    large = ClassificationTask.defaults(CorpusStats(30_000, 300.0), machine, {}).values
+    assert small["training.eval_every"] == LEAST_UPDATES < large["training.eval_every"] <= 1000

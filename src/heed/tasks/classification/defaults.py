@@ -22,6 +22,8 @@ from heed.tasks.defaults import (
 KINDS = ("label", "labels", "number")
 CPU_MINUTES = 15.0
 """Default time limit on a CPU."""
+LEAST_UPDATES = 100
+"""Updates between validations: with fewer, a reader of a small corpus is given up before it has learned."""
 
 
 _DOCUMENTS: Chosen = {
@@ -75,7 +77,7 @@ def _neural(stats: CorpusStats, machine: Machine, given: Mapping[str, Any], kind
     is_long = stats.characters_per_row > 600
     default = (8192 if is_long else 1024) if machine.device == "cpu" else 16384
     batch = given_number(given, "training.tokens_per_batch", default)
-    eval_every = updates_per_epoch(tokens, given, batch)
+    eval_every = max(LEAST_UPDATES, updates_per_epoch(tokens, given, batch))
     chosen: Chosen = {
         "data.max_tokens": (512 if is_long else 256, "the rest of a longer text is read by the linear model only"),
         "tokenizer.kind": ("bpe", "byte-level: nothing is unknown"),
@@ -87,7 +89,10 @@ def _neural(stats: CorpusStats, machine: Machine, given: Mapping[str, Any], kind
         "training.lr": (2e-3, "peak, after the warm-up"),
         "training.warmup_steps": (50, "updates"),
         "training.label_smoothing": (0.0, "for calibrated probabilities"),
-        "training.eval_every": (eval_every, "about once an epoch"),
+        "training.eval_every": (
+            eval_every,
+            f"about once an epoch, at least {LEAST_UPDATES} updates: sooner, little is learned",
+        ),
         "training.save_every": (eval_every, "with each validation"),
         "training.patience": (6, "validations without a better score end the training"),
         "training.max_epochs": (40, "passes over the data"),
