@@ -199,7 +199,7 @@ def attack(
 
     They stand for other machines, so the server and its honest clients come first at this one's processors.
     """
-    os.nice(10)
+    os.nice(39)  # to the least
 
     def repeat(name: str) -> None:
         attacker = Attacker(port, languages, model, pause, stop)

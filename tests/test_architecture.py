@@ -218,6 +218,7 @@ OPENERS = {
     "heed.serve.auth": {"read_text": "keys that the user names"},
     "heed.serve.apis.operations": {"read_bytes": "a file of the package"},
     "heed.cli.main": {"open": "the null device"},
+    "heed.documents.isolated": {"open": "a fact about the process"},
     "heed.cli.inspect": {"atomic_write": "a page that the user names"},
     "heed.cli.evaluate_translations": {"atomic_write": "a file that the user names"},
     "heed.cli.translate_file": {"atomic_write": "a file that the user names"},
@@ -334,10 +335,11 @@ def test_all_forms_of_imports_are_found(tmp_path: Path) -> None:
         "import heed",
         "import heed.cli.main",
         "import sys, heed.cli.main; sys.argv = ['heed', '--help']; heed.cli.main.main()",
+        "import heed.documents.isolated",
     ],
-    ids=["heed", "heed.cli.main", "heed --help"],
+    ids=["heed", "heed.cli.main", "heed --help", "heed.documents.isolated"],
 )
-def test_heavy_packages_are_not_imported_for_help(program: str) -> None:
+def test_heavy_packages_are_not_imported_for_help_or_documents(program: str) -> None:
     report = f"import atexit, sys; atexit.register(lambda: print('loaded:', *set(sys.modules) & set({HEAVY})))\n"
     result = subprocess.run([sys.executable, "-c", report + program], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import pytest
@@ -133,11 +134,14 @@ def calls_of(text: str) -> int:
         nonlocal calls
         calls += event in ("call", "c_call")
 
+    gc.collect()
+    gc.disable()  # the ends of other tests' objects are calls, too
     sys.setprofile(count)
     try:
         parse(text)
     finally:
         sys.setprofile(None)
+        gc.enable()
     return calls
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hashed_model import HashedModel
 
+from heed.decoding.alignment import links_of_pairs
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.translator import ModelTranslator
+from heed.documents.inline_tags import Links
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Partial, Step, TranslateOptions, Watch
 from heed.text.normalise import Normaliser
@@ -34,9 +36,9 @@ class Here:
         """The translations; `watch` is ignored."""
         return step.translator.translate(texts, options, constraints)
 
-    def call(self, work: Callable[[], Any]) -> Any:
-        """The result of the work."""
-        return work()
+    def links(self, step: Step, pairs: Sequence[tuple[str, str]]) -> Sequence[Links]:
+        """The links by attention."""
+        return links_of_pairs(step.translator, pairs)
 
     def check(self) -> None:
         """Nothing stops these."""

@@ -15,12 +15,13 @@ from starlette.datastructures import Headers
 from heed.serve.apis.heed_schema import TranslateBody
 from heed.serve.apis.openai_schema import CompletionRequest
 from heed.serve.bodies import MAX_MEMBERS, form_of, json_body, json_of
+from heed.serve.engine.admission import READ_AT_ONCE
 from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.tasks.predictor import Predictor
 
 JSON = Headers({"Content-Type": "application/json"})
-BIASES = {str(number): "" for number in range(60_000)}
+BIASES = {str(number): "" for number in range(6_000)}
 ONE = {"model": "lm", "prompt": "a"}
 
 
@@ -45,10 +46,19 @@ def test_a_body_that_is_not_named_as_json_is_refused(live: Live) -> None:
         assert (answer.status, "application/json" in answer.json["error"]["message"]) == (400, True)
 
 
+@pytest.mark.parametrize(
+    "part", ['"",', '{"a":1},', "[],", "1,", '"1":1,'], ids=["texts", "objects", "lists", "numbers", "members"]
+)
+def test_json_of_very_many_parts_is_refused_before_it_is_read(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heed.serve.bodies.json.loads", pytest.fail)
+    with pytest.raises(ApiError, match="of the character"):
+        json_of("[" + part * (900_000 // len(part)) + "1]")
+
+
 def test_an_object_with_many_members_is_refused_before_they_are_checked(live: Live) -> None:
     answer = live.post("/v1/completions", {**ONE, "logit_bias": BIASES})
     assert (answer.status, answer.json["error"]["code"]) == (400, None)
-    assert answer.json["error"]["message"] == "An object in the body has 60,000 members; the limit is 1,000."
+    assert answer.json["error"]["message"] == "An object in the body has 6,000 members; the limit is 1,000."
     assert live.post("/translate", {**REQUEST, "glossary": json.dumps(BIASES)}).status == 400
     assert live.post("/api/translate", {"text": "ba", **BIASES}).status == 400
 
@@ -56,13 +66,13 @@ def test_an_object_with_many_members_is_refused_before_they_are_checked(live: Li
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
-        (CompletionRequest, {**ONE, "prompt": [""] * 100_000}),
-        (CompletionRequest, {**ONE, "prompt": [["a"] * 10] * 10_000}),
+        (CompletionRequest, {**ONE, "prompt": [""] * 10_000}),
+        (CompletionRequest, {**ONE, "prompt": [["a"] * 10] * 1_000}),
         (CompletionRequest, {**ONE, "stop": [1] * 100_000}),
         (CompletionRequest, {**ONE, "logit_bias": dict.fromkeys(map(str, range(MAX_MEMBERS)))}),
-        (TranslateBody, {"text": "a", "keep": [""] * 100_000}),
-        (TranslateBody, {"text": "a", "glossary": [{}] * 100_000}),
-        (TranslateBody, {"text": "a", "glossary": [dict.fromkeys(map(str, range(MAX_MEMBERS)))] * 100}),
+        (TranslateBody, {"text": "a", "keep": [""] * 10_000}),
+        (TranslateBody, {"text": "a", "glossary": [{}] * 9_000}),
+        (TranslateBody, {"text": "a", "glossary": [dict.fromkeys(map(str, range(MAX_MEMBERS)))] * 10}),
     ],
 )
 def test_the_number_of_errors_is_bounded(kind: type[BaseModel], body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +119,10 @@ def test_unpaired_surrogates_are_no_error_of_the_server(live: Live, field: str) 
     assert live.post("/api/translate", {"text": "ba", "keep": ["\ud800"], "prefix": "\ud800"}).status < 500
 
 
-def test_bodies_are_read_outside_of_the_event_loop(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("padding", "are_in_jobs"), [(0, False), (READ_AT_ONCE, True)])
+def test_large_bodies_are_read_in_jobs_and_small_ones_at_once(
+    padding: int, are_in_jobs: bool, live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads = []
 
     def noted(body: bytes | str) -> Any:
@@ -119,8 +132,8 @@ def test_bodies_are_read_outside_of_the_event_loop(live: Live, monkeypatch: pyte
     monkeypatch.setattr("heed.serve.bodies.json_of", noted)
     monkeypatch.setattr("heed.serve.apis.libretranslate_fields.json_of", noted)
     for path, body in (("/translate", REQUEST), ("/api/translate", {"text": "ba"}), ("/v1/completions", ONE)):
-        assert live.post(path, body).status == 200
-    assert threads == ["heed job"] * 3
+        assert live.post(path, json.dumps(body).encode() + b" " * padding).status == 200
+    assert [thread == "heed job" for thread in threads] == [are_in_jobs] * 3
 
 
 def test_bodies_are_read_after_the_key_and_within_the_queue(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

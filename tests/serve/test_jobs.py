@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
+from serving import until as wait_for
 from starlette.requests import Request
 
 from heed.documents.formats import translate_file
@@ -19,6 +20,7 @@ from heed.serve.engine.admission import Jobs
 from heed.serve.engine.job import MAX_BEHIND, ClientLeftError, Job
 from heed.serve.engine.outlet import CAPACITY
 from heed.serve.engine.pace import SHARE, SLICE, STRETCH, Pace, Slices
+from heed.serve.engine.threads import MOST_IDLE, JobThreads
 from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.serve.telemetry import Metrics
@@ -208,3 +210,21 @@ def test_a_job_that_checks_its_time_rests() -> None:
     job._slices.rest_if_due = lambda: rests.append(True)  # type: ignore[method-assign]
     job.check()
     assert rests
+
+
+def test_each_job_has_a_thread_and_the_next_one_is_ready() -> None:
+    threads, inside, go = JobThreads(), threading.Semaphore(0), threading.Event()
+
+    def work() -> None:
+        inside.release()
+        go.wait(60)
+
+    for _ in range(MOST_IDLE + 4):
+        threads.run(work)
+    for _ in range(MOST_IDLE + 4):
+        assert inside.acquire(timeout=60), "a job waits for the end of another"
+    wait_for(lambda: threads._num_idle == 1)
+    go.set()
+    wait_for(lambda: threads._num_idle == MOST_IDLE)
+    threads.close()
+    wait_for(lambda: not [each for each in threading.enumerate() if getattr(each, "_target", None) == threads._main])

@@ -175,7 +175,7 @@ def test_a_stream_consists_of_events_and_ends_with_done(live: Live) -> None:
         ({"n": 0}, "n"),
         ({"n": 3, "best_of": 2}, "best_of"),
         ({"best_of": 2, "stream": True}, "best_of"),
-        ({"prompt": ["x"] * 100_000}, "prompt"),
+        ({"prompt": ["x"] * 10_000}, "prompt"),
         ({"prompt": [10**6]}, "prompt"),
         ({"prompt": []}, "prompt"),
         ({"prompt": "x" * 20_000}, "text"),

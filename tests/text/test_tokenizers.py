@@ -23,6 +23,7 @@ from subword_nmt.segment_char_ngrams import segment_char_ngrams
 from tokenizers import pre_tokenizers
 
 from heed.core.errors import DataError, MissingInputError, UsageError
+from heed.decoding.sentences import most_tokens
 from heed.text.tokenizers import TOKENIZERS, Tokenizer, TokenizerConfig, load_tokenizer, save, train_tokenizer
 from heed.text.tokenizers import dropout as dropout_module
 from heed.text.tokenizers.byte_level import BYTE_SYMBOLS
@@ -97,6 +98,14 @@ def test_a_line_is_encoded_alone_as_among_others(kind: str) -> None:
     assert tokenizer.encode(LINES) == [tokenizer.encode([line])[0] for line in LINES]
     assert tokenizer.encode([]) == []
     assert tokenizer.encode([""]) == [[]]
+
+
+@by_kind
+def test_no_tokenizer_exceeds_the_tokens_that_a_line_can_have(kind: str) -> None:
+    tokenizer = tokenizer_of(kind)
+    lines = [*LINES, *HARD, "a" * 300, " " * 300, "\U0001f9d1" * 100]
+    for line, ids in zip(lines, tokenizer.encode(lines), strict=True):
+        assert len(ids) + 1 <= most_tokens(line)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

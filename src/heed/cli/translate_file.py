@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,10 +30,9 @@ from heed.core.progress import Progress, message
 if TYPE_CHECKING:
     from heed.decoding.hypothesis import Hypothesis
     from heed.decoding.options import Constraints, SearchOptions
+    from heed.documents.inline_tags import Links
     from heed.documents.translation import Step, Watch
     from heed.tasks.predictor import Predictor
-
-T = TypeVar("T")
 
 Words = Annotated[list[str], typer.Argument(metavar="RUN FILE", help="A run folder, and the file.")]
 
@@ -140,9 +139,11 @@ class _WithProgress:
                 progress.update(len(hypotheses))
         return hypotheses
 
-    def call(self, work: Callable[[], T]) -> T:
-        """Do some work in this thread."""
-        return work()
+    def links(self, step: Step, pairs: Sequence[tuple[str, str]]) -> Sequence[Links]:
+        """Word links between texts and their translations."""
+        from heed.decoding.alignment import links_of_pairs
+
+        return links_of_pairs(step.translator, pairs)
 
     def check(self) -> None:
         """Nothing: an interruption ends the process."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heed.core.errors import UsageError
 from heed.decoding.cross_attention import cross_attention
 from heed.decoding.sentences import MAX_CHARACTERS
 from heed.decoding.translator import ModelTranslator
@@ -42,3 +45,17 @@ def word_links(translator: ModelTranslator, source: str, target: str) -> list[tu
         best = max(by_source, key=lambda source_word: float(by_source[source_word][rows].mean()))
         links.append((best, word))
     return links
+
+
+def links_of_pairs(translator: ModelTranslator, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
+    """The word alignment of each pair: word by word for equal texts, and none from a model without attention."""
+    return [_links_of(translator, source, target) for source, target in pairs]
+
+
+def _links_of(translator: ModelTranslator, source: str, target: str) -> list[tuple[int, int]]:
+    if source == target:
+        return [(word, word) for word in range(len(source.split()))]
+    try:
+        return word_links(translator, source, target) if source.strip() and target.strip() else []
+    except UsageError:
+        return []

@@ -19,6 +19,11 @@ MAX_TOKENS = 1000
 """Source tokens that are translated at once: a character of some scripts takes several."""
 
 
+def most_tokens(line: str) -> int:
+    """A number of tokens that no tokenizer exceeds for a normalised line, its tag included."""
+    return 2 * len(line.encode("utf-8", "replace")) + 4
+
+
 def split_sentences(
     text: str, num_tokens: Callable[[str], int], max_characters: int = MAX_CHARACTERS, language: str | None = None
 ) -> list[Piece]:

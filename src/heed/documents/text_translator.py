@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from heed.core.errors import UsageError
-from heed.decoding.alignment import word_links
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.phrases import Glossary
@@ -222,19 +221,8 @@ class TextTranslator:
     def _links_of(self, step: Step, pairs: Sequence[tuple[str, str]]) -> list[Links]:
         links: list[Links] = []
         for begin in range(0, len(pairs), ALIGNED_AT_ONCE):
-            part = pairs[begin : begin + ALIGNED_AT_ONCE]
-            links += self.searcher.call(lambda part=part: [_aligned(step, *pair) for pair in part])  # type: ignore[misc]
+            links += self.searcher.links(step, pairs[begin : begin + ALIGNED_AT_ONCE])
         return links
-
-
-def _aligned(step: Step, source: str, target: str) -> Links:
-    """Word links; none from a model without attention, or for an empty text."""
-    if source == target:
-        return _identity(source)
-    try:
-        return word_links(step.translator, source, target) if source.strip() and target.strip() else ()
-    except UsageError:
-        return ()
 
 
 def _identity(text: str) -> Links:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, Request, SearchOptions
-from heed.decoding.translator import ModelTranslator
+from heed.documents.inline_tags import Links
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from heed.decoding.translator import ModelTranslator
+
 Watch = Callable[[Request, list[int]], None]
 """Gets a request and its best tokens so far, after each step of its search."""
 
@@ -38,8 +40,8 @@ class Searcher(Protocol):
     ) -> list[Hypothesis]:  # fmt: skip
         """Translate texts with one model."""
 
-    def call(self, work: Callable[[], T]) -> T:
-        """Run something else that needs a model."""
+    def links(self, step: Step, pairs: Sequence[tuple[str, str]]) -> Sequence[Links]:
+        """Word links between texts and one model's translations; none from a model without attention."""
 
     def check(self) -> None:
         """Raise if nobody waits for the translation any more. Whatever reads a text calls it again and again."""

@@ -33,12 +33,15 @@ def make_app(service: Service, cors_origins: Sequence[str] = (), hosts: Hosts | 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.worker.start()
+        if service.catalogue.directions:
+            service.documents.start()
         watch = asyncio.create_task(_watch(service))
         yield
         watch.cancel()
         with suppress(asyncio.CancelledError):
             await watch
         service.jobs.close()
+        service.documents.close()
         await asyncio.to_thread(service.worker.stop)
 
     app = FastAPI(

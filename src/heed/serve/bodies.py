@@ -21,6 +21,9 @@ M = TypeVar("M", bound=BaseModel)
 
 MAX_MEMBERS = 1000
 """Maximum members of a JSON object. All errors are built before the first is known, so there must be few."""
+MOST_OF = {b'"': 40_000, b"[": 10_000, b"{": 10_000, b",": 150_000}
+"""Maximum number of these characters in a JSON text. All threads wait while it is read, so it must not have too many
+strings, lists and objects, nor numbers (128 prompts of 1024 tokens)."""
 MAX_FORM_FIELDS = 100
 JSON, URLENCODED, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 
@@ -32,6 +35,10 @@ def media_type_of(headers: Headers) -> str:
 
 def json_of(body: bytes | str) -> Any:
     """The value of a JSON text. An unpaired surrogate, which cannot be encoded, becomes a question mark."""
+    raw = body.encode("utf-8", "replace") if isinstance(body, str) else body
+    for character, most in MOST_OF.items():
+        if raw.count(character) > most:
+            raise ApiError(400, f"The JSON has more than {most:,} of the character {character.decode()}.")
     try:
         text = body if isinstance(body, str) else body.decode(json.detect_encoding(body), "replace")
         value = json.loads(text, object_pairs_hook=_object)

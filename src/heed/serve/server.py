@@ -18,6 +18,10 @@ from heed.serve.service import Service
 
 WATCH_EVERY = 0.25
 """Seconds between two looks at the connections."""
+COLLECT_EVERY = 300.0
+"""Seconds between two collections of all garbage."""
+NEW_OBJECTS = 50_000
+"""New objects after which Python looks for garbage among them, which holds up everybody. A body may have as many."""
 ACCEPTED_AT_ONCE = OTHER_FILES // 8
 """Connections that are accepted before some of those that are too many are closed, which takes a few turns."""
 WAITING_CONNECTIONS = 1024
@@ -52,7 +56,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(WAITING_CONNECTIONS)  # asyncio has given it the number that it accepts at once
-        parts = (self._await_models(), self._drain(), self._watch_connections())
+        parts = (self._await_models(), self._drain(), self._watch_connections(), self._collect_garbage())
         self._tasks = [asyncio.create_task(part) for part in parts]
 
     async def _watch_connections(self) -> None:
@@ -60,6 +64,12 @@ class Server(uvicorn.Server):
         while True:
             await asyncio.sleep(WATCH_EVERY)
             end_overdue(self.server_state.connections, asyncio.get_running_loop().time())
+
+    async def _collect_garbage(self) -> None:
+        """Collect garbage now and then. What a request leaves is little, and collected as it comes."""
+        while True:
+            await asyncio.sleep(COLLECT_EVERY)
+            gc.collect()
 
     async def _await_models(self) -> None:
         """Call `ready` when the models are warm, or end the server if one fails."""
@@ -126,6 +136,7 @@ def serve(app: FastAPI, service: Service, listener: socket.socket, ready: Callab
     def warm() -> None:
         gc.collect()
         gc.freeze()  # what is loaded stays: looking for garbage in it holds up everybody
+        gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])
         ready()
 
     server = make_server(app, service, warm)

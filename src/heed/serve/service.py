@@ -14,6 +14,7 @@ from heed.serve.bodies import json_body
 from heed.serve.downloads import Downloads
 from heed.serve.engine.admission import Jobs
 from heed.serve.engine.catalogue import Catalogue
+from heed.serve.engine.document_processes import DocumentProcesses
 from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
@@ -37,6 +38,7 @@ class Service:
     metrics: Metrics
     log: Log
     downloads: Downloads = field(default_factory=Downloads)
+    documents: DocumentProcesses = field(default_factory=DocumentProcesses)
 
     def admit(self, request: Request, key: str | None) -> None:
         """Raise ApiError for a client with too many requests, or without a valid key.
@@ -52,9 +54,9 @@ class Service:
         self.admit(request, bearer_key(request))
 
     async def read(self, request: Request, kind: type[M]) -> M:
-        """The JSON body of an admitted request, read by a job. Raises ApiError."""
+        """The JSON body of an admitted request. Raises ApiError."""
         body = await request.body()
-        return await self.jobs.run(request, lambda job: json_body(kind, request.headers, body))
+        return await self.jobs.read(request, body, lambda job: json_body(kind, request.headers, body))
 
     def reported(self, error: Exception, event: str = "stream_failed") -> ApiError:
         """The error to send to a client. An unexpected one is logged, and its message is not sent."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from heed.documents.formats import BILINGUAL, FORMATS, MARKUP, sample_of, suffix_of, translate_file
+from heed.documents.formats import BILINGUAL, FORMATS, MARKUP, sample_of, suffix_of
 from heed.documents.html_spans import spoken_text
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import TranslateOptions, Translation
@@ -90,7 +90,7 @@ class LibreTranslateApi:
             except ApiError as error:
                 return key, error
 
-        key, fields = await self.service.jobs.run(request, read)
+        key, fields = await self.service.jobs.read(request, body, read)
         self.service.admit(request, key or bearer_key(request))
         if isinstance(fields, ApiError):
             raise fields
@@ -169,7 +169,7 @@ class LibreTranslateApi:
             sample, suffix = sample_of(file.name, file.data), suffix_of(file.name)
             route = self._route(job, sample, source, target, suffix in MARKUP, suffix in BILINGUAL, fields.model)
             sides = Sides(*route.codes, fields.src_column, fields.tgt_column)
-            return translate_file(file.name, file.data, TextTranslator(job, route.steps, options), sides)
+            return self.service.documents.translate(file.name, file.data, job, route.steps, options, sides)
 
         data = await self.service.jobs.run(request, work, self.service.limits.file_seconds)
         key = self.service.downloads.put(file.name, target.code, data)

@@ -1,28 +1,29 @@
-"""Admission of requests: limits, deadlines, and cancellation when a client disconnects.
-
-Each job has a thread of its own, which is a daemon: the end of the process waits for none, whatever it does.
-"""
+"""Admission of requests: limits, deadlines, and cancellation when a client disconnects."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from heed.serve.bodies import JSON, media_type_of
 from heed.serve.engine.job import RETRY_AFTER, ClientLeftError, Job
 from heed.serve.engine.outlet import Outlet
 from heed.serve.engine.pace import Pace
+from heed.serve.engine.threads import JobThreads
 from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
 from heed.serve.telemetry import Metrics
 
 T = TypeVar("T")
+
+READ_AT_ONCE = 4096
+"""Bytes of a body that is read on the event loop."""
 
 
 class Jobs:
@@ -34,6 +35,7 @@ class Jobs:
         self._metrics = metrics
         self._pace = Pace()
         self._jobs: set[Job] = set()
+        self._threads = JobThreads()
         self.is_draining = False
         """Whether new requests are refused, as the server is shutting down."""
 
@@ -47,6 +49,7 @@ class Jobs:
         self.is_draining = True
         for job in self._jobs:
             job.cancel(_shutting_down())
+        self._threads.close()
 
     def _admit(self, seconds: float) -> Job:
         if self.is_draining:
@@ -60,19 +63,27 @@ class Jobs:
     def _begin(self, job: Job, work: Callable[[Job], T]) -> asyncio.Future[T]:
         self._jobs.add(job)
         self._metrics.at_work.set(self.num_admitted)
-        loop, future = asyncio.get_running_loop(), Future[T]()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
 
         def run() -> None:
+            complete = _completion(future, lambda: work(job))
             with suppress(RuntimeError):  # the loop has ended
-                _complete(future, lambda: work(job))
-                loop.call_soon_threadsafe(self._ended, job)
+                loop.call_soon_threadsafe(self._end, job, complete)
 
-        threading.Thread(target=run, name="heed job", daemon=True).start()
-        return asyncio.wrap_future(future)
+        self._threads.run(run)
+        return future
 
-    def _ended(self, job: Job) -> None:
+    def _end(self, job: Job, complete: Callable[[], None]) -> None:
         self._jobs.discard(job)
         self._metrics.at_work.set(self.num_admitted)
+        complete()
+
+    async def read(self, http: Request, body: bytes, work: Callable[[Job], T]) -> T:
+        """What a function makes of a body: in a job, or at once from JSON that takes less time than starting one."""
+        if len(body) > READ_AT_ONCE or media_type_of(http.headers) != JSON:
+            return await self.run(http, work)
+        return work(self._admit(self._limits.seconds))
 
     async def run(self, http: Request, work: Callable[[Job], T], seconds: float | None = None) -> T:
         """The result of the work. Raises ApiError; ClientLeftError when the client has disconnected."""
@@ -131,14 +142,12 @@ async def _disconnect(http: Request) -> None:
             return
 
 
-def _complete(future: Future[T], work: Callable[[], T]) -> None:
-    """Do the work, and give its result or error to the future."""
+def _completion(future: asyncio.Future[T], work: Callable[[], T]) -> Callable[[], None]:
+    """Do the work; the function that gives its result or error to the future, in the thread of the loop."""
     try:
-        result = work()
+        return partial(future.set_result, work())
     except BaseException as error:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
+        return partial(future.set_exception, error)
 
 
 def _ignore(future: asyncio.Future[T]) -> None:

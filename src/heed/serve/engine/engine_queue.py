@@ -50,6 +50,7 @@ class EngineQueue:
         self._search_of: dict[Ticket, _Search] = {}
         self._waiting: dict[object, deque[_Search]] = {}  # by owner, the next in turn first
         self._threads: list[threading.Thread] = []
+        self._num_threads = num_cpus()  # which asks the system
         self._is_stopping = False
 
     @staticmethod
@@ -70,7 +71,7 @@ class EngineQueue:
             self._start()
             for ticket in tickets:
                 self._add(ticket)
-            self._wake.notify_all()
+            self._wake.notify(len(tickets))
 
     def cancel(self, tickets: Sequence[Ticket]) -> None:
         """Cancel searches. One that runs is finished, and its outcome dropped."""
@@ -90,7 +91,7 @@ class EngineQueue:
 
     def _start(self) -> None:
         self._is_stopping = False
-        for number in range(len(self._threads), num_cpus()):
+        for number in range(len(self._threads), self._num_threads):
             thread = threading.Thread(target=self._main, name=f"heed engine {number}", daemon=True)
             self._threads.append(thread)
             thread.start()

@@ -10,9 +10,11 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from heed.core.errors import HeedError
+from heed.decoding.alignment import links_of_pairs
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.translator import ModelTranslator
+from heed.documents.inline_tags import Links
 from heed.documents.translation import Step, Watch
 from heed.serve.engine.pace import Pace, Slices
 from heed.serve.engine.scheduler import Outcome, Ticket
@@ -94,6 +96,10 @@ class Job:
             outputs = self._find_batched(translator, requests, options, watch, engine)
         self._metrics.searched(model, outputs)
         return outputs
+
+    def links(self, step: Step, pairs: Sequence[tuple[str, str]]) -> Sequence[Links]:
+        """Word links between texts and one model's translations."""
+        return self.call(partial(links_of_pairs, step.translator, pairs))
 
     def call(self, work: Callable[[], T]) -> T:
         """Run something else that needs a model in the worker's thread. Raises what it raises."""
