@@ -6,7 +6,8 @@
 
 `throughput`: 1, 8 and 64 clients, each asking for its next sentence when it has the last one, compared with the same
 model translating one line at a time without a server; they take turns, `--pairs` times. `queue`: 200 clients at once
-and a queue of 256. `memory`: 10,000 requests. `drain`: 500 requests, and SIGTERM after a hundred answers. `worker`:
+and a queue of 256. `crowd`: 300 clients for as long as 50,000 different lines take; one that is told to come back
+later does so. `memory`: 10,000 requests. `drain`: 500 requests, and SIGTERM after a hundred answers. `worker`:
 the worker's thread is killed under load. All traffic stays on this machine's loopback. The sentences are those of the
 run's validation data. Prints Markdown; exits with 0 only if the promises of docs/reliability.md held (they include no
 speed).
@@ -38,6 +39,9 @@ from heed.nn.device import set_threads
 from heed.tasks.prepare import read_valid
 
 PARTS = ("throughput", "queue", "memory", "drain", "worker")
+"""Those of a run without `--only`."""
+CROWD = 300
+"""Clients of `crowd`, which takes several minutes."""
 CLIENTS = (1, 8, 64)
 HANGS = 120.0
 """Seconds after which a request counts as hanging."""
@@ -198,6 +202,41 @@ def queue(run: Path, texts: Sequence[str], threads: int) -> bool:
     return set(seen.statuses) <= {"200", "429", "503"} and seen.percentile(0.99) <= 20
 
 
+def crowd(run: Path, texts: Sequence[str], threads: int, requests: int) -> bool:
+    """Let very many clients translate lines that are all different, until each line has its translation."""
+    left, lock, seen = iter(range(requests)), threading.Lock(), Seen()
+    with serving(run, threads) as server:
+        before, begin = server.megabytes(), time.perf_counter()
+
+        def client() -> None:
+            mine = Client(server)
+            while True:
+                with lock:
+                    number = next(left, None)
+                if number is None:
+                    return
+                asked = time.perf_counter()
+                while (status := mine.translate(f"{texts[number % len(texts)]} {number}.")) == "503":
+                    with lock:
+                        seen.statuses[status] += 1
+                    time.sleep(2.0)  # as Retry-After says
+                with lock:
+                    seen.statuses[status] += 1
+                    seen.seconds.append(time.perf_counter() - asked)
+
+        with ThreadPoolExecutor(CROWD) as pool:
+            for done in [pool.submit(client) for _ in range(CROWD)]:
+                done.result()
+        seconds = time.perf_counter() - begin
+        after = server.megabytes()
+    times = " / ".join(f"{seen.percentile(share):.2f}" for share in (0.5, 0.9, 0.99))
+    print(
+        f"{CROWD} clients, {requests:,} different lines: {shown(seen.statuses)}; {requests / seconds:.0f} lines/s; "
+        f"p50 / p90 / p99 {times} s, with the waits of those who came back; memory {before:.0f} to {after:.0f} MB"
+    )
+    return set(seen.statuses) <= {"200", "503"} and seen.statuses["200"] == requests
+
+
 def memory(run: Path, texts: Sequence[str], threads: int, requests: int) -> bool:
     """Compare the server's memory after the first part of the requests with that after all."""
     with serving(run, threads) as server:
@@ -287,15 +326,16 @@ def main() -> None:
     """Run the requested measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="a translation run")
-    parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join((*PARTS, 'crowd'))}")
     parser.add_argument("--requests", type=int, default=512, help="of 64 clients, per turn of throughput")
     parser.add_argument("--pairs", type=int, default=3, help="turns of throughput")
+    parser.add_argument("--crowd-lines", type=int, default=50_000)
     parser.add_argument("--memory-requests", type=int, default=10_000)
     parser.add_argument("--threads", type=int, default=num_cpus(), help="threads that the model computes with")
     said = parser.parse_args()
     wanted = said.only.split(",")
-    if unknown := set(wanted) - set(PARTS):
-        parser.error(f"--only: {', '.join(unknown)} is not one of {', '.join(PARTS)}")
+    if unknown := set(wanted) - {*PARTS, "crowd"}:
+        parser.error(f"--only: {', '.join(unknown)} is not one of {', '.join((*PARTS, 'crowd'))}")
     texts, threads = sentences(said.run), said.threads
     print(f"{processor_name()}, {num_cpus()} cores, {threads} threads; load {os.getloadavg()[0]:.1f}\n")
     held = {}
@@ -303,6 +343,8 @@ def main() -> None:
         print(f"\n## {part}\n", flush=True)
         if part == "throughput":
             held[part] = throughput(said.run, texts, threads, said.requests, said.pairs)
+        elif part == "crowd":
+            held[part] = crowd(said.run, texts, threads, said.crowd_lines)
         elif part == "memory":
             held[part] = memory(said.run, texts, threads, said.memory_requests)
         else:

@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from heed.data.batch import collate, source_from_ids
 from heed.models import Model, ModelConfig, build_model
+from heed.models.attention_flow import AttentionFlowConfig
 from heed.models.bag import BagConfig
 from heed.models.bilstm import BiGruConfig, BiLstmConfig
 from heed.models.class_ngram import ClassNgramConfig
@@ -107,6 +108,7 @@ READER_CONFIGS: dict[str, ModelConfig] = {
     "elmo, one direction": ElmoConfig(forward=GPT, layers="last"),
     "bilstm": BiLstmConfig(d_model=12, hidden_size=10, num_layers=2, dropout=0.3),
     "bigru": BiGruConfig(d_model=12, hidden_size=10, dropout=0.3),
+    "attention_flow": AttentionFlowConfig(d_model=12, hidden_size=10, dropout=0.3),
     "cnn": CnnConfig(d_model=6, widths=(2, 3), num_filters=5, dropout=0.3),
     "bag": BagConfig(d_model=6, order=2, num_buckets=50, dropout=0.3),
     "bag, without positions": BagConfig(d_model=6, order=1),

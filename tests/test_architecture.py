@@ -204,8 +204,9 @@ OPENERS = {
     "heed.report.curves": {"atomic_write": "a picture that the user names"},
     "heed.export.ctranslate2": {"write_text": "a new converted model", "write_bytes": "the same"},
     "heed.export.bert": {
-        "load_file": "a folder that the user names", "save_file": "the same", "write_text": "the same",
+        "load_file": "a folder that the user names", "save_file": "the same",
     },
+    "heed.export.bert_tokenizer": {"read_text": "another program's folder", "write_text": "the same"},
     "heed.export.gpt2": {
         "read_text": "another program's folder", "load_file": "the same", "save_file": "the same",
         "write_text": "the same", "write_bytes": "the same",

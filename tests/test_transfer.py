@@ -12,6 +12,7 @@ from random_models import random_source
 from toy import WORDS, prepared, trained, trainer_of, unchecked_shapes, with_weights, write_lines
 from trainings import content
 
+import heed
 from heed.core.errors import UsageError
 from heed.models import build_model
 from heed.models.transfer import READER, reader_config, reader_weights
@@ -26,6 +27,7 @@ __all__ = ["trained"]
 QUICK = ("--training.max_steps=4", "--training.precision=float32", "--training.warmup_steps=2", "--quiet", "--force")
 SMALL = ("--model.d_model=16", "--model.num_layers=1", "--tokenizer.kind=word", "--tokenizer.min_frequency=1")
 TAGGED = "".join(f"the O\n{a} B-X\nsees O\n{b} B-Y\n\n" for a in WORDS for b in WORDS.values())
+LABELLED = "".join(f"{a} sees {b}{' the' * n},{n % 2}\n" for a in WORDS for b in WORDS.values() for n in range(4))
 TEXT = [f"the {a} sees {b}" for a in WORDS for b in WORDS.values()]
 
 
@@ -35,6 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("transfer")
     text = write_lines(folder / "text", TEXT)
     (folder / "tagged").write_text(TAGGED)
+    (folder / "table.csv").write_text("text,label\n" + LABELLED)
     masked = ("--task", "masked-language-model", "--model.d_ff=32", "--model.num_heads=2")
     recurrent = ("--task", "language-model", "--model.kind=rnn", "--model.hidden_size=16", "--data.text_as=lines",
                  "--data.keep_blank_lines=false")  # fmt: skip
@@ -42,6 +45,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, words in {
             "masked": masked,
             "forward": recurrent,
+            "gpt": (
+                "--task",
+                "language-model",
+                "--model.kind=gpt",
+                "--model.max_len=12",
+                "--model.num_heads=2",
+                "--model.d_ff=32",
+                "--data.text_as=lines",
+                "--data.keep_blank_lines=false",
+            ),
             "backward": (*recurrent, "--data.backward=true", "--tokenizer-of", folder / "forward"),
         }.items():
             small = SMALL if "--tokenizer-of" not in words else SMALL[:2]
@@ -54,6 +67,19 @@ def tag(folder: Path, out: Path, *words: object, steps: int = 4) -> Any:
     """Train a tagger from parts of a run."""
     keys = (f"--training.max_steps={steps}", "--training.eval_every=2", "--training.save_every=2", *QUICK[1:])
     return call("train", "--task", "tagging", "--conll", folder / "tagged", "--out", out, *keys, *words)
+
+
+def classify(folder: Path, out: Path, *words: object, steps: int = 4) -> Any:
+    """Train a classifier from parts of a run."""
+    keys = (f"--training.max_steps={steps}", "--training.eval_every=2", "--training.save_every=2", *QUICK[1:])
+    held = ("--data.hold_out=20", "--head.linear=false")
+    return call(
+        "train", "--task", "classification", "--table", folder / "table.csv", *held, "--out", out, *keys, *words
+    )
+
+
+TASKS = {"tagging": tag, "classification": classify}
+every_task = pytest.mark.parametrize("train", TASKS.values(), ids=TASKS)
 
 
 def part(run: Path, prefix: str = READER) -> dict[str, torch.Tensor]:
@@ -142,6 +168,40 @@ def test_the_encoder_of_a_translator_is_a_reader(trained: Path) -> None:
     torch.testing.assert_close(reader.read(source), run.model.encoder.read(source))
 
 
+@every_task
+@pytest.mark.parametrize("begin", ["masked", "gpt", "elmo", "translator"])
+def test_every_reader_task_begins_with_every_trained_reader(
+    begin: str, train: Any, folder: Path, trained: Path, tmp_path: Path
+) -> None:
+    """Frozen, the reader keeps all weights but those of ELMo's mixture; fine-tuned, it does not."""
+    init = {"elmo": folder / "forward", "translator": trained}.get(begin, folder / begin)
+    words = ("--init", init, "--init-parts", "encoder")
+    words += ("--init-backward", folder / "backward") if begin == "elmo" else ()
+    with unchecked_shapes():
+        results = [train(folder, tmp_path / "frozen", *words, "--training.freeze=reader"),
+                   train(folder, tmp_path / "tuned", *words, "--training.layer_decay=0.5")]  # fmt: skip
+    assert [result.code for result in results] == [0, 0], results[0].err + results[1].err
+    recipe, theirs = Run(tmp_path / "frozen").recipe, Run(init)
+    before = {READER + name: each for name, each in reader_weights(theirs.recipe.model, theirs.weights()).items()}
+    frozen, tuned = part(tmp_path / "frozen"), part(tmp_path / "tuned")
+    assert all(tensor.equal(frozen[name]) for name, tensor in before.items() if "mix" not in name)
+    assert before and not all(tensor.equal(tuned[name]) for name, tensor in before.items())
+    assert recipe.model.kind == ("elmo" if begin in ("elmo", "gpt") else "encoder")
+    most = recipe.model.max_positions
+    assert most is None or recipe.data.max_tokens < most
+    output = heed.load(tmp_path / "tuned").predict([" ".join(["the"] * 30)])  # more tokens than positions
+    assert len(output) == 1
+
+
+def test_texts_are_cut_to_the_positions_of_the_reader(folder: Path, tmp_path: Path) -> None:
+    words = ("--init", folder / "gpt", "--init-parts", "encoder")
+    result = classify(folder, tmp_path / "run", *words)
+    assert result.code == 0, result.err
+    assert Run(tmp_path / "run").recipe.data.max_tokens == 11
+    long = classify(folder, tmp_path / "other", *words, "--data.max_tokens=12")
+    assert long.code == 2 and "need 13 positions, but the reader has 12" in long.err
+
+
 def test_models_without_an_encoder_are_refused(folder: Path, tmp_path: Path) -> None:
     run = with_weights(prepared(tmp_path, model__kind="rnn_attention", model__hidden_size=8, model__attention_size=8))
     result = tag(folder, tmp_path / "tagger", "--init", run.folder, "--init-parts", "encoder")
@@ -149,11 +209,12 @@ def test_models_without_an_encoder_are_refused(folder: Path, tmp_path: Path) -> 
     assert "need --init RUN" in tag(folder, tmp_path / "tagger", "--init-parts", "encoder").err
 
 
-def test_gradual_unfreezing_resumes_exactly(folder: Path, tmp_path: Path) -> None:
+@every_task
+def test_gradual_unfreezing_resumes_exactly(train: Any, folder: Path, tmp_path: Path) -> None:
     words = ("--init", folder / "masked", "--init-parts", "encoder", "--training.unfreeze_every=1",
              "--training.layer_decay=0.5", "--training.tokens_per_batch=400")  # fmt: skip
     for out, steps in (("whole", 6), ("parts", 2)):
-        result = tag(folder, tmp_path / out, *words, "--training.schedule=constant", steps=steps)
+        result = train(folder, tmp_path / out, *words, "--training.schedule=constant", steps=steps)
         assert result.code == 0, result.err
     assert call("train", "--resume", tmp_path / "parts", "--max-steps", "6", "--quiet").code == 0
     assert content(tmp_path / "parts") == content(tmp_path / "whole")

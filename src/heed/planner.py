@@ -293,7 +293,8 @@ def estimate_training(plan: Plan) -> CostEstimate | None:
     batch = task.trial_batch(vocabularies, length, plan.machine.num_processes)
     if batch is None:
         return None
-    num_targets = plan.stats.num_in_epoch * (1 if of_texts else length)
+    per_row = 1 if batch.num_targets == len(batch.rows) else length  # a label or a span for a whole row
+    num_targets = plan.stats.num_in_epoch * per_row
     return estimate_cost(recipe.training, model, task, batch.to(plan.device), num_targets, plan.machine.num_processes)
 
 

@@ -15,6 +15,7 @@ import torch
 from heed.core.errors import UsageError
 from heed.models.transfer import (
     READER,
+    are_word_vectors,
     embedding_name,
     embedding_weights,
     reader_config,
@@ -42,7 +43,10 @@ class Transfer:
         if backward is not None:
             backward.require_weights()
             _require_backward(init, backward)
-        self.config = reader_config(init.recipe.model, backward.recipe.model if backward else None)
+        trained: Any = init.recipe.model
+        if parts == "encoder" or not are_word_vectors(trained):
+            trained = reader_config(trained, backward.recipe.model if backward else None)
+        self.config = trained
 
     def choices(self, task: type[Task], stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
         """The settings of the training that the user did not give: those of the reader, and of the task."""
@@ -52,11 +56,20 @@ class Transfer:
         inherited = {key: value for key, value in inherited.items() if key not in given and value is not None}
         kind = {"model.kind": self.config.kind} if self.parts == "encoder" else {}
         choices = task.defaults(stats, machine, {**kind, **given})
+        inherited |= self._short_enough(task, choices, given)
         own = {key: value for key, value in choices.values.items() if not (kind and key.startswith("model."))}
         reasons = {key: choices.reasons[key] for key in own} | dict.fromkeys(inherited, "as in --init")
         if kind and "training.lr" in own and given.get("training.freeze") != "reader":
             own["training.lr"], reasons["training.lr"] = RATE, "lower, because the reader is trained already"
         return Choices(own | inherited, reasons)
+
+    def _short_enough(self, task: type[Task], choices: Choices, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The greatest number of tokens with an end that the reader has positions for, if the task's is greater."""
+        key, most = "data.max_tokens", self.config.max_positions
+        if self.parts != "encoder" or most is None or key in given:
+            return {}
+        chosen = choices.values.get(key, task.Data.model_fields["max_tokens"].default)
+        return {key: most - 1} if chosen >= most else {}
 
     def require_like(self, recipe: Any) -> None:
         """Raise UsageError unless the recipe's model is the transferred reader, or has token vectors of its size."""

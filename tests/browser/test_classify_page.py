@@ -61,5 +61,5 @@ def test_a_page_with_an_answer_is_one_file(page: Page, run: Path) -> None:
     result = call("inspect", run, "--text", REVIEW, "--out", out)
     assert result.code == 0, result.err
     page.goto(out.as_uri())
-    page.get_by_role("heading", name="Inside an answer").wait_for()
+    page.get_by_role("heading", name="Inside a text").wait_for()
     require_attention(page)

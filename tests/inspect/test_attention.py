@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heed.inspect import attention as attention_module
-from heed.inspect.attention import word_attention
+from heed.inspect.attention import pooled_words, word_attention, word_attention_within
 from heed.nn.contract import Trace
 
 SRC = [slice(0, 1), slice(1, 3), slice(3, 4)]
@@ -76,3 +76,24 @@ def test_attention_beyond_the_limit_is_averaged(
     assert (len(attention.layers), len(attention.layers[0].heads)) == shape
     monkeypatch.setattr(attention_module, "MAX_NUMBERS", 8)
     assert word_attention(trace, SRC, TGT) == []
+
+
+def test_pooling_gives_each_word_the_sum_of_its_positions_and_the_begin_none() -> None:
+    trace = Trace()
+    trace.record("pooling", torch.tensor([0.1, 0.2, 0.3, 0.4])[None, None, None])
+    words = [slice(0, 1), slice(1, 3), slice(3, 4), slice(4, 5)]  # a begin, of which the head knows nothing
+    assert pooled_words(trace, words) == pytest.approx((0, 0.3, 0.3, 0.4))
+    assert pooled_words(trace, [slice(0, 3), slice(3, 4)]) == pytest.approx((0.6, 0.4))
+    assert pooled_words(trace, [slice(0, 3)]) is None, "the head pooled something else than these positions"
+    assert pooled_words(Trace(), words) is None and pooled_words(trace, []) is None
+
+
+def test_attention_of_a_reader_is_between_all_words() -> None:
+    trace = Trace()
+    weights = torch.rand(1, 2, 4, 4).softmax(3)
+    trace.record("encoder.0.self", weights)
+    [attention] = word_attention_within(trace, [slice(0, 2), slice(2, 3), slice(3, 4)])
+    assert attention.kind == "text" and attention.layers[0].name == "encoder.0.self"
+    expected = weights[0, 1, :2, :2].sum(1).mean()
+    assert attention.layers[0].heads[1][0][0] == pytest.approx(float(expected), abs=1e-3)
+    assert word_attention_within(Trace(), [slice(0, 1)]) == []

@@ -18,9 +18,9 @@ import heed
 from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
+from heed.decoding.words import Word
 from heed.inspect import Inspection, inspect_text, inspect_translation, likely_words
 from heed.inspect import inspection as inspection_module
-from heed.inspect.words import Word
 from heed.nn.contract import Trace
 from heed.tasks.predictor import Predictor
 from heed.text.normalise import Normaliser

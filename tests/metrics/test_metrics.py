@@ -49,7 +49,8 @@ def test_scores_are_better_when_higher_and_errors_when_lower():
     better_if_high = {name for name, metric in METRICS.items() if metric.higher_is_better}
     assert better_if_high == {
         "bleu", "chrf", "chrf++", "cider", "accuracy", "macro_f1", "micro_f1", "exact_match", "pearson", "spearman",
-        "entity_f1", "entity_precision", "entity_recall", "tag_accuracy", "masked_accuracy",
+        "entity_f1", "entity_precision", "entity_recall", "tag_accuracy", "masked_accuracy", "next_sentence_accuracy",
+        "answer_match", "answer_f1", "choice_f1",
     }  # fmt: skip
 
 

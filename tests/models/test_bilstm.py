@@ -122,6 +122,18 @@ def test_only_words_that_occur_once_become_unknown() -> None:
     assert reader._some_unknown(ids, None).equal(ids)
 
 
+def test_any_word_is_read_as_unknown_with_its_probability() -> None:
+    config = BiLstmConfig(d_model=4, hidden_size=4, unknown_dropout=0.0, word_dropout=0.25)
+    reader = BiLstm(config, WORDS)
+    ids = torch.randint(4, WORDS.src_size, (40, 200))
+    ids[:, ::10] = WORDS.eos_id
+    read = reader._some_unknown(ids, DropoutKeys.for_step(1, 1, torch.arange(40)))
+    words = ids != WORDS.eos_id
+    assert (read == ids)[~words].all() and (read[read != ids] == WORDS.unk_id).all()
+    assert float((read != ids)[words].float().mean()) == pytest.approx(0.25, abs=0.02)
+    assert reader._some_unknown(ids, None).equal(ids)
+
+
 def test_inputs_that_the_data_does_not_have_are_refused() -> None:
     with pytest.raises(UsageError, match=r"model.characters, model.case_size: this task has no characters of words"):
         BiLstm(BiLstmConfig(characters="cnn", case_size=3), Vocabularies(20, 5))

@@ -16,7 +16,9 @@ from heed.models.encoder import Encoder, EncoderConfig, segments_of
 from heed.nn.attention import RotaryAttention, rotated
 from heed.nn.contract import Smoothing, TokenSource, Vocabularies
 from heed.nn.masked_head import MaskedHead, MaskedHeadConfig
+from heed.nn.pooling import PoolingHead
 from heed.nn.reader_heads import ReaderWithHead
+from heed.tasks.classification.reading import outputs_of
 
 VOCABULARIES = Vocabularies(19, 19)
 BERT = ENCODER.model_copy(update={"begin": True})
@@ -100,6 +102,18 @@ def test_the_published_sizes_are_those_of_bert_base() -> None:
     with torch.device("meta"):
         model = Encoder(base, Vocabularies(30_522, 30_522))
     assert sum(parameter.numel() for parameter in model.parameters()) == 108_891_648
+
+
+@torch.no_grad()
+def test_the_first_position_of_a_classifier_is_that_of_cls() -> None:
+    """The pooled features are those that `BertModel` computes at [CLS]."""
+    ours, source = build(), pairs()
+    begin = torch.ones(len(source), 1, dtype=torch.long)
+    ids, mask = torch.cat((begin, source.ids), 1), torch.cat((begin, source.mask.long()), 1)
+    theirs = bert_of(ours).bert(input_ids=ids, attention_mask=mask, token_type_ids=segments_of(ids, 2, 2))
+    head = PoolingHead(BERT.d_model, 3, "cls", 0.0)
+    expected = head.output(theirs.last_hidden_state[:, 0])
+    torch.testing.assert_close(outputs_of(ReaderWithHead(ours.reader, head), source), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_segments_are_counted_by_ends() -> None:

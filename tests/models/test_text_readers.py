@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+import pytest
 import torch
 from random_models import VOCABULARIES, random_source, row_of
 
@@ -9,7 +12,7 @@ from heed.models.bag import Bag, BagConfig
 from heed.models.cnn import Cnn, CnnConfig
 from heed.nn.contract import Trace
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.pooling import PoolingHead
+from heed.nn.pooling import Pooling, PoolingHead
 
 
 @torch.no_grad()
@@ -52,7 +55,7 @@ def test_pooling_leaves_out_padding() -> None:
     torch.manual_seed(2)
     features, mask = torch.randn(2, 4, 3), torch.tensor([[True, True, False, False], [True] * 4])
     short = features[:1, :2]
-    for pooling in ("mean", "max", "attention", "cls"):
+    for pooling in ("mean", "max", "attention", "cls", "concat"):
         head = PoolingHead(3, 2, pooling, 0.0)
         torch.testing.assert_close(head(features, mask)[:1], head(short, mask[:1, :2]))
     head, trace = PoolingHead(3, 2, "attention", 0.0), Trace()
@@ -61,6 +64,27 @@ def test_pooling_leaves_out_padding() -> None:
     torch.testing.assert_close(pooled[0], scores.softmax(0) @ short[0])
     [weights] = trace.weights["pooling"]
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 1, 1))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("pooling", get_args(Pooling))
+def test_pooling_computes_in_the_precision_of_the_features(pooling: Pooling) -> None:
+    features, mask = torch.randn(2, 4, 3), torch.tensor([[True, True, False, False], [True] * 4])
+    head = PoolingHead(3, 2, pooling, 0.5)
+    expected = head(features, mask)
+    found = head.bfloat16()(features.bfloat16(), mask)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), expected, rtol=0.05, atol=0.05)
+
+
+@torch.no_grad()
+def test_concatenated_pooling_has_the_last_the_largest_and_the_mean() -> None:
+    """[h_T, maxpool(H), meanpool(H)] (Howard & Ruder 2018, section 3.3)."""
+    features, mask = torch.randn(2, 4, 3), torch.tensor([[True, True, False, False], [True] * 4])
+    pooled = PoolingHead(3, 2, "concat", 0.0).pool(features, mask)
+    for row, length in enumerate((2, 4)):
+        h = features[row, :length]
+        torch.testing.assert_close(pooled[row], torch.cat((h[-1], h.max(0).values, h.mean(0))))
 
 
 def test_dropout_of_the_head_depends_on_the_row_alone() -> None:

@@ -108,3 +108,13 @@ def test_products_with_a_sparse_matrix_equal_those_with_a_dense_one() -> None:
     torch.testing.assert_close(
         inner, torch.stack([rows[r] @ table[c] for r, c in zip([0, 0, 0, 2, 2], columns, strict=True)])
     )
+
+
+def test_more_entries_than_cells_have_their_inner_products() -> None:
+    """A row of a small vocabulary has the same column several times."""
+    starts, columns = np.array([0, 5, 5, 12]), np.array([3, 3, 8, 3, 8, 8, 3, 3, 8, 8, 8, 3])
+    matrix = SparseMatrix.of(starts, columns, np.ones(12, dtype=np.float32), 9)
+    rows, table = torch.randn(3, 4), torch.randn(9, 4)
+    row_of_entry = [0] * 5 + [2] * 7
+    expected = (rows[row_of_entry] * table[torch.from_numpy(columns)]).sum(1)
+    torch.testing.assert_close(matrix.inner_products(rows, table[matrix.columns]), expected)

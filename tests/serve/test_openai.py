@@ -34,10 +34,10 @@ def spelled(logprobs: Any) -> str:
 
 
 def test_models_are_listed_and_retrieved(client: OpenAI) -> None:
-    assert [model.id for model in client.models.list()] == ["lm"]
+    assert [model.id for model in client.models.list()] == ["en-de", "de-fr", "lm"]
     assert client.models.retrieve("lm").owned_by == "heed"
     with pytest.raises(openai.NotFoundError) as error:
-        client.models.retrieve("en-de")
+        client.models.retrieve("fr-de")
     assert error.value.code == "model_not_found"
 
 

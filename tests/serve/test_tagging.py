@@ -14,7 +14,7 @@ def test_a_tagger_answers_with_entities(tmp_path: Path) -> None:
         tagger = tiny_tagger(tmp_path)
     with serving([tagger]) as live:
         [card] = live.get("/api/models").json["models"]
-        assert card["abilities"] == ["annotate", "predict"] and card["task"] == "tagging"
+        assert card["abilities"] == ["annotate", "embed", "predict", "read"] and card["task"] == "tagging"
         text = "Ann met the5 Oslo."
         [[best, second], [empty, *_]] = live.post("/api/predict", {"inputs": [text, " "], "top": 2}).json["outputs"]
         assert best["text"] == "I-PER O O I-LOC O" and best["tokens"] == ["Ann", "met", "the5", "Oslo", "."]

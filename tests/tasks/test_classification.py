@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections import Counter
@@ -16,7 +17,7 @@ from toy import without_shape_checks
 
 import heed
 from heed.models.linear import Examples, LinearConfig, LinearNgrams
-from heed.nn.contract import Vocabularies
+from heed.nn.contract import TokenSource, Vocabularies
 from heed.nn.documents import sentences_of
 from heed.nn.links import LINKS
 from heed.run import Run
@@ -25,7 +26,7 @@ from heed.tasks.classification.data import TableData
 from heed.tasks.classification.defaults import LEAST_UPDATES
 from heed.tasks.classification.linear_part import HELD_OUT
 from heed.tasks.classification.prepare import targets_of
-from heed.tasks.classification.reading import LONGEST_SENTENCE, Reading
+from heed.tasks.classification.reading import LONGEST_SENTENCE, Encoding
 from heed.tasks.classification.rows import TableRows, held_out, split
 from heed.tasks.classification.task import ClassificationTask
 from heed.tasks.defaults import CorpusStats, Machine
@@ -104,6 +105,20 @@ def test_rows_of_a_table_are_printed_with_their_answers(trained: Path, tmp_path:
     assert [line.split("\t")[2] for line in lines] == ["pos", "neg"]
 
 
+def test_vectors_are_the_features_of_the_reader_whatever_the_batch(trained: Path, tmp_path: Path) -> None:
+    predictor, texts = heed.load(trained), ["the film was great", "", "a dull plot", "plot " * 400, "bad"]
+    vectors = predictor.embed(texts)
+    ids = [row[: predictor.run.recipe.data.max_tokens] for row in predictor.tokenizers["src"].encode(texts)]
+    for text, row, vector in zip(texts, ids, vectors, strict=True):
+        read = TokenSource(torch.tensor([[*row, 2]]), torch.ones(1, len(row) + 1, dtype=torch.bool))
+        features = predictor.run.model.reader.read(read)[0, : len(row)]
+        expected = features.mean(0) if row else torch.zeros(len(vector))
+        np.testing.assert_allclose(vector, expected.detach().numpy(), atol=1e-6)
+        np.testing.assert_allclose(predictor.embed(text), vector, atol=1e-6)
+    result = call("embed", trained, stdin="\n".join(texts) + "\n")
+    np.testing.assert_allclose(np.load(io.BytesIO(result.stdout)), vectors, atol=1e-6)
+
+
 def test_a_resumed_training_is_the_same(trained: Path, tmp_path: Path) -> None:
     short = [flag for flag in TINY if "max_steps" not in flag]
     out = tmp_path / "run"
@@ -129,6 +144,8 @@ def test_the_linear_model_alone_explains_itself(trained: Path, tmp_path: Path) -
     bias = linear.link.full(linear.weights[-1:])
     torch.testing.assert_close(torch.tensor(total).float() + bias[0], linear.logits([("a great film",)])[0])
     assert call("info", out).code == 0
+    refused = call("embed", out, stdin="a film\n")
+    assert refused.code == 2 and "which can explain, predict, read" in refused.err
 
 
 def test_pairs_several_labels_and_numbers(tmp_path: Path) -> None:
@@ -263,17 +280,17 @@ def test_given_validation_rows_are_not_fitted(trained: Path, tmp_path: Path) -> 
 
 
 def test_documents_are_read_sentence_by_sentence() -> None:
-    reading = Reading(12, as_documents=True, language="en")
+    encoding = Encoding(12, as_documents=True, language="en")
     tokenizer = train_tokenizer(TokenizerConfig(kind="byte"), [])
     text = "Dr. Ray ran.\na bee. It"
-    [row] = Reading(100, as_documents=True, language="en").encode([(text,)], tokenizer)
+    [row] = Encoding(100, as_documents=True, language="en").encode([(text,)], tokenizer)
     found = [tokenizer.decode([sentence])[0] for sentence in sentences_of(row, EOS_ID)]
     assert found == ["Dr. Ray ran.", "a bee.", "It"]
-    assert reading.encode([(text,)], tokenizer) == [row[:12]]
-    long = Reading(1000, as_documents=True).encode([("x" * (2 * LONGEST_SENTENCE + 3),)], tokenizer)[0]
+    assert encoding.encode([(text,)], tokenizer) == [row[:12]]
+    long = Encoding(1000, as_documents=True).encode([("x" * (2 * LONGEST_SENTENCE + 3),)], tokenizer)[0]
     assert [len(sentence) for sentence in sentences_of(long, EOS_ID)] == [LONGEST_SENTENCE, LONGEST_SENTENCE, 3]
-    assert reading.source(reading.encode([("",), ("a",)], tokenizer)).key(0) == ((EOS_ID,),)
-    pair = Reading(9, as_documents=True).encode([("one. Two", "three")], tokenizer)[0]
+    assert encoding.source(encoding.encode([("",), ("a",)], tokenizer)).key(0) == ((EOS_ID,),)
+    pair = Encoding(9, as_documents=True).encode([("one. Two", "three")], tokenizer)[0]
     assert [tokenizer.decode([each])[0] for each in sentences_of(pair, EOS_ID)] == ["one.", "thre"]
 
 

@@ -129,7 +129,7 @@ def test_repeated_rows_lengthen_an_epoch_but_do_not_enlarge_the_corpus() -> None
     assert often["data.hold_out"] == once["data.hold_out"]
 
 
-ANY_TOKENIZER = sorted({*TASKS} - {"word-vectors", "tagging"})
+ANY_TOKENIZER = sorted({*TASKS} - {"word-vectors", "tagging", "span"})
 """Tasks that are not only for words."""
 
 

@@ -6,13 +6,16 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from command import call
 from toy import WORDS, events, unchecked_shapes, without_shape_checks, write_lines
 from trainings import content
 
+import heed
 from heed.data.schedule import START
+from heed.nn.contract import TokenSource
 from heed.run import Run
 
 __all__ = ["without_shape_checks"]
@@ -57,6 +60,55 @@ def test_several_masks_have_the_product_of_their_probabilities(run: Path) -> Non
     assert sorted(probabilities, reverse=True) == [*probabilities]
 
 
+def test_a_reading_has_the_likely_words_at_each_word_and_mask(run: Path) -> None:
+    predictor = heed.load(run)
+    line = "the ba sees one kan"
+    reading = predictor.read(line)
+    assert [word.text for word in reading.words] == ["the ", "ba ", "sees ", "one ", "kan ", ""]
+    for place, word in enumerate(line.split()):
+        masked = " ".join("<mask>" if at == place else other for at, other in enumerate(line.split()))
+        [[*likely]] = predictor.predict([masked], top=12)
+        [token] = reading.words[place].tokens
+        assert [choice.text.strip() for choice in token.choices] == [each.text for each in likely]
+        assert [choice.prob for choice in token.choices] == pytest.approx([each.probability for each in likely], 1e-3)
+        rank = [each.text for each in likely].index(word)
+        assert token.rank == rank + 1
+        assert reading.words[place].prob == token.prob == pytest.approx(likely[rank].probability, 1e-3)
+    mask = predictor.read("the ba sees one <mask>").words[4]
+    assert (mask.kind, mask.prob, mask.tokens[0].rank) == ("tag", None, None)
+    assert mask.tokens[0].choices[0].text.strip() == "kan"
+    assert sorted(reading.trace.weights) == ["encoder.0.self"]
+    assert [place.stop for place in reading.places] == [1, 2, 3, 4, 5, 6]
+
+
+def test_its_heads_are_compared_with_trees(run: Path, tmp_path: Path) -> None:
+    heads = {1: (2, "det"), 2: (3, "nsubj"), 3: (0, "root"), 4: (5, "nummod"), 5: (3, "obj")}
+    sentences = []
+    for subject, verb in (("ba", "one"), ("ce", "two"), ("di", "three")):
+        words = ["the", subject, "sees", verb, "kan"]
+        rows = [f"{id}\t{word}\t_\tX\t_\t_\t{heads[id][0]}\t{heads[id][1]}\t_\t_" for id, word in enumerate(words, 1)]
+        sentences += [*rows, ""]
+    result = call("evaluate", run, "--trees", write_lines(tmp_path / "t.conllu", sentences), "--json")
+    assert result.code == 0, result.err
+    [report] = json.loads(result.out)
+    assert report["num_sentences"] == 3
+    assert all(row["head"].startswith("encoder.0 head ") for row in report["rows"])
+    [attention] = heed.load(run).self_attention(["the ba sees one kan"])
+    assert attention.weights.shape == (2, 5, 5)
+
+
+def test_vectors_are_the_features_of_the_encoder_whatever_the_batch(run: Path) -> None:
+    predictor, texts = heed.load(run), ["the ba sees one kan", "the", ""]
+    vectors = predictor.embed(texts)
+    ids = torch.tensor([[*predictor.tokenizers["src"].encode(texts[:1])[0], 2]])
+    with torch.no_grad():
+        features = predictor.run.model.read(TokenSource(ids, torch.ones_like(ids, dtype=torch.bool)))[0, :-1]
+    np.testing.assert_allclose(vectors[0], features.mean(0).numpy(), atol=1e-6)
+    for text, vector in zip(texts, vectors, strict=True):
+        np.testing.assert_allclose(predictor.embed(text), vector, atol=1e-6)
+    assert not vectors[2].any()
+
+
 def test_a_line_without_a_mask_is_refused(run: Path) -> None:
     result = call("predict", run, stdin="the ba sees one kan\n")
     assert result.code == 2
@@ -68,8 +120,6 @@ def test_scores_are_pseudo_log_likelihoods(run: Path) -> None:
     line, opened = "the ba sees one kan", Run(run)
     ids = opened.tokenizers["src"].encode([line])[0]
     mask = opened.tokenizers["src"].vocabulary.tag_ids["mask"]
-    from heed.nn.contract import TokenSource
-
     total = 0.0
     model: torch.nn.Module = opened.model
     for place, id in enumerate(ids):

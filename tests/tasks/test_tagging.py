@@ -21,12 +21,13 @@ from heed.nn.crf import Chain
 from heed.nn.reader_heads import ReaderWithHead
 from heed.nn.tag_head import TAG_HEADS
 from heed.tasks.prepare import read_valid
+from heed.tasks.tagging import reading as reading_module
 from heed.tasks.tagging import tagger as tagger_module
 from heed.tasks.tagging.batch import collate
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.labels import TagLabels, legal_steps
 from heed.tasks.tagging.tagger import SpanMasses, cut, cuts_within
-from heed.tasks.tagging.words import WordEncoder, Words, case_of, normalised
+from heed.tasks.words import WordEncoder, Words, case_of, normalised
 from heed.text.tag_schemes import spans
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 
@@ -68,11 +69,59 @@ def test_neighbours_do_not_change_a_tagging(tagger: Any) -> None:
             assert answer.text == alone.text and answer.probability == pytest.approx(alone.probability, rel=1e-4)
 
 
+def test_vectors_of_words_are_what_the_head_reads_whatever_the_batch(
+    tagger: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["Ann met the5 Oslo.", "", "Oslo!", "Bob Ray saw a1 Rome ."]
+    together = tagger.token_vectors(texts)
+    assert [list(each.tokens) for each in together[:3]] == [["Ann", "met", "the5", "Oslo", "."], [], ["Oslo", "!"]]
+    for text, found in zip(texts, together, strict=True):
+        np.testing.assert_allclose(tagger.token_vectors([text])[0].vectors, found.vectors, atol=1e-6)
+    source = tagger.tagger.encoder.source([Words(together[0].tokens)])
+    with torch.no_grad():
+        features = source.of_words(tagger.run.model.read(source))[0]
+    np.testing.assert_allclose(together[0].vectors, features.numpy(), atol=1e-6)
+    np.testing.assert_allclose(tagger.embed(texts)[0], features.numpy().mean(0), atol=1e-6)
+    assert not tagger.embed("").any()
+    assert tagger.neighbours("Oslo", 3)
+    monkeypatch.setattr(tagger_module, "MAX_WORDS", 2)  # a long sentence is read in parts
+    assert tagger.token_vectors(texts)[0].vectors.shape == together[0].vectors.shape
+
+
 def test_several_taggings_are_in_the_order_of_their_probabilities(tagger: Any) -> None:
     [answers] = tagger.predict(["Ann Rome"], top=10_000)
     shares = [answer.probability for answer in answers]
     assert shares == sorted(shares, reverse=True) and sum(shares) == pytest.approx(1)
     assert len({answer.text for answer in answers}) > 3
+
+
+def test_a_lattice_has_the_sums_over_all_taggings(tagger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_module, "IMPROBABLE", 0.0)
+    reading = tagger.read("Ann Rome!")
+    lattice, labels = reading.lattice, tagger.labels
+    assert lattice.tags == labels.labels
+    [taggings] = tagger.tagger.taggings([Words(["Ann", "Rome", "!"])], 100_000)
+    marginals, steps = np.zeros((3, len(lattice.tags))), np.zeros((2, len(lattice.tags), len(lattice.tags)))
+    for tagging in taggings:
+        ids = [labels.tag_ids[tag] for tag in labels.of_file(tagging.tags)]
+        marginals[range(3), ids] += tagging.probability
+        for at in range(2):
+            steps[at, ids[at], ids[at + 1]] += tagging.probability
+    np.testing.assert_allclose(lattice.marginals, marginals, atol=1e-3)
+    for step, expected in zip(lattice.steps, steps, strict=True):
+        found = np.zeros_like(expected)
+        for before, tag, share in step:
+            found[before, tag] = share
+        np.testing.assert_allclose(found, expected, atol=1e-3)
+    assert labels.for_file([lattice.tags[tag] for tag in lattice.best]) == reading.answers[0].tags
+    assert "".join(word.text for word in reading.words) == "Ann Rome!"
+    monkeypatch.undo()
+    few = tagger.read("Ann met the5 Oslo!").lattice
+    assert len(few.tags) < len(lattice.tags) and len(few.marginals[0]) == len(few.tags)
+    assert all(sum(row) == pytest.approx(1, abs=0.02) for row in few.marginals)
+    monkeypatch.setattr(tagger_module, "MAX_WORDS", 2)
+    parts = tagger.read("Ann Rome!").lattice
+    assert len(parts.marginals) == 3 and len(parts.steps) == 2 and parts.steps[1] == ()
 
 
 @pytest.mark.parametrize("scheme", ["iob2", "iobes"])

@@ -134,6 +134,15 @@ def test_settings_that_sparse_gradients_do_not_allow_are_refused(text: Path, tmp
     assert TrainingConfig().reduction == "mean"
 
 
+def test_a_tiny_vocabulary_is_trained_although_subsampling_may_leave_out_all_words_of_a_batch(tmp_path: Path) -> None:
+    text = write_lines(tmp_path / "text", [f"the {a} sees the {b} of {a}" for a in "abcdefgh" for b in "ijklmnop"])
+    few = {"training.max_steps": 4, "training.eval_every": 4, "training.save_every": 4, "training.tokens_per_batch": 40}
+    for subsample in (1e-3, 0.0):
+        keys = {**QUICK, **few, "data.text": str(text), "model.subsample": subsample}
+        trained = heed.train(keys, tmp_path / f"run-{subsample}", quiet=True)
+        assert np.isfinite(trained.vectors).all()
+
+
 def test_embed_writes_an_array_for_all_lines_to_a_pipe(runs: dict[str, Any]) -> None:
     folder = str(runs["skip_gram"].run.folder)
     lines = ["the cat", "", "zzz", "blue walls"]

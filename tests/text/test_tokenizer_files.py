@@ -47,7 +47,7 @@ def test_a_vocabulary_in_which_ids_or_merges_are_ambiguous_is_refused(tmp_path: 
     refused(path, json.dumps(document), "the piece '.*' occurs 2 times")
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece"])
 def test_no_flipped_bit_of_a_file_is_unforeseen_or_changes_a_word_unnoticed(kind: str, tmp_path: Path) -> None:
     content, path = tokenizer_of(kind).to_json().encode(), tmp_path / "tokenizer.json"
     for place in range(0, len(content), len(content) // 300):
@@ -56,7 +56,8 @@ def test_no_flipped_bit_of_a_file_is_unforeseen_or_changes_a_word_unnoticed(kind
         path.write_bytes(changed)
         with suppress(DataError):
             read = load_tokenizer(path)
-            assert read.decode(read.encode(LINES)) == LINES
+            decoded = read.decode(read.encode(LINES))
+            assert decoded == LINES or not read.restores
             read.encode_with_dropout(read.encode(LINES)[0], 0.5, (1, 2, 3))
 
 

@@ -115,7 +115,7 @@ def test_a_line_is_encoded_among_many_as_alone(kind: str) -> None:
     assert tokenizer.encode(lines) == [ids for line in lines for ids in tokenizer.encode([line])]
 
 
-@by_kind
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if TOKENIZERS[kind].restores])
 def test_known_text_is_restored(kind: str) -> None:
     tokenizer = tokenizer_of(kind)
     words = ["fährt langsam", "the station, today um"]
@@ -259,13 +259,14 @@ def test_a_small_text_gives_fewer_pieces_than_asked_for(kind: str) -> None:
 
 
 @by_kind
-def test_the_bytes_of_the_pieces_are_the_text_with_at_most_a_space_at_the_end(kind: str) -> None:
+def test_the_bytes_of_the_pieces_are_the_text_with_at_most_a_space_at_one_end(kind: str) -> None:
     lines = ["the dogs see the cat", "die Hunde sehen die Katze: 日本 é!", "underdog  two spaces", ""]
     config = TokenizerConfig(kind=kind, vocab_size=400, min_frequency=1, shortlist=3 * (kind == "char-bigram"))
     tokenizer = train_tokenizer(config, lines[:2] * 3)
     for line, ids in zip(lines, tokenizer.encode(lines), strict=True):
         text = b"".join(tokenizer.bytes_of(ids)).decode()
-        assert text in (tokenizer.decode([ids])[0], tokenizer.decode([ids])[0] + " ")
+        [decoded] = tokenizer.decode([ids])
+        assert text in (decoded, f"{decoded} ", f" {decoded}")
         if tokenizer.lossless:
             assert text == line
     special = tokenizer.bytes_of([Vocabulary.pad_id, Vocabulary.bos_id, Vocabulary.eos_id])
@@ -484,7 +485,8 @@ def test_a_missing_file_is_an_error_with_its_path(tmp_path: Path) -> None:
         ("", "not a JSON file"),
         ("[" * 100_000, "not a JSON file"),
         ("[1, 2]", "not a tokenizer of a kind"),
-        ('{"model": {"type": "WordPiece"}}', "not a tokenizer of a kind"),
+        ('{"model": {"type": "WordLevel"}}', "not a tokenizer of a kind"),
+        ('{"model": {"type": "WordPiece"}}', "cannot read it"),
         ('{"model": {"type": "BPE"}}', "cannot read it"),
         ('{"heed": {"tokenizer": "spaces", "version": 1}, "pieces": []}', "not a tokenizer of a kind"),
         ('{"heed": {"tokenizer": "word", "version": 2}, "pieces": []}', "'version': 2"),

@@ -82,7 +82,7 @@ def import_model(
     model: Annotated[
         Path,
         typer.Argument(
-            help="Folder with config.json, model.safetensors and tokenizer.json; an ARPA file; or word vectors."
+            help="Folder with config.json, model.safetensors and a tokenizer; an ARPA file; or word vectors."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The new run folder.")],

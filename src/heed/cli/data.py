@@ -25,7 +25,11 @@ from heed.cli.options import (
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from heed.text.doctor import Diagnosis
     from heed.text.readers.labelled import LabelledTable
+    from heed.text.readers.lines import Errors
 
 app = typer.Typer(help="Examine data before training.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -43,6 +47,7 @@ class TableFlags:
     text_column: Annotated[list[str] | None, typer.Option(metavar="C", help="Column of the texts of a table.")] = None
     label_column: Annotated[str | None, typer.Option(metavar="C", help="Column of the labels of a table.")] = None
     label_separator: Annotated[str, typer.Option(help="Between several labels in a cell of a table.")] = ""
+    questions: Annotated[bool, typer.Option("--questions", help="The table has questions and answers.")] = False
 
     def read(self, path: str) -> LabelledTable:
         """A table with these columns."""
@@ -51,6 +56,17 @@ class TableFlags:
 
         columns = [column for column in map(parse_column, self.text_column or ()) if column is not None]
         return LabelledTable(path, tuple(columns), parse_column(self.label_column), self.label_separator)
+
+    def diagnose(self, table: str, others: Sequence[str | None], errors: Errors, quiet: bool) -> Diagnosis:
+        """Examine a table, and look for the rows of a validation and a test table in it."""
+        from heed.text.doctor import diagnose_questions, diagnose_table
+        from heed.text.readers.questions import QuestionTable
+
+        if self.questions:
+            tables = [QuestionTable(path, errors) if path else None for path in others]
+            return diagnose_questions(QuestionTable(table, errors), *tables, quiet=quiet)
+        labelled = [self.read(path) if path else None for path in others]
+        return diagnose_table(self.read(table), *labelled, errors=errors, quiet=quiet)
 
 
 def check(
@@ -80,7 +96,8 @@ def check(
     """Examine training data.
 
     Reports line counts, empty sides, duplicates, copies, leaks, damage, scripts and lengths; for tags, their scheme,
-    broken spans and likely typos. Ends with exit code 65 if something would ruin the training.
+    broken spans and likely typos; for questions, answers that are not in their text. Ends with exit code 65 if
+    something would ruin the training.
 
     Examples:
 
@@ -91,8 +108,10 @@ def check(
       heed data check --conll train.conll --valid dev.conll --test test.conll
 
       heed data check --table reviews.csv --test test.csv
+
+      heed data check --table questions.jsonl --questions
     """
-    from heed.text.doctor import diagnose_files, diagnose_table, diagnose_text_files
+    from heed.text.doctor import diagnose_files, diagnose_text_files
     from heed.text.doctor.tags import diagnose_conll_files
     from heed.text.readers import CorpusFiles, parse_column
     from heed.text.readers.conll import Columns
@@ -103,8 +122,8 @@ def check(
         raise UsageError("give two parallel files, a file of pairs, --text or --conll and a file, or --table F.")
     files = files or []
     if labelled.table is not None:
-        others = [labelled.read(_single(group, "--table")) if group else None for group in (valid, test)]
-        diagnosis = diagnose_table(labelled.read(labelled.table), *others, errors=errors, quiet=quiet)
+        others = [_single(group, "--table") if group else None for group in (valid, test)]
+        diagnosis = labelled.diagnose(labelled.table, others, errors, quiet)
     elif conll:
         held_out_files = [_single(group, "--conll") if group else None for group in (valid, test)]
         columns = Columns(parse_column(token_column), parse_column(tag_column), parse_column(mark_column))

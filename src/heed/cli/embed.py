@@ -33,8 +33,9 @@ def embed(
     """Compute a vector of each line of stdin.
 
     Writes a float32 array of NumPy's format (.npy), a row for each line in order. Word vectors give the mean of the
-    vectors of a line's known words, translators the features of their encoder, language models their features after
-    each token. A line without a known word has zeros.
+    vectors of a line's known words, translators and masked language models the features of their encoder, language
+    models their features after each token, classifiers and taggers those of their reader. A line without a known word
+    has zeros.
 
     Examples:
 

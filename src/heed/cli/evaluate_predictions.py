@@ -45,7 +45,7 @@ class PredictionTests:
     ) -> list[list[Evaluation]]:
         """The evaluations of each test set."""
         if self.table is not None:
-            return [_compared([predictor.evaluate(self.table) for predictor in _opened(folders, compute)])]
+            return [_of_table(_opened(folders, compute), self.table)]
         if self.conll is not None:
             return [_of_tags(folders, self.conll, compute)]
         if self.similarity or self.analogies is not None:
@@ -95,6 +95,12 @@ def _compared(evaluations: list[Evaluation]) -> list[Evaluation]:
     from heed.evaluation.evaluation import compared
 
     return compared(evaluations)
+
+
+def _of_table(predictors: Sequence[Predictor], table: Path) -> list[Evaluation]:
+    """The evaluations of the runs, and of the methods that they are compared with."""
+    evaluations = [predictor.evaluate(table) for predictor in predictors]
+    return _compared([*evaluations, *predictors[0].baselines(table)])
 
 
 def _of_tags(folders: Sequence[Path], conll: Path, compute: Compute) -> list[Evaluation]:

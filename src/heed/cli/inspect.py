@@ -14,7 +14,7 @@ from heed.core.files import atomic_write, storage_errors
 from heed.core.progress import message
 
 if TYPE_CHECKING:
-    from heed.inspect import AnswerInspection, ImageInspection, Inspection
+    from heed.inspect import ImageInspection, Inspection, ReaderInspection
     from heed.tasks.predictor import Predictor
 
 NBEST = 5
@@ -26,7 +26,9 @@ def inspect(
     run: RunFolder,
     src: Annotated[str | None, typer.Option(help="Sentence to translate, for a translation run.")] = None,
     tgt: Annotated[str | None, typer.Option(help="Inspect this translation instead of searching for one.")] = None,
-    text: Annotated[str | None, typer.Option(help="Text to read, for a language model or a classifier.")] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Text, for a language model, classifier, tagger or masked language model.")
+    ] = None,
     image: Annotated[Path | None, typer.Option(help="Image to caption, for a captioning run.")] = None,
     out: Annotated[Path, typer.Option(help="The page to write (replaced if it exists).")] = Path("inspect.html"),
     beam: Annotated[int | None, typer.Option(help="Beam size (default: the recipe's).", min=1, max=64)] = None,
@@ -39,9 +41,9 @@ def inspect(
     """Show the attention, probabilities and beam of a model.
 
     Writes a page with the attention between words, the probability of each token, its alternatives and the beam; of a
-    caption, with the image and the attention over it for each word; of a label, with what speaks for it, and the
-    attention to sentences and words if the model has it. The page is one HTML file that loads nothing from
-    the network; --json prints the numbers instead.
+    classifier, with what its answer rests on; of a tagger, with the tags that it considered; of a masked language
+    model, with the words that it expected; of a caption, with the image and the attention over it for each word. The
+    page is one HTML file that loads nothing from the network; --json prints the numbers instead.
 
     Examples:
 
@@ -49,23 +51,22 @@ def inspect(
 
       heed inspect runs/lm --text "The cat sat on the mat."
 
-      heed inspect runs/captions --image dog.jpg
+      heed inspect runs/names --text "Ann visited New York."
 
-      heed inspect runs/reviews --text "A fine film. The plot is thin."
+      heed inspect runs/captions --image dog.jpg
     """
     from heed.cli.stdio import write_line
     from heed.inspect import ModelCard, render
 
     if text is not None and (src is not None or tgt is not None):
         raise UsageError(
-            "--text is for language models and classifiers, --src and --tgt for translators: they cannot be combined."
+            "--text is for language models and readers, --src and --tgt for translators: they cannot be combined."
         )
     if image is not None and (text is not None or src is not None or tgt is not None):
         raise UsageError("--image is for captioning runs: leave out --text, --src and --tgt.")
     if image is None and text is None and src is None:
         raise UsageError(
-            'give --src "a sentence" for a translator, --text "a text" for a language model or a classifier, or '
-            "--image F."
+            'give --src "a sentence" for a translator, --text "a text" for a language model or reader, or --image F.'
         )
     inspected = compute.load(run, tag=tag)
     inspection = _inspected(inspected, src, tgt, text, image, beam, nbest)
@@ -80,16 +81,16 @@ def inspect(
 def _inspected(
     loaded: Predictor, src: str | None, tgt: str | None, text: str | None, image: Path | None, beam: int | None,
     nbest: int | None,
-) -> Inspection | ImageInspection | AnswerInspection:  # fmt: skip
-    from heed.inspect import inspect_answer, inspect_image, inspect_text, inspect_translation
+) -> Inspection | ReaderInspection | ImageInspection:  # fmt: skip
+    from heed.inspect import inspect_image, inspect_reader, inspect_text, inspect_translation
 
     if image is not None:
         loaded.require("caption", "--image")
         return inspect_image(loaded, image, nbest or loaded.run.recipe.decoding.beam_size)
     if src is None:
         assert text is not None
-        if loaded.can("explain"):
-            return inspect_answer(loaded, text, nbest or NBEST)
+        if loaded.can("read"):
+            return inspect_reader(loaded, text)
         loaded.require("generate", "--text")
         return inspect_text(loaded.translator, text)
     loaded.require("translate", "--src")

@@ -40,9 +40,9 @@ def predict(
     """Predict an answer to each line of stdin, or to each image.
 
     An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
-    Taggers read CoNLL files, to whose rows they add a column of tags, or plain sentences.
-    The texts of a pair are separated by a tab. With --table, the rows of a table are printed with columns for the
-    answers and their probabilities. The name of an image and a tab come before its captions.
+    Taggers read CoNLL files, to whose rows they add a column of tags, or plain sentences. The texts of a pair, and a
+    question and the text with its answer, are separated by a tab. With --table, the rows of a table are printed with
+    columns for the answers and their probabilities. The name of an image and a tab come before its captions.
 
     Examples:
 
@@ -53,6 +53,8 @@ def predict(
       heed predict runs/names < in.conll > out.conll
 
       heed predict runs/topics --table new.csv > predicted.csv
+
+      heed predict runs/answers --json < questions.tsv
 
       heed predict runs/captions --images photos.tar
     """
@@ -92,15 +94,17 @@ def predict(
 
 
 def _plain(answers: Sequence[Prediction], with_probabilities: bool) -> str:
+    from heed.text.readers.tables import one_line
+
     cells = []
     for answer in answers:
-        cells.append(answer.text)
+        cells.append(one_line(answer.text))
         if with_probabilities and answer.probability is not None:
             cells.append(f"{answer.probability:.4f}")
     return "\t".join(cells)
 
 
 def _record(line: str, answers: Sequence[Prediction], attended: Sequence[AttendedSentence] = ()) -> str:
-    predictions = [{"text": answer.text, "probability": answer.probability} for answer in answers]
     sentences = {"sentences": [asdict(sentence) for sentence in attended]} if attended else {}
+    predictions = [asdict(answer) for answer in answers]
     return json.dumps({"input": line, "predictions": predictions, **sentences}, ensure_ascii=False)

@@ -44,7 +44,7 @@ class LimitFlags:
 def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compute, quiet: Quiet = False) -> None:
     """Serve runs over HTTP.
 
-    Offers LibreTranslate's API, OpenAI's completions for language models, heed's own API, and a web page.
+    Offers LibreTranslate's API, OpenAI's completions and embeddings, heed's own API, and a web page.
 
     Example:
 

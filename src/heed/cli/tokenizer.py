@@ -23,9 +23,10 @@ File = Annotated[Path, typer.Argument(metavar="TOKENIZER.json", help="A tokenize
 def train(
     files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Text, one sentence a line.")],
     out: Annotated[Path, typer.Option(help="The file to write.")],
-    kind: Annotated[str, typer.Option(help="bpe, unigram, word, character, byte or char-bigram.")] = "bpe",
+    kind: Annotated[str, typer.Option(help="bpe, unigram, wordpiece, word, character, byte or char-bigram.")] = "bpe",
     vocab_size: Annotated[int, typer.Option(help="Maximum number of pieces.")] = 8000,
     shortlist: Annotated[int, typer.Option(help="char-bigram: number of words kept whole.")] = 0,
+    uncased: Annotated[bool, typer.Option("--uncased", help="wordpiece: lower case without accents.")] = False,
     errors: BadBytes = "strict",
     quiet: Quiet = False,
 ) -> None:
@@ -39,7 +40,9 @@ def train(
     from heed.text.readers import read_lines
     from heed.text.tokenizers import TokenizerConfig, save, train_tokenizer
 
-    config = build(TokenizerConfig, Document({"kind": kind, "vocab_size": vocab_size, "shortlist": shortlist}))
+    config = build(
+        TokenizerConfig, Document({"kind": kind, "vocab_size": vocab_size, "shortlist": shortlist, "uncased": uncased})
+    )
     tokenizer = train_tokenizer(config, (line for path in files for line in read_lines(path, errors)))
     with storage_errors("write the tokenizer", path=out):
         save(tokenizer, out)

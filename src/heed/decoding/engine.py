@@ -88,10 +88,10 @@ class RequestGroup:
         self.finished = sorted(set(before) - set(self.active))
         return kept, tokens
 
-    def best_so_far(self, source: int) -> list[int]:
-        """Tokens of the best partial hypothesis of an active source."""
-        tokens: list[int] = self.strategy.row_tokens()[self.strategy.row_sources().index(source)].tolist()
-        return tokens
+    def best_so_far(self) -> dict[int, list[int]]:
+        """Tokens of the best partial hypothesis of each active source."""
+        rows = zip(self.strategy.row_sources(), self.strategy.row_tokens().tolist(), strict=True)
+        return dict(reversed([*rows]))  # the first of each source
 
     def _sources(self) -> list[int]:
         return list(dict.fromkeys(self.strategy.row_sources())) if self.num_rows else []

@@ -139,11 +139,12 @@ def token_stats(model: Autoregressive, features: Tensor, ids: Sequence[int], num
     stats: list[TokenStats] = []
     for begin in range(0, len(ids), _AT_ONCE):
         part = slice(begin, begin + _AT_ONCE)
-        stats += _stats(model.head.log_probs(features[part]).float(), tokens[part], num_choices)
+        stats += stats_of(model.head.log_probs(features[part]).float(), tokens[part], num_choices)
     return stats
 
 
-def _stats(log_probs: Float[Tensor, "N V"], ids: Int[Tensor, " N"], num_choices: int) -> list[TokenStats]:
+def stats_of(log_probs: Float[Tensor, "N V"], ids: Int[Tensor, " N"], num_choices: int) -> list[TokenStats]:
+    """Statistics of the tokens, from the log-probabilities of all tokens at their positions."""
     own = log_probs.gather(1, ids[:, None])
     ranks = (log_probs > own).sum(dim=1) + 1
     best, tokens = log_probs.topk(min(num_choices, log_probs.shape[1]), dim=1)

@@ -1,14 +1,13 @@
 """Masked language models to BERT folders of Hugging Face `transformers`, and back.
 
-A folder has `config.json`, `model.safetensors` and `tokenizer.json`. Keys and values are one matrix in heed and two
-there. An exported model is imported bit for bit. Folders with a WordPiece tokenizer, which heed does not have, are
-refused. The package `transformers` is not needed.
+A folder has `config.json`, `model.safetensors` and the files of a tokenizer (`heed.export.bert_tokenizer`). Keys and
+values are one matrix in heed and two there. An exported model is imported bit for bit; the vectors of a BERT that was
+trained elsewhere are put into the order of heed's ids. The package `transformers` is not needed.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from torch import Tensor
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, storage_errors
-from heed.core.json_text import parse_json
-from heed.export.gpt2 import HEED, read_json
+from heed.export.bert_tokenizer import is_portable, read_tokenizer, write_tokenizer
+from heed.export.gpt2 import HEED, read_json, write_json
 from heed.export.imported_run import write_run
 from heed.models.encoder import EncoderConfig
 from heed.models.transformer import ACTIVATIONS
@@ -30,11 +29,12 @@ from heed.nn.weight_file import read_header, require_shapes, shapes_of
 from heed.recipe import recipe_type, task_of
 from heed.run import WEIGHTS, Run
 from heed.tasks import task_type
-from heed.text.tokenizers import MAX_BYTES, TOKENIZERS, Tokenizer, TokenizerConfig, parse_tokenizer
-from heed.text.vocabulary import SPECIAL_PIECES
+from heed.text.tokenizers import TOKENIZERS, TokenizerConfig
 from heed.training.config import TrainingConfig
 
-CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+CONFIG = "config.json"
+AS_IT_IS = {"normaliser": {"form": "none", "strip_control": False}}
+"""How a BERT that was trained elsewhere reads text: its tokenizer cleans it."""
 
 MASKED = task_of("encoder")
 """The task of a masked language model, the first one for which encoders can be trained."""
@@ -63,9 +63,15 @@ _OUTER = {
 }
 
 
-def _names(num_layers: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+_NEXT_SENTENCE = {"head.next_sentence.pool": "bert.pooler.dense", "head.next_sentence.output": "cls.seq_relationship"}
+
+
+def _names(num_layers: int, next_sentence: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each weight: its name in heed, and the names in BERT of its parts."""
     yield from ((name, (theirs,)) for name, theirs in _OUTER.items())
+    if next_sentence:
+        for name, theirs in _NEXT_SENTENCE.items():
+            yield from ((f"{name}.{kind}", (f"{theirs}.{kind}",)) for kind in ("weight", "bias"))
     for number in range(num_layers):
         ours, theirs = f"reader.blocks.{number}.", f"bert.encoder.layer.{number}."
         for kind in ("weight", "bias"):
@@ -79,16 +85,20 @@ def to_bert(weights: Weights, config: EncoderConfig) -> dict[str, Tensor]:
     """The weights under the names of `transformers`; the output weight is the embedding and is not repeated."""
     return {
         bert_name: part.contiguous().clone()
-        for name, bert_names in _names(config.num_layers)
+        for name, bert_names in _names(config.num_layers, _predicts_next(weights))
         for bert_name, part in zip(bert_names, weights[name].chunk(len(bert_names)), strict=True)
     }
 
 
-def from_bert(weights: Weights, num_layers: int) -> dict[str, Tensor]:
+def _predicts_next(weights: Weights) -> bool:
+    return any(name.startswith("head.next_sentence.") for name in weights)
+
+
+def from_bert(weights: Weights, num_layers: int, next_sentence: bool = False) -> dict[str, Tensor]:
     """The weights under heed's names, in float32."""
     return {
         name: torch.cat([weights[bert_name] for bert_name in bert_names]).float().contiguous()
-        for name, bert_names in _names(num_layers)
+        for name, bert_names in _names(num_layers, next_sentence)
     }
 
 
@@ -133,43 +143,18 @@ def export_bert(run: Run, folder: Path) -> bool:
     config, head = run.recipe.model, getattr(run.recipe, "head", None)
     if not isinstance(config, EncoderConfig) or not isinstance(head, MaskedHeadConfig):
         raise UsageError(f"{run.folder}: only masked language models of kind encoder can be exported as BERT.")
-    reading = run.recipe.data.model_dump(include={"max_tokens", "normaliser"})
+    reading = run.recipe.data.model_dump(include={"max_tokens", "normaliser", "next_sentence"})
     document = {**bert_config(config, head, run.vocabularies), BEGIN: config.begin, HEED: reading}
+    if reading["next_sentence"]:
+        document["architectures"] = ["BertForPreTraining"]
     weights = to_bert(run.weights(), config)
-    portable = run.recipe.tokenizer.kind in ("bpe", "unigram")
+    portable = is_portable(run.recipe.tokenizer.kind)
     with storage_errors("write the model", path=folder), atomic_folder(folder) as new:
         save_file(weights, new / WEIGHTS, {"format": "pt"})
-        _write_json(new / CONFIG, document)
+        write_json(new / CONFIG, document)
         if portable:
-            _write_tokenizer(run, config, new)
+            write_tokenizer(run, config, new)
     return portable
-
-
-def _write_tokenizer(run: Run, config: EncoderConfig, folder: Path) -> None:
-    """The tokenizer, which adds the begin and the ends of texts as the model reads them."""
-    tokenizer = parse_json(run.files.read(TOKENIZER, MAX_BYTES))
-    begin, end = SPECIAL_PIECES[1:3]
-    first = [_special(begin, 0)] * config.begin
-    one = [*first, _text("A", 0), _special(end, 0)]
-    tokenizer["post_processor"] = {
-        "type": "TemplateProcessing", "single": one, "pair": [*one, _text("B", 1), _special(end, 1)],
-        "special_tokens": {
-            piece: {"id": piece, "ids": [id], "tokens": [piece]} for id, piece in ((1, begin), (2, end))
-        },
-    }  # fmt: skip
-    _write_json(folder / TOKENIZER, tokenizer)
-    special = dict(zip(("pad_token", "cls_token", "sep_token", "unk_token"), SPECIAL_PIECES, strict=True))
-    names: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", **special, "mask_token": "<mask>"}
-    names["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
-    _write_json(folder / "tokenizer_config.json", names)
-
-
-def _special(piece: str, segment: int) -> dict[str, Any]:
-    return {"SpecialToken": {"id": piece, "type_id": segment}}
-
-
-def _text(which: str, segment: int) -> dict[str, Any]:
-    return {"Sequence": {"id": which, "type_id": segment}}
 
 
 # --- import -------------------------------------------------------------------------------------------------
@@ -182,17 +167,19 @@ def import_bert(folder: Path, out: Path) -> int:
     """
     document = read_json(folder / CONFIG)
     config, head = _read_config(document, folder / CONFIG)
-    tokenizer = _read_tokenizer(folder / TOKENIZER)
+    tokenizer, order = read_tokenizer(folder)
     size = len(tokenizer.vocabulary)
     if document.get("vocab_size") != size:
         raise DataError(f"{folder}: the model has {document.get('vocab_size')} pieces, but its tokenizer has {size:,}.")
-    weights = _read_weights(folder / WEIGHTS, config.num_layers)
+    reading = document.get(HEED, AS_IT_IS)
+    weights = _read_weights(folder / WEIGHTS, config.num_layers, bool(reading.get("next_sentence")))
+    weights = _in_order(weights, order)
     kind = next(kind for kind, tokenizers in TOKENIZERS.items() if tokenizers is type(tokenizer))
     task = task_type(MASKED)
     recipe = recipe_type(MASKED)(
         task=MASKED,
-        data=task.Data.model_validate({"max_tokens": config.max_len - 2, **document.get(HEED, {})}),
-        tokenizer=TokenizerConfig.model_validate({"kind": kind, "vocab_size": size}),
+        data=task.Data.model_validate({"max_tokens": config.max_len - 2, **reading}),
+        tokenizer=TokenizerConfig.model_validate({"kind": kind, "vocab_size": size, "uncased": tokenizer.uncased}),
         model=config,
         head=head,
         training=TrainingConfig(stop_metric="masked_perplexity", label_smoothing=0.0),
@@ -228,34 +215,20 @@ def _read_config(document: Mapping[str, Any], path: Path) -> tuple[EncoderConfig
         raise DataError(f"{path} does not describe a BERT: {error}.") from error
 
 
-def _read_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer without the template that adds begin and end, which heed's batches add."""
-    document = read_json(path)
-    if document.get("model", {}).get("type") == "WordPiece":
-        raise DataError(
-            f"{path} is a WordPiece tokenizer, and heed has only {', '.join(TOKENIZERS)}: export a model that was "
-            "trained by heed."
-        )
-    try:
-        tokenizer = parse_tokenizer(json.dumps({**document, "post_processor": None}))
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
-    if "mask" not in tokenizer.vocabulary.tag_ids:
-        raise DataError(f"{path} has no piece <mask>, which a masked language model needs.")
-    return tokenizer
-
-
-def _read_weights(path: Path, num_layers: int) -> dict[str, Tensor]:
+def _read_weights(path: Path, num_layers: int, next_sentence: bool) -> dict[str, Tensor]:
     path = path.resolve()  # downloaded models are often links
     present = read_header(path).tensors.keys()
-    needed = [bert_name for _, bert_names in _names(num_layers) for bert_name in bert_names]
+    needed = [bert_name for _, bert_names in _names(num_layers, next_sentence) for bert_name in bert_names]
     if missing := [name for name in needed if name not in present]:
         raise DataError(f"{path} has no weight {missing[0]!r}, so it is not the model that {CONFIG} describes.")
     try:
-        return from_bert(load_file(path), num_layers)
+        return from_bert(load_file(path), num_layers, next_sentence)
     except (SafetensorError, OSError) as error:
         raise DataError(f"{path} cannot be read: {error}.") from error
 
 
-def _write_json(path: Path, document: dict[str, Any]) -> None:
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+def _in_order(weights: Weights, order: Sequence[int]) -> dict[str, Tensor]:
+    """The weights with one row for each of heed's ids."""
+    rows = torch.tensor(order)
+    of_pieces = ("reader.embedding.weight", "head.output.bias")
+    return {**weights, **{name: weights[name][rows] for name in of_pieces if len(weights[name]) == len(rows)}}

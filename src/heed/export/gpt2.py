@@ -45,7 +45,7 @@ from heed.text.tokenizers import (
     TokenizerConfig,
     load_tokenizer,
 )
-from heed.text.tokenizers.hugging_face import Bpe
+from heed.text.tokenizers.hugging_face import Bpe, OfLibrary
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.training.config import TrainingConfig
 
@@ -134,18 +134,19 @@ def export_gpt2(run: Run, folder: Path) -> bool:
         problem = "has an output bias" if isinstance(config, GptConfig) else f"is of kind {config.kind}"
         raise UsageError(f"{run.folder}: the model {problem}; only kind gpt without output_bias is a GPT-2.")
     weights = to_gpt2(run.weights(), config.num_layers)
-    portable = run.recipe.tokenizer.kind in ("bpe", "unigram")
+    portable = issubclass(TOKENIZERS[run.recipe.tokenizer.kind], OfLibrary)
     with storage_errors("write the model", path=folder), atomic_folder(folder) as new:
         save_file(weights, new / WEIGHTS, {"format": "pt"})
-        _write_json(new / CONFIG, gpt2_config(config, run.vocabularies) | {HEED: Reading.of(run.recipe).model_dump()})
+        write_json(new / CONFIG, gpt2_config(config, run.vocabularies) | {HEED: Reading.of(run.recipe).model_dump()})
         if portable:
             (new / TOKENIZER).write_bytes(run.files.read(TOKENIZER, MAX_BYTES))
             special = dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), SPECIAL_PIECES, strict=True))
-            _write_json(new / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **special})
+            write_json(new / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **special})
     return portable
 
 
-def _write_json(path: Path, document: dict[str, Any]) -> None:
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    """Write a JSON file of a folder."""
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 

@@ -19,7 +19,7 @@ from heed.nn.contract import Trace
 MAX_NUMBERS = 200_000
 """Maximum weights of one kind of attention. Beyond it, heads are averaged, then layers; then there is none at all."""
 
-Kind = Literal["source", "self"]
+Kind = Literal["source", "self", "text"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Attention:
     """All attention of one kind, from the lowest layer to the highest."""
 
     kind: Kind
-    """Attention to the source, or to the earlier output."""
+    """Attention to the source, to the earlier output, or between all words of a text."""
     detail: Literal["heads", "layers", "mean"]
     """All heads of all layers; the mean over heads for each layer; or the mean over heads and the upper layers."""
     layers: list[Layer]
@@ -51,6 +51,23 @@ def word_attention(trace: Trace, src_words: Sequence[slice], tgt_words: Sequence
         _of_kind(trace, "self", "self", previous, tgt_words),
     ]
     return [attention for attention in kinds if attention is not None]
+
+
+def word_attention_within(trace: Trace, words: Sequence[slice]) -> list[Attention]:
+    """The attention of a reader in a trace, between all words of a text, given as slices of its positions."""
+    attention = _of_kind(trace, "text", "self", words, words)
+    return [] if attention is None else [attention]
+
+
+def pooled_words(trace: Trace, words: Sequence[slice]) -> tuple[float, ...] | None:
+    """The weight of each word in the vector of a text; None if attention to its positions did not compute it."""
+    parts = trace.weights.get("pooling", [])
+    unread = words[-1].stop - parts[0].shape[3] if len(parts) == 1 and words else -1
+    if unread < 0:
+        return None
+    weights = parts[0][0, 0, 0].float()
+    weights = torch.cat((weights.new_zeros(unread), weights))  # heads do not see a begin
+    return tuple(round(float(weights[word].sum()), 4) for word in words)
 
 
 def _of_kind(

@@ -13,11 +13,11 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TokenStats
 from heed.decoding.translator import ModelTranslator
+from heed.decoding.words import Choice, Token, Word, continues_word, probability, word_slices
 from heed.inspect.attention import Attention, word_attention
 from heed.inspect.beam_tree import BeamRecorder, BeamTree, beam_tree
 from heed.inspect.next_words import next_words
 from heed.inspect.teacher_forcing import EncodedPair, forced_pass
-from heed.inspect.words import Choice, Token, Word, continues_word, probability, word_slices
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID
 
@@ -78,7 +78,7 @@ def inspect_translation(
     """
     for side, text in (("source", source), ("target", target)):
         if text is not None:
-            _require_text(side, text, MAX_SENTENCE)
+            require_text(side, text, MAX_SENTENCE)
     if target is not None:
         return _inspection(translator, EncodedPair.of_translation(*translator.encoded(source, target)))
     best = translator.translate([source], options)[0]
@@ -101,7 +101,7 @@ def inspect_text(translator: ModelTranslator, text: str) -> Inspection:
 
     Raises UsageError for a text that is blank, or longer than MAX_TEXT.
     """
-    _require_text("text", text, MAX_TEXT)
+    require_text("text", text, MAX_TEXT)
     return _inspection(translator, EncodedPair.of_text(translator, text))
 
 
@@ -122,7 +122,8 @@ def likely_words(translator: ModelTranslator, source: str | None, prefix: str) -
     )
 
 
-def _require_text(side: str, text: str, limit: int) -> None:
+def require_text(side: str, text: str, limit: int) -> None:
+    """Raise UsageError for a text that is blank, or longer than `limit` characters."""
     if not text.strip():
         raise UsageError(f"the {side} is blank. Give a sentence to inspect.")
     if len(text) > limit:

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.translator import ModelTranslator
+from heed.decoding.words import Choice, continues_word, probability
 from heed.inspect.teacher_forcing import EncodedPair
-from heed.inspect.words import Choice, continues_word, probability
 from heed.text.vocabulary import EOS_ID
 
 NUM_WORDS = 8

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from heed.core.errors import UsageError
+from heed.metrics.answers import AnswerF1, AnswerMatch, ChoiceF1
 from heed.metrics.cider import CiderD
 from heed.metrics.classification import (
     Accuracy,
@@ -30,7 +31,7 @@ from heed.metrics.likelihood import (
     PerplexityPerWord,
     TextLikelihood,
 )
-from heed.metrics.masked import MaskedAccuracy, MaskedPerplexity
+from heed.metrics.masked import MaskedAccuracy, MaskedPerplexity, NextSentenceAccuracy, NextSentenceLoss
 from heed.metrics.metric import Metric, OutputMetric, Score, SentenceStatistics, require_parallel
 from heed.metrics.significance import SEED, interval, resampled_totals
 from heed.metrics.similarity import NegativeSampling
@@ -54,6 +55,8 @@ METRICS: dict[str, type[Metric]] = {
     "bits_per_byte": BitsPerByte,
     "masked_perplexity": MaskedPerplexity,
     "masked_accuracy": MaskedAccuracy,
+    "next_sentence_loss": NextSentenceLoss,
+    "next_sentence_accuracy": NextSentenceAccuracy,
     "negative_sampling": NegativeSampling,
     "accuracy": Accuracy,
     "macro_f1": MacroF1,
@@ -63,6 +66,9 @@ METRICS: dict[str, type[Metric]] = {
     "spearman": Spearman,
     "mean_absolute_error": MeanAbsoluteError,
     "log_loss": LogLoss,
+    "answer_match": AnswerMatch,
+    "answer_f1": AnswerF1,
+    "choice_f1": ChoiceF1,
 }
 
 TRANSLATION_METRICS = ("bleu", "chrf", "ter")

@@ -85,7 +85,7 @@ class Bin:
     """The share of good ones among them."""
 
 
-def reliability(probabilities: Floats, good: NDArray[np.bool_]) -> list[Bin]:
+def reliability(probabilities: Floats, good: NDArray[np.bool_] | Floats) -> list[Bin]:
     """The bins of equal width that are not empty, the least probable first."""
     place = np.minimum((probabilities * NUM_BINS).astype(int), NUM_BINS - 1)
     bins = [place == number for number in range(NUM_BINS)]

@@ -1,6 +1,7 @@
-"""Measures of a masked language model on masked text: perplexity and accuracy at the masks (Devlin et al. 2019).
+"""Measures of a masked language model (Devlin et al. 2019): perplexity and accuracy at the masks of a text, and loss
+and accuracy of the prediction of next sentences.
 
-They depend on the tokenizer and on which pieces are masked, which their signatures name.
+Those at the masks depend on the tokenizer and on which pieces are masked, which their signatures name.
 """
 
 from __future__ import annotations
@@ -23,6 +24,30 @@ class MaskedAccuracy(Metric):
 
     title = "masked accuracy"
     needs = "likelihoods"
+
+
+class NextSentenceLoss(Metric):
+    """Mean -log p (nats) of whether the second text of a pair follows the first."""
+
+    title = "next sentence loss"
+    higher_is_better = False
+    needs = "likelihoods"
+
+
+class NextSentenceAccuracy(Metric):
+    """Percentage of pairs of texts for which this is predicted rightly."""
+
+    title = "next sentence accuracy"
+    needs = "likelihoods"
+
+
+def score_next_sentence(nll_sum: float, num_right: int, num_pairs: int) -> dict[str, Score]:
+    """Both scores, from the sum of -log p (nats) and the number of right predictions."""
+    signature, number = f"unit:pair|n:{num_pairs}", max(1, num_pairs)
+    return {
+        "next_sentence_loss": Score(NextSentenceLoss.title, nll_sum / number, signature),
+        "next_sentence_accuracy": Score(NextSentenceAccuracy.title, 100 * num_right / number, signature),
+    }
 
 
 def score_masked(nll_sum: float, num_right: int, num_masked: int, how: str) -> dict[str, Score]:

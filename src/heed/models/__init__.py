@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, cast
 
 from heed.core.config import ChosenBy
+from heed.models.attention_flow import AttentionFlow
 from heed.models.bag import Bag
 from heed.models.bilstm import BiGru, BiLstm
 from heed.models.class_ngram import ClassNgram
@@ -48,6 +49,7 @@ MODELS: dict[str, type[Model]] = {
     "elmo": Elmo,
     "bilstm": BiLstm,
     "bigru": BiGru,
+    "attention_flow": AttentionFlow,
     "skip_gram": SkipGram,
     "cbow": Cbow,
     "ppmi_svd": PpmiSvd,

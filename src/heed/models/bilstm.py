@@ -3,7 +3,8 @@
 The input of a word is its vector, and for sources of words optionally features of its characters (Lample et al. 2016;
 Ma & Hovy 2016), vectors of its letter case and of its mark (the predicate, in semantic role labelling). Words that
 occur once in training are read as the unknown word with a probability, so that the unknown word is trained (Lample et
-al. 2016, section 4.3).
+al. 2016, section 4.3); with another one, any word is (Iyyer et al. 2015, "Deep unordered composition rivals syntactic
+methods"), so that no word is all that a tag rests on.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -30,6 +31,7 @@ UNKNOWN_SITE = 1 << 10
 class BiLstmConfig(ModelConfig):
     """Sizes of a bidirectional LSTM."""
 
+    cell: ClassVar[str] = "LSTM"
     kind: Literal["bilstm"] = "bilstm"
     """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=100, ge=1)
@@ -52,6 +54,8 @@ class BiLstmConfig(ModelConfig):
     """Dropout of the input and of the output of each layer (rounded to 1/256)."""
     unknown_dropout: float = Field(default=0.5, ge=0, lt=1)
     """Probability that a word that occurs once in training is read as unknown, in training."""
+    word_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Probability that any word is read as unknown, in training (Iyyer et al. 2015)."""
 
     @model_validator(mode="after")
     def _check_features(self) -> BiLstmConfig:
@@ -61,11 +65,10 @@ class BiLstmConfig(ModelConfig):
         return self
 
     def summary(self) -> str:
-        cells = {"bilstm": "LSTM", "bigru": "GRU"}
         inputs = {"none": "", "lstm": " and a character LSTM", "cnn": " and a character CNN"}[self.characters]
         layers = f"{self.num_layers} layer{'s' * (self.num_layers > 1)}"
         return (
-            f"a bidirectional {cells[self.kind]} of {layers} with {self.hidden_size} features in each direction, over "
+            f"a bidirectional {self.cell} of {layers} with {self.hidden_size} features in each direction, over "
             f"word vectors of {self.d_model}{inputs}"
         )
 
@@ -73,6 +76,7 @@ class BiLstmConfig(ModelConfig):
 class BiGruConfig(BiLstmConfig):
     """Sizes of a bidirectional GRU."""
 
+    cell = "GRU"
     kind: Literal["bigru"] = "bigru"  # type: ignore[assignment]
     """Kind of model: the key in `MODELS`."""
 
@@ -87,7 +91,7 @@ class BiLstm(ReaderModel):
     def __init__(self, config: Any, vocabularies: Vocabularies) -> None:
         super().__init__()
         self.config = config
-        self.unknown_id = vocabularies.unk_id
+        self.unknown_id, self.end_id = vocabularies.unk_id, vocabularies.eos_id
         self.first_singleton = vocabularies.src_size - vocabularies.num_singletons
         _require_words(config, vocabularies)
         self.embedding = vectors(vocabularies.src_size, config.d_model)
@@ -101,7 +105,12 @@ class BiLstm(ReaderModel):
         self.marks = vectors(vocabularies.num_marks + 1, config.mark_size) if config.mark_size else None
         size += config.case_size + config.mark_size
         self.num_features = 2 * config.hidden_size
-        sizes = [size] + [self.num_features] * (config.num_layers - 1)
+        self._add_layers(size)
+
+    def _add_layers(self, num_inputs: int) -> None:
+        """The layers above the input vectors of words."""
+        config = self.config
+        sizes = [num_inputs] + [self.num_features] * (config.num_layers - 1)
         self.layers = nn.ModuleList(Bidirectional(self.cell, size, config.hidden_size) for size in sizes)
 
     def read(
@@ -128,11 +137,21 @@ class BiLstm(ReaderModel):
         return torch.cat(inputs, dim=-1)
 
     def _some_unknown(self, ids: Int[Tensor, "B S"], dropout_keys: DropoutKeys | None) -> Int[Tensor, "B S"]:
-        """The ids, with some of the words that occur once in training replaced by the unknown word."""
-        if dropout_keys is None or not self.config.unknown_dropout:
+        """The ids, with some of the words replaced by the unknown word, rare ones at a rate of their own."""
+        if dropout_keys is None:
             return ids
-        kept = dropout_keys.fold(UNKNOWN_SITE).keep((ids.shape[1], 1), self.config.unknown_dropout)[..., 0]
-        return torch.where(kept | (ids < self.first_singleton), ids, self.unknown_id)
+        rare = ids >= self.first_singleton
+        read = self._dropped(ids, rare, self.config.unknown_dropout, dropout_keys.fold(UNKNOWN_SITE))
+        return self._dropped(read, ids != self.end_id, self.config.word_dropout, dropout_keys.fold(UNKNOWN_SITE + 1))
+
+    def _dropped(
+        self, ids: Int[Tensor, "B S"], may: Bool[Tensor, "B S"], probability: float, dropout_keys: DropoutKeys
+    ) -> Int[Tensor, "B S"]:
+        """The ids, with some of those that `may` be replaced read as unknown."""
+        if not probability:
+            return ids
+        kept = dropout_keys.keep((ids.shape[1], 1), probability)[..., 0]
+        return torch.where(kept | ~may, ids, self.unknown_id)
 
 
 class BiGru(BiLstm):

@@ -60,6 +60,11 @@ class ElmoConfig(ModelConfig):
             raise ValueError("the forward and the backward language model must have the same number of layers")
         return self
 
+    @property
+    def max_positions(self) -> int | None:
+        limits = [each.max_positions for each in (self.forward, self.backward) if each and each.max_positions]
+        return min(limits, default=None)
+
     def summary(self) -> str:
         directions = "both directions" if self.backward else "one direction"
         features = "a weighted sum of their layers" if self.layers == "mix" else "their last layer"

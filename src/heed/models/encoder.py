@@ -83,6 +83,10 @@ class EncoderConfig(ModelConfig):
         """Whether positions are computed, and embeddings scaled by √D."""
         return self.positions in ("interleaved", "half_split")
 
+    @property
+    def max_positions(self) -> int | None:
+        return self.max_len - self.begin if self.positions == "learned" else None
+
     def summary(self) -> str:
         return (
             f"a Transformer encoder ({self.norm}-norm) of {self.num_layers} layers, {self.d_model} features, "
@@ -136,6 +140,12 @@ class Encoder(ReaderModel):
         self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
         """One vector for each source position. Raises DataError for a row that is too long for learned positions."""
+        return self.read_begun(source, dropout_keys, trace)[:, self.num_added :]
+
+    def read_begun(
+        self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
+    ) -> Float[Tensor, "B N D"]:
+        """As `read`, after the vector of the begin of sentence, if the model reads one."""
         ids, real = self._begun(source)
         mask = None if bool(real.all()) else real[:, None, None]
         x = self._embed(ids, dropout_keys and dropout_keys.fold(0))
@@ -143,7 +153,7 @@ class Encoder(ReaderModel):
             recorder = recorder_of(trace, f"encoder.{index}.self")
             x = block(x, mask, dropout_keys and dropout_keys.fold(1 + index), recorder)
         features: Tensor = self.norm(x)
-        return features[:, self.num_added :]
+        return features
 
     def _begun(self, source: Any) -> tuple[Int[Tensor, "B N"], Bool[Tensor, "B N"]]:
         """The ids and the mask, after a begin of sentence if the config asks for it."""

@@ -60,6 +60,10 @@ class GptConfig(ModelConfig):
             raise ValueError(f"num_heads must divide d_model, got {self.num_heads} and {self.d_model}")
         return self
 
+    @property
+    def max_positions(self) -> int:
+        return self.max_len
+
     def summary(self) -> str:
         return (
             f"a decoder-only Transformer of {self.num_layers} layers, {self.d_model} features, {self.num_heads} heads, "

@@ -25,6 +25,11 @@ class ModelConfig(Config):
     kind: str
     """Kind of model: the key in `MODELS`."""
 
+    @property
+    def max_positions(self) -> int | None:
+        """Most positions of a text that it reads at once, the end of the text included; None: any number."""
+        return None
+
     def summary(self) -> str:
         """The model in a phrase, for reports: `a Transformer encoder-decoder of 3 + 3 layers`."""
         keys = ", ".join(f"{key} {value}" for key, value in self if key != "kind")
@@ -79,6 +84,12 @@ class ReaderModel(Model):
         self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
         """Features of each position of a `heed.nn.contract.Source`; those of padding are undefined."""
+
+    def read_begun(
+        self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
+    ) -> Float[Tensor, "B N D"]:
+        """As `read`, after the features of the `num_added` positions before the first one."""
+        return self.read(source, dropout_keys, trace)
 
 
 class GenerativeModel(Model):

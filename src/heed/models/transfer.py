@@ -20,6 +20,8 @@ from heed.models.transformer import LAYER_NORM_EPSILON, TransformerConfig
 
 Weights = Mapping[str, Tensor]
 TRANSFORMER = "transformer"
+WORD_VECTORS = ("skip_gram", "cbow")
+"""Kinds of models that are tables of word vectors."""
 READER = "reader."
 """Prefix of the weights of a reader with a head (`heed.nn.reader_heads`)."""
 
@@ -76,8 +78,15 @@ EMBEDDINGS = {"encoder": "embedding.weight", "elmo": "forward_lm.embedding"}
 
 
 def embedding_weights(config: ModelConfig, weights: Weights) -> Tensor:
-    """The token vectors [V, D] of the reader in a model."""
+    """The token vectors [V, D] of the reader in a model, or of a model of word vectors without n-grams."""
+    if are_word_vectors(config):
+        return weights["inputs"]
     return reader_weights(config, weights)[embedding_name(reader_config(config))]
+
+
+def are_word_vectors(config: ModelConfig) -> bool:
+    """Whether a model is a table of vectors, one for each word: skip-gram or CBOW without n-grams of characters."""
+    return config.kind in WORD_VECTORS and not getattr(config, "max_ngram", 0)
 
 
 def embedding_name(config: ModelConfig) -> str:

@@ -2,7 +2,8 @@
 
     h = LayerNorm(gelu(W x + b)),   P(w | x) = softmax(E h + c)
 
-E are the token embeddings of the reader. Only the positions that are predicted are computed.
+E are the token embeddings of the reader. Only the positions that are predicted are computed. With next sentences, the
+features of the begin b give P(next | b) = softmax(V tanh(U b + c) + d), whose first row is "next".
 """
 
 from __future__ import annotations
@@ -34,13 +35,16 @@ class MaskedHeadConfig(Config):
 class MaskedHead(nn.Module):
     """Distributions over the vocabulary at any positions of a text."""
 
-    def __init__(self, config: MaskedHeadConfig, vectors: nn.Parameter, pad_id: int) -> None:
+    def __init__(
+        self, config: MaskedHeadConfig, vectors: nn.Parameter, pad_id: int, next_sentence: bool = False
+    ) -> None:
         super().__init__()
         size = vectors.shape[1]
         self.transform = nn.Linear(size, size)
         self.activation = ACTIVATIONS[config.activation]
         self.norm = nn.LayerNorm(size, config.norm_epsilon)
         self.output = LinearHead(vectors, pad_id)
+        self.next_sentence = NextSentence(size) if next_sentence else None
         if not vectors.is_meta:
             nn.init.normal_(self.transform.weight, std=0.02)
             nn.init.zeros_(self.transform.bias)
@@ -71,3 +75,25 @@ class MaskedHead(nn.Module):
         """Sum over the positions in `mask` of the smoothed loss and of -log p (nats), and their number."""
         chosen = features[mask][None]
         return self.output.loss(self.hidden(chosen), tgt_out[mask][None], mask[mask][None], smoothing)
+
+
+class NextSentence(nn.Module):
+    """Whether the second of two texts follows the first one, from the features of their begin."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.pool = nn.Linear(size, size)
+        self.output = nn.Linear(size, 2)
+        for layer in (self.pool, self.output):
+            if not layer.weight.is_meta:
+                nn.init.normal_(layer.weight, std=0.02)
+                nn.init.zeros_(layer.bias)
+
+    def forward(self, begin: Float[Tensor, "B D"]) -> Float[Tensor, "B 2"]:
+        """Unnormalised scores of "next" and "not next"."""
+        logits: Tensor = self.output(self.pool(begin).tanh())
+        return logits
+
+    def loss(self, begin: Float[Tensor, "B D"], is_next: Bool[Tensor, " B"]) -> Float[Tensor, ""]:
+        """Sum of -log p (nats)."""
+        return F.cross_entropy(self(begin).float(), (~is_next).long(), reduction="sum")

@@ -95,6 +95,9 @@ class SparseMatrix:
         """The inner product of the row and the column of each entry."""
         if not len(self.places):
             return rows.new_zeros(0)
+        if len(self.places) > len(rows) * len(columns):  # of a small vocabulary; the call below allows no more
+            row_of_entry = torch.repeat_interleave(self.starts.diff())
+            return (rows @ columns.T)[row_of_entry, self.places]
         with warnings.catch_warnings():  # this layout of tensors is announced as a beta version
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
             zeros, size = rows.new_zeros(len(self.places)), (len(rows), len(columns))

@@ -1,8 +1,9 @@
 """Pooling heads: from the features of all positions of a text to the outputs of a task.
 
 The features are joined into one vector: their mean, their maximum (Kim 2014), their mean weighted by attention
-α_i = softmax(u · tanh(W h_i + b)) (Yang et al. 2016, equations 5 to 7), or the first one ("cls", Devlin et al. 2019).
-A linear layer follows, after dropout.
+α_i = softmax(u · tanh(W h_i + b)) (Yang et al. 2016, equations 5 to 7), the first one ("cls", Devlin et al. 2019), or
+the last one, the maximum and the mean ("concat", Howard & Ruder 2018, section 3.3). A linear layer follows, after
+dropout.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from heed.nn.contract import Trace
 from heed.nn.dropout_keys import DropoutKeys, dropout
 
-Pooling = Literal["mean", "max", "attention", "cls"]
+Pooling = Literal["mean", "max", "attention", "cls", "concat"]
 _SITE = 700
 """Site of the dropout, apart from those of readers."""
 
@@ -38,7 +39,7 @@ class PoolingHead(nn.Module):
         if pooling == "attention":
             self.hidden = nn.Linear(num_features, num_features)
             self.query = nn.Parameter(torch.randn(num_features) / num_features**0.5)
-        self.output = nn.Linear(num_features, num_outputs)
+        self.output = nn.Linear(3 * num_features if pooling == "concat" else num_features, num_outputs)
 
     def forward(
         self, features: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], dropout_keys: DropoutKeys | None = None,
@@ -51,16 +52,25 @@ class PoolingHead(nn.Module):
 
     def pool(
         self, features: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], trace: Trace | None = None
-    ) -> Float[Tensor, "B D"]:
+    ) -> Float[Tensor, "B P"]:
         """One vector for each text, in which padding has no share."""
         if self.pooling == "cls":
             return features[:, 0]
         if self.pooling == "max":
-            return features.masked_fill(~mask[..., None], -torch.inf).amax(1)
-        if self.pooling == "mean":
-            weights = mask / mask.sum(1, keepdim=True)
-        else:
+            return _maximum(features, mask)
+        if self.pooling == "attention":
             weights = attention_weights(self.hidden, self.query, features, mask)
+        else:
+            weights = (mask / mask.sum(1, keepdim=True)).to(features.dtype)
         if trace is not None:
             trace.record("pooling", weights[:, None, None])
-        return (weights[..., None] * features.masked_fill(~mask[..., None], 0)).sum(1)
+        mean: Tensor = (weights[..., None] * features.masked_fill(~mask[..., None], 0)).sum(1)
+        if self.pooling != "concat":
+            return mean
+        last = features[torch.arange(len(mask), device=mask.device), mask.sum(1) - 1]
+        return torch.cat((last, _maximum(features, mask), mean), 1)
+
+
+def _maximum(features: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
+    """The largest value of each feature."""
+    return features.masked_fill(~mask[..., None], -torch.inf).amax(1)

@@ -29,6 +29,11 @@ class ReaderWithHead(nn.Module):
         features: Tensor = self.reader.read(source, dropout_keys, trace)
         return features
 
+    def read_begun(self, source: Any, dropout_keys: DropoutKeys | None = None) -> Tensor:
+        """As `read`, after the features of positions that the reader adds before the first one, such as [CLS]."""
+        features: Tensor = self.reader.read_begun(source, dropout_keys)
+        return features
+
     def shards(self) -> Any:
         """The parts of the reader whose weights are gathered one after another when the model is sharded."""
         return self.reader.shards()

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from heed.core.environment import library_versions
 from heed.core.errors import HeedError
-from heed.serve.apis import heed, libretranslate, openai, operations
+from heed.serve.apis import embeddings, heed, libretranslate, openai, operations
 from heed.serve.apis.schema import described
 from heed.serve.bodies import first_invalid
 from heed.serve.engine.job import ClientLeftError
@@ -48,7 +48,7 @@ def make_app(service: Service, cors_origins: Sequence[str] = (), hosts: Hosts | 
         title="heed", version=library_versions()["heed"], lifespan=lifespan, docs_url=None, redoc_url=None,
         redirect_slashes=False,
     )  # fmt: skip
-    for routes in (libretranslate.routes, openai.routes, heed.routes, operations.routes):
+    for routes in (libretranslate.routes, openai.routes, embeddings.routes, heed.routes, operations.routes):
         app.include_router(routes(service))
     _handle_errors(app, service)
     if cors_origins:

@@ -22,6 +22,7 @@ TASKS: dict[str, str | type[Task]] = {
     "tagging": "heed.tasks.tagging.task:TaggingTask",
     "word-vectors": "heed.tasks.word_vectors.task:WordVectorTask",
     "classification": "heed.tasks.classification.task:ClassificationTask",
+    "span": "heed.tasks.span.task:SpanTask",
     "captioning": "heed.tasks.captioning.task:CaptioningTask",
 }
 

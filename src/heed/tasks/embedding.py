@@ -56,12 +56,12 @@ class TokenAttention:
 def encoder_attention(
     reader: Any, tokenizer: Tokenizer, texts: Sequence[str], device: torch.device
 ) -> list[TokenAttention]:
-    """The self-attention of a reader on each text, without the end of the text."""
+    """The self-attention of a reader on each text, without the begin and the end of the text."""
 
     def read(ids: Sequence[Sequence[int]], trace: Trace) -> None:
         reader.read(source_from_ids(ids, EOS_ID, PAD_ID).to(device), trace=trace)
 
-    return _attention(read, 0, tokenizer, texts)
+    return _attention(read, int(getattr(reader, "num_added", 0)), tokenizer, texts)
 
 
 def generator_attention(
@@ -108,17 +108,24 @@ def require_pooling(pooling: str) -> None:
         raise UsageError(f"pooling must be {', '.join(POOLINGS[:-1])} or {POOLINGS[-1]}, got {pooling!r}.")
 
 
-@torch.inference_mode()
 def encoder_vectors(
     reader: Any, tokenizer: Tokenizer, texts: Sequence[str], device: torch.device
 ) -> list[TokenVectors]:
     """The features of a reader at each token of each text, without the end of the text."""
+    return vectors_of_ids(reader, tokenizer, tokenizer.encode(texts), device)
+
+
+@torch.inference_mode()
+def vectors_of_ids(
+    reader: Any, tokenizer: Tokenizer, ids: Sequence[Sequence[int]], device: torch.device
+) -> list[TokenVectors]:
+    """The features of a reader at each token of encoded texts, without the ends of texts in and after them."""
 
     def read(ids: Sequence[Sequence[int]]) -> Tensor:
         features: Tensor = reader.read(source_from_ids(ids, EOS_ID, PAD_ID).to(device))
         return features
 
-    return _vectors(read, reader, tokenizer, texts)
+    return _vectors(read, reader, tokenizer, ids)
 
 
 @torch.inference_mode()
@@ -133,24 +140,25 @@ def generator_vectors(
         after: Tensor = features[:, 1:]  # the first follows the begin of the text
         return after
 
-    return _vectors(read, model, tokenizer, texts)
+    return _vectors(read, model, tokenizer, tokenizer.encode(texts))
 
 
 def _vectors(
-    read: Callable[[Sequence[Sequence[int]]], Tensor], model: Any, tokenizer: Tokenizer, texts: Sequence[str]
+    read: Callable[[Sequence[Sequence[int]]], Tensor], model: Any, tokenizer: Tokenizer, ids: Sequence[Sequence[int]]
 ) -> list[TokenVectors]:
-    ids = tokenizer.encode(texts)
     require_short(max(map(len, ids), default=0), model)
 
     def of(rows: Sequence[int]) -> list[TokenVectors]:
         chosen = [ids[row] for row in rows]
         features = read(chosen).float().cpu().numpy()
-        return [
-            TokenVectors(tokenizer.pieces(row), table[: len(row)].copy())
-            for row, table in zip(chosen, features, strict=True)
-        ]
+        return [_without_ends(tokenizer, row, table[: len(row)]) for row, table in zip(chosen, features, strict=True)]
 
     return in_length_order([len(row) + 1 for row in ids], [0] * len(ids), of)
+
+
+def _without_ends(tokenizer: Tokenizer, ids: Sequence[int], features: Floats) -> TokenVectors:
+    places = [place for place, id in enumerate(ids) if id != EOS_ID]
+    return TokenVectors(tokenizer.pieces([ids[place] for place in places]), features[places])
 
 
 def whole_words(tokenizer: Tokenizer) -> list[str]:

@@ -1,7 +1,7 @@
 """Predictor contract: the methods of a trained run, independent of its task.
 
 `heed.load` returns a predictor. The commands, the server, the evaluation and the report depend on its abilities
-("translate", "generate", "score", "predict"), not on its task.
+("translate", "generate", "score", "predict", ...), not on its task.
 """
 
 from __future__ import annotations
@@ -182,7 +182,10 @@ class Predictor:
 
     def warm_up(self) -> None:
         """Run the model once, for runs that do not generate text from text."""
-        self.predict(["1"])
+        if self.can("predict"):
+            self.predict(["1"])
+        elif self.can("embed"):
+            self.token_vectors(["1"])
 
     def convert(self) -> None:
         """Write the files that make later use faster into the run folder."""
@@ -202,6 +205,10 @@ class Predictor:
         """Tag a stream of lines, rows of tokens or sentences, which come in groups; yields the lines of output."""
         raise self._cannot("annotate")
 
+    def extract(self, questions: Sequence[Any], top: int = 1) -> Any:
+        """Return the `top` most probable answers to each `heed.text.readers.questions.Question`, best first."""
+        raise self._cannot("extract")
+
     def explain(self, text: str) -> Explanation:
         """What the answer to an input rests on."""
         raise self._cannot("explain")
@@ -209,6 +216,10 @@ class Predictor:
     def attend(self, text: str) -> tuple[AttendedSentence, ...]:
         """The attention of the answer to the sentences of a text and to their words; empty for models without it."""
         return ()
+
+    def read(self, text: str) -> Any:
+        """Read a text; returns a `heed.tasks.reading.Reading`, with the answer and what it rests on."""
+        raise self._cannot("read")
 
     def predict_table(
         self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
@@ -333,6 +344,10 @@ class Predictor:
         """Score the run on a file of inputs and answers; returns a `heed.evaluation.evaluation.Evaluation`."""
         raise self._cannot("predict")
 
+    def baselines(self, table: Path) -> Sequence[Any]:
+        """The `Evaluation` of each simple method that the run is compared with on a file of inputs and answers."""
+        return ()
+
     def evaluate_captions(
         self, captions: Path, images: Path, others: Sequence[Predictor] = (), quiet: bool = False
     ) -> list[Any]:
@@ -350,5 +365,5 @@ class Predictor:
     def _cannot(self, ability: str, by: str = "") -> UsageError:
         return UsageError(
             f"{by or ability} needs a run that can {ability}; {self.run.folder} is a {self.run.recipe.task} run, "
-            f"which can {', '.join(sorted(self.abilities))}."
+            f"which can {', '.join(sorted(filter(self.can, self.abilities)))}."
         )

@@ -143,7 +143,7 @@ def train_tokenizers(
     """
     from heed.nn.device import give_memory_back  # imports PyTorch, which reading prepared data does without
 
-    samples = config.kind in ("bpe", "unigram") and num_rows > MAX_SUBWORD_ROWS
+    samples = config.kind in ("bpe", "unigram", "wordpiece") and num_rows > MAX_SUBWORD_ROWS
     if samples:
         sample = f"a sample of {MAX_SUBWORD_ROWS:,} of the {num_rows:,} rows, which is enough"
         message(f"the tokenizer learns its subwords from {sample}", quiet)
@@ -228,12 +228,15 @@ def add_seen(folder: Path, init: Path) -> None:
 
 def write_tokens(
     folder: Path, sides: Sequence[str], rows: Iterable[tuple[list[int], ...]], tokenizers: Mapping[str, Tokenizer],
-    files: Mapping[str, FileFingerprint],
+    files: Mapping[str, FileFingerprint], other_sizes: Mapping[str, int] = {},
 ) -> TokenStore:  # fmt: skip
-    """Write the token store `data/train` of a run, with fingerprints of its files and vocabularies."""
-    vocab_sizes = [len(tokenizers[side].vocabulary) for side in sides]
+    """Write the token store `data/train` of a run, with fingerprints of its files and vocabularies.
+
+    `other_sizes`: the number of values of each column that is not text.
+    """
+    vocab_sizes = [other_sizes[side] if side in other_sizes else len(tokenizers[side].vocabulary) for side in sides]
     fingerprint: dict[str, Any] = {"files": {name: dict(file) for name, file in files.items()}}
-    fingerprint |= vocabulary_digests({side: tokenizers[side] for side in sides})
+    fingerprint |= vocabulary_digests({side: tokenizers[side] for side in sides if side not in other_sizes})
     store = write_store(folder / TOKENS, sides, rows, vocab_sizes, fingerprint)
     require_trainable(store)
     return store

@@ -110,13 +110,14 @@ class Trainer:
             sum(batch.num_positions for batch in batches),
             sum(batch.num_real for batch in batches),
         )
-        divisor = num_targets if self.config.reduction == "mean" else 1.0
+        divisor = max(1.0, num_targets) if self.config.reduction == "mean" else 1.0
         self.task.moving_nll = self.progress.moving_nll
         sums = self.gradients.accumulate(step, batches, divisor, self.progress, self.carried)
         loss_sum, nll_sum = self.ranks.sums(sums.loss, sums.nll)
         if self._update(step, batches):
             self.progress.window.add(loss_sum, nll_sum, num_targets, num_positions, num_real)
-            self.progress.add_nll(nll_sum / num_targets)
+            if num_targets:  # all words of a batch may have been left out by subsampling
+                self.progress.add_nll(nll_sum / num_targets)
             self.carried = sums.carried
         elif any(batch.segment == 0 for batch in batches):  # the carried state belongs to the previous epoch
             self.carried = None

@@ -1,27 +1,26 @@
-// The answers to a text as bars, and what the best one rests on: words, n-grams, and attention to sentences and words.
+// Answers with their probabilities as bars, and what an answer rests on: words, n-grams, sentences with attention.
 
 import { el, percent, setNumber } from "./dom.js";
 
-/** An answer with its probability as a bar. A number has no probability. */
-export function answerBar({ text, probability }) {
+/** An answer with its probability as a bar, in a node. A number has no probability. */
+export function answerBar({ text, probability }, node = el("div", { class: "answer" })) {
   if (probability === null) return el("p", { class: "answer-number" }, text);
   const track = el("span", { class: "track" }, el("span", { class: "fill" }));
   setNumber(track, "share", probability);
-  return el(
-    "div",
-    { class: "answer" },
+  node.append(
     el("span", { class: "answer-name", dir: "auto" }, text),
     track,
     el("span", { class: "answer-share" }, percent(probability)),
   );
+  return node;
 }
 
-/** The parts of an explanation: sentences with attention, the text with its words marked, and n-grams. */
-export function explanationParts({ answer, words, ngrams, sentences }) {
+/** Sentences with attention, the text with its words marked, and the n-grams for and against the answer. */
+export function explanationParts({ answer, words, ngrams, sentences = [] }) {
   const most = Math.max(1e-9, ...words.map(({ weight }) => Math.abs(weight)));
   const marked = words.flatMap(({ text, weight }) => [markedWord(text, weight, most), " "]);
   const parts = [
-    ...(sentences.length ? attention(sentences) : []),
+    ...(sentences.length ? attendedParts(sentences) : []),
     el("h2", {}, `What speaks for “${answer}”`),
     el("p", { class: "marked", dir: "auto" }, ...marked),
     el(
@@ -38,12 +37,11 @@ export function explanationParts({ answer, words, ngrams, sentences }) {
 }
 
 /** A line for each sentence: its share of the attention as a bar, and its words, darker with more attention. */
-function attention(sentences) {
+function attendedParts(sentences) {
   const most = Math.max(...sentences.map(({ weight }) => weight));
-  const lines = sentences.map((sentence) => attendedSentence(sentence, most));
   return [
     el("h2", {}, "Where the neural reader looks"),
-    el("ol", { class: "attended" }, ...lines),
+    el("ol", { class: "attended" }, ...sentences.map((sentence) => attendedSentence(sentence, most))),
     el(
       "p",
       { class: "quiet" },
@@ -92,14 +90,4 @@ function ngramList(ngrams) {
 
 function signedWeight(weight) {
   return `${weight < 0 ? "−" : "+"}${Math.abs(weight).toFixed(2)}`;
-}
-
-/** All of an inspected answer. */
-export function answerView({ answers, explanation }) {
-  return el(
-    "section",
-    { class: "inspection" },
-    el("div", { class: "answers" }, ...answers.map(answerBar)),
-    el("div", { class: "basis" }, ...explanationParts(explanation)),
-  );
 }

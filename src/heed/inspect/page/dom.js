@@ -80,7 +80,7 @@ export function percent(share) {
   return `${share < 0.0995 ? (share * 100).toFixed(1) : Math.round(share * 100)}\u202f%`;
 }
 
-const BITS = { translation: 4, "language-model": 12 };
+const BITS = { translation: 4, "language-model": 12, reader: 12 };
 
 /** Surprise at a word, from 0 to 1: its bits, relative to a usual number of bits for the task. */
 export function doubt(prob, task) {

@@ -1,12 +1,12 @@
 // The page of one inspection. Its data is in the element `data` of the file.
 
-import { answerView } from "./answers.js";
 import { el } from "./dom.js";
 import { captionView } from "./glances.js";
+import { readerView } from "./reader.js";
 import { inspectionView } from "./view.js";
 
 const { model, inspection, made_by: madeBy } = JSON.parse(document.getElementById("data").textContent);
-const TITLES = { translation: "Inside a translation", image: "Inside a caption", answer: "Inside an answer" };
+const TITLES = { translation: "Inside a translation", image: "Inside a caption" };
 const { source, target } = model.languages;
 const direction = source && target ? `${source} → ${target}` : target;
 document
@@ -21,16 +21,20 @@ document
       ` · ${model.description} · ${madeBy}`,
     ),
   );
-const VIEWS = {
+const views = {
   image: () => captionView(inspection.caption, () => el("img", { src: inspection.image, alt: "" })),
-  answer: () => answerView(inspection),
+  reader: () => readerView(inspection, model.languages),
 };
-const view = VIEWS[inspection.task] ?? (() => inspectionView(inspection, model.languages));
-const warnings = [
-  ...(inspection.flags ?? []).map((flag) => `The best output failed an output check: ${flag}.`),
-  ...(inspection.finished === false ? ["The output was cut off at its maximum length."] : []),
-  ...(inspection.confidence === null || inspection.confidence === undefined
+const warnings = inspection.task in views ? [] : [
+  ...inspection.flags.map((flag) => `The best output failed an output check: ${flag}.`),
+  ...(inspection.finished ? [] : ["The output was cut off at its maximum length."]),
+  ...(inspection.confidence === null
     ? []
     : [`Confidence in the output: ${Math.round(inspection.confidence * 100)}\u202f%.`]),
 ];
-document.querySelector("main").append(...warnings.map((text) => el("p", { class: "note" }, text)), view());
+document
+  .querySelector("main")
+  .append(
+    ...warnings.map((text) => el("p", { class: "note" }, text)),
+    (views[inspection.task] ?? (() => inspectionView(inspection, model.languages)))(),
+  );

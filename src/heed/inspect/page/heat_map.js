@@ -4,7 +4,7 @@ import { checkbox, el, percent, rove, scrollable, select, setNumber } from "./do
 import { nameOf } from "./sentence.js";
 import { columnsOf, headChoices, layerChoices, matrixOf } from "./weights.js";
 
-const KINDS = { source: "to the source", self: "to earlier words" };
+const KINDS = { source: "to the source", self: "to earlier words", text: "between words" };
 
 /** Controls, the table, and the thumbnails of all heads. */
 export function heatMapView(data, languages, state, changed) {

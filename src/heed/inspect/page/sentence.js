@@ -35,7 +35,7 @@ function line(words, name, language, on) {
       el("bdi", {}, nameOf(word)),
     );
     if (word.prob !== null) setNumber(button, "doubt", doubt(word.prob, on.task));
-    if (place > 0 && word.kind === "word" && !/\s$/u.test(words[place - 1].text) && !/^\s/u.test(word.text))
+    if (place > 0 && word.kind === "word" && words[place - 1].kind !== "begin" && !/\s$/u.test(words[place - 1].text) && !/^\s/u.test(word.text))
       button.classList.add("joined");
     return button;
   });
@@ -79,7 +79,8 @@ export function sentenceView(data, languages, state, changed) {
   function paint(matrix) {
     const own = state.kind === "self";
     begin.hidden = !own;
-    const columns = own ? [begin, ...target.buttons.slice(0, -1)] : (source?.buttons ?? []);
+    const others = state.kind === "text" ? target.buttons : (source?.buttons ?? []);
+    const columns = own ? [begin, ...target.buttons.slice(0, -1)] : others;
     const { row, column } = state;
     const lit = (node, weight) => {
       setNumber(node, "lit-share", Math.sqrt(weight));

@@ -2,6 +2,7 @@
 
 /** The words that attention of a kind attends to: the columns of its matrices. */
 export function columnsOf(data, kind) {
+  if (kind === "text") return data.target;
   return kind === "source"
     ? data.source
     : [{ text: "", kind: "begin", prob: null, tokens: [] }, ...data.target.slice(0, -1)];

@@ -20,7 +20,7 @@ from heed.documents.html_spans import spoken_text
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Partial, TranslateOptions
 from heed.documents.translation import Sentence as TranslatedSentence
-from heed.inspect import inspect_text, inspect_translation, likely_words
+from heed.inspect import inspect_reader, inspect_text, inspect_translation, likely_words
 from heed.serve.apis import heed_schema as schema
 from heed.serve.apis.schema import Answer, content, errors, request_body
 from heed.serve.engine.catalogue import Direction, Route, ServedModel
@@ -150,12 +150,15 @@ class HeedApi:
     # --- inspection ----------------------------------------------------------------------------------
 
     async def inspect(self, request: Request) -> dict[str, Any]:
-        """Attention, probabilities, alternatives and the beam."""
+        """Attention, probabilities, alternatives and the beam; of a reader, what its answer rests on."""
         body = await self.service.read(request, schema.InspectBody)
         if (body.text is None) == (body.source is None):
             raise ApiError(400, "Give either source (with an optional target) or text.", "source")
         if body.text is not None:
-            model, text = self.catalogue.model(body.model, "generate"), body.text
+            model, text = self._model_of_text(body), body.text
+            if model.can("read"):
+                read = partial(inspect_reader, model.loaded, text)
+                return await self.service.jobs.run(request, lambda job: job.call(read).to_json())
             return await self._call(request, model, text, lambda: inspect_text(model.translator, text).to_json())
         model, source = self.catalogue.model(body.model, "translate"), body.source or ""
         translator = _translator(model, body)
@@ -166,6 +169,12 @@ class HeedApi:
             request, model, body.target or "",
             lambda: inspect_translation(translator, source, body.target, options).to_json(),
         )  # fmt: skip
+
+    def _model_of_text(self, body: schema.InspectBody) -> ServedModel:
+        """The model by name, or the first that reads or continues texts. Raises ApiError."""
+        named = self.catalogue.models.get(body.model or "")
+        reads = named.can("read") if named else not self.catalogue.able_to("generate")
+        return self.catalogue.model(body.model, "read" if reads else "generate")
 
     async def next(self, request: Request) -> schema.Next:
         """Likely next tokens and words."""

@@ -78,7 +78,7 @@ class InspectBody(DirectionBody):
     source: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
     target: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
     text: Annotated[str, Field(max_length=10_000, pattern=r"\S")] | None = None
-    """Text for a language model, instead of source and target."""
+    """Text for a language model or a reader (at most 2,000 characters), instead of source and target."""
     beam_size: BeamSize | None = None
     nbest: Number | None = None
     """By default the beam size, at most five."""
@@ -273,7 +273,7 @@ class Predictions(Answer):
     """POST /api/predict: for each input its answers, the most probable first."""
 
     outputs: list[list[SerializeAsAny[Prediction]]]
-    """Those of taggers have `tokens` and `entities` too."""
+    """Those of taggers have `tokens` and `entities` too, answers to questions `start` and `end`."""
     explanations: list[Explanation] = Field(default=[])
     """With `explain`, one for each input."""
 

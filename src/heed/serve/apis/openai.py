@@ -1,4 +1,4 @@
-"""OpenAI's completions API, for models that generate text."""
+"""OpenAI's completions API, for models that generate text, and its list of models."""
 
 from __future__ import annotations
 
@@ -55,15 +55,18 @@ class OpenAIApi:
         self.started = int(time.time())
 
     async def models(self) -> ModelList:
-        """Models that complete texts."""
-        return ModelList(data=[self._card(model) for model in self.service.catalogue.able_to("generate")])
+        """Models that complete or embed texts."""
+        return ModelList(data=[self._card(model) for model in self._served()])
 
     async def model(self, model: str) -> ModelCard:
         """One model."""
-        for served in self.service.catalogue.able_to("generate"):
+        for served in self._served():
             if served.name == model:
                 return self._card(served)
         raise ApiError(404, f"The model {model!r} does not exist.", "model", MODEL_NOT_FOUND)
+
+    def _served(self) -> list[ServedModel]:
+        return self.service.catalogue.able_to("generate", "embed")
 
     def _card(self, model: ServedModel) -> ModelCard:
         return ModelCard(id=model.name, created=self.started)

@@ -1,4 +1,4 @@
-"""Requests and answers of OpenAI's completions API."""
+"""Requests and answers of OpenAI's completions and embeddings APIs."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ def _with_one_error(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
             f"expected a text, a list of token ids, or a list of either; at most {MAX_PROMPTS} prompts "
             f"of at most {MAX_TOKENS:,} ids"
         ) from error
+
+
+def _with_one_input_error(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """One error for an invalid input, instead of one for each of the types that it may have."""
+    try:
+        return validate(value)
+    except ValidationError as error:
+        raise ValueError(f"expected a text, or a list of at most {MAX_PROMPTS} texts") from error
 
 
 # --- requests ----------------------------------------------------------------------------------------
@@ -72,6 +80,21 @@ class CompletionRequest(BaseModel):
     suffix: Literal[""] | None = None
 
 
+class EmbeddingRequest(BaseModel):
+    """Body of POST /v1/embeddings. Unknown fields are ignored, as OpenAI adds new ones."""
+
+    model_config = ConfigDict(strict=True, protected_namespaces=(), use_attribute_docstrings=True)
+
+    model: str
+    input: Annotated[str | Texts | TokenIds | ListOfTokenIds, WrapValidator(_with_one_input_error)]
+    """A text or several texts."""
+    encoding_format: Literal["float", "base64"] | None = "float"
+    """Numbers, or float32 in little-endian order, in base64."""
+    dimensions: Annotated[Whole, Field(ge=1)] | None = None
+    """Allowed only as the size of the model's vectors."""
+    user: str | None = None
+
+
 # --- answers -----------------------------------------------------------------------------------------
 
 
@@ -100,7 +123,7 @@ class ModelCard(Answer):
 
 
 class ModelList(Answer):
-    """All models that complete texts."""
+    """All models that complete or embed texts."""
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
@@ -143,3 +166,27 @@ class Completion(Answer):
     choices: list[Choice] = Field(default_factory=list)
     usage: Usage | None = None
     """In a stream only in the last event, if requested."""
+
+
+class Embedding(Answer):
+    """The vector of a text."""
+
+    object: Literal["embedding"] = "embedding"
+    index: int
+    embedding: list[float] | str
+
+
+class EmbeddingUsage(Answer):
+    """Numbers of tokens, of which an embedding has none of its own."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class Embeddings(Answer):
+    """The answer to an embedding request."""
+
+    object: Literal["list"] = "list"
+    data: list[Embedding]
+    model: str
+    usage: EmbeddingUsage

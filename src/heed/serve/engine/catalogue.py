@@ -84,6 +84,7 @@ class ServedModel:
         """Eight hexadecimal digits that identify the weights."""
         self.num_parameters = self.run.num_parameters
         self.description = model_sentence(self.run)
+        self._abilities = frozenset(filter(self.loaded.can, self.loaded.abilities))
 
     @property
     def run(self) -> Run:
@@ -94,7 +95,7 @@ class ServedModel:
     @property
     def abilities(self) -> frozenset[str]:
         """Its abilities: `translate`, `generate`, `predict`, ..."""
-        return self.loaded.abilities
+        return self._abilities
 
     def can(self, ability: str) -> bool:
         """Whether it has an ability."""
@@ -181,9 +182,9 @@ class Catalogue:
             names.append(f"{name}-{same + 1}" if name in names else name)
         return Catalogue([_served(name, each) for name, each in zip(names, loaded, strict=True)])
 
-    def able_to(self, ability: str) -> list[ServedModel]:
-        """The models that have an ability."""
-        return [model for model in self.models.values() if model.can(ability)]
+    def able_to(self, *abilities: str) -> list[ServedModel]:
+        """The models that have one of these abilities."""
+        return [model for model in self.models.values() if any(map(model.can, abilities))]
 
     def model(self, name: str | None, ability: str) -> ServedModel:
         """A model by name; without a name, the first with the ability. Raises ApiError if there is none."""

@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable
 
 SLICE = 0.005
-"""Seconds that a job computes before it rests. Most jobs are shorter."""
-SHARE = 0.2
+"""Seconds that a job computes before it rests."""
+FREE = 3 * SLICE
+"""Seconds that a job computes before its first slice. Most jobs are shorter."""
+SHARE = 0.5
 """Maximum share of the time that all jobs with more to do compute."""
 STRETCH = 4
 """How many times longer than a slice it may take to compute one, on a busy machine, with a rest that fits."""
@@ -51,7 +53,8 @@ class Slices:
         self._pace = pace
         self._clock = clock
         self._computed = computed  # asks the system, which takes several microseconds
-        self._rested = 0.0  # what the thread had computed when it last rested
+        self._allowed = FREE
+        self._rested: float | None = None  # what the thread had computed when it last rested, or began
         self._begun = clock()
         self._due = self._begun + SLICE  # at the earliest
 
@@ -60,8 +63,11 @@ class Slices:
         now = self._clock()
         if now < self._due:
             return
-        used = self._computed() - self._rested
-        if used > SLICE:
-            self._pace.rest(now - self._begun)
-            self._rested, self._begun, used = self._computed(), self._clock(), 0.0
-        self._due = self._clock() + max(SLICE - used, 0.1 * SLICE)
+        computed = self._computed()
+        if self._rested is None:  # what it computed for jobs before this one does not count
+            self._rested, self._begun = computed, now
+        used = computed - self._rested
+        if used > self._allowed:
+            self._pace.rest((now - self._begun) * SLICE / used)
+            self._rested, self._begun, used, self._allowed = self._computed(), self._clock(), 0.0, SLICE
+        self._due = self._clock() + max(self._allowed - used, 0.1 * SLICE)

@@ -203,10 +203,13 @@ class Scheduler:
     def _after_step(self, running: _Running, group: RequestGroup) -> None:
         searches = running.members[group]
         self._deliver_finished(group, searches)
-        for source in group.active:
-            for ticket in searches[source].tickets:
-                if ticket.watch is not None and ticket in self._search_of:
-                    ticket.watch(group.best_so_far(source))
+        watches = [
+            (source, ticket.watch) for source in group.active for ticket in searches[source].tickets
+            if ticket.watch is not None and ticket in self._search_of
+        ]  # fmt: skip
+        best = group.best_so_far() if watches else {}
+        for source, watch in watches:
+            watch(best[source])
         if not group.active:
             del running.members[group]
 

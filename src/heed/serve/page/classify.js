@@ -50,7 +50,7 @@ export function classifyPanel(served, modelInUse) {
     work.run(
       async (signal) => {
         const answer = await ask("api/predict", body, signal);
-        bars.replaceChildren(...answer.outputs[0].map(answerBar));
+        bars.replaceChildren(...answer.outputs[0].map((each) => answerBar(each)));
         basis.replaceChildren(...(answer.explanations ?? []).flatMap(explanationParts));
       },
       (error) => box.show(error, classify),

@@ -1,11 +1,13 @@
 // Web page of the server: panels for each task of its models, and their reports.
 
+import { answerPanel } from "./answer.js";
 import { ask, askText, useKey } from "./api.js";
 import { captionPanel } from "./caption.js";
 import { classifyPanel } from "./classify.js";
 import { el } from "./dom.js";
 import { generatePanel } from "./generate.js";
 import { alertBox } from "./panel.js";
+import { readPanel } from "./read.js";
 import { report } from "./report.js";
 import { tagPanel } from "./tag.js";
 import { translatePanel } from "./translate.js";
@@ -74,7 +76,9 @@ async function open() {
     ["Write", ableTo("generate"), generatePanel],
     ["Classify", ableTo("explain"), classifyPanel],
     ["Tag", ableTo("annotate"), tagPanel],
+    ["Answer", ableTo("extract"), answerPanel],
     ["Caption", ableTo("caption"), captionPanel],
+    ["Inside", ableTo("read"), readPanel],
   ].filter(([, models]) => models.length);
   if (!kinds.length) {
     main.replaceChildren(

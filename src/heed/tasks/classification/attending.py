@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from heed.inspect.words import word_slices
+from heed.decoding.words import word_slices
 from heed.models.hierarchical_attention import WORDS
 from heed.nn.contract import Trace
 from heed.tasks.predictor import AttendedSentence, Weighted
@@ -19,12 +19,12 @@ SENTENCES = "pooling"
 @torch.no_grad()
 def attended_sentences(predictor: Any, texts: tuple[str, ...]) -> tuple[AttendedSentence, ...]:
     """The sentences of a text, with their shares; empty unless the answer uses a reader with both attentions."""
-    if "neural" not in predictor.answer.factors or not predictor.reading.as_documents:
+    if "neural" not in predictor.answer.factors or not predictor.encoding.as_documents:
         return ()
     normalise = predictor.run.recipe.data.normaliser.apply
     tokenizer = predictor.tokenizers["src"]
-    ids = predictor.reading.encode([tuple(map(normalise, texts))], tokenizer)
-    source, trace = predictor.reading.source(ids).to(predictor.run.device), Trace()
+    ids = predictor.encoding.encode([tuple(map(normalise, texts))], tokenizer)
+    source, trace = predictor.encoding.source(ids).to(predictor.run.device), Trace()
     model = predictor.run.model
     model.head(model.read(source, None, trace), source.mask, None, trace)
     if SENTENCES not in trace.weights or WORDS not in trace.weights:

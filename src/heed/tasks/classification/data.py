@@ -41,7 +41,8 @@ class HeadConfig(Config):
     """Head of the neural reader, and the linear model that it is combined with."""
 
     pooling: Pooling = "max"
-    """How the features of all positions become one vector: mean, max, attention or cls (the first position)."""
+    """How the features of all positions become one vector: mean, max, attention, cls (the first position) or concat
+    (the last one, max and mean, as in ULMFiT)."""
     dropout: float = Field(default=0.5, ge=0, lt=1)
     """Dropout of that vector."""
     linear: bool = True

@@ -32,6 +32,7 @@ _DOCUMENTS: Chosen = {
 }
 _POOLING = {
     "cnn": ("max", "the strongest window of each filter, as in the paper"),
+    "elmo": ("concat", "the end of the text, the maximum and the mean, as in ULMFiT"),
     "bag": ("mean", "the mean of all vectors, as in the paper"),
 }
 

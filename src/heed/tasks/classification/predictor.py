@@ -18,10 +18,13 @@ from heed.tasks.classification.attending import attended_sentences
 from heed.tasks.classification.explaining import explain
 from heed.tasks.classification.labels import THRESHOLD, Labels
 from heed.tasks.classification.linear_part import outputs_on_valid, read_linear
-from heed.tasks.classification.reading import Reading, neural_outputs
+from heed.tasks.classification.reading import Encoding, neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, test_table
+from heed.tasks.classification.text_reading import read
+from heed.tasks.embedding import TokenVectors, vectors_of_ids
 from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor
 from heed.tasks.prepare import chunks
+from heed.tasks.reading import Reading
 from heed.text.readers.corpus import format_of
 from heed.text.readers.labelled import cells_of, open_labelled
 from heed.text.readers.lines import Errors
@@ -38,7 +41,7 @@ def _cells(answer: Prediction, with_probability: bool) -> list[str]:
 class ClassificationPredictor(Predictor):
     """A trained classifier."""
 
-    abilities = frozenset({"predict", "explain"})
+    abilities = frozenset({"predict", "explain", "read", "embed"})
 
     @cached_property
     def labels(self) -> Labels:
@@ -59,10 +62,14 @@ class ClassificationPredictor(Predictor):
             return model
         return read_linear(self.run.folder, self.run.recipe, len(self.labels))
 
+    def can(self, ability: str) -> bool:
+        has_vectors = self.run.recipe.model.kind != "linear" and not self.encoding.as_documents
+        return super().can(ability) and (ability != "embed" or has_vectors)
+
     @property
-    def reading(self) -> Reading:
+    def encoding(self) -> Encoding:
         """How texts become what the neural part reads."""
-        return Reading.of(self.run.recipe)
+        return Encoding.of(self.run.recipe)
 
     @property
     def num_texts(self) -> int:
@@ -75,6 +82,9 @@ class ClassificationPredictor(Predictor):
         """Read the parts that are used."""
         for name in self.answer.factors:
             _ = self.linear if name == "linear" else self.run.model
+
+    def warm_up(self) -> None:
+        self.predict_texts([("1",) * self.num_texts])
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """The `top` most probable labels of each text, the likeliest first; the texts of a pair are separated by a tab.
@@ -123,8 +133,8 @@ class ClassificationPredictor(Predictor):
         if "linear" in names and self.linear is not None:
             parts["linear"] = self.linear.logits(texts)
         if "neural" in names:
-            ids = self.reading.encode(texts, self.tokenizers["src"])
-            parts["neural"] = neural_outputs(self.run.model, self.reading, ids, self.run.device)
+            ids = self.encoding.encode(texts, self.tokenizers["src"])
+            parts["neural"] = neural_outputs(self.run.model, self.encoding, ids, self.run.device)
         return parts
 
     def parts_on_valid(self, texts: Sequence[Texts]) -> dict[str, Tensor]:
@@ -136,11 +146,19 @@ class ClassificationPredictor(Predictor):
 
     def explain(self, text: str) -> Explanation:
         """The words and n-grams that the most probable label of a text rests on."""
-        return replace(explain(self, self.split(text)), sentences=self.attend(text))
+        return self.explain_texts(self.split(text))
+
+    def explain_texts(self, texts: Texts) -> Explanation:
+        """As `explain`, for a text or a pair."""
+        return replace(explain(self, texts), sentences=attended_sentences(self, texts))
 
     def attend(self, text: str) -> tuple[AttendedSentence, ...]:
         """The attention to sentences and words, if the answer uses a reader that has both."""
         return attended_sentences(self, self.split(text))
+
+    def read(self, text: str) -> Reading:
+        """The words of a text, the probability of each label, what the likeliest rests on, and attention, if any."""
+        return read(self, self.split(text))
 
     def predict_table(
         self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
@@ -161,6 +179,17 @@ class ClassificationPredictor(Predictor):
                 answers = next(found) if all(map(str.strip, row.texts)) else []
                 cells = [cell for answer in answers for cell in _cells(answer, probabilities)]
                 yield cells_of([*row.cells, *cells, *[""] * (len(heads) - len(cells))], separator)
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The features of the reader at each token of each text; those of a pair follow each other.
+
+        A text is cut where the classifier cuts it (`data.max_tokens`).
+        """
+        self.require("embed")
+        data, tokenizer = self.run.recipe.data, self.tokenizers["src"]
+        rows = [self.split(text) if text else ("",) * self.num_texts for text in map(data.normaliser.apply, texts)]
+        ids = self.encoding.encode(rows, tokenizer)
+        return vectors_of_ids(self.run.model.reader, tokenizer, ids, self.run.device)
 
     # --- evaluation -------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from heed.data.store import write_store
 from heed.models.linear import Examples
 from heed.tasks import prepare
 from heed.tasks.classification.labels import Labels
-from heed.tasks.classification.reading import Reading
+from heed.tasks.classification.reading import Encoding
 from heed.tasks.classification.rows import LabelledTexts, TableRows, held_out, split, training_rows
 from heed.text.doctor import Diagnosis
 from heed.text.readers import fingerprint_file
@@ -66,7 +66,7 @@ def prepare_classifier(
     seen = prepare.SeenRows(folder)
     tokenizer = tokenizers["src"]
     label_size = 1 << 32 if kind == "number" else max(1 << 16, len(labels) + 1)
-    rows = _encoded(train(), tokenizer, labels, Reading.of(recipe), seen, dropped)
+    rows = _encoded(train(), tokenizer, labels, Encoding.of(recipe), seen, dropped)
     fingerprint: dict[str, Any] = {"files": {}, **prepare.vocabulary_digests(dict(tokenizers))}
     sizes = (len(tokenizer.vocabulary), label_size)
     store = write_store(folder / "data" / "train", (*SIDES, "label"), rows, sizes, fingerprint)
@@ -105,11 +105,11 @@ def _valid_rows(
 
 
 def _encoded(
-    rows: Iterable[LabelledTexts], tokenizer: Tokenizer, labels: Labels, reading: Reading, seen: prepare.SeenRows,
+    rows: Iterable[LabelledTexts], tokenizer: Tokenizer, labels: Labels, encoding: Encoding, seen: prepare.SeenRows,
     dropped: Counter[str],
 ) -> Iterator[tuple[list[int], list[int]]]:  # fmt: skip
     for chunk in prepare.chunks(rows):
-        ids = reading.encode([texts for texts, _ in chunk], tokenizer)
+        ids = encoding.encode([texts for texts, _ in chunk], tokenizer)
         for (texts, of_row), row in zip(chunk, ids, strict=True):
             seen.add(("\t".join(texts),))
             yield row, labels.ids(labels.written(of_row))

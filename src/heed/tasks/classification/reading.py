@@ -19,6 +19,7 @@ from heed.data.batch import Ids, source_from_ids
 from heed.models import MODELS
 from heed.nn.contract import Source
 from heed.nn.documents import documents_from_ids
+from heed.nn.dropout_keys import DropoutKeys
 from heed.text.sentences import split_paragraph
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import Vocabulary
@@ -31,7 +32,7 @@ _TOKENS = 16384
 
 
 @dataclass(frozen=True)
-class Reading:
+class Encoding:
     """How texts, or pairs of them, become ids and sources."""
 
     max_tokens: int
@@ -42,10 +43,10 @@ class Reading:
     """Code of the texts' language, for splitting them into sentences; empty: unknown."""
 
     @staticmethod
-    def of(recipe: Any) -> Reading:
+    def of(recipe: Any) -> Encoding:
         """The reading of a recipe's model."""
         as_documents = MODELS[recipe.model.kind].source == "documents"
-        return Reading(recipe.data.max_tokens, as_documents, recipe.data.src_lang)
+        return Encoding(recipe.data.max_tokens, as_documents, recipe.data.src_lang)
 
     def encode(self, texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer) -> list[list[int]]:
         """The ids of each row, with eos between its texts, and between the sentences of documents.
@@ -95,7 +96,7 @@ def _document(sentences: Sequence[list[int]]) -> list[int]:
 
 @torch.no_grad()
 def neural_outputs(
-    model: Any, reading: Reading, ids: Sequence[Sequence[int]], device: torch.device
+    model: Any, encoding: Encoding, ids: Sequence[Sequence[int]], device: torch.device
 ) -> Float[Tensor, "N K"]:
     """An output for each label of each text, in batches by length."""
     order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
@@ -104,8 +105,19 @@ def neural_outputs(
         size = 1
         while begin + size < len(order) and (size + 1) * (len(ids[order[begin + size]]) + 1) <= _TOKENS:
             size += 1
-        source = reading.source([ids[row] for row in order[begin : begin + size]]).to(device)
-        parts.append(model.head(model.read(source), source.mask).float().cpu())
+        source = encoding.source([ids[row] for row in order[begin : begin + size]]).to(device)
+        parts.append(outputs_of(model, source).float().cpu())
         begin += size
     outputs = torch.cat(parts)
     return outputs[torch.tensor(order).argsort()]
+
+
+def outputs_of(model: Any, source: Any, dropout_keys: DropoutKeys | None = None) -> Float[Tensor, "B K"]:
+    """The outputs of a reader with a pooling head; the first position is that of [CLS] where the reader has one."""
+    mask = source.mask
+    if model.head.pooling == "cls":
+        features, mask = model.read_begun(source, dropout_keys)[:, :1], mask[:, :1]
+    else:
+        features = model.read(source, dropout_keys)
+    outputs: Tensor = model.head(features, mask, dropout_keys)
+    return outputs

@@ -40,7 +40,7 @@ from heed.tasks.classification.prepare import (
     prepare_classifier,
     targets_of,
 )
-from heed.tasks.classification.reading import Reading, neural_outputs
+from heed.tasks.classification.reading import Encoding, neural_outputs, outputs_of
 from heed.tasks.classification.rows import split
 from heed.tasks.classification.scores import METRICS_OF, scores_of
 from heed.tasks.defaults import Choices, CorpusStats, Machine
@@ -93,6 +93,12 @@ class ClassificationTask(Task):
         if answer != "auto" and metric not in (LOSS, *METRICS_OF[answer]):
             allowed = " or ".join(f'"{name}"' for name in (LOSS, *METRICS_OF[answer]))
             raise ValueError(f'data.answer = "{answer}" needs training.stop_metric = {allowed}, got "{metric}"')
+        most = recipe.model.max_positions
+        if is_new and most is not None and recipe.data.max_tokens >= most:
+            raise ValueError(
+                f"data.max_tokens = {recipe.data.max_tokens} and the end of a text need {recipe.data.max_tokens + 1} "
+                f"positions, but the reader has {most}"
+            )
         if recipe.training.r_drop:
             raise ValueError('training.r_drop requires task = "translation": set it to 0')
 
@@ -140,9 +146,9 @@ class ClassificationTask(Task):
         return Labels.read(RunFiles(self.folder))
 
     @cached_property
-    def reading(self) -> Reading:
+    def encoding(self) -> Encoding:
         """How texts become what the model reads."""
-        return Reading.of(self.recipe)
+        return Encoding.of(self.recipe)
 
     @cached_property
     def valid(self) -> list[Row]:
@@ -162,7 +168,9 @@ class ClassificationTask(Task):
 
     def _collate(self, ids: Mapping[str, Sequence[Ids]], rows: NDArray[np.int64]) -> LabelledBatch:
         targets = self.labels.targets(cast(Any, ids["label"]))
-        return LabelledBatch(self.reading.source(ids["src"]), targets, torch.from_numpy(np.array(rows, dtype=np.int64)))
+        return LabelledBatch(
+            self.encoding.source(ids["src"]), targets, torch.from_numpy(np.array(rows, dtype=np.int64))
+        )
 
     def text_of(self, row: int) -> str:
         return repr(self.tokenizers["src"].decode([self.store.row("src", row).tolist()])[0])
@@ -176,8 +184,7 @@ class ClassificationTask(Task):
         before: State | None = None,
     ) -> Loss:  # fmt: skip
         """-log p of the targets; for one of several labels, with label smoothing."""
-        features = model.read(batch.source, dropout_keys)
-        outputs = model.head(features, batch.source.mask, dropout_keys).float()
+        outputs = outputs_of(model, batch.source, dropout_keys).float()
         link, targets = self.labels.link, batch.targets
         nll = link.full_loss(outputs, targets)
         if not smoothing.epsilon or self.labels.kind != "label":
@@ -188,10 +195,10 @@ class ClassificationTask(Task):
     def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> LabelledBatch:
         size = max(2, min(round(length), self.recipe.data.max_tokens))
         rows = max(1, self.recipe.training.tokens_per_batch // size)
-        ids = self.reading.trial(rows, size - 1, vocabularies.src_size)
+        ids = self.encoding.trial(rows, size - 1, vocabularies.src_size)
         targets = torch.nn.functional.one_hot(torch.arange(rows) % vocabularies.tgt_size, vocabularies.tgt_size)
         self.__dict__["labels"] = Labels("label", ("0", "1"))
-        return LabelledBatch(self.reading.source(ids), targets.float(), torch.arange(rows))
+        return LabelledBatch(self.encoding.source(ids), targets.float(), torch.arange(rows))
 
     # --- validation -------------------------------------------------------------------------------------
 
@@ -217,8 +224,8 @@ class ClassificationTask(Task):
         else:
             if self.linear_outputs is not None:
                 parts["linear"] = self.linear_outputs
-            ids = self.reading.encode(texts, self.tokenizers["src"])
-            parts["neural"] = neural_outputs(model, self.reading, ids, self.device)
+            ids = self.encoding.encode(texts, self.tokenizers["src"])
+            parts["neural"] = neural_outputs(model, self.encoding, ids, self.device)
         references = [row[-1] for row in self.valid]
         tried = [self._tried(answer, parts, references) for answer in combinations(link, parts, self.valid_targets)]
         name = METRICS_OF[self.labels.kind][0]

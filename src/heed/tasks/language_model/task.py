@@ -63,7 +63,7 @@ class LanguageModelTask(GenerationTask):
 
     @classmethod
     def check(cls, recipe: Any, is_new: bool) -> None:
-        if recipe.data.line_end == "newline" and recipe.tokenizer.kind in ("word", "char-bigram"):
+        if recipe.data.line_end == "newline" and recipe.tokenizer.kind in ("word", "char-bigram", "wordpiece"):
             raise ValueError('data.line_end = "newline" needs a tokenizer that keeps line breaks: bpe, byte, character')
         if is_new and recipe.tokenizer.dropout:
             raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')

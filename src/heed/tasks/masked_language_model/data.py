@@ -24,3 +24,6 @@ class MaskedTextData(DataConfig):
     """Share of the pieces of a line that are predicted."""
     whole_words: bool = False
     """Mask all pieces of a word together."""
+    next_sentence: bool = False
+    """Read pairs of lines and also predict whether the second follows the first in the text, as in half of the pairs it
+    does. Blank lines end documents."""

@@ -62,4 +62,6 @@ def choose_masked_language_model(stats: CorpusStats, machine: Machine, given: Ma
         "training.patience": (10, "validations without a better score end the training"),
         "training.stop_metric": ("masked_perplexity", "at masks that are always the same"),
     }
+    if given.get("data.next_sentence"):
+        chosen["model.begin"] = (True, "its features say whether the second text follows the first")
     return without(chosen, given)

@@ -15,16 +15,18 @@ from heed.decoding.pseudo_likelihood import PseudoReader
 from heed.decoding.scoring import TextScorer, TokenScores
 from heed.evaluation.likelihoods import evaluate_texts, read_by
 from heed.evaluation.test_set import HeldOut
-from heed.nn.masked_head import MaskedHead
 from heed.nn.reader_heads import ReaderWithHead
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.prepare import MASK
+from heed.tasks.masked_language_model.reading import read, text_log_probs
 from heed.tasks.predictor import Prediction, Predictor
 from heed.tasks.prepare import read_valid
+from heed.tasks.reading import Reading
 from heed.text.tokenizers import Tokenizer
-from heed.text.vocabulary import EOS_ID, PAD_ID, SPECIAL_PIECES
+from heed.text.vocabulary import EOS_ID, PAD_ID
 
 _MASKS = re.compile(r"(\s?)(?:<mask>|\[MASK\])")
 MAX_ANALYSED = 50_000
@@ -34,7 +36,7 @@ MAX_ANALYSED = 50_000
 class MaskedLanguageModelPredictor(Predictor):
     """A trained masked language model."""
 
-    abilities = frozenset({"predict", "score"})
+    abilities = frozenset({"predict", "score", "read", "embed"})
     run: Run
 
     @property
@@ -51,6 +53,9 @@ class MaskedLanguageModelPredictor(Predictor):
     def model(self) -> ReaderWithHead:
         """The encoder with its head."""
         return cast(ReaderWithHead, self.run.model)
+
+    def warm_up(self) -> None:
+        self.predict([f"<{MASK}>"])
 
     # --- public methods ---------------------------------------------------------------------------------
 
@@ -70,13 +75,28 @@ class MaskedLanguageModelPredictor(Predictor):
 
     def scorer(self, stride: int = 0, model: Any = None) -> TextScorer:
         """A scorer by pseudo-log-likelihood."""
-        reader = PseudoReader(self.model, self._mask_id, self.data.max_tokens, self.run.device)
+        reader = PseudoReader(self.model, self.mask_id, self.data.max_tokens, self.run.device)
         return TextScorer(reader, self.tokenizer, self.data.normaliser, "none")
+
+    def read(self, text: str) -> Reading:
+        """The words of a text, what else is likely at each of them (see `reading.py`), and the attention over it."""
+        ids = self.ids_with_masks(text)
+        return read(self.model, self.tokenizer, ids, self.mask_id, self.run.device)
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The features of the encoder at each token of each text."""
+        normalised = [self.data.normaliser.apply(text) for text in texts]
+        return encoder_vectors(self.model.reader, self.tokenizer, normalised, self.run.device)
+
+    def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
+        """The self-attention of the encoder between the tokens of each text."""
+        model: Any = self.run.new_model() if random_weights else self.model
+        return encoder_attention(model.to(self.run.device).reader, self.tokenizer, texts, self.run.device)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Scores at the masks of the validation text, and the pseudo-perplexity of its first lines."""
         analysis = dict(super().analyse(quiet))
-        rows = read_valid(self.run.folder)
+        rows = [row[:1] for row in read_valid(self.run.folder)]
         lengths = (len(ids) for ids in self.tokenizer.encode([line for (line,) in rows]))
         computed = accumulate(length * (length + 1) for length in lengths)
         number = sum(positions <= MAX_ANALYSED for positions in computed)
@@ -91,18 +111,24 @@ class MaskedLanguageModelPredictor(Predictor):
     # --- words at masks ---------------------------------------------------------------------------------
 
     @property
-    def _mask_id(self) -> int:
+    def mask_id(self) -> int:
+        """The id of a masked piece."""
         return self.tokenizer.vocabulary.tag_ids[MASK]
 
     def masked_ids(self, line: str) -> list[int]:
         """The ids of a line with masks. Raises UsageError without any, or for a line that is too long."""
-        parts = _MASKS.split(self.data.normaliser.apply(line))
-        if len(parts) == 1:
+        ids = self.ids_with_masks(line)
+        if self.mask_id not in ids:
             raise UsageError(f"{line!r:.60} has no mask: write <{MASK}> (or [MASK]) for each word to predict.")
+        return ids
+
+    def ids_with_masks(self, line: str) -> list[int]:
+        """The ids of a line that may have masks. Raises UsageError for a line that is too long."""
+        parts = _MASKS.split(self.data.normaliser.apply(line))
         ids: list[int] = []
         for text, space in zip(parts[::2], [*parts[1::2], None], strict=True):
             ids += self.tokenizer.encode([text + (space or "" if self._spaces_are_pieces else "")])[0]
-            ids += [] if space is None else [self._mask_id]
+            ids += [] if space is None else [self.mask_id]
         if len(ids) > self.data.max_tokens:
             most = self.data.max_tokens
             raise UsageError(f"{line!r:.60} has {len(ids):,} tokens, but the model reads {most:,}: shorten it.")
@@ -117,11 +143,8 @@ class MaskedLanguageModelPredictor(Predictor):
     def log_probs_at_masks(self, ids: Sequence[int]) -> torch.Tensor:
         """Log-probabilities [M, V] of pieces of text at the masks of a line; others have minus infinity."""
         source = source_from_ids([ids], EOS_ID, PAD_ID).to(self.run.device)
-        features, head = self.model.read(source)[0], cast(MaskedHead, self.model.head)
-        log_probs = head.log_probs(features[source.ids[0] == self._mask_id])
-        log_probs[:, : len(SPECIAL_PIECES)] = float("-inf")
-        log_probs[:, len(SPECIAL_PIECES) + len(self.tokenizer.vocabulary.text_pieces) :] = float("-inf")
-        return log_probs
+        features = self.model.read(source)[0]
+        return text_log_probs(self.model, features[source.ids[0] == self.mask_id], self.tokenizer)
 
     def _filled(self, line: str, top: int) -> list[Prediction]:
         best: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]

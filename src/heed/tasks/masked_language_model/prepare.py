@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
 from heed.core.errors import UsageError
 from heed.core.progress import watched
 from heed.data.masking import equal_parts
+from heed.data.next_sentence import BEGINS
 from heed.tasks import prepare
 from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.text.readers import fingerprint_file, read_text
@@ -31,19 +32,35 @@ def prepare_text(
     def rows(held: bool, title: str) -> Iterator[prepare.Row]:
         lines = watched(_lines_of(data, data.text), title, "lines", quiet)
         if data.valid_text:
-            return _lines_of(data, data.valid_text) if held else lines
-        return prepare.split_rows(lines, num_lines, data.num_held_out, recipe.seed, held)
+            lines_of_pairs = _lines_of(data, data.valid_text)
+            if not held:
+                return lines
+            return _of_pairs(lines_of_pairs, lambda text: True, True) if data.next_sentence else lines_of_pairs
+        if not data.next_sentence:
+            return prepare.split_rows(lines, num_lines, data.num_held_out, recipe.seed, held)
+        prepare.require_enough(num_lines, data.num_held_out)
+        number = data.num_held_out // 2  # each with its next line
+        return _of_pairs(lines, lambda text: prepare.is_held_out(text, num_lines, number, recipe.seed), held)
 
-    valid = [*islice(prepare.distinct(rows(True, "holding out")), data.max_valid)]
+    if data.next_sentence:
+        pairs = islice(prepare.distinct(rows(True, "holding out")), data.max_valid // 2)
+        valid: list[prepare.Row] = [(text,) for pair in pairs for text in pair]
+    else:
+        valid = [*islice(prepare.distinct(rows(True, "holding out")), data.max_valid)]
     prepare.write_valid(folder, valid)
-    tokenizers = reuse or prepare.train_tokenizers(
-        recipe.tokenizer, SIDES, lambda: rows(False, "reading for the tokenizer"), num_lines, folder, (MASK,), quiet
-    )
+
+    def texts() -> Iterator[prepare.Row]:
+        return (row[:1] for row in rows(False, "reading for the tokenizer"))
+
+    tokenizers = reuse or prepare.train_tokenizers(recipe.tokenizer, SIDES, texts, num_lines, folder, (MASK,), quiet)
     dropped: Counter[str] = Counter()
     seen = prepare.SeenRows(folder)
-    ids = _encoded(rows(False, "encoding"), tokenizers["src"], data.max_tokens, dropped, seen)
+    ids = _encoded(rows(False, "encoding"), tokenizers["src"], most_tokens(data), dropped, seen)
     files = {"text": fingerprint_file(data.resolve(data.text))}
-    store = prepare.write_tokens(folder, SIDES, ids, tokenizers, files)
+    if data.next_sentence:
+        store = prepare.write_tokens(folder, (*SIDES, BEGINS), ids, tokenizers, files, {BEGINS: 2})
+    else:
+        store = prepare.write_tokens(folder, SIDES, (row[:1] for row in ids), tokenizers, files)
     seen.write()
     valid_files = {"text": fingerprint_file(data.resolve(data.valid_text))} if data.valid_text else {}
     corpus = prepare.Corpus(len(store), len(valid), dict(dropped), files, valid_files)
@@ -57,24 +74,50 @@ def require_text(data: MaskedTextData) -> None:
         raise UsageError("data.text is missing: give --text F.")
 
 
+def most_tokens(data: MaskedTextData) -> int:
+    """Most tokens of a text: two of a pair have an end between them."""
+    return max(1, (data.max_tokens - 1) // 2) if data.next_sentence else data.max_tokens
+
+
 def _lines_of(data: MaskedTextData, path: str) -> Iterator[prepare.Row]:
-    """The normalised lines of a text that are not blank."""
+    """The lines of a text that are not blank; for next sentences each with the line that follows it, or ""."""
     lines = (data.normaliser.apply(line) for line in read_text(data.resolve(path), data.errors))
-    return ((line,) for line in lines if line.strip())
+    if not data.next_sentence:
+        return ((line,) for line in lines if line.strip())
+    followed = pairwise(chain(lines, [""]))
+    return ((line, following if following.strip() else "") for line, following in followed if line.strip())
+
+
+def _of_pairs(rows: Iterable[prepare.Row], is_held_out: Callable[[str], bool], held: bool) -> Iterator[prepare.Row]:
+    """The held-out lines, each with its next line, of which none is in two pairs; or all lines that are in no pair."""
+    is_second = False
+    for row in rows:
+        is_first = not is_second and is_held_out(row[0])
+        if is_first == held and not is_second and (row[-1] or not held):
+            yield row
+        is_second = is_first and bool(row[-1])
 
 
 def _encoded(
     rows: Iterable[prepare.Row], tokenizer: Tokenizer, most: int, dropped: Counter[str], seen: prepare.SeenRows
-) -> Iterator[tuple[list[int], ...]]:
-    """The parts of each line with at most `most` tokens; lines without known pieces are dropped and counted."""
+) -> Iterator[tuple[list[int], list[int]]]:
+    """The parts of each line with at most `most` tokens, and whether each does not follow the one before it.
+
+    Lines without known pieces are dropped and counted.
+    """
+    awaited = ""
     for chunk in prepare.chunks(rows):
-        for row, ids in zip(chunk, tokenizer.encode([line for (line,) in chunk]), strict=True):
-            seen.add(row)
+        for row, ids in zip(chunk, tokenizer.encode([row[0] for row in chunk]), strict=True):
+            seen.add(row[:1])
+            begins = int(row[0] != awaited)
             for part in cut(ids, most):
                 if any(id != UNK_ID for id in part):
-                    yield (list(part),)
+                    yield list(part), [begins]
+                    begins = 0
                 else:
                     dropped["no known tokens"] += 1
+                    begins = 1
+            awaited = "" if begins else row[-1]
 
 
 def cut(ids: Sequence[int], most: int) -> list[Sequence[int]]:

@@ -1,7 +1,11 @@
-"""Masked language modelling task: cross-entropy of masked pieces given the text around them (Devlin et al. 2019)."""
+"""Masked language modelling task (Devlin et al. 2019): cross-entropy of masked pieces given the text around them.
+
+With next sentences, the loss is the mean over masked pieces plus the mean over pairs of texts.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,9 +15,11 @@ import torch
 from torch import Tensor
 
 from heed.core.errors import UsageError
+from heed.data.batch import Ids
 from heed.data.masking import MaskedBatch, MaskedLoader, Masking
+from heed.data.next_sentence import PairedBatch, PairedLoader, joined, paired
 from heed.data.store import TokenStore
-from heed.metrics.masked import score_masked
+from heed.metrics.masked import score_masked, score_next_sentence
 from heed.models import ReaderModel, build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
@@ -24,7 +30,7 @@ from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.defaults import choose_masked_language_model
 from heed.tasks.masked_language_model.predictor import MaskedLanguageModelPredictor
-from heed.tasks.masked_language_model.prepare import MASK, SIDES, cut, prepare_text, require_text
+from heed.tasks.masked_language_model.prepare import MASK, SIDES, cut, most_tokens, prepare_text, require_text
 from heed.tasks.predictor import ALONE, Combination
 from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation
 from heed.text.doctor import Diagnosis, diagnose_text_files
@@ -34,6 +40,8 @@ from heed.text.vocabulary import EOS_ID, PAD_ID, SPECIAL_PIECES
 VALIDATION_SEED, VALIDATION_EPOCH = 0, 0
 """Keys of the masks of the validation text, which are the same in every run and at every update."""
 ROWS_AT_ONCE = 64
+NEXT_SENTENCE = ("next_sentence_loss", "next_sentence_accuracy")
+"""Scores of runs that predict next sentences."""
 
 
 class MaskedLanguageModelTask(Task):
@@ -44,7 +52,7 @@ class MaskedLanguageModelTask(Task):
     Data = MaskedTextData
     Head = MaskedHeadConfig
     sides = SIDES
-    metrics = ("masked_perplexity", "masked_accuracy")
+    metrics = ("masked_perplexity", "masked_accuracy", *NEXT_SENTENCE)
     tokenizer_note = (
         "only models with the same tokenizer can be compared by masked perplexity; --tokenizer-of RUN uses that run's"
     )
@@ -61,6 +69,11 @@ class MaskedLanguageModelTask(Task):
             raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
         if recipe.training.r_drop:
             raise ValueError('training.r_drop requires task = "translation": set it to 0')
+        model = recipe.model
+        if not recipe.data.next_sentence and recipe.training.stop_metric in NEXT_SENTENCE:
+            raise ValueError(f'training.stop_metric = "{recipe.training.stop_metric}" needs data.next_sentence = true')
+        if recipe.data.next_sentence and not (getattr(model, "begin", False) and model.num_segments >= 2):
+            raise ValueError("data.next_sentence = true needs model.begin = true and model.num_segments of at least 2")
         needed, most = recipe.data.max_tokens + 2, getattr(recipe.model, "max_len", 0)
         if getattr(recipe.model, "positions", "") == "learned" and needed > most:
             raise ValueError(
@@ -103,7 +116,8 @@ class MaskedLanguageModelTask(Task):
     def new_model(cls, recipe: Any, vocabularies: Vocabularies) -> ReaderWithHead:
         """The reader, with an output layer that shares its token vectors."""
         reader = build_model(recipe.model, vocabularies)
-        return ReaderWithHead(reader, MaskedHead(recipe.head, reader.token_vectors(), vocabularies.pad_id))
+        head = MaskedHead(recipe.head, reader.token_vectors(), vocabularies.pad_id, recipe.data.next_sentence)
+        return ReaderWithHead(reader, head)
 
     # --- training on a prepared run folder --------------------------------------------------------------
 
@@ -124,7 +138,8 @@ class MaskedLanguageModelTask(Task):
         return masking_of(self.tokenizer, data.mask_share, data.whole_words)
 
     def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
-        return MaskedLoader(
+        loader = PairedLoader if self.recipe.data.next_sentence else MaskedLoader
+        return loader(
             self.store, self.masking, tokens_per_batch=tokens_per_batch, seed=seed, rank=rank, world_size=world_size,
             workers=workers,
         )  # fmt: skip
@@ -136,31 +151,58 @@ class MaskedLanguageModelTask(Task):
         self, model: ReaderWithHead, batch: MaskedBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
         before: State | None = None,
     ) -> Loss:  # fmt: skip
-        features, head = model.read(batch.source, dropout_keys), model.head
+        head = model.head
         assert isinstance(head, MaskedHead)
-        return Loss(*head.loss(features, batch.truth, batch.chosen, smoothing))
+        if not isinstance(batch, PairedBatch) or head.next_sentence is None:
+            features = model.read(batch.source, dropout_keys)
+            return Loss(*head.loss(features, batch.truth, batch.chosen, smoothing))
+        begin, features = _begin_and_others(model, batch, dropout_keys)
+        loss_sum, nll_sum, num_masked = head.loss(features, batch.truth, batch.chosen, smoothing)
+        of_pairs = head.next_sentence.loss(begin, batch.is_next)
+        return Loss(loss_sum + batch.masked_per_row * of_pairs, nll_sum, num_masked)
 
     def validate(self, model: ReaderWithHead, metrics: Sequence[str]) -> Validation:
-        """Perplexity and accuracy at the masks of the validation text, which are always the same."""
+        """Perplexity and accuracy at the masks of the validation text, which are always the same, and of its pairs."""
         nll_sum, num_right, num_masked = 0.0, 0, 0
+        of_pairs: list[Tensor] = []
         samples: list[Sample] = []
         for batch in self._validation_batches():
             truth = batch.truth[batch.chosen]
-            log_probs = _predicted(model, batch)
+            log_probs, of_next = _predicted(model, batch)
             nll_sum -= float(log_probs.gather(1, truth[:, None]).sum(dtype=torch.float64))
             best = log_probs.argmax(1)
             num_right, num_masked = num_right + int((best == truth).sum()), num_masked + len(truth)
+            of_pairs += [of_next]
             samples = samples or [self._sample(batch, best)]
         how = f"share:{self.recipe.data.mask_share}" + ("|whole words" if self.recipe.data.whole_words else "")
-        return Validation(score_masked(nll_sum, num_right, num_masked, how), samples)
+        scores = score_masked(nll_sum, num_right, num_masked, how)
+        if self.recipe.data.next_sentence:
+            log_probs = torch.cat(of_pairs)
+            right = int((log_probs > math.log(0.5)).sum())
+            scores |= score_next_sentence(-float(log_probs.sum(dtype=torch.float64)), right, len(log_probs))
+        return Validation(scores, samples)
 
     def _validation_batches(self) -> Iterator[MaskedBatch]:
-        lines = self.tokenizer.encode([row[0] for row in prepare.read_valid(self.folder)])
-        parts = [part for ids in lines for part in cut(ids, self.recipe.data.max_tokens)]
+        parts, is_next = self._validation_rows()
         order = sorted(range(len(parts)), key=lambda index: -len(parts[index]))
         for rows in prepare.chunks(order, ROWS_AT_ONCE):
             keys = DropoutKeys.for_step(VALIDATION_SEED, VALIDATION_EPOCH, torch.tensor(rows))
-            yield self.masking.batch([parts[row] for row in rows], rows, keys).to(self.device)
+            batch = self.masking.batch([parts[row] for row in rows], rows, keys)
+            if self.recipe.data.next_sentence:
+                batch = paired(batch, torch.tensor([is_next[row] for row in rows]))
+            yield batch.to(self.device)
+
+    def _validation_rows(self) -> tuple[list[Ids], list[bool]]:
+        """The parts of each line; or pairs of lines, of which every other one has the second line of another pair."""
+        ids = self.tokenizer.encode([row[0] for row in prepare.read_valid(self.folder)])
+        most = most_tokens(self.recipe.data)
+        if not self.recipe.data.next_sentence:
+            return [part for line in ids for part in cut(line, most)], []
+        firsts, seconds = ids[::2], ids[1::2]
+        is_next = [place % 2 == 0 for place in range(len(firsts))]
+        of_second = [place if follows else (place + 1) % len(firsts) for place, follows in enumerate(is_next)]
+        pairs = zip(firsts, of_second, strict=True)
+        return [joined(first[:most], seconds[place][:most], EOS_ID) for first, place in pairs], is_next
 
     def _sample(self, batch: MaskedBatch, best: Tensor) -> Sample:
         """The last row of a batch with its predictions, which is the shortest one."""
@@ -198,9 +240,20 @@ def masking_of(tokenizer: Tokenizer, share: float, whole_words: bool) -> Masking
     )  # fmt: skip
 
 
+def _begin_and_others(model: ReaderWithHead, batch: MaskedBatch, keys: DropoutKeys | None) -> tuple[Tensor, Tensor]:
+    """The features of the begin [B, D], and those of the tokens [B, S, D]."""
+    features = model.read_begun(batch.source, keys)
+    return features[:, 0], features[:, features.shape[1] - batch.source.ids.shape[1] :]
+
+
 @torch.inference_mode()
-def _predicted(model: ReaderWithHead, batch: MaskedBatch) -> Tensor:
-    """Log-probabilities [N, V] at the masks."""
-    features, head = model.read(batch.source), model.head
+def _predicted(model: ReaderWithHead, batch: MaskedBatch) -> tuple[Tensor, Tensor]:
+    """Log-probabilities [N, V] at the masks, and those of whether each pair's second text follows [B] (else zeros)."""
+    head = model.head
     assert isinstance(head, MaskedHead)
-    return head.log_probs(features[batch.chosen])
+    begin, features = _begin_and_others(model, batch, None)
+    log_probs = head.log_probs(features[batch.chosen])
+    if not isinstance(batch, PairedBatch) or head.next_sentence is None:
+        return log_probs, log_probs.new_zeros(len(features))
+    truth = (~batch.is_next).long()[:, None]
+    return log_probs, head.next_sentence(begin).float().log_softmax(1).gather(1, truth)[:, 0]

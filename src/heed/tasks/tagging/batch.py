@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heed.data.batch import Ids, SourceBatch
 from heed.nn.word_source import WordSource
-from heed.tasks.tagging.words import word_source
+from heed.tasks.words import word_source
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,24 @@ from typing import Any
 from heed.evaluation.evaluation import Evaluation
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.embedding import TokenVectors
 from heed.tasks.predictor import AnswerOptions, Prediction, Predictor
+from heed.tasks.reading import Reading
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.evaluation import evaluate_file, evaluate_valid
 from heed.tasks.tagging.labels import TagLabels
 from heed.tasks.tagging.prediction import prediction_of
+from heed.tasks.tagging.reading import read
 from heed.tasks.tagging.streams import answered
 from heed.tasks.tagging.tagger import Tagger, Tagging
-from heed.tasks.tagging.words import WordEncoder, Words
+from heed.tasks.words import WordEncoder, Words
 from heed.text.words import joined_words, split_words
 
 
 class TaggingPredictor(Predictor):
     """A trained tagger."""
 
-    abilities = frozenset({"predict", "annotate"})
+    abilities = frozenset({"predict", "annotate", "read", "embed"})
     run: Run
 
     @property
@@ -57,6 +60,16 @@ class TaggingPredictor(Predictor):
             [prediction_of(line, each, tagging) for tagging in (next(taggings) if each else [Tagging((), 1.0, ())])]
             for line, each in zip(lines, words, strict=True)
         ]
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The features of the reader at each word of each text, as the tagger sees it."""
+        words = [[word.text for word in split_words(text)] for text in texts]
+        vectors = self.tagger.vectors([Words(each) for each in words])
+        return [TokenVectors(each, table) for each, table in zip(words, vectors, strict=True)]
+
+    def read(self, text: str) -> Reading:
+        """The words of a text, its most probable taggings, the lattice of tags, and attention, if any."""
+        return read(self.tagger, text)
 
     def annotate(self, groups: Iterable[Sequence[str]], options: AnswerOptions) -> Iterator[list[str]]:
         """Tag the lines of a CoNLL file or of plain text, which come in groups; yields the lines of output likewise."""

@@ -15,8 +15,8 @@ from heed.data.store import write_store
 from heed.nn.word_source import FIRST_CHARACTER, NUM_CASES
 from heed.tasks import prepare
 from heed.tasks.tagging.data import TagData
-from heed.tasks.tagging.labels import FIRST_MARK, collect_labels
-from heed.tasks.tagging.words import COLUMNS, WordEncoder, Words, looked_up, normalised
+from heed.tasks.tagging.labels import FIRST_MARK, TagLabels, collect_labels
+from heed.tasks.words import COLUMNS, WordEncoder, Words, looked_up, normalised
 from heed.text.readers import fingerprint_file
 from heed.text.readers.conll import TaggedSentence, layout_of
 from heed.text.tag_schemes import SchemeCounts
@@ -95,7 +95,7 @@ def _num_singletons(tokenizer: Tokenizer, lines: Iterable[prepare.Row]) -> int:
 
 
 def _encoded(
-    sentences: Iterable[TaggedSentence], encoder: WordEncoder, max_tokens: int, dropped: Counter[str],
+    sentences: Iterable[TaggedSentence], encoder: WordEncoder[TagLabels], max_tokens: int, dropped: Counter[str],
     seen: prepare.SeenRows,
 ) -> Iterator[tuple[list[int], ...]]:  # fmt: skip
     """The columns of each sentence, and its tags; sentences of too many pieces are dropped and counted."""
@@ -111,7 +111,11 @@ def _encoded(
 
 
 def _write_store(
-    folder: Path, rows: Iterable[tuple[list[int], ...]], encoder: WordEncoder, max_tokens: int, files: Mapping[str, Any]
+    folder: Path,
+    rows: Iterable[tuple[list[int], ...]],
+    encoder: WordEncoder[TagLabels],
+    max_tokens: int,
+    files: Mapping[str, Any],
 ) -> Any:
     labels = encoder.labels
     sizes = {

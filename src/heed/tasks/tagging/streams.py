@@ -15,7 +15,7 @@ from heed.core.progress import message
 from heed.tasks.predictor import AnswerOptions
 from heed.tasks.tagging.prediction import TagPrediction, prediction_of
 from heed.tasks.tagging.tagger import Tagger, Tagging
-from heed.tasks.tagging.words import Words
+from heed.tasks.words import Words
 from heed.text.readers.conll import MARKED, Columns, Layout, find_layout, mark_of, ragged
 from heed.text.words import Word, joined_words, split_words
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from heed.nn.contract import Trace
 from heed.nn.crf import Chain
 from heed.tasks.tagging.labels import TagLabels
-from heed.tasks.tagging.words import WordEncoder, Words
+from heed.tasks.words import WordEncoder, Words
 from heed.text.tag_schemes import Span, spans
 
 MAX_WORDS = 1000
@@ -39,7 +41,7 @@ class Tagging:
 class Tagger:
     """Tags sentences with a model."""
 
-    def __init__(self, model: Any, encoder: WordEncoder, device: torch.device) -> None:
+    def __init__(self, model: Any, encoder: WordEncoder[TagLabels], device: torch.device) -> None:
         self.model = model
         self.encoder = encoder
         self.device = device
@@ -51,22 +53,32 @@ class Tagger:
 
     def tags(self, sentences: Sequence[Words]) -> list[list[str]]:
         """The most probable tags of each sentence, without probabilities."""
-        taggings = self._all(sentences, lambda chains: self._best_tags(chains.searched))
+        taggings = self._all(sentences, lambda part: self._best_tags(self._chains(part).searched))
         return [[tag for part in parts for tag in part] for parts in taggings]
 
     def taggings(self, sentences: Sequence[Words], number: int = 1) -> list[list[Tagging]]:
         """The `number` most probable tag sequences of each sentence, the best first; of a cut one only the best."""
-        parts = self._all(sentences, lambda chains: self._with_probabilities(chains, number))
+        parts = self._all(sentences, lambda part: self._with_probabilities(self._chains(part), number))
         return [each[0] if len(each) == 1 else [_joined([part[0] for part in each])] for each in parts]
 
-    def _all(self, sentences: Sequence[Words], read: Any) -> list[list[Any]]:
-        """What `read` returns for the parts of each sentence."""
+    def masses(self, sentence: Words) -> list[tuple[SpanMasses, tuple[int, ...]]]:
+        """The probabilities of tags in each part of a sentence, and the tags of the most probable tagging."""
+        [parts] = self._all([sentence], self._masses)
+        return parts
+
+    def vectors(self, sentences: Sequence[Words]) -> list[NDArray[np.float32]]:
+        """The features [W, D] that the head reads of each sentence; a sentence may be empty."""
+        empty = np.empty((0, self.model.reader.num_features), dtype=np.float32)
+        parts = iter(self._all([sentence for sentence in sentences if sentence.tokens], self._vectors))
+        return [np.concatenate(next(parts)) if sentence.tokens else empty for sentence in sentences]
+
+    def _all(self, sentences: Sequence[Words], read: Callable[[Sequence[Words]], Sequence[Any]]) -> list[list[Any]]:
+        """What `read` returns for the parts of each sentence, which it gets in batches."""
         parts = [(row, part) for row, sentence in enumerate(sentences) for part in self._parts(sentence)]
         results: list[list[Any]] = [[] for _ in sentences]
         found: dict[int, Any] = {}
         for batch in _batches([len(part.tokens) for _, part in parts]):
-            chains = self._chains([parts[index][1] for index in batch])
-            found.update(zip(batch, read(chains), strict=True))
+            found.update(zip(batch, read([parts[index][1] for index in batch]), strict=True))
         for index, (row, _) in enumerate(parts):
             results[row].append(found[index])
         return results
@@ -74,21 +86,44 @@ class Tagger:
     def _parts(self, sentence: Words) -> list[Words]:
         """A sentence in parts that the model can read: of at most `MAX_WORDS` words, and of its number of positions."""
         parts = cut(sentence, [*range(MAX_WORDS, len(sentence.tokens), MAX_WORDS)])
-        positions = getattr(self.model.reader.config, "max_len", 0) - getattr(self.model.reader, "num_added", 0) - 1
-        if positions <= 0:
+        most = self.model.reader.config.max_positions
+        if most is None:
             return parts
         columns = self.encoder.columns(parts)
         starts = zip(columns["starts"], map(len, columns["src"]), strict=True)
         ends = [[*of_part[1:], length] for of_part, length in starts]
-        cuts = [cuts_within(of_part, positions) for of_part in ends]
+        cuts = [cuts_within(of_part, most - 1) for of_part in ends]
         return [small for part, at in zip(parts, cuts, strict=True) for small in cut(part, at)]
 
     @torch.no_grad()
-    def _chains(self, sentences: Sequence[Words]) -> Chains:
+    def _features(self, sentences: Sequence[Words]) -> tuple[Tensor, Tensor]:
+        """The features of each word [B, W, D], and which words are real [B, W]."""
         source = self.encoder.source(sentences).to(self.device)
-        features = source.of_words(self.model.read(source))
-        head = self.model.head
-        return Chains(head.chain(features, source.words), head.searched(features, source.words))
+        return source.of_words(self.model.read(source)), source.words
+
+    @torch.no_grad()
+    def _chains(self, sentences: Sequence[Words]) -> Chains:
+        features, words = self._features(sentences)
+        return Chains(self.model.head.chain(features, words), self.model.head.searched(features, words))
+
+    def _masses(self, sentences: Sequence[Words]) -> list[tuple[SpanMasses, tuple[int, ...]]]:
+        chains = [self._chains([sentence]) for sentence in sentences]
+        return [(SpanMasses(each.scored, self.labels), tuple(each.searched.best()[0][0].tags)) for each in chains]
+
+    def traced(self, sentence: Words) -> tuple[Trace, list[int], int] | None:
+        """The attention over a sentence, the position of each word in it, and their number; None for one in parts."""
+        if len(self._parts(sentence)) > 1:
+            return None
+        trace = Trace()
+        source = self.encoder.source([sentence]).to(self.device)
+        with torch.no_grad():
+            self.model.read(source, trace=trace)
+        added = int(getattr(self.model.reader, "num_added", 0))
+        return trace, [start + added for start in source.starts[0].tolist()], source.ids.shape[1] + added
+
+    def _vectors(self, sentences: Sequence[Words]) -> list[NDArray[np.float32]]:
+        features = self._features(sentences)[0].float().cpu().numpy()
+        return [table[: len(each.tokens)].copy() for table, each in zip(features, sentences, strict=True)]
 
     def _best_tags(self, chain: Chain) -> list[list[str]]:
         names = self.labels.labels
@@ -143,11 +178,23 @@ class SpanMasses:
         whole = np.logaddexp.reduce(self.before[row, self.lengths[row] - 1])
         return float(np.exp(min(0.0, inside + self._ended(row, ids[end - 1], end) - whole)))
 
+    def marginals(self, row: int) -> NDArray[np.float64]:
+        """P(y_t) [W, K]."""
+        masses = self.before[row, : self.lengths[row]] + self.after[row, : self.lengths[row]]
+        shares: NDArray[np.float64] = np.exp(masses - np.logaddexp.reduce(masses, axis=-1, keepdims=True))
+        return shares
+
+    def steps(self, row: int) -> NDArray[np.float64]:
+        """P(y_t, y_t+1) [W - 1, K, K]."""
+        length = self.lengths[row]
+        before, after = self.before[row, : length - 1, :, None], self.after[row, 1:length, None]
+        joint = before + self.transitions + self.emissions[row, 1:length, None] + after
+        shares: NDArray[np.float64] = np.exp(joint - np.logaddexp.reduce(joint, axis=(1, 2), keepdims=True))
+        return shares
+
     def of_tags(self, row: int, ids: Sequence[int]) -> tuple[float, ...]:
         """P(y_t) of each word's tag, the marginals."""
-        masses = self.before[row, : len(ids)] + self.after[row, : len(ids)]
-        shares = masses[np.arange(len(ids)), list(ids)] - np.logaddexp.reduce(masses, axis=-1)
-        return tuple(np.exp(shares).tolist())
+        return tuple(self.marginals(row)[np.arange(len(ids)), list(ids)].tolist())
 
     def _ended(self, row: int, tag: int, end: int) -> float:
         """The log-mass of the rest of the sentence after a span that ends before word `end`."""

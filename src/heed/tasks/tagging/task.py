@@ -30,8 +30,8 @@ from heed.tasks.tagging.labels import TagLabels, TagVocabularies
 from heed.tasks.tagging.predictor import TaggingPredictor
 from heed.tasks.tagging.prepare import SIDES, prepare_tagging, words_of
 from heed.tasks.tagging.tagger import Tagger
-from heed.tasks.tagging.words import COLUMNS, WordEncoder
 from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation
+from heed.tasks.words import COLUMNS, WordEncoder
 from heed.text.doctor import Diagnosis
 from heed.text.doctor.tags import diagnose_conll_files
 from heed.text.tokenizers import Tokenizer
@@ -123,7 +123,7 @@ class TaggingTask(Task):
         return TagLabels.read(RunFiles(self.folder))
 
     @cached_property
-    def encoder(self) -> WordEncoder:
+    def encoder(self) -> WordEncoder[TagLabels]:
         """The encoding of words."""
         return WordEncoder(self.recipe.data, self.tokenizers["src"], self.labels)
 

@@ -104,19 +104,22 @@ class TranslationPredictor(Translating, Predictor):
             for hypothesis in self.hypotheses(inputs, options)
         ]
 
+    def can(self, ability: str) -> bool:
+        return super().can(ability) and (ability != "embed" or _reads(self.run.blank_model))
+
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the encoder at each token of each source."""
-        encoder = getattr(self.run.model, "encoder", None)
-        if encoder is None:
-            raise self._cannot("embed")
+        self.require("embed")
         sources = [self.data.normaliser.apply(text) for text in texts]
+        encoder: Any = self.run.model.encoder
         return encoder_vectors(encoder, self.run.tokenizers["src"], sources, self.run.device)
 
     def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
         """The self-attention of the encoder between the tokens of each source."""
-        encoder: Any = getattr(self.run.new_model() if random_weights else self.run.model, "encoder", None)
-        if encoder is None:
+        model: Any = self.run.new_model() if random_weights else self.run.model
+        if not _reads(model):
             raise self._cannot("inspect", "self-attention")
+        encoder = model.encoder
         device = self.run.device
         return encoder_attention(encoder.to(device), self.run.tokenizers["src"], texts, device)
 
@@ -208,3 +211,8 @@ class TranslationPredictor(Translating, Predictor):
                     f"--lm {lm.folder}: it did not learn where sentences end (data.line_end = "
                     f'"{lm.recipe.data.line_end}"), so outputs would not end. Train it with --data.text_as=lines.'
                 )
+
+
+def _reads(model: Any) -> bool:
+    """Whether a translator has an encoder with features of each position."""
+    return hasattr(getattr(model, "encoder", None), "read")

@@ -8,6 +8,7 @@
 |-----------------|----------------------------------------------------------------|
 | byte_level.py   | byte, and the base of the lossless kinds                       |
 | hugging_face.py | bpe, unigram                                                   |
+| wordpiece.py    | wordpiece, BERT's                                              |
 | dropout.py      | reproducible BPE-dropout                                       |
 | symbols.py      | word, character, char-bigram: closed lists with `<unk>`        |
 """
@@ -28,6 +29,7 @@ from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.hugging_face import Bpe, Unigram
 from heed.text.tokenizers.symbols import Character, CharBigram, Word
 from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerOptions
+from heed.text.tokenizers.wordpiece import WordPiece
 from heed.text.vocabulary import Vocabulary
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
 TOKENIZERS: dict[str, type[Tokenizer]] = {
     "bpe": Bpe,
     "unigram": Unigram,
+    "wordpiece": WordPiece,
     "word": Word,
     "character": Character,
     "byte": Byte,
@@ -50,7 +53,8 @@ class TokenizerConfig(TokenizerOptions):
     """The tokenizer of a model."""
 
     kind: Annotated[str, KeyOf(TOKENIZERS)] = "bpe"
-    """Kind of tokenizer. bpe, unigram and byte restore any text exactly, the others only text in their vocabulary."""
+    """Kind of tokenizer. bpe, unigram and byte restore any text exactly, the others only text in their vocabulary, and
+    wordpiece with spaces around punctuation."""
 
 
 def train_tokenizer(config: TokenizerConfig, lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizer:
@@ -79,7 +83,7 @@ MAX_BYTES = 64_000_000
 
 
 def save(tokenizer: Tokenizer, path: str | Path) -> None:
-    """Write `tokenizer.json`: bpe and unigram in the format of the Hugging Face library, the others in heed's.
+    """Write `tokenizer.json`: the kinds of the Hugging Face library in its format, the others in heed's.
 
     Raises UsageError where it would be too large to be read again.
     """
@@ -148,6 +152,8 @@ def _kind(document: object) -> str:
             return "bpe"
         case {"model": {"type": Unigram.model}}:
             return "unigram"
+        case {"model": {"type": WordPiece.model}}:
+            return "wordpiece"
     raise DataError("not a tokenizer of a kind that heed reads.")
 
 

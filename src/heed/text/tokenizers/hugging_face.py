@@ -10,7 +10,8 @@ The library's own dropout cannot be seeded and would be written into the file; h
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -22,7 +23,7 @@ from heed.core.errors import DataError
 from heed.core.json_text import parse_json
 from heed.text.tokenizers.byte_level import BYTE_SYMBOLS, ByteLevel
 from heed.text.tokenizers.dropout import MergeDropout
-from heed.text.tokenizers.tokenizer import TokenizerOptions, checked, checked_for_training
+from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerOptions, checked, checked_for_training
 from heed.text.tokenizers.unambiguous import require_unambiguous
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary, spelled_tag
 
@@ -31,10 +32,12 @@ MANY_LINES = 1000
 """Lines in one call from which caching the pieces of words pays (1.5 instead of 2.0 seconds for 29,000 lines)."""
 SCORE_DIGITS = 5
 
+Parts = Mapping[str, tuple[Any, Any]]
+"""What a file has, and what heed needs there."""
 _SPLITTER = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
 
 
-class HuggingFace(ByteLevel):
+class OfLibrary(Tokenizer):
     """A tokenizer of the library, from the text of its `tokenizer.json`."""
 
     model: ClassVar[str]
@@ -43,14 +46,23 @@ class HuggingFace(ByteLevel):
     def __init__(self, text: str) -> None:
         self._text = text
         require_unambiguous(parse_json(text).get("model"))
-        self._library = _parse(text)
+        self._library = parsed(text)
         self._library.encode_special_tokens = True
         document = parse_json(self._library.to_str())
-        _refuse_foreign(document, self.model)
+        _refuse_foreign(document, self.model, self.own_parts(document))
         ids = self._library.get_vocab()
         pieces = sorted(ids, key=lambda piece: ids[piece])
         tags = [token["content"][1:-1] for token in document["added_tokens"][len(SPECIAL_PIECES) :]]
-        super().__init__(Vocabulary(pieces[len(SPECIAL_PIECES) : len(pieces) - len(tags)], tags))
+        self._take(Vocabulary(pieces[len(SPECIAL_PIECES) : len(pieces) - len(tags)], tags))
+
+    @abstractmethod
+    def _take(self, vocabulary: Vocabulary) -> None:
+        """Keep the vocabulary and the text of its pieces."""
+
+    @classmethod
+    @abstractmethod
+    def own_parts(cls, document: dict[str, Any]) -> Parts:
+        """What the file has, and what heed needs there: the parts that differ between kinds."""
 
     def __reduce__(self) -> tuple[type[Self], tuple[str]]:
         return type(self), (self._text,)  # the library's own pickle loses encode_special_tokens
@@ -63,7 +75,7 @@ class HuggingFace(ByteLevel):
         return self._text
 
     def with_tags(self, tags: Sequence[str]) -> Self:
-        library = _parse(self._text)
+        library = parsed(self._text)
         library.add_special_tokens([*map(spelled_tag, tags)])
         return type(self)(library.to_str(pretty=True) + "\n")
 
@@ -82,6 +94,26 @@ class HuggingFace(ByteLevel):
         return self._library
 
 
+class HuggingFace(OfLibrary, ByteLevel):
+    """A tokenizer of the library whose pieces are bytes."""
+
+    def _take(self, vocabulary: Vocabulary) -> None:
+        ByteLevel.__init__(self, vocabulary)
+
+    @classmethod
+    def own_parts(cls, document: dict[str, Any]) -> Parts:
+        splitter, decoder = document["pre_tokenizer"] or {}, document["decoder"] or {}
+        return {
+            "normalizer": (document["normalizer"], None),
+            "pre-tokenizer": (splitter.get("type"), "ByteLevel"),
+            "add_prefix_space": (splitter.get("add_prefix_space"), False),
+            "use_regex": (splitter.get("use_regex"), True),
+            "decoder": (decoder.get("type"), "ByteLevel"),
+            "dropout": (document["model"].get("dropout"), None),
+            "ignore_merges": (document["model"].get("ignore_merges", False), False),
+        }
+
+
 class Bpe(HuggingFace):
     """Byte pair encoding (Sennrich et al. 2016) of bytes: repeatedly makes the most frequent pair a piece."""
 
@@ -98,7 +130,7 @@ class Bpe(HuggingFace):
 
         In a server with many threads that memory grows with every request (docs/reliability.md).
         """
-        library = _parse(self._text)
+        library = parsed(self._text)
         library.encode_special_tokens = True
         model = parse_json(library.to_str())["model"]
         library.model = models.BPE(model["vocab"], [(*merge,) for merge in model["merges"]], cache_capacity=0)
@@ -171,32 +203,26 @@ def _repeatable(text: str) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
-def _parse(text: str) -> Library:
+def parsed(text: str) -> Library:
+    """The library's tokenizer. Raises DataError."""
     try:
         return Library.from_str(text)
     except Exception as error:  # the library raises no more specific type
         raise DataError(f"the tokenizers library cannot read it: {error}.") from error
 
 
-def _refuse_foreign(document: dict[str, Any], model: str) -> None:
+def _refuse_foreign(document: dict[str, Any], model: str, own: Parts) -> None:
     """Raise DataError for a tokenizer that would change text, or has other special pieces than heed's."""
-    splitter, decoder = document["pre_tokenizer"] or {}, document["decoder"] or {}
     special, tags = document["added_tokens"][:4], document["added_tokens"][4:]
     size = len(document["model"]["vocab"])
-    parts = {
+    parts: Parts = {
         "model": (document["model"]["type"], model),
         "special pieces": ([token["content"] for token in special], list(SPECIAL_PIECES)),
         "ids of the special pieces": ([token["id"] for token in special], [0, 1, 2, 3]),
         "tags": ([tag["content"] for tag in tags], [f"<{tag['content'][1:-1]}>" for tag in tags]),
         "ids of the tags": ([token["id"] for token in tags], [size + place for place in range(len(tags))]),
-        "normalizer": (document["normalizer"], None),
         "post-processor": (document["post_processor"], None),
-        "pre-tokenizer": (splitter.get("type"), "ByteLevel"),
-        "add_prefix_space": (splitter.get("add_prefix_space"), False),
-        "use_regex": (splitter.get("use_regex"), True),
-        "decoder": (decoder.get("type"), "ByteLevel"),
-        "dropout": (document["model"].get("dropout"), None),
-        "ignore_merges": (document["model"].get("ignore_merges", False), False),
+        **own,
     }
     for part, (got, needed) in parts.items():
         if got != needed:

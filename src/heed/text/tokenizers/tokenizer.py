@@ -17,7 +17,8 @@ class TokenizerOptions(Config):
     """The options of training a tokenizer, for all kinds; `TokenizerConfig` checks the kind."""
 
     kind: str = "bpe"
-    """Kind of tokenizer. bpe, unigram and byte restore any text exactly, the others only text in their vocabulary."""
+    """Kind of tokenizer. bpe, unigram and byte restore any text exactly, the others only text in their vocabulary, and
+    wordpiece with spaces around punctuation."""
     vocab_size: int = Field(default=8000, ge=len(SPECIAL_PIECES) + 1)
     """Maximum number of pieces, including the four special ones; a small text gives fewer."""
     joint: bool = True
@@ -28,6 +29,8 @@ class TokenizerOptions(Config):
     """Minimum number of occurrences of words, characters or merges that become pieces; not for unigram and byte."""
     shortlist: int = Field(default=0, ge=0)
     """For char-bigram: number of the most frequent words, which stay whole."""
+    uncased: bool = False
+    """For wordpiece: read text in lower case and without accents, as uncased BERT models do."""
 
 
 class Tokenizer(ABC):
@@ -43,6 +46,10 @@ class Tokenizer(ABC):
     between: ClassVar[str] = ""
     """The separator of two words in decoded text, which a piece at the end of a word ends with."""
     lossless: ClassVar[bool] = False
+    restores: ClassVar[bool] = True
+    """Whether decoding restores text without unknown pieces, words being separated by single spaces."""
+    uncased: bool = False
+    """Whether it reads text in lower case."""
     max_token_characters: ClassVar[int | None] = None
     """Maximum number of characters of a piece of a word; None without a maximum."""
 
@@ -89,7 +96,7 @@ class Tokenizer(ABC):
     def bytes_of(self, ids: Sequence[int]) -> list[bytes]:
         """The text that each id adds to the decoded text, as UTF-8; empty for an id that is skipped.
 
-        Concatenated they are the text, possibly followed by a space.
+        Concatenated they are the text, possibly after a space or followed by one.
         """
         return [self._bytes.get(id, b"") for id in ids]
 

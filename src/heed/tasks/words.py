@@ -1,9 +1,13 @@
-"""Encoding of words: pieces, characters, letter case and marks of sentences, and batches of them."""
+"""Encoding of words: pieces, characters, letter case and marks of sentences, and batches of them.
+
+Tagging and extractive answers share it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -11,8 +15,7 @@ from numpy.typing import NDArray
 
 from heed.data.batch import Ids
 from heed.nn.word_source import CHARACTER_PAD, CHARACTER_UNKNOWN, WordSource
-from heed.tasks.tagging.data import TagData
-from heed.tasks.tagging.labels import TagLabels
+from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import Vocabulary
 
@@ -25,6 +28,26 @@ NO_TEXT = "\ufffd"
 _DIGITS = str.maketrans("123456789", "000000000")
 
 
+class WordSettings(Protocol):
+    """How words are looked up in the vocabulary, from the `[data]` table of a recipe."""
+
+    @property
+    def normaliser(self) -> Normaliser: ...
+    @property
+    def lower_case(self) -> bool: ...
+    @property
+    def zero_digits(self) -> bool: ...
+
+
+class WordIds(Protocol):
+    """What the ids of characters and marks stand for."""
+
+    @property
+    def character_ids(self) -> Mapping[str, int]: ...
+    @property
+    def mark_ids(self) -> Mapping[str, int]: ...
+
+
 @dataclass(frozen=True)
 class Words:
     """A sentence to tag."""
@@ -34,10 +57,13 @@ class Words:
     """A mark for each token, or none."""
 
 
-class WordEncoder:
+L = TypeVar("L", bound=WordIds)
+
+
+class WordEncoder(Generic[L]):
     """Turns sentences into the columns of the token store, for training and in use."""
 
-    def __init__(self, data: TagData, tokenizer: Tokenizer, labels: TagLabels) -> None:
+    def __init__(self, data: WordSettings, tokenizer: Tokenizer, labels: L) -> None:
         self.data = data
         self.tokenizer = tokenizer
         self.labels = labels
@@ -79,12 +105,12 @@ class WordEncoder:
         return word_source(self.columns(sentences))
 
 
-def normalised(token: str, data: TagData) -> str:
+def normalised(token: str, data: WordSettings) -> str:
     """A token as one word: normalised, and with underscores for blanks inside."""
     return "_".join(data.normaliser.apply(token).split()) or NO_TEXT
 
 
-def looked_up(word: str, data: TagData) -> str:
+def looked_up(word: str, data: WordSettings) -> str:
     """A word as the vocabulary has it."""
     word = word.lower() if data.lower_case else word
     return word.translate(_DIGITS) if data.zero_digits else word

@@ -15,8 +15,8 @@ from typing import Literal
 
 from heed.text.language.scripts import is_unspaced
 
-WordKind = Literal["word", "tag", "end", "next"]
-"""Text; a tag before a source; the end of a sentence; the position after a text that has no end."""
+WordKind = Literal["word", "tag", "begin", "end", "next"]
+"""Text; a tag before a source, or a mask; begin and end of a sentence; the position after a text that has no end."""
 _CONTINUATION_BYTES = range(0x80, 0xC0)
 """Bytes of UTF-8 that are not the first of their character."""
 

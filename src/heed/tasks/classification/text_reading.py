@@ -1,0 +1,43 @@
+"""Reading of a text by a classifier: its words, the answers with what they rest on, and the attention over the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from heed.data.batch import source_from_ids
+from heed.decoding.words import Word
+from heed.nn.contract import Trace
+from heed.tasks.reading import Reading, text_words
+from heed.text.vocabulary import Vocabulary
+
+MOST_ANSWERS = 20
+"""Labels of a reading."""
+
+
+def read(predictor: Any, texts: tuple[str, ...]) -> Reading:
+    """A text, or a pair, as a classifier reads it. A linear model has words and no attention.
+
+    The attention of a reader of documents, to their sentences and words, is part of the explanation.
+    """
+    [answers] = predictor.predict_texts([texts], MOST_ANSWERS)
+    explanation = predictor.explain_texts(texts)
+    if predictor.run.recipe.model.kind == "linear" or predictor.encoding.as_documents:
+        words = tuple(Word(f"{word} ", "word", None, ()) for text in texts for word in text.split())
+        return Reading(words, answers=tuple(answers), explanation=explanation)
+    data, tokenizer = predictor.run.recipe.data, predictor.tokenizers["src"]
+    [ids] = predictor.encoding.encode([tuple(map(data.normaliser.apply, texts))], tokenizer)
+    trace = traced(predictor.run.model, ids, predictor.run.device)
+    words, places = text_words(tokenizer, ids, bool(getattr(predictor.run.model.reader, "num_added", 0)))
+    return Reading(words, places, trace, tuple(answers), explanation)
+
+
+@torch.no_grad()
+def traced(model: Any, ids: Sequence[int], device: torch.device) -> Trace:
+    """The attention of a reader and its pooling head over a text."""
+    trace = Trace()
+    source = source_from_ids([ids], Vocabulary.eos_id, Vocabulary.pad_id).to(device)
+    model.head(model.read(source, trace=trace), source.mask, trace=trace)
+    return trace

@@ -1,0 +1,158 @@
+"""Answers of a trained model: the best spans of a context, which is read in windows if it is long.
+
+A span that is in several windows has the highest of its scores in them. The answer is the best of all spans of the
+whole context, and probabilities are a softmax over all of them. If there may be no answer, scores are relative to that
+of having none in the same window (Devlin et al. 2019, section 4.3); otherwise they are compared as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heed.tasks.predictor import Prediction
+from heed.tasks.span.batch import ALL_COLUMNS, pair_source
+from heed.tasks.span.prepare import with_spans
+from heed.tasks.span.words import Cell, PairEncoder, Row, SplitQuestion
+from heed.text.readers.questions import Question
+
+MAX_POSITIONS = 8192
+"""Positions of a batch, with padding."""
+AT_ONCE = 256
+"""Questions whose scores are in memory together."""
+NONE: Cell = (-1, 0)
+"""No answer, as a span."""
+
+
+@dataclass(frozen=True)
+class SpanPrediction(Prediction):
+    """An answer, with its place in the context; no answer is empty, and has no place."""
+
+    start: int | None = None
+    """The first character in the context, counted from 0."""
+    end: int | None = None
+    """The character after the last one."""
+
+
+class Answerer:
+    """Answers questions with a model."""
+
+    def __init__(self, model: Any, encoder: PairEncoder, device: torch.device) -> None:
+        self.model = model
+        self.encoder = encoder
+        self.device = device
+
+    def answers(self, questions: Sequence[Question], top: int = 1) -> list[list[SpanPrediction]]:
+        """The `top` most probable answers to each question, the best first."""
+        result: list[list[SpanPrediction]] = []
+        for begin in range(0, len(questions), AT_ONCE):
+            split = [SplitQuestion.of(question) for question in questions[begin : begin + AT_ONCE]]
+            result += [_best(each, scores, top) for each, scores in zip(split, self.scores(split), strict=True)]
+        return result
+
+    def scores(self, questions: Sequence[SplitQuestion]) -> list[Spans]:
+        """The scores of all spans of each context."""
+        length = self.model.head.max_words
+        rows = [
+            (number, begin, window)
+            for number, windows in enumerate(self._windows(questions))
+            for begin, row in windows
+            if (window := with_spans(questions[number], begin, row, [], length)) is not None
+        ]
+        found = [Spans.empty(len(each.words), length, self.model.head.no_answer) for each in questions]
+        for batch in _batches([len(row["src"]) for _, _, row in rows]):
+            source = pair_source({name: [rows[at][2][name] for at in batch] for name in ALL_COLUMNS})
+            spans, none = self._read(source)
+            for place, at in enumerate(batch):
+                number, begin, row = rows[at]
+                first = row["asked"][0]
+                found[number].add(begin, spans[place, first : len(row["starts"])], float(none[place]))
+        return found
+
+    def _windows(self, questions: Sequence[SplitQuestion]) -> list[list[tuple[int, Row]]]:
+        """The windows of each context, as long as the model can read them."""
+        reader = self.model.reader
+        positions = getattr(reader.config, "max_len", 0)
+        if not positions:
+            return self.encoder.windows(questions)
+        most_asked = max((len(ids) for ids in self.encoder.asked_ids(questions)), default=0)
+        left = positions - reader.num_added - most_asked - 2
+        return self.encoder.shorter(max(1, left)).windows(questions)
+
+    @torch.no_grad()
+    def _read(self, source: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        source = source.to(self.device)
+        features = source.words.of_words(self.model.read(source.words))
+        head = self.model.head
+        scores = head(features, source.context, source.grid(head.max_words))
+        return scores.spans.double().cpu().numpy(), scores.none.double().cpu().numpy()
+
+
+@dataclass
+class Spans:
+    """The scores of all spans of a context, the highest of each over the windows that were added."""
+
+    scores: NDArray[np.float64]
+    """[W words, L]; -∞ for what is no span of a window."""
+    no_answer: bool
+
+    @staticmethod
+    def empty(num_words: int, length: int, no_answer: bool) -> Spans:
+        """The scores before any window."""
+        return Spans(np.full((num_words, length), -np.inf), no_answer)
+
+    def add(self, begin: int, scores: NDArray[np.float64], none: float) -> None:
+        """Add the window of the words from `begin` on."""
+        part = self.scores[begin : begin + len(scores)]
+        np.maximum(part, scores - (none if self.no_answer else 0.0), out=part)
+
+    def best(self, number: int) -> list[tuple[Cell, float]]:
+        """The most probable spans with their probabilities, the first of equal ones first; `NONE` is no answer."""
+        none = 0.0 if self.no_answer or not np.isfinite(self.scores).any() else -np.inf
+        flat = np.append(self.scores.ravel(), none)
+        order = np.argsort(-flat, kind="stable")[:number] if number > 1 else [int(flat.argmax())]
+        total = np.logaddexp.reduce(flat)
+        length = self.scores.shape[1]
+        cells = [NONE if at == len(flat) - 1 else divmod(int(at), length) for at in order if np.isfinite(flat[at])]
+        return [
+            (cell, float(np.exp(flat[at] - total)))
+            for cell, at in zip(cells, (at for at in order if np.isfinite(flat[at])), strict=True)
+        ]
+
+
+def _best(split: SplitQuestion, spans: Spans, top: int) -> list[SpanPrediction]:
+    return [_prediction(split, cell, probability) for cell, probability in spans.best(top)]
+
+
+def _prediction(split: SplitQuestion, cell: Cell, probability: float) -> SpanPrediction:
+    if cell == NONE:
+        return SpanPrediction("", probability)
+    start, end = split.text(cell)
+    prediction = SpanPrediction(split.question.context[start:end], probability, start, end)
+    return _as_candidate(split, cell, prediction) if split.question.candidates else prediction
+
+
+def _as_candidate(split: SplitQuestion, cell: Cell, prediction: SpanPrediction) -> SpanPrediction:
+    """The candidate in these words, which may begin or end inside one."""
+    for candidate in split.question.candidates:
+        found = candidate.found_in(split.question.context)
+        if found is not None and found.start is not None and split.cell(candidate) == cell:
+            return replace(prediction, text=found.text, start=found.start, end=found.start + len(found.text))
+    return prediction
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The windows in batches of similar lengths."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
+        if batch and (len(batch) + 1) * (lengths[index] + 1) > MAX_POSITIONS:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
